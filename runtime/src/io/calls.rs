@@ -116,10 +116,11 @@ unsafe fn write_pieces(
         while within < chunk {
             let at = from.wrapping_add(within as usize);
             let (wanted, moved) = match &mut pieces {
-                // SAFETY: the `chunk` bytes at `from` are the packed data in `packed`, or the elements
-                // themselves, which are one readable run; `at` is `within` bytes behind `from`.
                 None => {
-                    (chunk - within, unsafe { files::write_stream(&file.fd, at, chunk - within) })
+                    // SAFETY: the `chunk` bytes at `from` are the packed data in `packed`, or the elements
+                    // themselves, which are one readable run; `at` is `within` bytes behind `from`.
+                    let moved = unsafe { files::write_stream(&file.fd, at, chunk - within) };
+                    (chunk - within, moved)
                 }
                 Some(pieces) => {
                     let Some((offset, length)) = rest.take().or_else(|| pieces.next()) else {
@@ -129,7 +130,8 @@ unsafe fn write_pieces(
                     rest = (now < length).then(|| (offset + now, length - now));
                     // SAFETY: `now` is at most `chunk - within`, and the `chunk` bytes at `from` are
                     // readable: they are `packed` or the elements themselves.
-                    (now, unsafe { files::write_at(&file.fd, at, now, offset) })
+                    let moved = unsafe { files::write_at(&file.fd, at, now, offset) };
+                    (now, moved)
                 }
             };
             let (moved, result) = of_system(moved);

@@ -92,7 +92,8 @@ impl<'a> Memory<'a> {
                 let (count, origin) = (self.layout.count, self.layout.origin);
                 // SAFETY: `external` belongs to the plan of the elements, which the caller guarantees to be
                 // readable, and `to` has room for the range.
-                Ok(unsafe { pack_external_raw(external, count, origin, range, to)? })
+                let packed = unsafe { pack_external_raw(external, count, origin, range, to) };
+                packed.map_err(Error::from)
             }
         }
     }
@@ -118,7 +119,8 @@ impl<'a> Memory<'a> {
                 let (count, origin) = (self.layout.count, self.layout.origin);
                 // SAFETY: `external` belongs to the plan of the elements, which the caller guarantees to be
                 // writable, and the bytes of the range at `from` are readable.
-                Ok(unsafe { unpack_external_raw(external, count, origin, range, from)? })
+                let unpacked = unsafe { unpack_external_raw(external, count, origin, range, from) };
+                unpacked.map_err(Error::from)
             }
         }
     }

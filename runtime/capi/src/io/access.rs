@@ -237,5 +237,5 @@ unsafe fn begin<W: CountWidth>(
     let elements = elements::<W>(&file, access, true, buf, count, datatype)?;
     // SAFETY: the caller guarantees that the elements stay valid until the access has ended (the condition
     // of `# Safety`).
-    Ok(unsafe { file.begin_raw(access, &part(&elements))? })
+    unsafe { file.begin_raw(access, &part(&elements)) }.map_err(Failure::from)
 }
