@@ -1,7 +1,6 @@
 //! Tests of files. Random sequences of accesses are compared with a model: the naive walk over the type maps,
 //! on a vector of bytes. Faults are injected at every system call of an access.
 
-#[expect(dead_code, reason = "no process is started by hand here")]
 mod job;
 
 use job::{Random, ranks, ranks_with};
@@ -168,11 +167,11 @@ fn sequence(world: &Communicator, file: &File, path: &PathBuf, model: &mut Vec<u
         let collective = random.below(2) == 0;
         let explicit = random.below(2) == 0;
         let way = random.below(3);
-        for rank in 0..size {
+        for (other, pointer) in pointers.iter_mut().enumerate() {
             if random.below(3) == 0 {
-                pointers[rank] = random.below(60);
-                if rank == world.rank() {
-                    file.seek(pointers[rank] as i64, Whence::Set).expect("a position");
+                *pointer = random.below(60);
+                if other == rank {
+                    file.seek(*pointer as i64, Whence::Set).expect("a position");
                 }
             }
         }
@@ -375,7 +374,7 @@ fn faults(size: usize, name: &str) {
         let byte = Datatype::named(Named::U8);
         let cells = Datatype::vector(3, 2, 100, &byte).expect("a type");
         let filetype = Datatype::resized(0, 300, &cells).expect("a type");
-        let mut data: Vec<u8> = (0..12).map(|i| (world.rank() * 20 + i) as u8).collect();
+        let data: Vec<u8> = (0..12).map(|i| (world.rank() * 20 + i) as u8).collect();
         let disp = 2 * world.rank() as i64;
         file.set_view(Some(disp), &byte, &filetype, "native").expect("a view");
         file.write_at_all(0, &data).expect("written");

@@ -223,6 +223,96 @@ impl Generalized {
     }
 }
 
+/// The user's functions of a data representation, and the pointer that the library passes to them.
+#[derive(Clone, Copy, Debug)]
+pub struct Datarep {
+    convert: Option<Callback>,
+    extra: *mut c_void,
+}
+
+// SAFETY: the program promises that its functions may run on each thread that calls the library. The library never
+// reads the memory at `extra`; only these functions do.
+unsafe impl Send for Datarep {}
+// SAFETY: the addresses never change, and the functions may run on several threads at once (see `Send`).
+unsafe impl Sync for Datarep {}
+
+impl Datarep {
+    /// Returns the function at `callback`; no function for `MPI_CONVERSION_FN_NULL`, which is null.
+    pub fn new(callback: Callback, extra: *mut c_void) -> Self {
+        let null = callback as usize == crate::abi::CONVERSION_FN_NULL;
+        Self { convert: (!null).then_some(callback), extra }
+    }
+
+    /// Returns whether there is a function.
+    pub fn is_some(self) -> bool {
+        self.convert.is_some()
+    }
+
+    /// Calls a conversion function with a count of C integers, or of `MPI_Count` if `large`. Returns the code of the
+    /// function; `None` if there is no function.
+    pub fn convert(
+        self,
+        large: bool,
+        memory: *mut c_void,
+        datatype: raw::Datatype,
+        count: i64,
+        file: *mut c_void,
+        position: i64,
+    ) -> Option<c_int> {
+        type Large = unsafe extern "C" fn(
+            *mut c_void,
+            raw::Datatype,
+            i64,
+            *mut c_void,
+            i64,
+            *mut c_void,
+        ) -> c_int;
+        type Int = unsafe extern "C" fn(
+            *mut c_void,
+            raw::Datatype,
+            c_int,
+            *mut c_void,
+            i64,
+            *mut c_void,
+        ) -> c_int;
+        let callback = self.convert?;
+        if large {
+            // SAFETY: the address is not the sentinel (`new`). The program registered the function by
+            // `MPI_Register_datarep_c`, so the function has this type.
+            let function = unsafe { std::mem::transmute::<Callback, Large>(callback) };
+            // SAFETY: the program promises that its function may be called with its elements, with a buffer
+            // for their form in the file, and with `extra`.
+            return Some(unsafe { function(memory, datatype, count, file, position, self.extra) });
+        }
+        // SAFETY: the address is not the sentinel (`new`). The program registered the function by
+        // `MPI_Register_datarep`, so the function has this type.
+        let function = unsafe { std::mem::transmute::<Callback, Int>(callback) };
+        let count = c_int::try_from(count).unwrap_or(c_int::MAX);
+        // SAFETY: the program promises that its function may be called with its elements, with a buffer for
+        // their form in the file, and with `extra`.
+        Some(unsafe { function(memory, datatype, count, file, position, self.extra) })
+    }
+
+    /// Calls the function as one that returns the extent of a datatype in the file.
+    ///
+    /// # Errors
+    /// Returns the code that the function returned, if the code is not 0.
+    pub fn extent(self, datatype: raw::Datatype) -> Result<isize, c_int> {
+        type Function = unsafe extern "C" fn(raw::Datatype, *mut isize, *mut c_void) -> c_int;
+        let Some(callback) = self.convert else { return Ok(0) };
+        let mut extent = 0;
+        // SAFETY: the address is not null (`new`). The program registered the function as an extent function,
+        // and extent functions have this type.
+        let function = unsafe { std::mem::transmute::<Callback, Function>(callback) };
+        // SAFETY: the pointer points to the local variable `extent`. The program promises that its function may
+        // be called with `extra`.
+        match unsafe { function(datatype, &raw mut extent, self.extra) } {
+            0 => Ok(extent),
+            code => Err(code),
+        }
+    }
+}
+
 // The code above compares addresses only with the sentinels of communicators. This is correct because the
 // sentinels of datatypes, of windows and of MPI-1 have the same values.
 const _: () = {

@@ -111,7 +111,9 @@ programs! {
 fn files() {
     run("files", &[0, 1, 2, 3, 5]);
     run_with("files", &[2], &[("TYPEPACK_SPIN_US", "0")]);
+    run("representations", &[0, 1, 2, 3]);
     for method in ["mmap", "pwrite"] {
+        run_with("representations", &[2], &[("TYPEPACK_IO", method)]);
         run_with("files", &[1, 2, 3], &[("TYPEPACK_IO", method)]);
     }
 }

@@ -11,10 +11,10 @@
 //! error. Each rank reports its own number of bytes.
 
 use super::agree::{agree, verdict, word};
-use super::background::{self, Agreement, Job, counted};
+use super::background::{self, Agreement, Job, Work, counted};
 use super::file::{File, Inner, Split, refused};
 use super::mode::Mode;
-use super::transfer::Memory;
+use super::transfer::bytes_in_file;
 use super::view::View;
 use crate::comm::{Operation, readable, writable};
 use crate::commit::bytes;
@@ -101,7 +101,7 @@ impl Inner {
             return Err(refused(FileErrorKind::Operation, "file", detail));
         }
         let view = self.state().view.clone();
-        let bytes = Memory::new(layout(part), &view)?.bytes();
+        let bytes = bytes_in_file(&layout(part), &view)?;
         if !bytes.is_multiple_of(view.etype_bytes()) {
             let detail = format!(
                 "the elements have {bytes} bytes, which is not a multiple of the etype's {} bytes",
@@ -286,14 +286,21 @@ impl File {
         if let (Some(error), false) = (&error, access.collective) {
             return Err(error.clone());
         }
-        let job = begun.and_then(|(Checked { view, .. }, start)| {
-            let (file, write, memory) = (inner.clone(), access.write, layout(part?).keep());
-            Ok(Job { file, view, write, memory, start })
+        let work = begun.and_then(|(Checked { view, .. }, start)| {
+            let (file, write, memory) = (inner.clone(), access.write, layout(part?));
+            if view.representation().converter(write).is_none() {
+                let memory = memory.keep();
+                return Ok(Work::Job(Job { file, view, write, memory, start }));
+            }
+            // The user's function runs in this thread.
+            // SAFETY: the caller guarantees that the elements stay valid until the operation is complete or
+            // detached (the condition of `# Safety`), which is after this call.
+            Ok(Work::Done(unsafe { inner.run(&view, write, memory, start) }))
         });
         let pending = Pending::new(&inner.outstanding);
         // SAFETY: the caller guarantees that the elements of a part stay valid until the operation is
         // complete or detached (the condition of `# Safety`).
-        let operation = unsafe { background::start(inner.endpoint(), job, agreement)? };
+        let operation = unsafe { background::start(inner.endpoint(), work, agreement)? };
         match error {
             None => Ok(Started { operation, pending }),
             Some(error) => {

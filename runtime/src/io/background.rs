@@ -42,6 +42,14 @@ pub(super) struct Job {
     pub start: u64,
 }
 
+/// What an operation in the background stands for.
+pub(super) enum Work {
+    /// Work of an I/O thread.
+    Job(Job),
+    /// Work that the calling thread has done already, with its outcome.
+    Done(Transferred),
+}
+
 /// An agreement that follows the work of a collective access.
 #[derive(Debug)]
 pub(super) struct Agreement {
@@ -99,22 +107,23 @@ pub(crate) fn register(endpoint: &Endpoint) -> Result<()> {
 }
 
 /// Starts an access in the background and returns its operation. If `agreement` is given, the access is
-/// collective. `failed` is an error that this rank has already found; then there is no job.
+/// collective. `work` is the error if this rank has found one in its arguments.
 ///
 /// # Safety
 ///
-/// - Until the operation is complete or detached, the memory of `job` is valid as the access needs it.
+/// - Until the operation is complete or detached, the memory of the work's job is valid as the access needs it.
 ///
 /// # Errors
 /// Returns `ErrorKind::State` after finalization. If the call returns an error, nothing has started.
 pub(super) unsafe fn start(
     endpoint: &Endpoint,
-    job: Result<Job>,
+    work: Result<Work>,
     agreement: Option<Agreement>,
 ) -> Result<Operation> {
-    let (result, job) = match job {
-        Ok(job) => (Ok(()), Some(job)),
-        Err(error) => (Err(error), None),
+    let (bytes, result, job) = match work {
+        Ok(Work::Job(job)) => (0, Ok(()), Some(job)),
+        Ok(Work::Done((bytes, result))) => (bytes, result, None),
+        Err(error) => (0, Err(error), None),
     };
     let working = job.is_some();
     let mut number = 0;
@@ -123,7 +132,7 @@ pub(super) unsafe fn start(
             let entry = Entry {
                 request: 0,
                 stage: Stage::Working,
-                bytes: 0,
+                bytes,
                 result,
                 agreement,
                 word: Box::new(0),

@@ -7,11 +7,13 @@ use super::access::Position;
 use super::agree::{agree, agree_same, system, text_words};
 use super::hints::Hints;
 use super::mode::Mode;
-use super::shared::Shared;
+use super::representation::{Conversion, Converter, Representation};
+use super::shared::{Shared, Turn};
 use super::transfer::{self, Memory, Target, Transferred};
-use super::view::{Representation, View};
+use super::view::View;
 use super::window::Windows;
 use crate::comm::{Communicator, Operation};
+use crate::commit::bytes;
 use crate::endpoint::progress::Endpoint;
 use crate::message::payload::LayoutRef;
 use crate::settings::Settings;
@@ -22,6 +24,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Size in bytes of the buffers for data that functions of the user convert.
+const CONVERTED: u64 = 1 << 20;
 
 /// A file that the ranks of a communicator have opened together.
 ///
@@ -150,27 +155,107 @@ impl Inner {
         layout: LayoutRef<'_>,
         start: u64,
     ) -> Transferred {
+        if write {
+            self.written.store(true, Ordering::Relaxed);
+        }
+        if let Some(converter) = view.representation().converter(write) {
+            // SAFETY: the caller guarantees that the elements stay valid for the direction of the access
+            // until the call returns.
+            return unsafe { self.run_converted(view, write, layout, start, converter) };
+        }
         let memory = match Memory::new(layout, view) {
             Ok(memory) if memory.bytes() > 0 => memory,
             Ok(_) => return (0, Ok(())),
             Err(error) => return (0, Err(error)),
         };
-        let own = self.endpoint().rank();
-        // A stream has one position for all ranks, so accesses take turns.
-        let in_turn = self.target.kind == FileKind::Stream || self.state().atomic;
-        let turn = in_turn.then(|| self.words.lock(own)).transpose();
-        let _turn = match turn {
+        let _turn = match self.turn() {
             Ok(turn) => turn,
             Err(error) => return (0, Err(error)),
         };
-        if write {
-            self.written.store(true, Ordering::Relaxed);
-        }
         // SAFETY: the caller guarantees that the elements stay valid for the direction of the access until
         // the call returns (the condition of `# Safety`).
         let (bytes, result) =
             unsafe { transfer::run(&self.target, &self.windows, view, write, &memory, start) };
         (view.in_memory(bytes), result)
+    }
+
+    /// Waits for this rank's turn, if accesses of the ranks to this file happen one after another.
+    fn turn(&self) -> Result<Option<Turn<'_>>> {
+        // A stream has one position for all ranks.
+        let in_turn = self.target.kind == FileKind::Stream || self.state().atomic;
+        in_turn.then(|| self.words.lock(self.endpoint().rank())).transpose()
+    }
+
+    /// Moves the data of an access that calls a conversion function of the user, some elements at a time.
+    ///
+    /// # Safety
+    ///
+    /// - The first condition of [`run`](Self::run) holds.
+    unsafe fn run_converted(
+        &self,
+        view: &View,
+        write: bool,
+        layout: LayoutRef<'_>,
+        start: u64,
+        converter: &Converter,
+    ) -> Transferred {
+        let mut done = 0;
+        // SAFETY: the caller guarantees that the elements stay valid (the condition of `# Safety`).
+        let result = unsafe { self.converted(view, write, layout, start, converter, &mut done) };
+        (view.in_memory(done), result)
+    }
+
+    /// Does what [`run_converted`](Self::run_converted) does, and counts the view bytes in `done`.
+    ///
+    /// # Safety
+    ///
+    /// - The first condition of [`run`](Self::run) holds.
+    unsafe fn converted(
+        &self,
+        view: &View,
+        write: bool,
+        layout: LayoutRef<'_>,
+        start: u64,
+        converter: &Converter,
+        done: &mut u64,
+    ) -> Result<()> {
+        let element = transfer::element_in_file(&layout, view)?;
+        if element == 0 || layout.count == 0 {
+            return Ok(());
+        }
+        let datatype = transfer::datatype_of(&layout)?;
+        let (chunk, byte) = (CONVERTED.div_ceil(element), bytes()?);
+        let mut packed = transfer::buffer(element * chunk.min(layout.count))?;
+        let mut position = 0;
+        while position < layout.count {
+            let count = chunk.min(layout.count - position);
+            let file = packed.as_mut_ptr();
+            let part = LayoutRef { origin: file, plan: byte, count: count * element };
+            let call = |count| {
+                converter(&Conversion { memory: layout.origin, datatype, count, file, position })
+            };
+            if write {
+                call(count)?;
+            }
+            let memory = Memory::of_bytes(part);
+            let at = start + position * element;
+            let _turn = self.turn()?;
+            // SAFETY: `packed` has the `count * element` bytes of `part`, and only this thread uses it.
+            let (moved, result) =
+                unsafe { transfer::run(&self.target, &self.windows, view, write, &memory, at) };
+            drop(_turn);
+            let whole = moved / element;
+            if !write && whole > 0 {
+                call(whole)?;
+            }
+            *done += if write { moved } else { whole * element };
+            result?;
+            if moved < count * element {
+                break;
+            }
+            position += count;
+        }
+        Ok(())
     }
 
     /// Checks that no access is under way.

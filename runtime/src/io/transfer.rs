@@ -8,11 +8,12 @@
 //! Otherwise it makes system calls (`calls.rs`).
 
 use super::calls;
+use super::representation::Representation;
 use super::view::View;
 use super::window::Windows;
 use crate::message::payload::LayoutRef;
 use crate::sys::files::{FileKind, SizeSignal};
-use crate::{Error, ErrorKind, Result};
+use crate::{Datatype, Error, ErrorClass, ErrorKind, Result};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use typepack_engine::external32::{External32, pack_external_raw, unpack_external_raw};
@@ -49,13 +50,26 @@ impl<'a> Memory<'a> {
     /// # Errors
     /// Returns an engine error if the number of bytes does not fit in 63 bits.
     pub fn new(layout: LayoutRef<'a>, view: &View) -> Result<Self> {
-        if !view.representation().converts() {
+        if !matches!(view.representation(), Representation::External32) {
             let bytes = layout.plan.packed_bytes(layout.count)?;
+            if view.representation().converts() && bytes != bytes_in_file(&layout, view)? {
+                let detail = "the representation has no function for this direction, and other sizes in the file";
+                return Err(Error::new(
+                    ErrorKind::Engine(ErrorClass::CONVERSION),
+                    "datarep",
+                    detail,
+                ));
+            }
             return Ok(Self { layout, external: None, bytes });
         }
         let external = layout.plan.external32()?;
         let bytes = pack_external_size(external, layout.count)?;
         Ok(Self { layout, external: Some(external), bytes })
+    }
+
+    /// Describes bytes that are already in the form of the file.
+    pub fn of_bytes(layout: LayoutRef<'a>) -> Self {
+        Self { layout, external: None, bytes: layout.count }
     }
 
     /// Returns the number of view bytes.
@@ -169,6 +183,47 @@ impl<'a> Memory<'a> {
             }
         }
         Ok(())
+    }
+}
+
+/// Returns the datatype of the elements of an access.
+///
+/// # Errors
+/// Returns `ErrorKind::Internal` if the plan has none, which is the case only for plans of other processes.
+pub(super) fn datatype_of<'a>(layout: &LayoutRef<'a>) -> Result<&'a Datatype> {
+    let detail = "the plan of an access has no datatype";
+    layout.plan.datatype().ok_or_else(|| Error::new(ErrorKind::Internal, "datatype", detail))
+}
+
+/// Returns how many view bytes one element of an access takes.
+///
+/// # Errors
+/// Returns an error of the user's function for sizes.
+pub(super) fn element_in_file(layout: &LayoutRef<'_>, view: &View) -> Result<u64> {
+    let in_file = view.representation().in_file(datatype_of(layout)?)?;
+    Ok(in_file.size().unsigned_abs())
+}
+
+/// Returns how many view bytes an access takes.
+///
+/// # Errors
+/// Returns `ErrorKind::Count` if the number does not fit in 63 bits, and an error of the user's function for
+/// sizes.
+pub(super) fn bytes_in_file(layout: &LayoutRef<'_>, view: &View) -> Result<u64> {
+    match view.representation() {
+        Representation::Native | Representation::Internal => {
+            Ok(layout.plan.packed_bytes(layout.count)?)
+        }
+        Representation::External32 => {
+            Ok(pack_external_size(layout.plan.external32()?, layout.count)?)
+        }
+        Representation::User(_) => {
+            let bytes = element_in_file(layout, view)?.checked_mul(layout.count);
+            bytes.filter(|&bytes| bytes <= i64::MAX as u64).ok_or_else(|| {
+                let detail = format!("{} elements are more than 2^63 - 1 bytes", layout.count);
+                Error::new(ErrorKind::Count, "count", detail)
+            })
+        }
     }
 }
 

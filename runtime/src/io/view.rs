@@ -5,98 +5,11 @@
 //! Positions in a view are counted in bytes of the view's data in the file ("view bytes"). The program
 //! counts in etypes.
 
+use super::representation::Representation;
 use crate::commit::engine_settings;
-use crate::{Datatype, Error, ErrorKind, FileErrorKind, Named, Plan, Result};
+use crate::{Datatype, Error, ErrorKind, Named, Plan, Result};
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use typepack_engine::view::in_file;
-use typepack_engine::{FileView, external32};
-
-/// How data is represented in a file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Representation {
-    /// As in memory.
-    #[default]
-    Native,
-    /// As in memory: all machines of a job are the same machine.
-    Internal,
-    /// The portable representation of the standard: big-endian, with sizes of its own.
-    External32,
-    /// A representation of the user without conversion functions: as in memory, under this name.
-    User(&'static str),
-}
-
-/// The names of the user's representations. They live as long as the process.
-static USER: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
-
-/// Registers a representation of the user that needs no conversion. It exists until the process ends.
-///
-/// # Errors
-/// Returns [`FileErrorKind::DuplicateRepresentation`] if a representation with this name exists, and
-/// [`ErrorKind::Argument`] if the name is empty.
-#[doc(alias = "MPI_Register_datarep")]
-pub fn register_representation(name: &str) -> Result<()> {
-    if name.is_empty() {
-        return Err(Error::new(ErrorKind::Argument, "datarep", "the name is empty"));
-    }
-    if Representation::named(name).is_ok() {
-        let kind = ErrorKind::File(FileErrorKind::DuplicateRepresentation);
-        let detail = format!("a representation with the name \"{name}\" exists already");
-        return Err(Error::new(kind, "datarep", detail));
-    }
-    user().push(Box::leak(name.to_owned().into_boxed_str()));
-    Ok(())
-}
-
-fn user() -> MutexGuard<'static, Vec<&'static str>> {
-    // Nothing under this lock can panic between two changes that belong together.
-    USER.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Representation {
-    /// Returns the representation with this name.
-    ///
-    /// # Errors
-    /// Returns [`FileErrorKind::Representation`] if there is none.
-    pub fn named(name: &str) -> Result<Self> {
-        match name {
-            "native" => Ok(Self::Native),
-            "internal" => Ok(Self::Internal),
-            "external32" => Ok(Self::External32),
-            _ => {
-                if let Some(known) = user().iter().find(|known| **known == name) {
-                    return Ok(Self::User(known));
-                }
-                let detail = format!("\"{name}\" is not a data representation of this version");
-                Err(Error::new(ErrorKind::File(FileErrorKind::Representation), "datarep", detail))
-            }
-        }
-    }
-
-    /// Returns the name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Native => "native",
-            Self::Internal => "internal",
-            Self::External32 => "external32",
-            Self::User(name) => name,
-        }
-    }
-
-    /// Returns whether data is converted on the way between memory and the file.
-    pub(super) fn converts(self) -> bool {
-        self == Self::External32
-    }
-
-    /// Returns a type as it is in the file.
-    pub(super) fn in_file(self, ty: &Datatype) -> Result<Datatype> {
-        match self {
-            Self::Native | Self::Internal | Self::User(_) => Ok(ty.clone()),
-            Self::External32 => Ok(in_file(ty, |named| Ok(external32::size_of(named)))?),
-        }
-    }
-}
+use typepack_engine::FileView;
 
 /// A view of a file.
 #[derive(Clone)]

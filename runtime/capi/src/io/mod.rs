@@ -1,7 +1,8 @@
 //! Files (MPI-5.0 chapter 14): handles and error handlers.
 //!
 //! `manage.rs` opens, closes and deletes files and has the calls about sizes, modes, hints and file
-//! pointers. `view.rs` has views. `access.rs` reads and writes.
+//! pointers. `view.rs` has views, and `datarep.rs` the representations of the user. `access.rs` reads
+//! and writes.
 //!
 //! `MPI_FILE_NULL` has an error handler (section 14.7). A new file inherits this error handler, and a call
 //! that fails on a file that is not open invokes it. The error handler is `MPI_ERRORS_RETURN` until the
@@ -11,6 +12,7 @@
 //! (`File::refuse` and its kin), so that the other ranks get an error and do not wait.
 
 pub mod access;
+pub mod datarep;
 pub mod manage;
 pub mod view;
 

@@ -4,12 +4,11 @@ use super::{FILES, error_of, find};
 use crate::abi;
 use crate::argument::{Output, Text, TextOutput};
 use crate::datatype::{self, Type};
-use crate::error::{Failure, Result};
+use crate::error::Result;
 use crate::io::manage::hints;
-use crate::raw::{self, Callback, Offset};
-use std::ffi::c_void;
+use crate::raw::{self, Offset};
 use std::sync::{Arc, PoisonError};
-use typepack::io::{Refused, register_representation};
+use typepack::io::Refused;
 use typepack_capi_datatype::types;
 
 /// A datatype of a view, as `MPI_File_get_view` returns it.
@@ -51,28 +50,6 @@ impl ViewType {
         copy.commit()?;
         Ok(types::insert_type(Arc::new(copy))?)
     }
-}
-
-/// `MPI_Register_datarep`. Representations with conversion functions are not built yet, so both functions must
-/// be `MPI_CONVERSION_FN_NULL`. Without conversion, data in the file is as in memory, and the extent function is
-/// not called.
-pub fn register_datarep(
-    datarep: Text,
-    read: Callback,
-    write: Callback,
-    extent: Callback,
-    _extra: *mut c_void,
-) -> Result {
-    let name = datarep.read(abi::MAX_DATAREP_STRING, "datarep", abi::ERR_ARG)?;
-    if extent.is_null() {
-        return Err(Failure::null("dtype_file_extent_fn"));
-    }
-    let null = |function: Callback| function as usize == abi::CONVERSION_FN_NULL;
-    if !null(read) || !null(write) {
-        let text = "this version of typepack has no conversion functions for files";
-        return Err(Failure::of_code(abi::ERR_UNSUPPORTED_OPERATION, text.to_owned()));
-    }
-    Ok(register_representation(&String::from_utf8_lossy(&name))?)
 }
 
 /// `MPI_File_set_view`.
