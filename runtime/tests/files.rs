@@ -3,8 +3,9 @@
 
 mod job;
 
-use job::{Random, ranks, ranks_with};
+use job::{Random, body, is_rank, mpiexec, ranks, ranks_with, run, text};
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use typepack::engine::typemap::typemap;
 use typepack::io::{Access, File, Mode, Position, Whence};
@@ -514,6 +515,62 @@ fn external32_in_mapped_files() {
 #[test]
 fn external32_by_calls() {
     external32_by("pwrite", "external32_by_calls");
+}
+
+const KILLING: Table = Table {
+    pwrite: |_, _, _, _| {
+        // SAFETY: `kill` accesses no memory of this process.
+        unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+        Ok(0)
+    },
+    ..Table::SYSTEM
+};
+
+/// Rank 1 dies in a write, while it holds the lock of atomic mode. The other ranks can still write alone, and
+/// get an error from collective calls.
+#[test]
+fn the_death_of_a_rank_hangs_nobody() {
+    let name = "the_death_of_a_rank_hangs_nobody";
+    if is_rank() {
+        let universe = typepack::init().expect("joining the job");
+        let world = universe.world();
+        if world.rank() != 1 {
+            // This rank ignores SIGTERM, so that it has 200 ms before SIGKILL ends it.
+            // SAFETY: SIG_IGN only makes the process ignore the signal and installs no handler.
+            unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
+        }
+        let path = path(&world, name);
+        let file = File::open(&world, &path, Mode::CREATE_READ_WRITE).expect("a file");
+        file.set_atomic(true).expect("a mode");
+        if world.rank() == 1 {
+            // SAFETY: the function of `KILLING` touches no memory.
+            unsafe { files::replace(KILLING) };
+            file.write_at_all(0, &[1u8]).expect("this rank is dead");
+        }
+        std::fs::remove_file(&path).ok();
+        file.write_at(1, &[2u8]).expect("written");
+        let byte = commit(&Datatype::named(Named::U8)).expect("a plan");
+        let part = Part { origin: std::ptr::null_mut(), plan: &byte, count: 0 };
+        let access = Access { write: true, position: Position::At(0), collective: true };
+        // SAFETY: `part` has no elements.
+        let error = unsafe { file.access_raw(access, &part) }.expect_err("rank 1 takes no part");
+        assert_eq!(error.kind(), ErrorKind::ProcAborted, "{error}");
+        // SAFETY: `part` has no elements.
+        let started = unsafe { file.start_raw(access, &part) };
+        let error =
+            started.and_then(|started| file.communicator().messages().finish(started.operation));
+        assert_eq!(error.expect_err("no part").kind(), ErrorKind::ProcAborted);
+        let error = file.close().expect_err("rank 1 takes no part");
+        assert_eq!(error.kind(), ErrorKind::ProcAborted, "{error}");
+        println!("told and written");
+        std::process::exit(6);
+    }
+    let mut command = Command::new(mpiexec());
+    command.args(["-n", "3"]).args(body(name));
+    let output = run(command, name, &[]);
+    assert!(!output.status.success());
+    let text = text(&output);
+    assert_eq!(text.matches("told and written").count(), 2, "{text}");
 }
 
 /// Values in external32 are big-endian and have sizes of their own, and a read ends at whole elements.

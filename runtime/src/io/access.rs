@@ -22,6 +22,7 @@ use crate::message::Status;
 use crate::message::payload::LayoutRef;
 use crate::schedule::Part;
 use crate::sys::files::FileKind;
+use crate::sys::fork;
 use crate::{Error, ErrorKind, FileErrorKind, Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::sync::Arc;
@@ -88,6 +89,11 @@ struct Checked {
 impl Inner {
     fn check(&self, access: Access, part: Result<&Part<'_>>) -> Result<Checked> {
         let part = part?;
+        if fork::is_child() {
+            // The child has neither the windows nor the endpoint of its parent.
+            let detail = "a forked child of a rank cannot access files; it may exec or exit";
+            return Err(Error::new(ErrorKind::State, "process", detail));
+        }
         if access.write && !self.mode.writes() {
             let detail = "the file was opened for reading only";
             return Err(refused(FileErrorKind::ReadOnly, "file", detail));

@@ -183,7 +183,8 @@ impl Inner {
     fn turn(&self) -> Result<Option<Turn<'_>>> {
         // A stream has one position for all ranks.
         let in_turn = self.target.kind == FileKind::Stream || self.state().atomic;
-        in_turn.then(|| self.words.lock(self.endpoint().rank())).transpose()
+        let (own, ranks) = (self.endpoint().rank(), self.endpoint().size());
+        in_turn.then(|| self.words.lock(own, ranks)).transpose()
     }
 
     /// Moves the data of an access that calls a conversion function of the user, some elements at a time.

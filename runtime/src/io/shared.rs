@@ -60,8 +60,9 @@ impl Shared {
     }
 
     /// Waits until no other rank of the file holds the lock, and takes the lock. If the rank that holds the
-    /// lock is dead, takes the lock from the dead rank. `own` is this rank's number in the world.
-    pub fn lock(&self, own: usize) -> Result<Turn<'_>> {
+    /// lock is dead, takes the lock from the dead rank. `own` is this rank's number in the world, which has
+    /// `ranks` ranks.
+    pub fn lock(&self, own: usize, ranks: usize) -> Result<Turn<'_>> {
         let word = self.word(LOCK)?;
         let mine = own as u64 + 1;
         let mut tries = 0u32;
@@ -70,8 +71,11 @@ impl Shared {
                 Ok(_) => return Ok(Turn(word)),
                 Err(0) => continue,
                 Err(owner) => {
-                    let dead = memory::heaps()
-                        .is_some_and(|heaps| heaps.state(owner as usize - 1) == State::Dead);
+                    // Another rank may have written any number.
+                    let known = owner as usize <= ranks;
+                    let dead = known
+                        && memory::heaps()
+                            .is_some_and(|heaps| heaps.state(owner as usize - 1) == State::Dead);
                     if dead
                         && word
                             .compare_exchange(owner, mine, Ordering::Acquire, Ordering::Relaxed)

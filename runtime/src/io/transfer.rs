@@ -253,7 +253,10 @@ pub(super) unsafe fn run(
 ) -> Transferred {
     let _signal = write.then(SizeSignal::block);
     let mut done = 0;
-    let suits = windows.always() || (view.run().is_none() && view.distance() <= CLOSE);
+    let suits = match view.run() {
+        Some(_) => windows.always(),
+        None => view.distance() <= CLOSE,
+    };
     if suits && view.is_ordered() && windows.may_map(write) {
         // SAFETY: the caller guarantees that the elements stay valid for the direction of the access.
         let moved = unsafe { mapped(file, windows, view, write, memory, start, &mut done) };

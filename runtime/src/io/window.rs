@@ -31,7 +31,7 @@ pub(super) struct Windows {
     /// False if this file cannot be mapped, or must not be.
     usable: AtomicBool,
     writable: bool,
-    /// True if views of one piece are mapped too.
+    /// True if views that are one run of the file are mapped too.
     always: bool,
     kept: Mutex<Kept>,
 }
@@ -92,7 +92,7 @@ impl Windows {
         self.usable.load(Ordering::Relaxed) && (self.writable || !write)
     }
 
-    /// Returns whether accesses use a window even if system calls are expected to be faster.
+    /// Returns whether accesses through a view that is one run of the file use a window.
     pub fn always(&self) -> bool {
         self.always
     }

@@ -47,6 +47,9 @@ unsafe impl Sync for Previous {}
 
 static PREVIOUS: Previous = Previous(UnsafeCell::new(MaybeUninit::zeroed()));
 
+/// The size of a page in bytes.
+static PAGE: AtomicUsize = AtomicUsize::new(4096);
+
 /// Number of mappings that live.
 static COUNT: Mutex<usize> = Mutex::new(0);
 
@@ -149,7 +152,7 @@ extern "C" fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
             continue;
         }
         place.broken.store(true, Ordering::Release);
-        let page = 4096;
+        let page = PAGE.load(Ordering::Relaxed);
         let start = (at & !(page - 1)) as *mut libc::c_void;
         let (prot, flags) = (
             libc::PROT_READ | libc::PROT_WRITE,
@@ -198,6 +201,7 @@ fn ours() -> libc::sigaction {
 fn guard() -> io::Result<()> {
     let mut count = COUNT.lock().unwrap_or_else(PoisonError::into_inner);
     if *count == 0 {
+        PAGE.store(rustix::param::page_size(), Ordering::Relaxed);
         let mut old = MaybeUninit::zeroed();
         let new = ours();
         // SAFETY: with a null pointer for the new action, the call writes the current action to `old`.
