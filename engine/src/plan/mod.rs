@@ -7,6 +7,7 @@
 
 pub(crate) mod byteswap;
 pub(crate) mod cost;
+mod direct;
 pub(crate) mod divide;
 pub(crate) mod footprint;
 mod identity;
@@ -16,6 +17,7 @@ mod nests;
 pub(crate) mod segments;
 mod settings;
 
+pub(crate) use direct::Code;
 pub(crate) use identity::PlanName;
 pub(crate) use nest_plan::{NestPlan, Selected};
 pub(crate) use nests::BodyPart;
