@@ -7,7 +7,7 @@ use super::direction;
 use super::stats::{self, Executor};
 use super::verified::call_verified;
 use crate::kernel::interpreter;
-use crate::plan::{Code, NestPlan, Plan, Strategy};
+use crate::plan::{NestPlan, Plan, Strategy};
 
 /// Executes a nest with the given parameters. Calls the compiled kernel if the nest has one that is
 /// wanted for `bytes` bytes, otherwise the leaf kernel if the nest has one, otherwise the interpreter.
@@ -19,64 +19,8 @@ use crate::plan::{Code, NestPlan, Plan, Strategy};
 ///   shape of `planned` in this direction.
 /// - Under `Settings::verify`, the memory that an unpack writes is also valid for reads.
 /// - `bytes` is the packed size of the leaves that `words` describes.
-#[inline(always)]
+#[inline]
 pub(super) unsafe fn call<const PACK: bool>(
-    plan: &Plan,
-    planned: &NestPlan,
-    words: &[u64],
-    mem: *mut u8,
-    packed: *mut u8,
-    bytes: u64,
-) {
-    // SAFETY: the caller guarantees the conditions of `directly` and of `decide_and_call`, which are those
-    // of this function.
-    unsafe {
-        if !directly::<PACK>(planned, words, mem, packed, bytes) {
-            decide_and_call::<PACK>(plan, planned, words, mem, packed, bytes);
-        }
-    }
-}
-
-/// Executes a nest if it has a direct way for this call. Returns false, and moves nothing, if it has none.
-///
-/// # Safety
-///
-/// The conditions of [`call`] hold.
-#[inline(always)]
-pub(super) unsafe fn directly<const PACK: bool>(
-    planned: &NestPlan,
-    words: &[u64],
-    mem: *mut u8,
-    packed: *mut u8,
-    bytes: u64,
-) -> bool {
-    let direct = planned.direct(direction(PACK));
-    // SAFETY: the direct way was made for this nest and this direction, and `code` has found that it fits
-    // `words`. The nest owns the kernel or the routine, so it is alive. The caller guarantees that `words`,
-    // `mem` and `packed` meet the conditions of the nest's shape.
-    unsafe {
-        match direct.and_then(|direct| direct.code(words, bytes)) {
-            Some(Code::Kernel(entry)) => {
-                entry(words.as_ptr(), mem, packed);
-                stats::add(Executor::Kernel, bytes);
-            }
-            Some(Code::Row(row)) => {
-                row.run(words, mem, packed);
-                stats::add(Executor::Leaf, bytes);
-            }
-            None => return false,
-        }
-    }
-    true
-}
-
-/// Does the work of [`call`] as long as the nest has no direct way.
-///
-/// # Safety
-///
-/// The conditions of [`call`] hold.
-#[inline(never)]
-unsafe fn decide_and_call<const PACK: bool>(
     plan: &Plan,
     planned: &NestPlan,
     words: &[u64],
@@ -110,7 +54,6 @@ unsafe fn decide_and_call<const PACK: bool>(
         // gets the same arguments.
         unsafe { interpret::<PACK>(planned, words, mem, packed, bytes) };
     }
-    planned.settle::<PACK>(settings);
 }
 
 /// Executes a nest with the interpreter. Adds the bytes moved to the count of `Executor::Rows` if the

@@ -85,57 +85,6 @@ pub(crate) enum Class {
 ///   to the runs. The CPU has the row's instruction set.
 type Row = unsafe fn(context: *const u8, words: *const u64, mem: *mut u8, packed: *mut u8);
 
-/// A leaf kernel that is one row, ready to be called with the parameter block of its nest. No further decision
-/// is left: the levels outside the row have one iteration, and the tables of the row are built.
-#[derive(Clone, Copy)]
-pub(crate) struct DirectRow {
-    row: Row,
-    context: *const u8,
-    /// True if the nest has a loop outside the level that the row executes. The row executes the nest only if
-    /// this loop has one iteration.
-    once: bool,
-}
-
-// SAFETY: the context is a number, or the address of a value that `Work` owns and that nobody changes: a
-// `Pattern`, a `Shuffled` or a `byteswap::Window`. All three may be read by any thread.
-unsafe impl Send for DirectRow {}
-// SAFETY: as for `Send`; a shared `DirectRow` allows only to read the context.
-unsafe impl Sync for DirectRow {}
-
-const _: () = {
-    const fn shared<T: Send + Sync>() {}
-    #[cfg(target_arch = "x86_64")]
-    shared::<dense::Pattern>();
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    shared::<shuffle::Shuffled>();
-    shared::<byteswap::Window>();
-};
-
-impl DirectRow {
-    /// Returns whether the row executes all of a nest whose parameter block is `words`.
-    #[inline(always)]
-    pub(crate) fn fits(&self, words: &[u64]) -> bool {
-        !self.once || words[0] == 1
-    }
-
-    /// Executes the nest for which the row was made.
-    ///
-    /// # Safety
-    ///
-    /// - The conditions of [`Entry`](crate::kernel::Entry) hold, with `words` as `params`, for the nest and the
-    ///   direction of the routine that made this row. That routine is alive.
-    /// - `fits` returns true for `words`.
-    #[inline(always)]
-    pub(crate) unsafe fn run(&self, words: &[u64], mem: *mut u8, packed: *mut u8) {
-        let params = words[3 * usize::from(self.once)..].as_ptr();
-        // SAFETY: `params` are the parameters of the innermost level, which executes the whole nest: it is the
-        // only level, or the level outside has one iteration (`fits`). So the conditions of `Entry` for the
-        // nest are those of `Row` for this level. The context belongs to the row (`Routine::direct`) and is
-        // alive as long as the routine.
-        unsafe { (self.row)(self.context, params, mem, packed) }
-    }
-}
-
 /// The leaf kernel of one nest for one direction.
 pub(crate) struct Routine {
     work: Work,
@@ -259,30 +208,6 @@ impl Routine {
         let _ = (nest, direction);
     }
 
-    /// Returns the routine as one row, if it executes only the innermost level of `nest`, at most one loop lies
-    /// outside this level, and the tables of the row are built. The row is valid as long as the routine.
-    pub(crate) fn direct<const PACK: bool>(&self, nest: &Nest) -> Option<DirectRow> {
-        let once = match &nest.levels[..] {
-            [_] => false,
-            [Level::Loop { .. }, _] => true,
-            _ => return None,
-        };
-        if self.traversal.is_some() {
-            return None;
-        }
-        let (row, context): (Row, *const u8) = match &self.work {
-            Work::Row { row, length } => (*row, std::ptr::without_provenance(*length as usize)),
-            // The runs lie in the routine itself, which may move.
-            Work::Runs { .. } => return None,
-            Work::SwappedRuns { row, window } => (*row, std::ptr::from_ref(&**window).cast()),
-            #[cfg(target_arch = "x86_64")]
-            Work::Dense(lazy) => lazy.direct::<PACK>()?,
-            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-            Work::Shuffled(shuffled) => shuffled.direct()?,
-        };
-        Some(DirectRow { row, context, once })
-    }
-
     /// Returns the routine's name for reports.
     pub(crate) fn name(&self) -> String {
         let kind = match &self.work {
@@ -387,7 +312,7 @@ impl Routine {
                 #[cfg(target_arch = "x86_64")]
                 Work::Dense(lazy) => lazy.run::<PACK>(nest, params, mem, packed),
                 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-                Work::Shuffled(shuffled) => shuffled.run(params, mem, packed),
+                Work::Shuffled(shuffled) => shuffled.run(nest, params, mem, packed),
             }
         }
         // Only dense patterns use `nest`, and not every target has them.

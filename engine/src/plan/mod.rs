@@ -7,7 +7,6 @@
 
 pub(crate) mod byteswap;
 pub(crate) mod cost;
-mod direct;
 pub(crate) mod divide;
 pub(crate) mod footprint;
 mod identity;
@@ -17,7 +16,6 @@ mod nests;
 pub(crate) mod segments;
 mod settings;
 
-pub(crate) use direct::Code;
 pub(crate) use identity::PlanName;
 pub(crate) use nest_plan::{NestPlan, Selected};
 pub(crate) use nests::BodyPart;

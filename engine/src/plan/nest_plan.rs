@@ -5,7 +5,6 @@
 //! nest plan that changes after the commit.
 
 use super::cost::{self, Choice};
-use super::direct::Direct;
 use super::divide::Divisor;
 use super::settings::{Settings, Strategy};
 use crate::kernel::{Direction, Kernel, Leaf, LeafShape, Level, Levels, Nest};
@@ -22,10 +21,8 @@ const LONG_ROW: u64 = 8 << 10;
 #[repr(C)]
 pub(crate) struct NestPlan {
     slots: [KernelSlot; 2],
-    pub(crate) nest: Nest,
-    // Placed before `words`, because the compiler marks an absent `Option<NestPlan>` in this field, so that
-    // every call reads it.
     pub(crate) strategy: Strategy,
+    pub(crate) nest: Nest,
     /// The parameter block for the whole nest, in the layout that `kernel/` defines, padded with
     /// zeros.
     pub(crate) words: [u64; Nest::WORDS],
@@ -40,8 +37,6 @@ pub(crate) struct NestPlan {
 #[derive(Default)]
 #[repr(C)]
 struct KernelSlot {
-    /// The direct way of the calls. Empty until every decision about the executor is final.
-    direct: OnceLock<Direct>,
     /// The executor for this direction. Empty until the first call in this direction.
     selected: OnceLock<Selected>,
     /// Empty until the kernel is requested from the compiler. Holds `None` if the compiler refused.
@@ -178,34 +173,6 @@ impl NestPlan {
             };
             Selected { routine, choice }
         })
-    }
-
-    /// Returns the direct way of the calls in `direction`, if there is one yet.
-    #[inline(always)]
-    pub(crate) fn direct(&self, direction: Direction) -> Option<&Direct> {
-        self.slots[direction as usize].direct.get()
-    }
-
-    /// Stores the direct way of the calls in `PACK`'s direction if no later call can change the executor. The
-    /// nest must lie where it will stay, because the leaf kernel's row may get its address.
-    #[inline]
-    pub(crate) fn settle<const PACK: bool>(&self, settings: &Settings) {
-        let slot = &self.slots[usize::from(!PACK)];
-        // Under `verify`, every call is compared with the interpreter.
-        if settings.verify || slot.direct.get().is_some() {
-            return;
-        }
-        let Some(Selected { routine, choice }) = slot.selected.get() else { return };
-        let direct = match slot.kernel.get() {
-            Some(Some(kernel)) if choice.most > 0 => Some(Direct::kernel(kernel, choice.most)),
-            // The kernel has not been requested yet. Until then, the calls must add up what it would save.
-            None if choice.most > 0 => None,
-            _ => routine.as_ref().and_then(|routine| routine.direct::<PACK>(&self.nest)).map(Direct::row),
-        };
-        if let Some(direct) = direct {
-            // Another thread may have stored the same value in the meantime.
-            let _ = slot.direct.set(direct);
-        }
     }
 
     /// Returns the kernel for a call that moves `bytes` packed bytes. If the kernel has not been

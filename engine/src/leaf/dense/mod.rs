@@ -307,12 +307,6 @@ impl LazyPattern {
         unsafe { (self.row)(context, words, mem, packed) };
     }
 
-    /// Returns the built pattern as a row and its context. Returns `None` if the pattern is not built yet.
-    pub(super) fn direct<const PACK: bool>(&self) -> Option<(Row, *const u8)> {
-        let pattern: *const Pattern = &raw const **self.built.get()?;
-        Some((pattern_row::<PACK>, pattern.cast()))
-    }
-
     /// Returns the pattern for the innermost level and the leaf of `nest`. The first call builds the
     /// pattern.
     pub(super) fn build<const PACK: bool>(&self, nest: &Nest) -> &Pattern {
@@ -322,25 +316,6 @@ impl LazyPattern {
             Box::new(Pattern::new::<PACK>(level, &nest.leaf, None))
         })
     }
-}
-
-/// Moves the elements of one call with a pattern. The context is the address of the [`Pattern`].
-///
-/// # Safety
-///
-/// - The conditions of [`Row`] hold, for the level, the leaf and the direction that the pattern was made for.
-///   The pattern is alive.
-/// - The CPU has AVX-512 F, BW, VL and VBMI, and BMI2.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
-unsafe fn pattern_row<const PACK: bool>(
-    context: *const u8,
-    words: *const u64,
-    mem: *mut u8,
-    packed: *mut u8,
-) {
-    // SAFETY: the context is the address of a living pattern (first condition), and the conditions of `run`
-    // are those of this function.
-    unsafe { (*context.cast::<Pattern>()).run::<PACK>(words, mem, packed) }
 }
 
 /// Returns whether all basic elements that are byte-swapped are aligned to their width. If so, no
@@ -411,7 +386,6 @@ impl Pattern {
     ///   the pattern was made for.
     /// - The CPU has AVX-512 F, BW, VL and VBMI, and BMI2.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
-    #[inline]
     pub(super) unsafe fn run<const PACK: bool>(
         &self,
         words: *const u64,

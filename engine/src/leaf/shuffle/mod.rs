@@ -27,9 +27,9 @@ mod steps;
 mod vector;
 
 use super::{Isa, Load, Row};
-use crate::kernel::{Leaf, Level, Nest, Run};
+use crate::kernel::{Leaf, Level, Nest};
 use lanes::Lanes;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use steps::Steps;
 
 /// Length of a lane of packed bytes and of a window of memory, in bytes.
@@ -149,6 +149,16 @@ fn windows(sources: &[usize]) -> Vec<(usize, std::ops::Range<usize>)> {
     list
 }
 
+/// The elements of one call of a method.
+#[derive(Clone, Copy)]
+struct Call {
+    count: usize,
+    /// Address of the first element.
+    mem: *const u8,
+    /// Address of the first packed byte.
+    packed: *mut u8,
+}
+
 /// The way in which a pattern is packed.
 #[expect(
     clippy::large_enum_variant,
@@ -172,31 +182,6 @@ pub(super) struct Shuffled {
     load: Load,
     /// The row that packs the elements of short calls, and the elements that a method leaves over.
     row: Row,
-    /// What the row gets as its context: the runs, or the length of the block.
-    leaf: RowLeaf,
-}
-
-/// The context of the row of a leaf.
-enum RowLeaf {
-    Block(usize),
-    Window(Arc<[Run]>),
-}
-
-impl RowLeaf {
-    fn of(leaf: &Leaf) -> Self {
-        match leaf {
-            Leaf::Block { bytes } => Self::Block(*bytes as usize),
-            Leaf::Window { runs } => Self::Window(runs.clone()),
-        }
-    }
-
-    #[inline]
-    fn context(&self) -> *const u8 {
-        match self {
-            Self::Block(bytes) => std::ptr::without_provenance(*bytes),
-            Self::Window(runs) => std::ptr::from_ref(runs).cast(),
-        }
-    }
 }
 
 /// Returns whether this folder uses the byte shuffles of `isa`.
@@ -222,8 +207,7 @@ impl Shuffled {
         if nest.levels.len() > 1 && level.count() < least as u64 {
             return None;
         }
-        let leaf = RowLeaf::of(&nest.leaf);
-        Some(Self { pattern, isa, method: OnceLock::new(), least, load, row, leaf })
+        Some(Self { pattern, isa, method: OnceLock::new(), least, load, row })
     }
 
     /// Returns the work of the method for `pattern`, and the least number of elements in a call for which
@@ -273,21 +257,16 @@ impl Shuffled {
         }
     }
 
-    /// Returns the kernel as a row and its context. Returns `None` if the tables are not built yet.
-    pub(super) fn direct(&self) -> Option<(Row, *const u8)> {
-        self.method.get()?;
-        Some((shuffled_row, std::ptr::from_ref(self).cast()))
-    }
-
-    /// Packs the elements of one call. `words` are the parameters of the level.
+    /// Packs the elements of one call. `words` are the parameters of the innermost level of `nest`.
     ///
     /// # Safety
     ///
-    /// - The conditions of [`Row`] hold, for packing the innermost level and the leaf of the nest for which
+    /// - The conditions of [`Row`] hold, for packing the innermost level and the leaf of `nest`, for which
     ///   `self` was made.
     #[inline]
     pub(super) unsafe fn run(
         &self,
+        nest: &Nest,
         words: *const u64,
         mem: *const u8,
         packed: *mut u8,
@@ -298,19 +277,23 @@ impl Shuffled {
         let mut done = 0;
         if count >= self.least {
             let method = self.method.get_or_init(|| self.built());
+            let call = Call { count, mem, packed };
             // SAFETY: `count` is the count of the level, so the caller guarantees that the memory and the
             // packed bytes of `count` elements are valid, and that the CPU has `self.isa`. The method was
             // built for this pattern, and `least` is at least what the method asks for.
             done = unsafe {
                 match method {
-                    Method::Lanes(lanes) => lanes.run(self.isa, &self.pattern, count, mem, packed),
-                    Method::Steps(steps) => steps.run(self.isa, &self.pattern, count, mem, packed),
+                    Method::Lanes(lanes) => lanes.run(self.isa, &self.pattern, call),
+                    Method::Steps(steps) => steps.run(self.isa, &self.pattern, call),
                 }
             };
         }
         if done < count {
             let rest = [(count - done) as u64, self.pattern.stride as u64, 0];
-            let context = self.leaf.context();
+            let context = match &nest.leaf {
+                Leaf::Block { bytes } => std::ptr::without_provenance(*bytes as usize),
+                Leaf::Window { runs } => std::ptr::from_ref(runs).cast(),
+            };
             let mem = mem.wrapping_add(done * self.pattern.stride).cast_mut();
             let packed = packed.wrapping_add(done * self.pattern.bytes);
             // SAFETY: `rest` are the parameters of a loop over the elements from `done` on, which lie at
@@ -319,17 +302,6 @@ impl Shuffled {
             unsafe { (self.row)(context, rest.as_ptr(), mem, packed) };
         }
     }
-}
-
-/// Packs the elements of one call. The context is the address of a [`Shuffled`].
-///
-/// # Safety
-///
-/// - The conditions of [`Shuffled::run`] hold for this `Shuffled`, which is alive.
-unsafe fn shuffled_row(context: *const u8, words: *const u64, mem: *mut u8, packed: *mut u8) {
-    // SAFETY: the context is the address of a living `Shuffled`, and the caller guarantees the conditions of
-    // its `run`.
-    unsafe { (*context.cast::<Shuffled>()).run(words, mem, packed) }
 }
 
 #[cfg(test)]
