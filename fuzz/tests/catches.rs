@@ -199,6 +199,25 @@ fn verification_drops_a_mistaken_kernel() {
     }
 }
 
+/// Checks that the calls that the interpreter executes after a kernel was dropped are not counted as calls of
+/// the kernel. The calls move far more bytes than the other tests of this file, which run at the same time.
+#[test]
+fn a_dropped_kernel_moves_no_more_bytes() {
+    const COUNT: usize = 1 << 20;
+    let faulty = settings(kernel::<true, 2>, kernel::<false, 0>);
+    let verified = Settings { verify: true, ..faulty };
+    let case: Case = GAPS.parse().expect("a case");
+    let plan = case.recipe.build().and_then(|ty| ty.commit_with(&verified)).expect("a plan");
+    let (memory, mut packed) = (vec![7u8; 16 * COUNT], vec![0u8; 8 * COUNT]);
+    let before = stats::bytes();
+    for _ in 0..3 {
+        typepack_engine::pack(&plan, COUNT as u64, &memory, &mut packed).expect("packed");
+    }
+    let after = stats::bytes();
+    assert_eq!((after.kernel - before.kernel) / packed.len() as u64, 1);
+    assert_eq!((after.interpreter - before.interpreter) / packed.len() as u64, 3);
+}
+
 /// Checks `Settings::verify` for a fused copy into the layout `to` with the kernel `entry`. `faults` is
 /// the number of disagreements that must be counted.
 fn a_mistaken_copier_is_dropped(entry: Entry, to: &str, faults: u64) {

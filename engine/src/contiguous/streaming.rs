@@ -37,7 +37,7 @@ pub(super) unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x86 {
-    use crate::contiguous::vector::copy_loop;
+    use crate::contiguous::vector::{copy_loop, wide_loops};
     use std::arch::x86_64::*;
 
     /// Copies with streaming stores of 16 bytes.
@@ -61,49 +61,5 @@ mod x86 {
         }
     }
 
-    /// Copies with streaming stores of 32 bytes.
-    ///
-    /// # Safety
-    ///
-    /// - The CPU has AVX2.
-    /// - The conditions of [`copy`](crate::contiguous::copy) hold, and `bytes` is more than 64.
-    #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn avx2(from: *const u8, to: *mut u8, bytes: usize) {
-        // SAFETY: the rounds start at a multiple of 32 below `bytes - 128` and move 128 bytes; all other
-        // moves end at or before the end of the run. The caller guarantees that the run is valid.
-        unsafe {
-            copy_loop!(
-                32,
-                from,
-                to,
-                bytes,
-                |at: *const u8| _mm256_loadu_si256(at.cast()),
-                |at: *mut u8, value| _mm256_storeu_si256(at.cast(), value),
-                |at: *mut u8, value| _mm256_stream_si256(at.cast(), value)
-            );
-        }
-    }
-
-    /// Copies with streaming stores of 64 bytes.
-    ///
-    /// # Safety
-    ///
-    /// - The CPU has AVX-512 F.
-    /// - The conditions of [`copy`](crate::contiguous::copy) hold, and `bytes` is more than 64.
-    #[target_feature(enable = "avx512f")]
-    pub(super) unsafe fn avx512(from: *const u8, to: *mut u8, bytes: usize) {
-        // SAFETY: the rounds start at a multiple of 64 below `bytes - 256` and move 256 bytes; all other
-        // moves end at or before the end of the run. The caller guarantees that the run is valid.
-        unsafe {
-            copy_loop!(
-                64,
-                from,
-                to,
-                bytes,
-                |at: *const u8| _mm512_loadu_si512(at.cast()),
-                |at: *mut u8, value| _mm512_storeu_si512(at.cast(), value),
-                |at: *mut u8, value| _mm512_stream_si512(at.cast(), value)
-            );
-        }
-    }
+    wide_loops!(_mm256_stream_si256, _mm512_stream_si512);
 }

@@ -132,7 +132,65 @@ macro_rules! copy_loop {
         }
     }};
 }
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(super) use copy_loop;
+
+/// Defines the loops `avx2` and `avx512`, with `$aligned32` and `$aligned64` as the stores at multiples of 32
+/// and 64 bytes.
+#[cfg(target_arch = "x86_64")]
+macro_rules! wide_loops {
+    ($aligned32:ident, $aligned64:ident) => {
+        /// Copies with registers of 32 bytes.
+        ///
+        /// # Safety
+        ///
+        /// - The CPU has AVX2.
+        /// - The conditions of [`copy`](crate::contiguous::copy) hold, and `bytes` is more than 64.
+        #[target_feature(enable = "avx2")]
+        pub(super) unsafe fn avx2(from: *const u8, to: *mut u8, bytes: usize) {
+            // SAFETY: the rounds start below `bytes - 128` and move 128 bytes; all other moves end at or
+            // before the end of the run. The caller guarantees that the run is valid. The aligned stores are
+            // at multiples of 32, because the rounds start at one and advance by 128.
+            unsafe {
+                copy_loop!(
+                    32,
+                    from,
+                    to,
+                    bytes,
+                    |at: *const u8| _mm256_loadu_si256(at.cast()),
+                    |at: *mut u8, value| _mm256_storeu_si256(at.cast(), value),
+                    |at: *mut u8, value| $aligned32(at.cast(), value)
+                );
+            }
+        }
+
+        /// Copies with registers of 64 bytes.
+        ///
+        /// # Safety
+        ///
+        /// - The CPU has AVX-512 F.
+        /// - The conditions of [`copy`](crate::contiguous::copy) hold, and `bytes` is more than 64.
+        #[target_feature(enable = "avx512f")]
+        pub(super) unsafe fn avx512(from: *const u8, to: *mut u8, bytes: usize) {
+            // SAFETY: as in `avx2`, with registers of 64 bytes: a round starts below `bytes - 256` and moves
+            // 256 bytes. The aligned stores are at multiples of 64, because the rounds start at one and
+            // advance by 256.
+            unsafe {
+                copy_loop!(
+                    64,
+                    from,
+                    to,
+                    bytes,
+                    |at: *const u8| _mm512_loadu_si512(at.cast()),
+                    |at: *mut u8, value| _mm512_storeu_si512(at.cast(), value),
+                    |at: *mut u8, value| $aligned64(at.cast(), value)
+                );
+            }
+        }
+    };
+}
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+pub(super) use wide_loops;
 
 /// Copies with moves of 16 bytes, which every target has.
 ///
@@ -160,51 +218,5 @@ unsafe fn portable(from: *const u8, to: *mut u8, bytes: usize) {
 mod x86 {
     use std::arch::x86_64::*;
 
-    /// Copies with moves of 32 bytes.
-    ///
-    /// # Safety
-    ///
-    /// - The CPU has AVX2.
-    /// - The conditions of [`copy`](crate::contiguous::copy) hold, and `bytes` is more than 64.
-    #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn avx2(from: *const u8, to: *mut u8, bytes: usize) {
-        // SAFETY: as in `portable`, with registers of 32 bytes: a round starts below `bytes - 128` and moves
-        // 128 bytes. The aligned stores are at multiples of 32, because the rounds start at one and advance
-        // by 128.
-        unsafe {
-            copy_loop!(
-                32,
-                from,
-                to,
-                bytes,
-                |at: *const u8| _mm256_loadu_si256(at.cast()),
-                |at: *mut u8, value| _mm256_storeu_si256(at.cast(), value),
-                |at: *mut u8, value| _mm256_store_si256(at.cast(), value)
-            );
-        }
-    }
-
-    /// Copies with moves of 64 bytes.
-    ///
-    /// # Safety
-    ///
-    /// - The CPU has AVX-512 F.
-    /// - The conditions of [`copy`](crate::contiguous::copy) hold, and `bytes` is more than 64.
-    #[target_feature(enable = "avx512f")]
-    pub(super) unsafe fn avx512(from: *const u8, to: *mut u8, bytes: usize) {
-        // SAFETY: as in `portable`, with registers of 64 bytes: a round starts below `bytes - 256` and moves
-        // 256 bytes. The aligned stores are at multiples of 64, because the rounds start at one and advance
-        // by 256.
-        unsafe {
-            copy_loop!(
-                64,
-                from,
-                to,
-                bytes,
-                |at: *const u8| _mm512_loadu_si512(at.cast()),
-                |at: *mut u8, value| _mm512_storeu_si512(at.cast(), value),
-                |at: *mut u8, value| _mm512_store_si512(at.cast(), value)
-            );
-        }
-    }
+    wide_loops!(_mm256_store_si256, _mm512_store_si512);
 }

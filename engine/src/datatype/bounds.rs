@@ -489,7 +489,7 @@ fn scatter<I: Integer>(
         Table::Wide(_) => displacements.range().unwrap_or((0, 0)),
         _ => (i64::from(i32::MIN), i64::from(i32::MAX)),
     };
-    let (_, longest) = blocklengths.range().unwrap_or((0, 0));
+    let (shortest, longest) = blocklengths.range().unwrap_or((0, 0));
     let magnitude = i128::from(least.unsigned_abs().max(greatest.unsigned_abs()));
     let farthest = times(i128::from(longest), extent.abs());
     let largest = times(magnitude, unit.abs()).saturating_add(farthest);
@@ -498,10 +498,20 @@ fn scatter<I: Integer>(
             // In most lists, displacements are in units of the extent of `old`. For such lists, the
             // loop computes in the same unit and needs no multiplication.
             let in_copies = unit == extent && unit != 0;
-            let (copies, low, high) = entries!(blocklengths, lengths => entries!(displacements, at => {
-                let blocks = lengths.zip(at);
-                if in_copies { span(blocks, 1, 1) } else { span(blocks, unit, extent) }
-            }));
+            let short = match (blocklengths, displacements) {
+                (Table::Short(lengths), Table::Narrow(at)) if shortest > 0 => match in_copies {
+                    true => short_span(lengths, at, 1),
+                    false if unit == 1 => short_span(lengths, at, extent),
+                    false => None,
+                },
+                _ => None,
+            };
+            let (copies, low, high) = short.unwrap_or_else(|| {
+                entries!(blocklengths, lengths => entries!(displacements, at => {
+                    let blocks = lengths.zip(at);
+                    if in_copies { span(blocks, 1, 1) } else { span(blocks, unit, extent) }
+                }))
+            });
             match in_copies {
                 // `low` and `high` count extents of `old` here. If the extent is negative, `high` is the
                 // lower address.
@@ -548,6 +558,29 @@ fn span(blocks: impl Iterator<Item = (i64, i64)>, unit: i64, extent: i64) -> (i1
     (copies, low, high)
 }
 
+/// Does what [`span`] does for a `unit` of 1, with 32-bit numbers, for which the compiler uses vector
+/// instructions on every target. No length may be 0. Returns `None` if `extent` is negative or large, or if
+/// the displacement of a copy does not fit in an `i32`.
+#[inline(always)]
+fn short_span(lengths: &[u8], at: &[i32], extent: i64) -> Option<(i128, i64, i64)> {
+    /// The greatest extent for which 254 extents, the distance from the first to the last copy of the longest
+    /// block, fit in an `i32`.
+    const MOST: i64 = i32::MAX as i64 / (u8::MAX as i64 - 1);
+    let extent = i32::try_from(extent).ok().filter(|_| (0..=MOST).contains(&extent))?;
+    let (mut low, mut high, mut wrapped) = (i32::MAX, i32::MIN, 0);
+    for (&length, &first) in lengths.iter().zip(at) {
+        let last = first.wrapping_add((i32::from(length) - 1).wrapping_mul(extent));
+        low = low.min(first);
+        high = high.max(last);
+        // A sum that does not fit wraps around from a positive to a negative number, which sets the sign bit
+        // of this expression.
+        wrapped |= last & !first;
+    }
+    // One sum of bytes and one loop over the positions take less time together than one loop that does both.
+    let copies: u64 = lengths.iter().map(|&length| u64::from(length)).sum();
+    (wrapped >= 0).then_some((copies.into(), low.into(), high.into()))
+}
+
 /// Returns `bytes`, the displacement of a copy, or an error if it does not fit in an `i64`. The loop
 /// program stores displacements as `i64`.
 #[inline(always)]
@@ -592,6 +625,45 @@ mod tests {
             for at in [i64::MAX, -i64::MAX, i64::MIN] {
                 let ty = crate::Datatype::hindexed(&[0], &[at], &old).unwrap();
                 assert_eq!((ty.size(), ty.extent()), (0, 0));
+            }
+        }
+    }
+
+    /// Checks the bounds of lists with short blocks, most of them near the limits of 32 bits, where
+    /// `short_span` must give up.
+    #[test]
+    fn bounds_of_short_blocks() {
+        let byte = Datatype::named(Named::BYTE);
+        let most = i64::from(i32::MAX) / 254;
+        let ends = [i32::MIN, i32::MIN + 300, -1, 0, 7, i32::MAX - 254, i32::MAX - 253, i32::MAX];
+        let extents = [0, 1, 8, -8, most - 1, most, most + 1, 1 << 30, -(1 << 30)];
+        for (extent, blocks) in extents.into_iter().flat_map(|extent| {
+            let pairs = ends.into_iter().flat_map(|a| ends.into_iter().map(move |b| [a, b]));
+            let lengths = [[1, 1], [1, 255], [255, 2], [0, 255], [3, 0]];
+            pairs.flat_map(move |at| {
+                lengths.map(|lengths| (extent, [0, 1].map(|i| (lengths[i], at[i]))))
+            })
+        }) {
+            let old = Datatype::resized(0, extent, &byte).unwrap();
+            let (lengths, at) = (blocks.map(|(n, _)| n), blocks.map(|(_, at)| i64::from(at)));
+            for unit in [1, extent] {
+                let copies = blocks.iter().flat_map(|&(n, at)| {
+                    [0, n - 1]
+                        .map(|copy| i64::from(at) * unit + copy * extent)
+                        .into_iter()
+                        .filter(move |_| n > 0)
+                });
+                let (low, high) = (copies.clone().min().unwrap(), copies.max().unwrap());
+                let ty = match unit == 1 {
+                    true => Datatype::hindexed(&lengths, &at, &old).unwrap(),
+                    false => Datatype::indexed(&lengths, &at, &old).unwrap(),
+                };
+                let found = (ty.size(), ty.true_lb(), ty.true_extent());
+                assert_eq!(
+                    found,
+                    (lengths.iter().sum(), low, high + 1 - low),
+                    "{extent} {unit} {blocks:?}"
+                );
             }
         }
     }

@@ -36,7 +36,6 @@ pub(super) unsafe fn call_verified<const PACK: bool>(
 ) {
     let dir = direction(PACK);
     stats::add(Executor::Interpreter, bytes);
-    stats::add(if kernel.is_some() { Executor::Kernel } else { Executor::Leaf }, bytes);
     let run = |mem, packed| {
         // SAFETY: each caller of this closure passes the nest's `mem` and a buffer of `bytes`
         // packed bytes, which meet the conditions of `Entry`. The kernel and the routine belong to
@@ -54,6 +53,7 @@ pub(super) unsafe fn call_verified<const PACK: bool>(
         // caller of `call_verified` guarantees.
         return unsafe { interpreter::run::<PACK>(&planned.nest, words, mem, packed) };
     }
+    stats::add(if kernel.is_some() { Executor::Kernel } else { Executor::Leaf }, bytes);
     let mut expected = vec![0u8; bytes as usize];
     let mut answer = vec![0u8; bytes as usize];
     let invert = |from: &[u8], to: &mut [u8]| {

@@ -13,7 +13,7 @@
 #[cfg(target_arch = "x86_64")]
 use super::blend::Blend;
 use super::vector::{Register, Vector};
-use super::{Isa, LANE, NONE, Pattern, WINDOWS, Window, windows};
+use super::{Call, Isa, LANE, NONE, Pattern, WINDOWS, Window, windows};
 
 /// A pattern that is packed lane by lane.
 pub(super) struct Lanes {
@@ -77,7 +77,7 @@ impl Lanes {
         }
     }
 
-    /// Packs `count` elements and returns `count`.
+    /// Packs the `count` elements of `call` and returns `count`.
     ///
     /// # Safety
     ///
@@ -86,15 +86,10 @@ impl Lanes {
     ///   from pages without data. `packed` is valid for writes of the packed bytes of these elements.
     /// - The CPU has the instruction set `isa`, which has byte shuffles.
     #[inline]
-    pub(super) unsafe fn run(
-        &self,
-        isa: Isa,
-        pattern: &Pattern,
-        count: usize,
-        mem: *const u8,
-        packed: *mut u8,
-    ) -> usize {
-        // SAFETY: the caller guarantees the conditions of `packed_by`, which are those of this function.
+    pub(super) unsafe fn run(&self, isa: Isa, pattern: &Pattern, call: Call) -> usize {
+        let Call { count, mem, packed } = call;
+        // SAFETY: the caller guarantees the conditions of this function, which are those of `avx2` and of
+        // `baseline`.
         unsafe {
             match isa {
                 #[cfg(target_arch = "x86_64")]

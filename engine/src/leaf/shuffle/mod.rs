@@ -149,6 +149,16 @@ fn windows(sources: &[usize]) -> Vec<(usize, std::ops::Range<usize>)> {
     list
 }
 
+/// The elements of one call of a method.
+#[derive(Clone, Copy)]
+struct Call {
+    count: usize,
+    /// Address of the first element.
+    mem: *const u8,
+    /// Address of the first packed byte.
+    packed: *mut u8,
+}
+
 /// The way in which a pattern is packed.
 #[expect(
     clippy::large_enum_variant,
@@ -267,13 +277,14 @@ impl Shuffled {
         let mut done = 0;
         if count >= self.least {
             let method = self.method.get_or_init(|| self.built());
+            let call = Call { count, mem, packed };
             // SAFETY: `count` is the count of the level, so the caller guarantees that the memory and the
             // packed bytes of `count` elements are valid, and that the CPU has `self.isa`. The method was
             // built for this pattern, and `least` is at least what the method asks for.
             done = unsafe {
                 match method {
-                    Method::Lanes(lanes) => lanes.run(self.isa, &self.pattern, count, mem, packed),
-                    Method::Steps(steps) => steps.run(self.isa, &self.pattern, count, mem, packed),
+                    Method::Lanes(lanes) => lanes.run(self.isa, &self.pattern, call),
+                    Method::Steps(steps) => steps.run(self.isa, &self.pattern, call),
                 }
             };
         }

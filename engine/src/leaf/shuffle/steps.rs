@@ -6,7 +6,7 @@
 //! enough packed bytes, and enough memory, must follow the last period; a row packs these elements.
 
 use super::vector::{Register, Vector};
-use super::{Isa, LANE, NONE, Pattern, Window, windows};
+use super::{Call, Isa, LANE, NONE, Pattern, Window, windows};
 
 /// The largest number of elements of a period.
 const PERIOD: usize = 4;
@@ -59,8 +59,8 @@ impl Steps {
         Self { steps, elements, spare: memory.max(packed).saturating_sub(elements) }
     }
 
-    /// Packs whole periods of `count` elements, and returns the number of elements that it has packed. The
-    /// packed bytes of the other elements may have been overwritten.
+    /// Packs whole periods of the `count` elements of `call`, and returns the number of elements that it
+    /// has packed. The packed bytes of the other elements may have been overwritten.
     ///
     /// # Safety
     ///
@@ -68,14 +68,8 @@ impl Steps {
     /// - The memory from the first to the last byte of data of `count` elements is valid for reads, apart
     ///   from pages without data. `packed` is valid for writes of the packed bytes of these elements.
     /// - The CPU has the instruction set `isa`, which has byte shuffles.
-    pub(super) unsafe fn run(
-        &self,
-        isa: Isa,
-        pattern: &Pattern,
-        count: usize,
-        mem: *const u8,
-        packed: *mut u8,
-    ) -> usize {
+    pub(super) unsafe fn run(&self, isa: Isa, pattern: &Pattern, call: Call) -> usize {
+        let Call { count, mem, packed } = call;
         let periods = count.saturating_sub(self.spare) / self.elements;
         let _ = isa;
         // SAFETY: at least `spare` elements follow `periods` periods, so each step reads within the memory of
