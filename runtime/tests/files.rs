@@ -517,6 +517,45 @@ fn external32_by_calls() {
     external32_by("pwrite", "external32_by_calls");
 }
 
+/// In atomic mode, ranks that write and read the same bytes at the same time see whole accesses.
+fn atomic(name: &str, method: &str) {
+    ranks_with(3, name, &[("TYPEPACK_IO", method)], |world| {
+        let path = path(world, name);
+        let file = File::open(world, &path, Mode::CREATE_READ_WRITE | Mode::DELETE_ON_CLOSE)
+            .expect("a file");
+        let byte = Datatype::named(Named::U8);
+        let filetype = Datatype::resized(0, 3, &byte).expect("a type");
+        file.set_view(Some(0), &byte, &filetype, "native").expect("a view");
+        file.set_atomic(true).expect("a mode");
+        let length = if method == "mmap" { 200_000 } else { 3_000 };
+        file.write_at_all(0, &vec![9u8; length]).expect("written");
+        for round in 0..60u8 {
+            if world.rank() < 2 {
+                file.write_at(0, &vec![2 * round + world.rank() as u8; length]).expect("written");
+            } else {
+                let mut back = vec![0u8; length];
+                assert_eq!(file.read_at(0, &mut back).expect("read"), length);
+                assert!(back.iter().all(|byte| *byte == back[0]), "a mixture in round {round}");
+            }
+        }
+        world.barrier().expect("a barrier");
+        let mut back = vec![0u8; length];
+        file.read_at(0, &mut back).expect("read");
+        assert!(back.iter().all(|byte| *byte == back[0]));
+        file.close().expect("closed");
+    });
+}
+
+#[test]
+fn atomic_accesses_to_mapped_files_are_whole() {
+    atomic("atomic_accesses_to_mapped_files_are_whole", "mmap");
+}
+
+#[test]
+fn atomic_accesses_by_calls_are_whole() {
+    atomic("atomic_accesses_by_calls_are_whole", "pwrite");
+}
+
 const KILLING: Table = Table {
     pwrite: |_, _, _, _| {
         // SAFETY: `kill` accesses no memory of this process.
