@@ -7,9 +7,10 @@
 //! tests, fuzzing and the self-check of the bench suite. It is unsuitable for anything else, because its
 //! cost is proportional to the number of basic elements and it recurses over the depth of the tree.
 //!
-//! Displacements are computed with wrapping arithmetic. The constructors guarantee that the displacement
-//! of every basic element fits in an `i64`. But they do not check the displacement of a block of length
-//! 0, or the stride between blocks of extent 0, so an intermediate product may overflow.
+//! Displacements that may overflow are computed with wrapping arithmetic. The constructors guarantee
+//! that the displacement of every basic element fits in an `i64`. But they do not check the
+//! displacement of a block of length 0, or the stride between blocks of extent 0, so an intermediate
+//! product may overflow.
 
 use crate::datatype::{
     Call, Constructor, DEFAULT_ARGUMENT, Darray, Datatype, Distribution, F90, Order,

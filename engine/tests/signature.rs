@@ -146,7 +146,10 @@ fn packed_matches_anything_that_fits_and_byte_only_bytes() {
     assert_eq!(long.to_string(), "the receive buffer ends after 16 bytes of packed data");
     assert!(double.matches(2, &packed, 15).unwrap().is_err());
     let wrong = double.matches(1, &byte, 8).unwrap().unwrap_err();
-    assert_eq!(wrong.to_string(), "basic element 0: float 8 was sent, the receiver expects byte 1");
+    assert_eq!(
+        wrong.to_string(),
+        "basic element 0: float 8 was sent, but the receiver expects byte 1"
+    );
     assert!(double.accepts(2, packed.hash(17).unwrap()).unwrap(), "packed bytes were refused");
     assert!(packed.accepts(1, double.hash(2).unwrap()).unwrap());
     assert!(!byte.accepts(8, double.hash(1).unwrap()).unwrap());

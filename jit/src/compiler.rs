@@ -1,9 +1,9 @@
 //! Compiles CLIF (Cranelift's intermediate code) to machine code, and publishes the machine code as
 //! a kernel.
 //!
-//! `translate/` makes the CLIF, `cache.rs` keeps the kernel, and the engine calls the kernel. An
-//! error of Cranelift, a panic in Cranelift, and memory that the system denies all become an
-//! [`Error`], with which the shape is refused.
+//! `translate/` makes the CLIF, `cache.rs` keeps the kernel, and the engine calls the kernel. If
+//! Cranelift returns an error or panics, or if the system denies memory, the shape is refused with an
+//! [`Error`].
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::{Arena, CodeMemory};

@@ -1,9 +1,9 @@
 //! Describes why a shape is refused.
 //!
-//! During normal work nobody reports a refusal: `lib.rs` counts it, and the engine's interpreter
-//! executes the nest. Only calls for human readers return the reason: [`emit`](crate::emit),
-//! [`clif`](crate::clif), their counterparts for fused copies, [`report`](crate::report()) and
-//! [`Jit::disabled`](crate::Jit::disabled).
+//! During normal work nobody reports a refusal: `lib.rs` counts it, and the engine executes the nest
+//! with its interpreter or with a leaf kernel. Only calls for human readers return the reason:
+//! [`emit`](crate::emit), [`clif`](crate::clif), their counterparts for fused copies,
+//! [`report`](crate::report()) and [`Jit::disabled`](crate::Jit::disabled).
 
 use std::fmt;
 use typepack_engine::ErrorClass;

@@ -13,9 +13,9 @@
 //! 4. `compiler.rs`: compiles the CLIF to machine code, for the machine that `target.rs` describes;
 //! 5. `memory.rs`: puts the machine code into executable pages.
 //!
-//! If a step fails, the shape is refused (`error.rs`). The refusal is counted (`counters.rs`), and
-//! the engine's interpreter does the work. This crate does not print, read the environment, or
-//! panic on a refusal.
+//! If a step fails, the shape is refused (`error.rs`). The refusal is counted (`counters.rs`), and the
+//! engine's interpreter or one of its leaf kernels does the work. This crate does not print, read the
+//! environment, or panic on a refusal.
 //!
 //! ```
 //! use typepack_engine::kernel::{Compiler, Direction, LeafShape, LevelShape, Shape};
@@ -201,7 +201,7 @@ pub fn clif(shape: &Shape, target: Target) -> Result<String> {
     compiler::clif(shape, target)
 }
 
-/// Does what [`emit`] does, for the kernel of a fused copy.
+/// Does what [`emit`] does, for the kernel of a fused copy (from one layout directly to another).
 ///
 /// # Errors
 ///
@@ -210,7 +210,7 @@ pub fn emit_transfer(shape: &TransferShape, target: Target) -> Result<Vec<u8>> {
     compiler::emit(shape, target).map(|code| code.bytes)
 }
 
-/// Does what [`clif`] does, for the kernel of a fused copy.
+/// Does what [`clif`] does, for the kernel of a fused copy (from one layout directly to another).
 ///
 /// # Errors
 ///

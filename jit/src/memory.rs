@@ -336,7 +336,7 @@ fn probe(arena: &Arc<Arena>) -> io::Result<()> {
     if run() == ANSWER {
         Ok(())
     } else {
-        Err(io::Error::other("the probe stub returned a wrong value"))
+        Err(io::Error::other("the stub that tests whether new code can run returned a wrong value"))
     }
 }
 

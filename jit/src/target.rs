@@ -14,7 +14,7 @@ use cranelift_codegen::settings::{self, Configurable};
 pub enum Target {
     /// This machine, with all the features that it reports.
     Host,
-    /// Any x86-64 with SSE4.1 (2008).
+    /// Any x86-64 with SSE4.2 and POPCNT (2008).
     X86_64,
     /// Any AArch64 with little-endian data.
     Aarch64,

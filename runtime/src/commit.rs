@@ -1,5 +1,6 @@
 //! Commits datatypes with the code generator and the settings of this process. The datatypes are the
-//! program's own types, types that other ranks sent in encoded form, and the byte type.
+//! program's own types, and types that other ranks sent in encoded form. This file also has the plan of the
+//! byte type, which needs no code generator.
 //!
 //! This file takes the settings from `settings.rs`. All other modules get their [`Plan`]s from this file.
 

@@ -1,6 +1,6 @@
 //! The runtime's error type, and the MPI error class of each kind of error.
 //!
-//! Every call of the library returns [`Error`]. `From` converts engine errors (bad counts, buffers, types)
+//! Every call that can fail returns [`Error`]. `From` converts engine errors (bad counts, buffers, types)
 //! and keeps their MPI error class. The text of an error names the argument, its value and, where a
 //! communicator is involved, the rank. So this one line tells the user what to change.
 
@@ -23,9 +23,10 @@ pub enum ErrorKind {
     Group,
     /// A tag that is negative or above [`TAG_UB`](crate::TAG_UB).
     Tag,
-    /// A count that cannot be represented.
+    /// A count that cannot be represented, or packed sizes that differ between the ranks of a collective
+    /// call.
     Count,
-    /// A buffer that is too small for what it must hold.
+    /// A buffer that is missing, too small, or of the wrong shape.
     Buffer,
     /// Dimensions whose product does not fit the number of ranks.
     Dims,
@@ -36,17 +37,18 @@ pub enum ErrorKind {
     /// A message whose basic types differ from the types of the receive that matched it
     /// (checked with `TYPEPACK_CHECK_TYPES=1`).
     Type,
-    /// A request that is not pending on this communicator.
+    /// A request that is not pending, or an operation that is not in the state that the call needs. For
+    /// example, a persistent operation cannot be started while its previous round is running.
     Request,
     /// Any other argument, or a `TYPEPACK_*` variable, outside its domain.
     Argument,
     /// A rank of the job has died, or the launcher is ending the job.
     ProcAborted,
-    /// The operating system refused memory.
+    /// Too little memory or address space is left.
     NoMemory,
     /// The library is not initialised, is already finalised, or is used in a forked child.
     State,
-    /// The operating system refused a call, or another rank broke the protocol.
+    /// The operating system refused a call, or another rank broke the protocol or could not send its data.
     Other,
     /// The library broke one of its own invariants. This is a bug in typepack.
     Internal,

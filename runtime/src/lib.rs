@@ -50,6 +50,7 @@ mod status;
 mod test_support;
 pub mod topo;
 mod transport;
+pub mod tuned;
 pub mod variables;
 mod world;
 

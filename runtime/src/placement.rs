@@ -63,7 +63,8 @@ impl Placement {
         Self { oversubscribed: segment.flags().oversubscribed, cpus }
     }
 
-    /// Returns whether the job has more ranks than CPUs. A waiting rank of such a job does not spin.
+    /// Returns whether the job has more ranks than CPUs. A waiting rank of such a job does not spin, unless
+    /// `TYPEPACK_SPIN_US` is set.
     pub fn oversubscribed(&self) -> bool {
         self.oversubscribed
     }

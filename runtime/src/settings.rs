@@ -1,7 +1,7 @@
-//! Reads every `TYPEPACK_*` variable once.
+//! Reads the `TYPEPACK_*` variables that are settings of the library, once per process.
 //!
-//! `init()` and the first commit call [`Settings::get`] for the settings of the process. Three other files
-//! of the library also read the environment: `shm/attach.rs` reads the variables that `mpiexec` sets,
+//! The first call of [`Settings::get`] reads them, usually in `init()` or in the first commit. Three other
+//! files of the library also read the environment: `shm/attach.rs` reads the variables that `mpiexec` sets,
 //! `world.rs` reads the variables of launchers and looks for unknown names, and `variables.rs` reads the
 //! current values for its list.
 //!
@@ -21,8 +21,8 @@ use typepack_engine::{Isa, ParseIsaError, Strategy};
 /// bytes.
 const EAGER_LIMIT: u64 = 8 << 10;
 
-/// The default of `TYPEPACK_UNEXPECTED_MAX`: the number of bytes that a rank keeps of one other rank's messages
-/// that no receive has matched.
+/// The default of `TYPEPACK_UNEXPECTED_MAX`: how many bytes a rank stores for those messages of one sender
+/// that no receive has matched yet.
 pub(crate) const UNEXPECTED_MAX: u64 = 16 << 20;
 
 /// The names of the variables that the library or the launcher accepts.
@@ -62,13 +62,14 @@ pub enum Forced {
     /// The library chooses a protocol for each message.
     #[default]
     Nothing,
-    /// Messages travel only through rings and chunks, even if their data lies in the shared heap.
+    /// Messages travel only through rings and chunks (buffers in shared memory), even if their data lies in
+    /// the shared heap.
     Packed,
     /// If the data lies in the shared heap, the receiver copies it from layout to layout, even for short
     /// messages.
     Heap,
-    /// If each layout is one run, the ranks copy directly between their private memories, even for short
-    /// messages.
+    /// If the data is contiguous at the sender and at the receiver, the ranks copy it directly between
+    /// their private memories by system calls, even for short messages.
     Cma,
 }
 
@@ -77,10 +78,11 @@ pub enum Forced {
 pub struct Settings {
     /// The settings of the code generator: when and how it compiles kernels.
     pub jit: typepack_jit::Settings,
-    /// The strategy that all loop nests must use (`TYPEPACK_KERNEL`); `None` leaves the choice to the engine.
+    /// The strategy with which the engine must pack all types (`TYPEPACK_KERNEL`); `None` leaves the choice
+    /// to the engine.
     pub strategy: Option<Strategy>,
-    /// The instruction set of leaf kernels (`TYPEPACK_ISA`); `None` selects the best set that this CPU
-    /// supports.
+    /// The instruction set of leaf kernels, which are precompiled (`TYPEPACK_ISA`); `None` selects the best
+    /// set that this CPU supports.
     pub isa: Option<Isa>,
     /// The largest number of threads that pack and unpack one buffer together (`TYPEPACK_THREADS`). The
     /// default is 1, because most ranks are bound to one core.
@@ -89,24 +91,26 @@ pub struct Settings {
     pub verify: bool,
     /// True if a receive compares its types with the types of the message (`TYPEPACK_CHECK_TYPES`).
     pub check_types: bool,
-    /// The length of the longest eager message in bytes. It is 0 if `TYPEPACK_TRANSPORT` is `pipeline`,
-    /// `heap` or `cma`.
+    /// The length of the longest message that a rank sends eagerly (at once, through the ring), in bytes.
+    /// If `TYPEPACK_TRANSPORT` is `eager`, this is the largest possible value. If it is `pipeline`, `heap`
+    /// or `cma`, this is 0.
     pub eager_limit: u64,
-    /// The number of bytes that a rank keeps of one other rank's messages that no receive has matched
-    /// (`TYPEPACK_UNEXPECTED_MAX`). Above it, the data of such messages stays at the sender.
+    /// How many bytes a rank stores for those messages of one sender that no receive has matched yet
+    /// (`TYPEPACK_UNEXPECTED_MAX`). The data of further such messages stays at the sender.
     pub unexpected_max: u64,
     /// The protocol that messages must use (`TYPEPACK_TRANSPORT`).
     pub forced: Forced,
-    /// The method that copies of long runs must use (`TYPEPACK_COPY`); `None` chooses by measurement.
+    /// The method of all long contiguous copies (`TYPEPACK_COPY`); `None` leaves the choice to the library.
     pub copy: Option<Method>,
-    /// True if the library measures which of several ways is best (`TYPEPACK_TUNE`).
+    /// True if the library measures which protocol is best for long messages, and which method for long
+    /// copies (`TYPEPACK_TUNE`).
     pub tune: bool,
     /// The file that keeps what the library has measured (`TYPEPACK_TUNE_FILE`).
     pub tune_file: Option<PathBuf>,
     /// True if ranks may access each other's private memory (`TYPEPACK_CMA`).
     pub cma: bool,
-    /// How long a waiting rank spins (`TYPEPACK_SPIN_US`). If the value is `None`, `init` chooses the time:
-    /// no spinning at all in a job with more ranks than CPUs.
+    /// How long a waiting rank spins before it sleeps (`TYPEPACK_SPIN_US`). If the value is `None`, `init`
+    /// chooses the time: 0 in a job with more ranks than CPUs, and `SPIN` (`world.rs`) in any other job.
     pub spin: Option<Duration>,
     /// True if each rank prints a one-line report when it leaves the job (`TYPEPACK_REPORT`).
     pub report: bool,

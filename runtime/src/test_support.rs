@@ -3,9 +3,9 @@
 //! Only the checks of `typepack-fuzz` use this module. It is not part of the interface: it is hidden in the
 //! documentation, and [`RankPair::new`] is unsafe, so a safe program cannot build a pair.
 //!
-//! Both ranks run the library's own code from `endpoint/engine.rs` downwards. The test itself runs the turns
-//! of progress that `progress.rs` would run. A test can write every value that a misbehaving rank could
-//! write.
+//! Both ranks run the library's own code from `endpoint/engine.rs` downwards. In place of `progress.rs`,
+//! the test itself makes the engines move messages ([`RankPair::turn`]). A test can write every value that
+//! a misbehaving rank could write.
 
 use crate::endpoint::engine::{Cancelled, How, MessageEngine};
 use crate::message::label::{Label, Sender, Slot};
@@ -40,8 +40,9 @@ pub struct RankPair {
 }
 
 impl RankPair {
-    /// Byte offsets in the area of an ordered pair: the slots of the ring that two ranks use, the slots'
-    /// payloads, the stamps of the chunks, the small chunk, and the end of the area.
+    /// Byte offsets in the area of an ordered pair, the shared memory through which one rank sends to
+    /// another rank. They are the offsets of the ring's slots in a job of two ranks, of the slots'
+    /// payloads, of the stamps of the chunks, of the small chunk, and of the end of the area.
     pub const PARTS: [usize; 5] = {
         let ring = pair::LEVELS[pair::first_level(2)];
         let slots = pair::SLOTS_AT + ring.first_slot * pair::SLOT_BYTES;
@@ -151,7 +152,7 @@ impl RankPair {
         number(unsafe { self.engines[rank].receive(&posting) })
     }
 
-    /// Runs one turn of a rank's message engine. Returns true if anything moved.
+    /// Makes the message engine of a rank move its messages once. Returns true if anything moved.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the other rank broke the protocol, and `ErrorKind::NoMemory` if memory
@@ -176,10 +177,11 @@ impl RankPair {
         self.engines[rank].cancel_send(id)
     }
 
-    /// Returns a word of the area of an ordered pair. The function takes `at` modulo the area's size and
-    /// rounds it down to a multiple of 8. It returns 0 if `from` has never sent a message to `to`. If `from
-    /// == to`, the function instead reads the words through which other ranks announce themselves to that
-    /// rank: first its count of connections, then the words of its mailbox.
+    /// Returns the word at byte `at` of the area through which rank `from` sends to rank `to`. The function
+    /// takes `at` modulo the area's size and rounds it down to a multiple of 8. It returns 0 if `from` has
+    /// never sent a message to `to`. If the two ranks are the same, the function instead reads the words
+    /// through which other ranks announce themselves to that rank: first its count of connections, then the
+    /// words of its mailbox.
     pub fn word(&self, from: usize, to: usize, at: usize) -> u64 {
         if from == to {
             return self

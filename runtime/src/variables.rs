@@ -56,7 +56,7 @@ pub fn variables() -> Vec<Variable> {
 }
 
 impl Variable {
-    /// Returns what the variable does, as one sentence for the guide's reference.
+    /// Returns what the variable does, as text for the guide's reference.
     pub fn meaning(&self) -> &'static str {
         match self.name {
             "TYPEPACK_JIT" => {
@@ -101,7 +101,7 @@ impl Variable {
             }
             "TYPEPACK_TUNE_FILE" => {
                 "Keeps what was measured in this file, and starts the next job with it. A file of another \
-                 processor or version is ignored."
+                 processor or version is ignored and replaced; a file that is not a tune file is left alone."
             }
             "TYPEPACK_BIND" => "The default of `mpiexec -bind-to`.",
             "TYPEPACK_REPORT" => "1 prints one line per rank at the end of the job.",

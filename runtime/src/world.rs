@@ -18,11 +18,12 @@ use crate::shm::{Attached, attach, attach_from_env};
 use crate::sys::{clock, fork, machine, text_file};
 use crate::transport::choice;
 use crate::transport::fabric::Fabric;
-use crate::transport::learnt::{self, Learnt};
+use crate::transport::learnt;
+use crate::tuned::{self, Choice, Ignored};
 use crate::{Error, ErrorKind, Result};
 use bytemuck::Pod;
 use std::fmt;
-use std::io::{self, IsTerminal};
+use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -33,9 +34,9 @@ use typepack_engine::contiguous;
 /// the job has a CPU for each rank. This time is longer than a sleep and a wake-up together take.
 pub(crate) const SPIN: Duration = Duration::from_micros(50);
 
-/// The job that this process has joined. The process never frees this value. The file descriptors and the
-/// mapping live as long as the process, so that the kernel ends the process together with its launcher even
-/// after finalization.
+/// The job that this process has joined. The process never frees this value. Its file descriptors and its
+/// mapping of the shared memory live as long as the process, so that the kernel ends the process together
+/// with its launcher even after finalization.
 static JOB: OnceLock<Attached> = OnceLock::new();
 
 /// The probe number of this process. Other ranks try to read it from this process's memory. If they succeed,
@@ -51,18 +52,20 @@ fn probe_number() -> u64 {
 
 /// This process's membership in its job. Dropping this value leaves the job.
 ///
-/// The drop does four things: it completes the sends that are still under way; it reads and discards the
-/// messages of abandoned receives that other ranks are still sending; it prints the report if
-/// `TYPEPACK_REPORT=1`; and it tells the launcher that this rank leaves the job normally. If the process is
-/// panicking, the drop only prints the report, and the launcher then reports the end of the process as a
+/// The drop does five things. If this is rank 0 of several ranks and `TYPEPACK_TUNE_FILE` is set, it writes
+/// that file. It completes the sends that are still under way. It reads and discards the messages of
+/// abandoned receives that other ranks are still sending. It tells the launcher that this rank leaves the
+/// job normally. It prints the report if `TYPEPACK_REPORT=1`. If the process is panicking, the drop only
+/// writes the file and prints the report, and the launcher then reports the end of the process as a
 /// failure.
 #[doc(alias = "MPI_Finalize")]
 pub struct Universe {
     world: Communicator,
     own: Communicator,
     report: bool,
-    /// The file into which rank 0 writes what the job has measured.
-    tune_file: Option<&'static Path>,
+    /// The file into which rank 0 writes what the job has measured, and whether this process prints a line if
+    /// the file cannot be written.
+    tune_file: Option<(&'static Path, bool)>,
 }
 
 impl fmt::Debug for Universe {
@@ -74,8 +77,9 @@ impl fmt::Debug for Universe {
 /// Joins the job. If `mpiexec` started this program, the process becomes one of the job's ranks; otherwise
 /// it becomes the only rank of a job of its own.
 ///
-/// Prints a line on standard error if there are `TYPEPACK_*` variables with unknown names. Prints another
-/// line if the launcher of another MPI started this program as one of several processes.
+/// Prints a warning on standard error if there are `TYPEPACK_*` variables with unknown names, if the file
+/// that `TYPEPACK_TUNE_FILE` names cannot be used, or if the launcher of another MPI started this program
+/// as one of several processes. `TYPEPACK_QUIET=1` silences these warnings.
 ///
 /// # Errors
 /// - `ErrorKind::State` if this process has already called `init`.
@@ -124,6 +128,7 @@ pub fn init() -> Result<Universe> {
     };
     let spin = if fabric.oversubscribed() { Duration::ZERO } else { SPIN };
     let spin = settings.spin.unwrap_or(spin);
+    fabric.register_barrier(!spin.is_zero());
     let endpoint = Arc::new(Endpoint::new(fabric, settings.eager_limit, settings.forced, spin));
     endpoint.bound(settings.unexpected_max)?;
     if settings.check_types {
@@ -134,30 +139,25 @@ pub fn init() -> Result<Universe> {
     if settings.tune {
         contiguous::set_clock(nanoseconds);
     }
-    let tune_file = settings.tune_file.as_deref().filter(|_| settings.tune);
+    let mut tune_file = settings.tune_file.as_deref().filter(|_| settings.tune);
+    let mut warns = endpoint.rank() == 0 && !settings.quiet;
     if let Some(path) = tune_file {
-        let warns = endpoint.rank() == 0 && !settings.quiet;
-        match read_learnt(path) {
+        match tuned::learnt(path) {
             Ok(learnt) => endpoint.know(&learnt)?,
-            Err(reason) if warns => {
-                eprintln!("typepack: TYPEPACK_TUNE_FILE: {} is ignored: {reason}", path.display());
+            Err(Ignored { reason, is_ours }) => {
+                if std::mem::take(&mut warns) {
+                    let path = path.display();
+                    eprintln!("typepack: TYPEPACK_TUNE_FILE: {path} is ignored: {reason}");
+                }
+                tune_file = tune_file.filter(|_| is_ours);
             }
-            Err(_) => {}
         }
     }
     schedule::calls::register(&endpoint)?;
     let own = Communicator::own(endpoint.clone());
     let report = settings.report;
+    let tune_file = tune_file.map(|path| (path, warns));
     Ok(Universe { world: Communicator::world(endpoint), own, report, tune_file })
-}
-
-/// Reads the tune file. A file that does not exist yet says nothing.
-fn read_learnt(path: &Path) -> std::result::Result<Vec<Learnt>, String> {
-    match text_file::read(path, learnt::FILE_MAX) {
-        Ok(text) => learnt::parse(&text, &text_file::processor()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error.to_string()),
-    }
 }
 
 /// Returns the time since the first call, in nanoseconds.
@@ -180,9 +180,10 @@ impl Universe {
         self.own.clone()
     }
 
-    /// Allocates `len` zero values in shared memory. Other ranks copy messages directly from this memory.
-    /// Such a message needs one copy from layout to layout instead of two copies through a transport buffer.
-    /// A program sends and receives the buffer like any other slice. The buffer may outlive the job.
+    /// Allocates `len` zero values in shared memory. Other ranks copy long messages directly from this
+    /// memory. Such a message needs one copy from layout to layout instead of two copies through a
+    /// transport buffer. A program sends and receives the buffer like any other slice. The buffer may
+    /// outlive the job.
     ///
     /// ```
     /// # let universe = typepack::init()?;
@@ -192,7 +193,8 @@ impl Universe {
     /// ```
     ///
     /// # Errors
-    /// Returns `ErrorKind::NoMemory` if the machine or a cgroup of this process has too little memory left.
+    /// Returns `ErrorKind::NoMemory` if the machine, a cgroup of this process or this rank's heap has too
+    /// little memory left.
     #[doc(alias = "MPI_Alloc_mem")]
     pub fn shared_buffer<T: Pod>(&self, len: usize) -> Result<SharedBuffer<T>> {
         SharedBuffer::zeroed(len)
@@ -259,23 +261,36 @@ impl Universe {
             format!(
                 "longer, contiguous data in private memory, at least {} bytes: both ranks copy, if the \
                  system allows it and measurements show that it is faster (cma)",
-                choice::SPLIT_FAR
+                choice::PRIVATE_FAR
             ),
             "longer, all other data: through the chunks of the pair (pipeline)".into(),
         ])
     }
 
-    /// Returns a report: one line about the messages that this rank has sent, the kernels it has compiled, and
-    /// how it has packed data, and one line for each way of long messages that it has chosen by measurement.
+    /// Returns what this rank has measured about the ways of the long messages that it has received: one value
+    /// for each kind and size of messages that can go several ways.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` in a forked child.
+    pub fn choices(&self) -> Result<Vec<Choice>> {
+        Ok(self.world.endpoint().measured()?.iter().map(Choice::of).collect())
+    }
+
+    /// Returns the report of this rank. The first line is about the messages that the rank has sent, the
+    /// kernels that it has compiled, and how it has packed data. Each further line is about one protocol
+    /// for long messages that the rank has chosen by measurement, or, at rank 0, has taken from the tune file.
     fn report(&self) -> Result<String> {
         let traffic = self.world.endpoint().traffic()?;
         let kernels = jit().counters();
         let moved = typepack_engine::stats::bytes();
         let rank = self.world.rank();
+        // All ranks have the same file, so one rank reports what it says.
+        let loaded = if rank == 0 { self.world.endpoint().loaded()? } else { Vec::new() };
+        let loaded = loaded.iter().map(|line| ("loaded", line));
         let choices = self.world.endpoint().choices()?;
-        let choices: String = choices
-            .iter()
-            .map(|choice| format!("\ntypepack: rank {rank}: chosen {choice}"))
+        let choices: String = loaded
+            .chain(choices.iter().map(|line| ("chosen", line)))
+            .map(|(what, line)| format!("\ntypepack: rank {rank}: {what} {line}"))
             .collect();
         Ok(format!(
             "typepack: rank {}: messages {} ({} eager, {} pipeline, {} heap, {} cma), {} bytes sent; {} kernels, {} hits, \
@@ -286,7 +301,7 @@ impl Universe {
             traffic.eager,
             traffic.pipelined,
             traffic.fused,
-            traffic.split,
+            traffic.private,
             traffic.bytes,
             kernels.kernels,
             kernels.hits,
@@ -312,13 +327,14 @@ impl Drop for Universe {
         let report = if self.report { self.report().ok() } else { None };
         // All ranks learn much the same, so rank 0 writes for all.
         let endpoint = self.world.endpoint();
-        if let Some(path) = self.tune_file.filter(|_| endpoint.rank() == 0 && endpoint.size() > 1)
+        if let Some((path, warns)) =
+            self.tune_file.filter(|_| endpoint.rank() == 0 && endpoint.size() > 1)
             && let Ok(learnt) = endpoint.learnt()
             && !fork::is_child()
         {
             let text = learnt::print(&learnt, &text_file::processor());
             if let Err(error) = text_file::replace(path, &text)
-                && !Settings::get().is_ok_and(|settings| settings.quiet)
+                && warns
             {
                 eprintln!(
                     "typepack: TYPEPACK_TUNE_FILE: {} is not written: {error}",

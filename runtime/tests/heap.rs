@@ -276,6 +276,60 @@ fn a_death_in_the_middle_of_a_copy_ends_the_job() {
     }
 }
 
+/// Checks that a forked child of a rank, and a child of this child, cannot write to the shared memory of the
+/// rank: the write ends the process by SIGSEGV. The memory of the rank does not change.
+#[test]
+fn a_forked_child_cannot_write_to_the_heap() {
+    ranks_with(2, "a_forked_child_cannot_write_to_the_heap", &[("TYPEPACK_JIT", "off")], |world| {
+        // The second buffer shows that memory which the rank allocates after the first one is protected too.
+        let mut first = SharedBuffer::<u64>::zeroed(1000).unwrap();
+        let mut large = SharedBuffer::<u64>::zeroed(1 << 20).unwrap();
+        world.barrier().unwrap();
+        for (generations, is_large) in [(1, false), (2, false), (1, true)] {
+            let buffer = if is_large { &mut large } else { &mut first };
+            let place = &raw mut buffer[1];
+            // SAFETY: the children only fork, wait, write to memory that they have inherited, and end.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                // SAFETY: as above. A child that the kernel does not stop writes to a word that the rank does
+                // not use meanwhile.
+                unsafe {
+                    if generations == 2 {
+                        let grandchild = libc::fork();
+                        let mut status = 0;
+                        if grandchild > 0 {
+                            libc::waitpid(grandchild, &raw mut status, 0);
+                            let killed = libc::WIFSIGNALED(status);
+                            libc::signal(libc::SIGSEGV, libc::SIG_DFL);
+                            libc::raise(if killed {
+                                libc::WTERMSIG(status)
+                            } else {
+                                libc::SIGKILL
+                            });
+                        }
+                    }
+                    // The runtime of Rust has a handler for SIGSEGV, which would print a text.
+                    libc::signal(libc::SIGSEGV, libc::SIG_DFL);
+                    place.write_volatile(9);
+                    libc::_exit(0);
+                }
+            }
+            assert!(child > 0, "fork");
+            let mut status = 0;
+            // SAFETY: `child` is a child of this process; `status` is a writable local.
+            let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+            assert_eq!(waited, child);
+            assert!(libc::WIFSIGNALED(status), "generation {generations}: the child has written");
+            assert_eq!(libc::WTERMSIG(status), libc::SIGSEGV);
+            assert_eq!(buffer[1], 0);
+            buffer[1] = 3;
+            assert_eq!(buffer[1], 3);
+            buffer[1] = 0;
+        }
+        world.barrier().unwrap();
+    });
+}
+
 /// Checks that a forked child of a rank can read the shared memory of its parent, but can neither allocate
 /// nor free such memory.
 #[test]

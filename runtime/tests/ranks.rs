@@ -116,6 +116,44 @@ fn killing_mpiexec_kills_real_ranks_wherever_they_hide() {
     }
 }
 
+/// Checks that ranks end with `mpiexec` while they compute and call no function of the library.
+#[test]
+fn killing_mpiexec_kills_ranks_that_compute() {
+    for wrapper in ["", "\"$@\"; true", "setsid -w \"$@\""] {
+        let job = start(job(2, "spin", wrapper));
+        job.wait_for("ranks that have joined", || {
+            let ranks = job.processes().into_iter().filter(|p| p.command.contains("as_rank"));
+            let busy = ranks.filter(|p| harness::has_used_cpu(p.pid)).count();
+            (busy >= 2).then_some(())
+        });
+        job.signal(libc::SIGKILL);
+        job.expect_gone();
+        assert_eq!(job.finish().code, 137);
+    }
+}
+
+/// Checks that a rank survives the end of the thread of a wrapper program that has started the rank.
+#[test]
+fn a_rank_outlives_the_thread_that_started_it() {
+    let done = run(job(2, "threads", ""));
+    assert_eq!((done.code, done.out.matches("the rank goes on").count()), (0, 2), "{done:?}");
+}
+
+/// Checks that a rank behind such a wrapper ends with `mpiexec`.
+#[test]
+fn killing_mpiexec_kills_ranks_of_ended_threads() {
+    let job = start(job(2, "threads and wait", ""));
+    job.wait_for("two wrappers and two ranks", || {
+        let all = job.processes();
+        (all.iter().filter(|p| p.command.contains("as_rank")).count() == 5).then_some(())
+    });
+    // Give the ranks time to join and to wait, and the threads of the wrappers time to end.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    job.signal(libc::SIGKILL);
+    job.expect_gone();
+    assert_eq!(job.finish().code, 137);
+}
+
 #[test]
 fn oversubscribed_ranks_get_through() {
     let done = run(job(16, "good", ""));

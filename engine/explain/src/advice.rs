@@ -186,7 +186,7 @@ fn plain(ty: &Datatype, advice: &mut Vec<String>) {
 }
 
 /// Advises on index lists with a constant step, for which a vector suffices, and on lists of blocks of
-/// unequal length, which are copied without a kernel.
+/// unequal length, which are copied block by block.
 fn lists(ty: &Datatype, program: &Program, advice: &mut Vec<String>) {
     let regular = |table: &Table| {
         let step = |i| table.get(i + 1).wrapping_sub(table.get(i));

@@ -19,7 +19,8 @@ const ROWS: i128 = 20;
 /// (`LAST`).
 const FIRST: i128 = 9;
 const LAST: i128 = 3;
-/// Number of cells that are drawn at each end of a stretch whose middle is left out.
+/// Minimum number of cells that are drawn at each end of a stretch whose middle is left out. The number
+/// is rounded up to whole basic elements.
 const ENDS: i128 = 3;
 /// Maximum number of pieces (see [`Piece`]) in one drawing.
 const PIECES: usize = 1 << 14;
@@ -79,7 +80,7 @@ pub(crate) struct Picture {
     pub(crate) complete: bool,
     pub(crate) overlaps: bool,
     pub(crate) gaps: bool,
-    /// True if the rows need more cells than `WIDTH`, even with parts left out.
+    /// True if the rows are too long for the drawing, even with parts left out, so their ends are cut off.
     crowded: bool,
     /// Number of bytes that a row stands for.
     pitch: i128,
@@ -189,8 +190,8 @@ struct Memory<'a> {
     ty: &'a Datatype,
     count: u64,
     counts: Counts,
-    /// `low` is the lower of the lower bound and the first byte of data; `high` is the higher of the
-    /// upper bound and the end of the data.
+    /// The range that contains all data and all extents: `low` is its first byte, and `high` is one past
+    /// its last byte.
     low: i128,
     high: i128,
     /// The range of the data alone, without bounds.

@@ -138,7 +138,7 @@ pub struct PassSummary {
 }
 
 impl fmt::Display for PassSummary {
-    /// Prints in one line what the pass changed.
+    /// Prints in one line what the pass changed. For the first step, prints the size of the program.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.pass)?;
         let Some(before) = self.before else { return write!(f, "{}", self.after) };

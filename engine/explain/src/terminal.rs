@@ -127,8 +127,8 @@ fn row(
 }
 
 /// Returns the numbers (in packed order) of the basic elements that begin at byte `at`, separated by
-/// commas. If this text does not fit in `room` characters, returns only the first number, with a `+` if
-/// there are others. Returns `None` if no basic element begins at `at`.
+/// commas. If `room` characters have no room for this text and a space, returns only the first number,
+/// with a `+` if there are others. Returns `None` if no basic element begins at `at`.
 fn number(covers: &[Cover], at: i128, room: usize) -> Option<String> {
     let mut starting = covers.iter().filter(|cover| cover.at == at);
     let first = starting.next()?.order.to_string();

@@ -1,6 +1,6 @@
 //! The constructor tree, the bounds and the signature of a type, as lines of text.
 //!
-//! The only part of the engine that this file needs is `datatype/`. Deep and wide trees are cut. A type
+//! This file reads only the datatype; it needs no plan and no program. Deep and wide trees are cut. A type
 //! that is used in several places is printed at each place, until the tree reaches its maximum number
 //! of lines.
 

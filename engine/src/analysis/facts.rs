@@ -3,7 +3,7 @@
 //! The input is the loop program of a plan (`plan/`). The runtime uses the facts when it chooses how to
 //! send data. One forward walk over the program computes a `Summary` of every node from the summaries of
 //! the nodes that it uses. So the cost depends on the size of the program, not on the number of blocks: a
-//! type of 10^18 blocks may have a program of one node. Deciding whether data overlaps takes more work:
+//! type of 10^18 blocks may have a program of two nodes. Deciding whether data overlaps takes more work:
 //! `overlap.rs` does it with the summaries, and `known.rs` stores the answers.
 
 use crate::ir::{Edge, Op, Program, edges};
@@ -56,7 +56,8 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Computes the facts of `plan`, in O(program nodes, tables and lists).
+    /// Computes the facts of `plan`. The time is proportional to the number of nodes of the program, plus
+    /// the number of entries of its tables and lists.
     pub fn of(plan: &Plan) -> Self {
         let program = plan.program();
         let extent = plan.footprint().extent;

@@ -239,8 +239,11 @@ impl Chooser {
             self.reference = median;
         } else if median > self.reference.saturating_add(self.reference / DRIFT) {
             self.reference = median;
-            for way in self.others().collect::<Vec<_>>() {
-                self.ways[usize::from(way)].forget();
+            // This runs while short messages move, so it must not allocate.
+            for way in (0..).zip(&mut self.ways).filter(|(way, _)| *way != self.best) {
+                if !way.1.failed {
+                    way.1.forget();
+                }
             }
         }
     }

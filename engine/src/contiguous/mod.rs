@@ -131,20 +131,42 @@ const NOTHING: u8 = u8::MAX;
 /// them may use the other's method; that changes the time of its copy and nothing else.
 static ASKED: AtomicU8 = AtomicU8::new(NOTHING);
 
+/// A word that all threads of the process share: [`ASKED`], or a model of it.
+trait Asked {
+    fn get(&self) -> u8;
+    fn set(&self, code: u8);
+}
+
+impl Asked for AtomicU8 {
+    #[inline]
+    fn get(&self) -> u8 {
+        self.load(Ordering::Relaxed)
+    }
+    #[inline]
+    fn set(&self, code: u8) {
+        self.store(code, Ordering::Relaxed);
+    }
+}
+
 /// Calls `f`. During the call, long runs are copied with `method`. Calls of this function must not be nested: at
 /// the end of the inner call, the request of the outer call would end too.
 #[inline]
 pub fn with<R>(method: Method, f: impl FnOnce() -> R) -> R {
+    asking(&ASKED, method, f)
+}
+
+#[inline]
+fn asking<R>(asked: &impl Asked, method: Method, f: impl FnOnce() -> R) -> R {
     /// Ends the request, also if `f` panics.
-    struct End;
-    impl Drop for End {
+    struct End<'a, A: Asked>(&'a A);
+    impl<A: Asked> Drop for End<'_, A> {
         #[inline]
         fn drop(&mut self) {
-            ASKED.store(NOTHING, Ordering::Relaxed);
+            self.0.set(NOTHING);
         }
     }
-    ASKED.store(method.code(), Ordering::Relaxed);
-    let _end = End;
+    asked.set(method.code());
+    let _end = End(asked);
     f()
 }
 
@@ -176,7 +198,7 @@ unsafe fn beyond_short(from: *const u8, to: *mut u8, bytes: usize) {
     }
     // SAFETY: the caller guarantees the conditions of `copy`, and `bytes` is at least `LONG`.
     unsafe {
-        match Method::from_code(ASKED.load(Ordering::Relaxed)) {
+        match Method::from_code(ASKED.get()) {
             Some(method) => copy_by(method, from, to, bytes),
             None => own::copy(from, to, bytes),
         }

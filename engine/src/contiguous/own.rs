@@ -3,6 +3,10 @@
 //! Runs below [`TIMED`] bytes take vector moves. For longer runs there is one chooser per size class, which
 //! times a few real copies with the clock that [`set_clock`] has set. Without a clock, and in runs that
 //! [`set_fixed`] has fixed, nothing is timed.
+//!
+//! All threads of the process share the choosers. No thread waits for another one: while a thread picks or
+//! reports, the copies of other threads take vector moves. The loom models in `contiguous/tests/shared.rs` run two threads
+//! in every interleaving.
 
 use super::{Method, available, copy_by, vector};
 use crate::choice::{Chooser, Pick};
@@ -37,6 +41,39 @@ pub fn set_clock(clock: Clock) {
 /// measurement again.
 pub fn set_fixed(method: Option<Method>) {
     FIXED.store(method.map_or(FREE, Method::code), Ordering::Relaxed);
+}
+
+/// A chooser that several threads share.
+pub(super) trait Shared {
+    /// Calls `f` with the chooser. Returns `None` at once if another thread uses the chooser.
+    fn attempt<R>(&self, f: impl FnOnce(&mut Chooser) -> R) -> Option<R>;
+}
+
+impl Shared for Mutex<Chooser> {
+    fn attempt<R>(&self, f: impl FnOnce(&mut Chooser) -> R) -> Option<R> {
+        self.try_lock().ok().map(|mut chooser| f(&mut chooser))
+    }
+}
+
+/// Does a job for `bytes` bytes: calls `job` once, with the number of the way that the chooser picks, or with 0 (the
+/// static choice) if another thread uses the chooser. No thread has the chooser during the call.
+pub(super) fn choose(
+    chooser: &impl Shared,
+    bytes: usize,
+    clock: impl Fn() -> u64,
+    job: impl FnOnce(u8),
+) {
+    let Some(Pick { way, timed }) = chooser.attempt(Chooser::pick) else { return job(0) };
+    if !timed {
+        return job(way);
+    }
+    let start = clock();
+    job(way);
+    let time = clock().saturating_sub(start);
+    // The cost is the time per byte, because the lengths of one class differ. If another thread uses the
+    // chooser, this time is lost, which does no harm.
+    let cost = (time << 20) / (bytes as u64).max(1);
+    let _lost = chooser.attempt(|chooser| chooser.report(way, cost));
 }
 
 /// One size class.
@@ -81,21 +118,9 @@ unsafe fn chosen(from: *const u8, to: *mut u8, bytes: usize) {
     }
     let Some(clock) = CLOCK.get() else { return copy(Method::Vector) };
     let class = &TABLE[class(bytes)];
-    // If another thread holds the chooser, this copy is not worth a wait.
-    let Ok(mut chooser) = class.chooser.try_lock() else { return copy(Method::Vector) };
-    let Pick { way, timed } = chooser.pick();
-    drop(chooser);
-    let method = class.methods[usize::from(way)];
-    if !timed {
-        return copy(method);
-    }
-    let start = clock();
-    copy(method);
-    let time = clock().saturating_sub(start);
-    if let Ok(mut chooser) = class.chooser.try_lock() {
-        // The cost is the time per byte, because the lengths of one class differ.
-        chooser.report(way, (time << 20) / bytes as u64);
-    }
+    // Method 0 is vector moves. `way` is less than the number of methods, so the default is never used.
+    let method = |way: u8| class.methods.get(usize::from(way)).copied().unwrap_or(Method::Vector);
+    choose(&class.chooser, bytes, clock, |way| copy(method(way)));
 }
 
 fn class(bytes: usize) -> usize {

@@ -99,8 +99,9 @@ pub(crate) fn elements(sizes: &[i64]) -> Result<i128> {
     Ok(i128::from(total))
 }
 
-/// Returns the dimensions of a dense array, from the fastest varying to the slowest varying, each
-/// with its stride in bytes. The elements of the array lie `extent` bytes apart.
+/// Returns the index of each dimension of a dense array, with the stride of this dimension in bytes,
+/// from the fastest varying dimension to the slowest varying. The elements of the array lie `extent`
+/// bytes apart. Returns an error if the number of elements does not fit in an `i64`.
 pub(crate) fn strides(
     sizes: &[i64],
     order: Order,

@@ -1,18 +1,19 @@
 //! Size, bounds, true bounds, alignment, number of elements and depth of a type. No other file
 //! computes them.
 //!
-//! `Datatype::build` calls [`Bounds::of`] once per node. The input is the constructor and the bounds
-//! of its children, never the typemap. Sizes, bounds and displacements of copies must fit in an `i64`,
-//! and the code checks this. The first attempt computes in 64 bits. If a number does not fit, a
-//! second attempt computes in 128 bits. The second attempt may succeed, because the number may be only
-//! an intermediate result; for example, a marker may replace the bound that did not fit. If the second
-//! attempt fails, its error states the number that did not fit.
+//! [`Bounds::of`] is called once for each node that a constructor call makes. The input is the
+//! constructor and the bounds of its children, never the typemap. Sizes, bounds and displacements of
+//! copies must fit in an `i64`, and the code checks this. The first attempt computes in 64 bits. If a
+//! number does not fit, a second attempt computes in 128 bits. The second attempt may succeed, because
+//! the number may be only an intermediate result; for example, a marker may replace the bound that did
+//! not fit. If the second attempt fails, its error states the number that did not fit.
 //!
 //! Rules (MPI-5.0 sections 5.1 and 5.1.6 to 5.1.8):
 //!
 //! - If a type has lower (upper) bound markers, they replace the bounds of the data: the bound is the
-//!   position of the least (greatest) marker. `resized` erases all markers inside its child and sets
-//!   a new pair. All other constructors keep the markers of their children (markers are "sticky").
+//!   position of the least (greatest) marker. `resized`, `subarray` and `darray` erase all markers
+//!   inside their child and set a new pair. All other constructors keep the markers of their children
+//!   (markers are "sticky").
 //! - `MPI_LB` (`MPI_UB`) is only a lower (upper) marker and has no data. If a type has only lower
 //!   markers or only upper markers, and no data, its other bound is at the same position, so its
 //!   extent is 0.
@@ -59,8 +60,8 @@ pub(crate) struct Bounds {
     /// Number of basic types in the typemap; a pair counts as two.
     pub(crate) elements: i64,
     pub(crate) align: u32,
-    /// Number of nested constructor calls above the innermost predefined type; 0 for a predefined
-    /// type. The number saturates at the maximum of `u32`.
+    /// Greatest number of constructor calls on a path from this type down to a predefined type; 0 for a
+    /// predefined type. The number saturates at the maximum of `u32`.
     pub(crate) depth: u32,
 }
 
@@ -502,7 +503,8 @@ fn scatter<I: Integer>(
                 if in_copies { span(blocks, 1, 1) } else { span(blocks, unit, extent) }
             }));
             match in_copies {
-                // If the extent is negative, the greatest index has the lowest address.
+                // `low` and `high` count extents of `old` here. If the extent is negative, `high` is the
+                // lower address.
                 true => {
                     let (a, b) = (times(low.into(), unit.into()), times(high.into(), unit.into()));
                     (copies, a.min(b), a.max(b))

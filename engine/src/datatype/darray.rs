@@ -2,11 +2,11 @@
 //! (MPI-5.0 section 5.1.4).
 //!
 //! This file builds the share of a process as a tree of simpler constructor calls. If the share is
-//! one run of indices in every dimension, the tree is a subarray. Otherwise each dimension becomes
-//! one strided loop and one shorter last block; the tree is built from the innermost dimension
-//! outwards. The original call is kept for decoding (`decode.rs`) and for the oracle (`typemap.rs`), with
-//! which tests compare results. The oracle does not use the tree but follows the definition in the
-//! standard.
+//! empty, the tree has no data. If the share is one run of indices in every dimension, the tree is a
+//! subarray. Otherwise each dimension becomes one strided loop and one shorter last block; the tree is
+//! built from the innermost dimension outwards. The original call is kept for decoding (`decode.rs`)
+//! and for the oracle (`typemap.rs`), with which tests compare results. The oracle does not use the
+//! tree but follows the definition in the standard.
 
 use super::array::{Order, check_dimensions, elements, slowest_first};
 use super::{Call, Constructor, Datatype};
@@ -19,7 +19,7 @@ pub enum Distribution {
     /// ignored.
     #[doc(alias = "MPI_DISTRIBUTE_NONE")]
     None,
-    /// Each process has one block (`MPI_DISTRIBUTE_BLOCK`). The distribution argument is the number
+    /// Each process has at most one block (`MPI_DISTRIBUTE_BLOCK`). The distribution argument is the number
     /// of elements in a block; the default is the least number with which the blocks of all processes
     /// cover the dimension.
     #[doc(alias = "MPI_DISTRIBUTE_BLOCK")]
@@ -65,8 +65,8 @@ pub(crate) struct Darray {
     pub(crate) old: Datatype,
 }
 
-/// One process's share of one dimension. The share consists of blocks of `block` elements; the first
-/// elements of consecutive blocks lie `every` elements apart.
+/// One process's share of one dimension. The share begins at index `first` of the dimension. It consists
+/// of blocks of `block` elements; the first elements of consecutive blocks lie `every` elements apart.
 struct Share {
     first: i64,
     block: i64,
@@ -283,12 +283,12 @@ impl Datatype {
     ///
     /// Returns `ErrorKind::Argument` if there are no dimensions, if the slices have different lengths,
     /// if a size, a number of processes or a distribution argument that is not ignored is below 1, if
-    /// the rank is outside the group, if the grid does not have `size` processes, if a dimension that is
-    /// not distributed has more than one process, or if the blocks of a [`Distribution::Block`] are too
-    /// small to cover its dimension. Returns `ErrorKind::Type` if `old` is a bound marker of MPI-1.
-    /// Returns `ErrorKind::Overflow` if there are more than `i32::MAX` dimensions, or if the number of
-    /// elements of the array, or the size, the extent or a bound of the new type, does not fit in an
-    /// `i64`.
+    /// `rank` is not between 0 and `size - 1`, if the grid does not have `size` processes, if a
+    /// dimension that is not distributed has more than one process, or if the blocks of a
+    /// [`Distribution::Block`] are too small to cover its dimension. Returns `ErrorKind::Type` if `old`
+    /// is a bound marker of MPI-1. Returns `ErrorKind::Overflow` if there are more than `i32::MAX`
+    /// dimensions, or if the number of elements of the array, or the size, the extent or a bound of the
+    /// new type, does not fit in an `i64`.
     #[doc(alias = "MPI_Type_create_darray")]
     #[expect(clippy::too_many_arguments, reason = "the arguments of MPI_Type_create_darray")]
     pub fn darray(

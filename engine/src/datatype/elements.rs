@@ -95,7 +95,7 @@ impl Datatype {
             ty = match ty.constructor() {
                 Constructor::Named(named) => {
                     // A pair is the only named type with more than one basic element. So this type is
-                    // a pair, and the position lies after its first element.
+                    // a pair, and `rest` is 1: only the first member of the pair is left to count.
                     let first = named.members().map(|[(_, first), _]| u64::from(first.size()))?;
                     (rest, done) = (0, done.checked_add(first)?);
                     ty
@@ -162,8 +162,8 @@ impl Datatype {
 mod tests {
     use crate::{Datatype, Named, typemap};
 
-    /// Compares `get_elements` and `elements_bytes` with the typemap, for every prefix of three
-    /// elements.
+    /// Compares `get_elements` and `elements_bytes` with the typemap, for every prefix of the packed
+    /// form of three copies of `ty`.
     fn check(ty: &Datatype) {
         let sizes: Vec<u64> =
             typemap::typemap(ty).iter().map(|entry| u64::from(entry.named.size())).collect();

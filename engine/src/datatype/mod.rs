@@ -83,8 +83,8 @@ pub(crate) struct Node {
     pub(crate) bounds: Bounds,
     /// The form in which the call is decoded (`decode.rs`); `None` if no form was recorded.
     form: Option<Form>,
-    /// Sampled prefix sums over the members of a long struct, computed at the first query
-    /// (`elements.rs`).
+    /// Only for a struct with many members: the packed bytes and the basic elements before every 16th
+    /// member. The list is computed when it is first needed (`elements.rs`).
     marks: OnceLock<Box<[elements::Mark]>>,
 }
 
@@ -149,7 +149,7 @@ pub(crate) enum Constructor {
     },
     /// A call that is implemented by a tree of other calls, `layout`. The tree has the same typemap
     /// and the same bounds as `call`. Decoding, printing and the tests' oracle (`typemap.rs`) use
-    /// `call`; all other code uses `layout`.
+    /// `call`; nearly all other code uses `layout`.
     Composite {
         call: Box<Call>,
         layout: Datatype,
@@ -228,8 +228,9 @@ impl Datatype {
         Self(Handle::Named(&all[named.index()]))
     }
 
-    /// Makes a node and computes its bounds. Returns an error if a child is a bound marker. All
-    /// constructors use this function, except `dup` and the struct of MPI-1, which accept bound markers.
+    /// Makes a node and computes its bounds. Returns an error if a child is a bound marker, or if a bound
+    /// does not fit in an `i64`. All constructors use this function, except `dup` and the struct of MPI-1,
+    /// which accept bound markers.
     fn build(constructor: Constructor) -> Result<Self> {
         let children = constructor.children();
         if let Some(marker) = children.iter().find_map(|child| child.as_marker()) {
@@ -338,8 +339,8 @@ impl Datatype {
         self.bounds().elements
     }
 
-    /// Returns the number of nested constructor calls above the innermost predefined type; 0 for a
-    /// predefined type. The result saturates at the maximum of `u32`.
+    /// Returns the depth of the tree: the greatest number of constructor calls on a path from this type
+    /// down to a predefined type. It is 0 for a predefined type, and saturates at the maximum of `u32`.
     pub fn depth(&self) -> u32 {
         self.bounds().depth
     }

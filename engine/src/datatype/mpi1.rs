@@ -15,7 +15,8 @@ use crate::error::{Error, ErrorKind, Result};
 /// The language from which an MPI-1 constructor was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Binding {
-    /// C: displacements are addresses. The type decodes like a type made by the current call.
+    /// C: displacements are addresses. The type decodes like a type made by the call that replaced the
+    /// MPI-1 call.
     C,
     /// Fortran: displacements are default integers of 32 bits, narrower than an address. The type
     /// decodes with a combiner that ends in `_INTEGER`.
@@ -84,15 +85,15 @@ impl Datatype {
         binding.record(Self::hindexed(blocklengths, displacements_bytes, old)?)
     }
 
-    /// Does what [`Datatype::structured`] does; this is its MPI-1 name. Only this call accepts the
-    /// bound markers [`Named::LB`](crate::Named::LB) and [`Named::UB`](crate::Named::UB) among its
-    /// types.
+    /// Does what [`Datatype::structured`] does; this is its MPI-1 name. Except for
+    /// [`Datatype::dup`], only this call accepts the bound markers [`Named::LB`](crate::Named::LB) and
+    /// [`Named::UB`](crate::Named::UB).
     ///
     /// A marker has no data. The new type's lower bound is the least displacement of a lower marker
     /// inside it, at any depth. Its upper bound is the greatest displacement of an upper marker. If
     /// there is no lower (upper) marker, the data determine the lower (upper) bound. A marker stays
-    /// in effect in every type built from the new type, until [`Datatype::resized`] erases it and sets
-    /// both bounds anew.
+    /// in effect in every type built from the new type, until [`Datatype::resized`], `subarray` or
+    /// `darray` erases it and sets both bounds anew.
     ///
     /// # Errors
     ///

@@ -3,10 +3,10 @@
 //!
 //! `bounds.rs` computes sums and products, so its error can only state their values. When a call is
 //! refused, this file examines the arguments again, and the new error names the argument and the value
-//! that the user should check. For a list, this value is the first entry whose block alone does not fit.
-//! If every block alone fits, the usual cause is that the displacements lie too far apart; so the
-//! error states the number of displacements and the least and the greatest of them. For a vector, the
-//! value is the argument of largest magnitude. This code runs only when a call is refused.
+//! that the user should check. For a list of blocks, this value is the first entry whose block alone
+//! does not fit. If every block alone fits, the usual cause is that the displacements lie too far
+//! apart; so the error states the number of displacements and the least and the greatest of them. For a
+//! vector, the value is the argument of largest magnitude. This code runs only when a call is refused.
 
 use super::{Constructor, Datatype};
 use crate::error::{Error, ErrorKind, counted};

@@ -3,8 +3,8 @@
 //! given class and size.
 //!
 //! An unnamed type is made at the first call with its arguments and kept for the life of the process,
-//! so that calls with equal arguments return the same datatype. The table of these types stays small,
-//! because few combinations of arguments are valid.
+//! so that calls with equal arguments return the same datatype. The table of these types cannot grow
+//! without limit, because the number of valid combinations of arguments is limited.
 
 use super::{Call, Constructor, Datatype};
 use crate::error::{Error, ErrorKind, Result, counted};
@@ -351,8 +351,8 @@ impl Datatype {
     }
 }
 
-/// Converts an optional argument to its decoded value; `None` becomes `UNDEFINED`. Returns an error
-/// if the caller passes the value of `UNDEFINED` itself.
+/// Converts an optional argument to the form in which it is stored and decoded: `None` becomes
+/// `UNDEFINED`. Returns an error if the caller passes the value of `UNDEFINED` itself.
 fn given(argument: &'static str, value: Option<i32>) -> Result<i32> {
     match value {
         Some(UNDEFINED) => refuse(argument, format!("{UNDEFINED} is negative")),

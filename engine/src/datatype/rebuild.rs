@@ -113,10 +113,10 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Returns the arguments of a call with `count` blocks, where the first argument is `count`. In
-    /// the `int` form, the integers are `count`, then `more` further counts, then `per` counts for
-    /// each block; the addresses are `bytes` entries for each block. `types` is the number of
-    /// datatypes, or `None` if there is one datatype for each block.
+    /// Returns the number of blocks of a call, and all its arguments, the first of which is the number
+    /// of blocks. In the `int` form, the integers are the number of blocks, then `more` further counts,
+    /// then `per` counts for each block; and there are `bytes` addresses for each block. `types` is the
+    /// number of datatypes, or `None` if there is one datatype for each block.
     fn list(
         &self,
         more: u64,
@@ -190,11 +190,11 @@ impl Datatype {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Type` for [`Combiner::NAMED`], because no call makes a named type, and for
-    /// a value-index pair that does not exist. Returns `ErrorKind::Count` if an array does not have
-    /// the length that the call needs. Returns `ErrorKind::Argument` for an unknown combiner and for
-    /// a value that is not valid at its position. Also returns the errors of the constructor call
-    /// itself.
+    /// Returns `ErrorKind::Type` for [`Combiner::NAMED`], because no call makes a named type, and for a
+    /// value-index pair that does not exist. Returns `ErrorKind::Count` if an array does not have the
+    /// length that the call needs, or if a number of blocks is negative or above 2^60. Returns
+    /// `ErrorKind::Argument` for an unknown combiner and for a value that is not valid at its position.
+    /// Also returns the errors of the constructor call itself.
     pub fn from_contents(
         combiner: Combiner,
         integers: &[i32],

@@ -3,7 +3,7 @@
 //!
 //! `lower.rs` makes a program from the tree. The passes in `passes/` rewrite it, `verify.rs` checks the
 //! result (in debug builds also the result of each pass), `walk.rs` walks through it, `text.rs` prints
-//! it, and `plan/` divides it into nests.
+//! it, and `plan/` divides it into nests (parts that one kernel can execute).
 //!
 //! A program is an arena of nodes. The operands of a node have smaller ids than the node. So one loop
 //! over the ids visits operands before their users, and no function needs recursion. A node has no
@@ -94,8 +94,8 @@ pub enum Op {
 }
 
 impl Op {
-    /// Returns true for [`Op::Block`]. This compiles to a single instruction, whereas `==` would
-    /// compare whole operations.
+    /// Returns true for [`Op::Block`]. This function compiles to a single instruction, whereas `==`
+    /// would compare whole operations.
     #[inline]
     pub(crate) fn is_block(&self) -> bool {
         matches!(self, Self::Block)
@@ -260,7 +260,7 @@ impl Program {
     }
 
     /// Returns true if copies of `body` that are `stride` bytes apart form one run of memory. In that
-    /// case, each entry of a ragged list over `body` is one run.
+    /// case, each entry of a ragged list with this body and stride is one run.
     #[inline]
     pub(crate) fn is_dense(&self, stride: i64, body: Edge) -> bool {
         let node = self.node(body.node);
@@ -288,15 +288,16 @@ pub struct Run {
     pub bytes: u64,
 }
 
-/// Maximum number of runs in a window. A window is a sequence of short blocks that a nest uses as its
-/// leaf.
+/// Maximum number of runs in a window. A window is a sequence of blocks that lie close together, so that
+/// a kernel can move all of them in one iteration of its innermost loop.
 pub(crate) const WINDOW_RUNS: usize = 32;
 
-/// Maximum distance in bytes from a window's base to the start or end of a run in the window.
+/// Maximum distance in bytes from the start of a window's first run to the start or end of any run in the
+/// window.
 pub(crate) const WINDOW_SPAN: i64 = 4096;
 
-/// Returns true if `op` is a window: a sequence of at most `WINDOW_RUNS` blocks that lie within
-/// `WINDOW_SPAN` bytes of its base. The first block is at displacement 0.
+/// Returns true if `op` is a window: a sequence of at most `WINDOW_RUNS` blocks. The first block is at
+/// displacement 0, and all blocks lie within `WINDOW_SPAN` bytes of this position.
 pub(crate) fn is_window(nodes: &[Node], op: &Op) -> bool {
     let Op::Seq { parts } = op else { return false };
     let span = -WINDOW_SPAN..=WINDOW_SPAN;

@@ -2,7 +2,7 @@
 //! there.
 //!
 //! All modules that go through a program in packed order use a [`Walk`]: `exec/` executes programs that
-//! are not a single nest, `typed/` visits elements, `analysis/` lists runs of memory. These modules
+//! one kernel cannot execute, `typed/` visits elements, `analysis/` lists runs of memory. These modules
 //! want to stop at different nodes, so the caller passes a predicate over nodes. The walk enters every
 //! node that the predicate rejects. It returns every node that the predicate accepts, together with the
 //! part of the node that lies in the walk's range.
@@ -185,7 +185,7 @@ fn enter(program: &Program, node: &Node, edge: Edge, from: u64) -> (u64, u64, Ed
     };
     let at = |body: &Edge, shift: i64| moved(*body, edge.offset.wrapping_add(shift));
     match &node.op {
-        Op::Block => unreachable!("a walk has gone on at a block"),
+        Op::Block => unreachable!("a walk has entered a block, which has no operands"),
         Op::Loop { stride, body, .. } => {
             let (index, rest) = divide(body);
             (index, 0, at(body, (index as i64).wrapping_mul(*stride)), rest)

@@ -110,9 +110,11 @@ pub(crate) unsafe fn run<const PACK: bool>(
                 unsafe { Steps::new(&nest.levels[l], params.add(3 * l)).displacement(index) };
             at = at.wrapping_offset(shift as isize);
         }
-        // SAFETY: `at` is the base of the innermost level at one position of the outer levels, and
-        // `packed` is the address of the packed bytes of this position. The caller guarantees that
-        // the memory and the packed bytes of all positions are valid.
+        // SAFETY: `words[3 * inner..]` holds the parameters of the innermost level. `at` is the base
+        // of this level at one position of the outer levels, and `packed` is the address of the
+        // packed bytes of this position. For all positions, the caller guarantees that the table
+        // entries, the runs and the packed bytes are valid, and that runs and packed bytes do not
+        // overlap.
         packed = unsafe {
             row::<PACK>(&nest.levels[inner], params.add(3 * inner), &nest.leaf, at, packed)
         };
@@ -159,7 +161,7 @@ unsafe fn row<const PACK: bool>(
                 // SAFETY: `i` is below `count`, so the entry of a table is readable.
                 let at = mem.wrapping_offset(unsafe { steps.displacement(i) } as isize);
                 // SAFETY: `at` is the block of iteration `i`, and `packed` has advanced by `i`
-                // blocks.
+                // blocks. The caller guarantees that both are valid and do not overlap.
                 unsafe { copy::<PACK>(at, packed, bytes) };
                 packed = packed.wrapping_add(bytes);
             }
@@ -171,7 +173,8 @@ unsafe fn row<const PACK: bool>(
                 for run in runs.iter() {
                     let (at, bytes) = (at.wrapping_offset(run.offset as isize), run.bytes as usize);
                     // SAFETY: `at` is this run in iteration `i`, and `packed` has advanced by the
-                    // bytes of the runs before it.
+                    // bytes of the runs before it. The caller guarantees that both are valid and do
+                    // not overlap.
                     unsafe { copy::<PACK>(at, packed, bytes) };
                     packed = packed.wrapping_add(bytes);
                 }
@@ -201,7 +204,7 @@ pub(crate) unsafe fn part_of_leaf<const PACK: bool>(
         Leaf::Block { .. } => {
             let at = mem.wrapping_add(skip as usize);
             // SAFETY: `skip + bytes` is at most the block's length, so `at` has `bytes` valid
-            // bytes.
+            // bytes. The caller guarantees that `packed` is valid and does not overlap the block.
             unsafe { copy::<PACK>(at, packed, bytes as usize) };
         }
         Leaf::Window { runs } => {
@@ -214,7 +217,8 @@ pub(crate) unsafe fn part_of_leaf<const PACK: bool>(
                 let bytes = (run.bytes - skip).min(left);
                 let at = mem.wrapping_offset(run.offset as isize).wrapping_add(skip as usize);
                 // SAFETY: this run has at least `bytes` bytes after `skip`, and at least `bytes`
-                // bytes are left to move, so `at` and `packed` are valid for `bytes` bytes.
+                // bytes are left to move, so `at` and `packed` are valid for `bytes` bytes. The caller
+                // guarantees that they do not overlap.
                 unsafe { copy::<PACK>(at, packed, bytes as usize) };
                 packed = packed.wrapping_add(bytes as usize);
                 left -= bytes;

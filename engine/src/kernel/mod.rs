@@ -35,7 +35,8 @@
 //! iteration and the count at every level. At most `2 * depth` calls move any range of whole leaves.
 //! A count of 0 at any level moves nothing.
 //!
-//! A kernel for a fused copy walks two layouts at once. [`TransferShape`] describes such kernels.
+//! A kernel for a fused copy, which copies from one layout directly to another, walks both layouts at
+//! once. [`TransferShape`] describes such kernels.
 
 pub(crate) mod interpreter;
 mod transfer;
@@ -304,7 +305,7 @@ impl fmt::Display for Shape {
 }
 
 /// The entry point of a kernel. The arguments are the addresses of the parameter block, of the base
-/// of the described memory, and of the packed bytes.
+/// of the memory that the nest describes, and of the packed bytes.
 ///
 /// # Safety
 ///
@@ -315,7 +316,7 @@ impl fmt::Display for Shape {
 ///   reads (pack) or writes (unpack). The kernel accesses nothing else at `mem`.
 /// - `packed` is valid for writes (pack) or reads (unpack). Its length in bytes is the leaf's length
 ///   multiplied by the counts of all levels.
-/// - The described memory and the packed bytes do not overlap.
+/// - The leaf's runs and the packed bytes do not overlap.
 ///
 /// For the kernel of a [`TransferShape`], the conditions are different: `params` points to the
 /// parameter block of that shape. Every run of its leaf is valid for reads relative to `mem`, the
@@ -365,8 +366,8 @@ impl fmt::Debug for Kernel {
 ///
 /// # Safety
 ///
-/// - A kernel that [`Compiler::kernel`] returns implements the requested shape, and no other shape:
-///   the engine relies on this when it calls the kernel with the parameters of that shape.
+/// - A kernel that [`Compiler::kernel`] or [`Compiler::transfer_kernel`] returns implements exactly the
+///   requested shape: the engine calls the kernel with the parameters of that shape.
 pub unsafe trait Compiler: Send + Sync + fmt::Debug {
     /// Returns the cost of compiling a kernel, expressed as a number of bytes: a kernel that packs
     /// this many bytes in blocks of 8 saves as much time, compared with the interpreter, as its
@@ -381,9 +382,9 @@ pub unsafe trait Compiler: Send + Sync + fmt::Debug {
     /// this kernel again.
     fn kernel(&self, shape: &Shape) -> Option<Kernel>;
 
-    /// Returns the kernel for a fused copy, under the same rules as [`Compiler::kernel`]. The entry
-    /// point takes the base of the source as `mem` and the base of the destination as `packed`
-    /// ([`TransferShape`]). The default implementation refuses every shape.
+    /// Returns the kernel for a fused copy, from a cache or compiled now; `None` if the compiler
+    /// refuses the shape. The entry point takes the base of the source as `mem` and the base of the
+    /// destination as `packed` ([`TransferShape`]). The default implementation refuses every shape.
     fn transfer_kernel(&self, shape: &TransferShape) -> Option<Kernel> {
         let _ = shape;
         None

@@ -11,7 +11,7 @@ use crate::table::Table;
 use smallvec::SmallVec;
 
 /// Maximum number of parts of a sequence after nested sequences have been spliced into it. If there
-/// would be more parts, the sequences stay nested (rule 2).
+/// would be more parts, the sequences stay nested (rule 2 in `README.md`).
 const SPLICED: usize = WINDOW_RUNS;
 
 /// The parts of a sequence that is being rewritten.

@@ -1,5 +1,6 @@
-//! Turns every sequence into a window if possible. A sequence of blocks that are too many or lie too
-//! far apart for a window becomes a list of runs, or a table if the blocks have equal lengths.
+//! Turns every sequence into a window if possible. (A window is a short sequence of blocks that lie close
+//! together; see `is_window` in `ir/mod.rs`.) A sequence of blocks that are too many or lie too far
+//! apart for a window becomes a list of runs, or a table if the blocks have equal lengths.
 //!
 //! This pass runs once, after the rounds of the other passes (`pipeline.rs`). During the rounds, blocks
 //! should stay in sequences, whichever constructor they come from, because the other passes can splice

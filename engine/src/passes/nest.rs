@@ -1,5 +1,5 @@
-//! Finds nests. A nest is a chain of loops and tables over one block or window; one kernel can execute
-//! it.
+//! Finds nests. A nest is a chain of loops and tables over one block or over one window (a short sequence
+//! of blocks that lie close together); one kernel can execute it.
 //!
 //! `plan/` uses this file for every node that might be a nest. This file also turns very short
 //! innermost loops of a nest into windows.

@@ -2,7 +2,8 @@
 //!
 //! `commit.rs` uses this file, and so do `external32/` and `explain`. The steps are: lower the tree,
 //! rewrite the program in rounds until nothing changes, turn sequences into windows and lists
-//! (`gather.rs`), merge the loop over the elements (`count.rs`), verify the program.
+//! (`gather.rs`), merge the loop over the elements with the loops inside an element (`count.rs`), verify
+//! the program.
 
 use super::{coalesce, count, fold, gather, is_settled, tables};
 use crate::datatype::Datatype;
@@ -34,7 +35,7 @@ pub(crate) fn optimize(ty: &Datatype, mut after: impl FnMut(&str, &Program)) -> 
     Ok(program)
 }
 
-/// The names of the passes that [`rewritten`] runs, in order.
+/// The names of the passes that [`rewritten`] runs, in order. `regularize` is the pass in `tables.rs`.
 const STEPS: [&str; 4] = ["regularize", "fold", "coalesce", "gather"];
 
 /// Runs all passes except `count.rs`.

@@ -105,7 +105,7 @@ const COPIES: u64 = 8192;
 const SHARE: u64 = 8;
 
 /// Returns a table with the position of every copy in a ragged list, in units of `scale` bytes. One kernel
-/// call executes a nest over this table. Without the table, each row (the copies of one entry) would
+/// call can execute all copies in this table. Without the table, each row (the copies of one entry) would
 /// take a call of its own, even if it has one block or a few; that took 10 to 50 times as long as a
 /// hand-written loop (`typepack-bench guidelines`, seed 2). Returns `None` if there are more than `COPIES`
 /// copies, or on average more than `SHARE` copies per entry; `exec/` then executes the list row by row.

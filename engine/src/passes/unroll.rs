@@ -1,4 +1,5 @@
-//! Unrolls a sequence of a few short loops into a sequence of blocks, if the blocks form a window.
+//! Unrolls a sequence of a few short loops into a sequence of blocks, if the blocks form a window: at
+//! most 32 blocks that lie close together (`is_window` in `ir/mod.rs`).
 //!
 //! `gather.rs` uses this file once, after the rounds of the other passes (`pipeline.rs`). The rounds do
 //! not unroll, because a sequence should have as few parts as possible when it is spliced into a longer

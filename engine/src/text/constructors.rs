@@ -30,7 +30,8 @@ type Words = &'static [(&'static str, i64)];
 /// A parameter of a constructor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameter {
-    /// The name of the parameter. The engine's errors use the same name.
+    /// The name of the parameter. The engine's errors use the same name, except that they call the
+    /// stride of `hvector` `stride_bytes`.
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
     pub(crate) words: Words,
@@ -316,7 +317,7 @@ pub fn parameters(name: &str) -> impl Iterator<Item = &'static str> {
 pub enum Argument<'a> {
     /// A number.
     Number(i64),
-    /// A word that stands for a number, such as `default`.
+    /// A word that stands for a number, such as `undefined`.
     Word(&'static str),
     /// A list of numbers that the tree stores as a table.
     Table(&'a Table),

@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use toml::Spanned;
 
-/// The content of a file: named types, and layouts.
+/// The content of a file: the types that it names, and its layouts.
 #[derive(Clone, Debug)]
 pub struct File {
     types: BTreeMap<String, Datatype>,
@@ -38,7 +38,7 @@ pub struct Layout {
     pub name: String,
     /// The type.
     pub datatype: Datatype,
-    /// Number of elements.
+    /// Number of elements; 1 if the file does not state it.
     pub count: u64,
 }
 
@@ -99,12 +99,12 @@ impl File {
         Ok(Self { types: scope.into_iter().collect(), layouts })
     }
 
-    /// Returns the type that the file defines under this name.
+    /// Returns the type that the file defines under `name`, or `None` if there is none.
     pub fn get(&self, name: &str) -> Option<&Datatype> {
         self.types.get(name)
     }
 
-    /// Returns all named types with their names, ordered by name.
+    /// Returns all types that the file names, each with its name, ordered by name.
     pub fn types(&self) -> impl ExactSizeIterator<Item = (&str, &Datatype)> {
         self.types.iter().map(|(name, ty)| (name.as_str(), ty))
     }
@@ -130,7 +130,8 @@ impl File {
 
 type Definitions = BTreeMap<Spanned<String>, Spanned<String>>;
 
-/// Builds all named types. Each type is built after the types that it uses.
+/// Builds the type of every expression in `types`. Each type is built after the types that it uses.
+/// Returns the types by name.
 fn resolve(text: &str, types: &Definitions) -> Result<HashMap<String, Datatype>, FileError> {
     let by_name: HashMap<&str, &Spanned<String>> =
         types.iter().map(|(name, value)| (name.get_ref().as_str(), value)).collect();

@@ -1,4 +1,4 @@
-//! Datatypes as text: one-line expressions, and files that name them.
+//! Datatypes as text: one-line expressions, and TOML files that give names to expressions.
 //!
 //! Command lines, golden files and benches read types from text and print types as text. An expression
 //! consists of constructor calls and of integer arithmetic in their arguments.

@@ -17,10 +17,10 @@
 //!
 //! The decoder allocates at most four times the size of its input, plus 64 KiB. It does not recurse,
 //! and its time is proportional to the size of the input. To stay within that memory, the decoder gives
-//! executors of their own to the first nests of a program: 32 nests, and one more for each 4 KiB of
-//! input. The walk (`ir/walk.rs`) executes all other nests, with the same result but more slowly. This
-//! limit affects only programs with very many different nests, such as a struct with hundreds of
-//! different members. A commit has no such limit.
+//! executors of their own only to the first nests of a program (a nest is a part that one kernel can
+//! execute): 32 nests, and one more for each 4 KiB of input. The walk (`ir/walk.rs`) executes all other
+//! nests, with the same result but more slowly. This limit affects only programs with very many
+//! different nests, such as a struct with hundreds of different members. A commit has no such limit.
 
 mod decode;
 mod encode;
@@ -54,9 +54,10 @@ pub fn decode(bytes: &[u8]) -> Result<Plan> {
 ///
 /// # Errors
 ///
-/// Returns an error for `wire` if the bytes do not begin with `tpkw`, if the format version is not
-/// [`VERSION`], if the number of bytes differs from the length in the header, if the nodes are not a
-/// valid program in this format, or if the header states a wrong element size or wrong bounds.
+/// Returns `ErrorKind::Truncated` if the bytes end too early, or if their number differs from the length
+/// in the header. Returns `ErrorKind::Argument` if the bytes do not begin with `tpkw`, if the format
+/// version is not [`VERSION`], if the nodes are not a valid program in this format, or if the header
+/// states a wrong element size or wrong bounds. Each of these errors names `wire` as the argument.
 pub fn decode_with(bytes: &[u8], settings: &Settings) -> Result<Plan> {
     let (program, footprint) = decode::program(bytes)?;
     let nests = SITES + bytes.len() / BYTES_PER_SITE;

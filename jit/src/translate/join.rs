@@ -1,9 +1,9 @@
-//! Joins several narrow loads into one 16-byte store, when packing.
+//! Joins several narrow loads into one 16-byte store, when packing and in fused copies.
 //!
-//! `leaf.rs` and `transfer.rs` call [`pack`]. Packed bytes are one stream, so neighbouring moves of
-//! different runs may share a store. The stores stay inside the packed bytes of the body, because
-//! the caller's moves cover exactly these bytes. Unpacking joins nothing, because a kernel must not
-//! write the gaps between runs.
+//! `leaf.rs` and `transfer.rs` call [`pack`]. A move is one load and its store. Moves of different runs
+//! may share a store if their bytes are adjacent in the destination, as they are in packed bytes. A
+//! joined store writes exactly the bytes that its moves would write one by one. Unpacking joins
+//! nothing, because a kernel must not write the gaps between runs.
 
 use super::flags;
 use super::leaf::{PlacedMove, move_type};

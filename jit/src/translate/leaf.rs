@@ -45,7 +45,7 @@ pub(super) fn move_type(bytes: u32) -> Type {
         8 => types::I64,
         16 => types::I8X16,
         // This arm is never reached, because `moves` makes no other length.
-        _ => unreachable!("a move of {bytes} bytes"),
+        _ => unreachable!("a move of {bytes} bytes; it must have 1, 2, 4, 8 or 16"),
     }
 }
 

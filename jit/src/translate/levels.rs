@@ -12,8 +12,9 @@
 //!
 //! The innermost loop has no counter: it ends when the packed address, which advances anyway,
 //! reaches the end of the last whole group. The remaining leaves are straight-line code instead of
-//! a loop of single leaves. Rows shorter than U are common, and all rows take the same branches, so
-//! the processor predicts these branches well (tune.rs, "short rows").
+//! a loop of single leaves. A row is one execution of the innermost level. Rows of fewer than U leaves
+//! are common, and all rows take the same branches, so the processor predicts these branches well
+//! (tune.rs, "short rows").
 
 use super::leaf;
 use super::stream::{Cursor, Multiples, Stream, word};
@@ -66,7 +67,7 @@ pub(super) fn build(b: &mut FunctionBuilder, shape: &Shape, machine: Machine) {
     b.switch_to_block(entry);
     let (params, mem, packed) = match *b.block_params(entry) {
         [params, mem, packed] => (params, mem, packed),
-        _ => unreachable!("the signature has other parameters than three"),
+        _ => unreachable!("the signature does not have exactly three parameters"),
     };
     let exit = b.create_block();
     let levels = load_levels(b, shape, params, exit);

@@ -7,14 +7,15 @@
 //! - `leaf.rs`: the code of these moves, in both directions;
 //! - `stream.rs`: the addresses of a level;
 //! - `transfer.rs`: loops and body of a fused copy, over two layouts at once;
-//! - `join.rs`: joins several narrow loads into one 16-byte store, when packing;
+//! - `join.rs`: joins several narrow loads into one 16-byte store, when packing and in fused copies;
 //! - `whitelist.rs`: the operations that a kernel may contain.
 //!
 //! Invariants of every kernel:
 //!
 //! 1. The kernel reads (pack) or writes (unpack) exactly the bytes of the runs, and never a byte
 //!    outside them.
-//! 2. The kernel writes (pack) or reads (unpack) exactly the packed bytes of the call.
+//! 2. The kernel writes (pack) or reads (unpack) exactly the packed bytes of the call. (The kernel of a
+//!    fused copy reads exactly the runs of the source and writes exactly those of the destination.)
 //! 3. When unpacking, the kernel stores runs in typemap order. So if two runs share bytes, the
 //!    later run wins.
 //! 4. The kernel calls nothing, contains no intended trap, needs no relocation, and keeps no state.

@@ -26,8 +26,8 @@ pub(super) struct Stream {
 /// Table the address of the current entry.
 pub(super) type Cursor = Value;
 
-/// Multiples of a Loop's stride that an unrolled body needs. The kernel computes them once, at its
-/// entry. A Table has no multiples.
+/// Multiples of a Loop's stride that an unrolled body needs: `triple` is 3 strides, and `group` is
+/// `unroll` strides. The kernel computes them once, at its entry. A Table has no multiples.
 #[derive(Clone, Copy)]
 pub(super) struct Multiples {
     /// Number of leaves in the whole unrolled body.

@@ -46,7 +46,7 @@ pub(super) fn build(b: &mut FunctionBuilder, shape: &TransferShape, machine: Mac
     b.switch_to_block(entry);
     let (params, bases) = match *b.block_params(entry) {
         [params, from, to] => (params, [from, to]),
-        _ => unreachable!("the signature has other parameters than three"),
+        _ => unreachable!("the signature does not have exactly three parameters"),
     };
     let exit = b.create_block();
     let counts: Vec<Value> = (0..shape.levels.len())

@@ -3,7 +3,7 @@
 //! Cranelift panics when it lowers certain operations on certain types. `tests/agree` and
 //! `tests/aarch64` have compiled and run every operation of this list on both instruction sets.
 //! `compiler.rs` refuses a function with any other operation. So if an extension of the translator
-//! uses an untested operation, the engine falls back to the interpreter.
+//! uses an untested operation, the shape is refused, and the engine works without its kernel.
 
 use cranelift_codegen::ir::{Function, Opcode};
 

@@ -80,7 +80,7 @@ fn find_used(of: Of, number: c_int) -> Result<Arc<Key>> {
 #[cold]
 fn unknown(number: c_int) -> Failure {
     let detail = match number {
-        abi::KEYVAL_INVALID => "MPI_KEYVAL_INVALID".to_owned(),
+        abi::KEYVAL_INVALID => "MPI_KEYVAL_INVALID is not a key".to_owned(),
         number => format!("{number} is not a key for this kind of object"),
     };
     Failure::new(abi::ERR_KEYVAL, "keyval", detail)

@@ -1,7 +1,8 @@
 //! Converts handles to integers and back (MPI-5.0 section 20.3): `MPI_X_toint`, `MPI_X_fromint`.
 //!
 //! A predefined handle converts to its ABI value. A user's handle converts to its lower 32 bits
-//! (`handle/`). An integer that belongs to no handle converts to the null handle.
+//! (`handle/`). An integer between 1 and `LAST_PREDEFINED` converts to the handle with the same value,
+//! without a check. Any other integer that belongs to no live handle converts to the null handle.
 
 use crate::abi;
 use crate::handle::to_int;

@@ -2,8 +2,8 @@
 //! allowed depends on the stage (MPI-5.0 section 11.4.1). This module also keeps the rank and the thread
 //! level of the process.
 //!
-//! `entry.rs` reads the stage in every call, and the functions of `env/` change it. The functions here may be
-//! called at any time, even while an error handler runs before init.
+//! `entry.rs` reads the stage to refuse calls that are not allowed, and the functions of `env/` change it.
+//! The functions here may be called at any time, even while an error handler runs before init.
 
 use crate::abi;
 use std::ffi::c_int;

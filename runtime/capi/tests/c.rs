@@ -87,6 +87,7 @@ programs! {
     buffers: [0, 2];
     generalized: [0];
     layouts: [0, 2];
+    forked: [0, 1, 2, 3];
     threads: [0, 2];
     packing_threads: [0, 2];
     hostile_messages: [0, 2];
@@ -137,6 +138,13 @@ fn copies() {
     ] {
         run_with("copies", &[2], &[(name, value)]);
     }
+}
+
+/// Runs the program that counts the library's allocations while short messages move.
+#[test]
+fn allocations() {
+    run("allocations", &[2]);
+    run_with("allocations", &[2], &[("TYPEPACK_SPIN_US", "0")]);
 }
 
 /// Runs the program that tests the type check, with the default settings and with several others that

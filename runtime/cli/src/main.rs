@@ -63,7 +63,8 @@ pub enum Command {
     /// Show this installation: versions, paths, variables, functions, machine
     ///
     /// Lists the variables that tune a run, with their values and the source of each value, and how
-    /// many functions of the MPI ABI are built. Under mpiexec, also shows the CPU of each rank and
+    /// many functions of the MPI ABI are built. If TYPEPACK_TUNE_FILE names a file, shows the choices
+    /// in the file. Under mpiexec, also shows the CPU of each rank and
     /// the protocols between ranks.
     Info(info::Options),
 }
@@ -126,7 +127,7 @@ fn joined(command: Result<Command, String>) -> Result<(), Stop> {
         Command::Halo(options) => halo::run(&options, &universe),
         Command::Demo(options) => demo::run(&options, &universe),
         Command::Explain(options) => explain::run(&options, &universe),
-        Command::Info(_) => info::about_the_job(&universe),
+        Command::Info(options) => info::about_the_job(&options, &universe),
     }
 }
 
@@ -156,7 +157,7 @@ fn line(error: &clap::Error) -> String {
         _ => None,
     };
     // Cuts a name like "--grid <NXxNYxNZ>" to "--grid".
-    let name = |text: String| text.split([' ', '=']).next().unwrap_or_default().to_owned();
+    let name = |text: String| text.split([' ', '=', '[']).next().unwrap_or_default().to_owned();
     let argument = text(ContextKind::InvalidArg);
     let value = text(ContextKind::InvalidValue).unwrap_or_default();
     let command = match error.get(ContextKind::Usage) {
@@ -261,6 +262,7 @@ mod tests {
                 "--nest: 'x' is not a nest number; it must be a whole number from 0 to 2^64 - 1",
             ),
             ("explain double --asm --direction up", "--direction: 'up' is not one of pack, unpack"),
+            ("info --measure=0", "--measure: 0 is not in 1..=3600"),
             ("info --frob", "--frob: unknown argument (see typepack info --help)"),
             (
                 "explain double --count few",

@@ -1,5 +1,6 @@
-//! Runs `typepack info` as a user would, without `mpiexec`, and checks what it prints.
+//! Runs `typepack info` as a user would and checks what it prints.
 
+use std::path::Path;
 use std::process::{Command, Output};
 
 fn info(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
@@ -47,4 +48,66 @@ fn a_bad_value_is_shown_before_it_is_refused() {
     assert_eq!(done.status.code(), Some(2), "{done:?}");
     assert!(text(&done.stdout).contains("plenty"), "{done:?}");
     assert!(text(&done.stderr).contains("TYPEPACK_EAGER_LIMIT"), "{done:?}");
+}
+
+/// Checks that `--measure` exchanges messages and shows times, and that `info` shows the file that the job has
+/// written.
+#[test]
+fn choices_are_measured_kept_and_shown() {
+    let folder = Path::new(env!("CARGO_BIN_EXE_typepack")).parent().expect("a folder");
+    let mpiexec = folder.join("mpiexec");
+    if std::env::var_os("TEST_BUILT").is_none() {
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--offline", "-p", "typepack-launcher"]);
+        build.arg("--target-dir").arg(folder.parent().expect("the target folder"));
+        if folder.ends_with("release") {
+            build.arg("--release");
+        }
+        assert!(build.status().expect("cargo starts").success(), "mpiexec was not built");
+    }
+    let path = std::env::temp_dir().join(format!("typepack-info-{}", std::process::id()));
+    let name = path.to_str().expect("a path in UTF-8");
+    let free = ["TYPEPACK_TRANSPORT", "TYPEPACK_COPY", "TYPEPACK_TUNE", "TYPEPACK_QUIET"];
+    let mut command = Command::new(mpiexec);
+    for name in free {
+        command.env_remove(name);
+    }
+    let tool = env!("CARGO_BIN_EXE_typepack");
+    command.args(["-n", "2", tool, "info", "--measure=4"]).env("TYPEPACK_TUNE_FILE", name);
+    let done = command.output().expect("the job runs");
+    let (out, error) = (text(&done.stdout), text(&done.stderr));
+    assert!(done.status.success() && error.is_empty(), "{out}{error}");
+    assert!(out.contains("there is no such file yet"), "{out}");
+    let (_, choices) =
+        out.split_once("Choices of rank 0, measured with messages of rank 1").unwrap();
+    // Every length and every layout of the sender is there, if this machine has several copy methods.
+    let several = typepack::engine::contiguous::available().count() > 1;
+    for part in ["   16 KiB  ", " 4096 KiB  ", "  contiguous in ", "  dense in ", "  sparse in "] {
+        assert!(!several || choices.contains(part), "{part}: {out}");
+    }
+    let rows: Vec<&str> = choices.lines().filter(|line| line.contains(" KiB  ")).collect();
+    assert!(rows.iter().all(|row| row.matches('*').count() == 1 && row.contains("; ")), "{out}");
+    let compared = rows.iter().filter(|row| !row.contains("not compared to the end"));
+    let compared: Vec<_> = compared.collect();
+    assert!(!several || !compared.is_empty(), "{out}");
+    assert!(compared.iter().all(|row| !row.contains("not tried")), "{out}");
+
+    let shown = |variables: &[(&str, &str)]| text(&info(&[], variables).stdout);
+    let out = shown(&[("TYPEPACK_TUNE_FILE", name)]);
+    let (_, file) = out.split_once(&format!("Choices in {name} (TYPEPACK_TUNE_FILE)\n")).unwrap();
+    let lines = file.lines().take_while(|line| line.starts_with("  from "));
+    assert_eq!(lines.count(), compared.len(), "{out}");
+    std::fs::write(&path, "something else\n").unwrap();
+    let out = shown(&[("TYPEPACK_TUNE_FILE", name)]);
+    assert!(out.contains("  the file is ignored: its first line is not"), "{out}");
+    std::fs::remove_file(&path).unwrap();
+
+    for (variables, line) in [
+        (&[][..], "typepack: --measure: the job has 1 rank; it must have at least 2 ranks"),
+        (&[("TYPEPACK_TUNE", "maybe")], "TYPEPACK_TUNE"),
+    ] {
+        let done = info(&["--measure"], variables);
+        assert_eq!(done.status.code(), Some(2), "{done:?}");
+        assert!(text(&done.stderr).starts_with("typepack: ") && text(&done.stderr).contains(line));
+    }
 }

@@ -26,7 +26,7 @@ pub trait Word {
     fn store_release(&self, value: u64);
 }
 
-/// A 32-bit word that several ranks write. A doorbell consists of two such words.
+/// A 32-bit word that several ranks write. A doorbell consists of three such words.
 pub trait Flag {
     /// Reads without ordering.
     fn load_relaxed(&self) -> u32;
@@ -47,6 +47,16 @@ pub trait Kernel {
     type Flag: Flag;
     /// Executes a full fence.
     fn fence(&self);
+    /// Returns whether the barriers of other processes ([`Kernel::barrier`]) include this process.
+    fn is_reached(&self) -> bool;
+    /// Keeps the compiler from moving a later load before an earlier store. The processor may move the load. A
+    /// process that [`Kernel::barrier`] reaches needs no more before it looks whether another rank sleeps.
+    fn order(&self);
+    /// Executes a full fence in this thread and in all threads of all processes that are reached.
+    ///
+    /// # Errors
+    /// Returns the kernel's error.
+    fn barrier(&self) -> io::Result<()>;
     /// Sleeps until a call of [`Kernel::wake`] for the word, or until `timeout` has passed. Returns at once
     /// if the value of the word is not `seen`. May also return early without a reason.
     ///

@@ -4,9 +4,13 @@
 //! reservations, two jobs would both bind their first rank to the first core, and the two ranks would share
 //! that core while other cores are idle. A reservation is a lock on a name that contains the number of the
 //! core (`sys/name_lock.rs`). The kernel releases the lock when mpiexec ends.
+//!
+//! Only jobs of the same user take cores away from each other. Any user can claim every core, also without a
+//! job. So this job avoids cores that other users claim as long as enough other cores are free, and otherwise
+//! uses them as if there were no such claims.
 
 use typepack_job::shm::topology::CpuInfo;
-use typepack_job::sys::name_lock::{self, NameLock};
+use typepack_job::sys::name_lock::{self, Claim, NameLock};
 
 use crate::placement::{Core, Plan, place, widened};
 
@@ -15,24 +19,25 @@ use crate::placement::{Core, Plan, place, widened};
 pub struct Reservation {
     /// The cores to which the ranks are bound, indexed by rank, or `None` if the ranks are not bound.
     pub cores: Option<Vec<Core>>,
-    /// True if another job held a core that was chosen for this job at first, even if the job then got other
-    /// cores.
+    /// True if another job of this user held a core that was chosen for this job at first, even if the job then
+    /// got other cores.
     pub crowded: bool,
-    /// True if each rank has a core that no other job has reserved.
+    /// True if each rank has a core that this job has reserved and that no other job has reserved.
     pub exclusive: bool,
     locks: Vec<(usize, NameLock)>,
 }
 
-/// Tries to place `ranks` ranks on cores that no other job has reserved, and to reserve these cores. If too
-/// few cores are free, no core is reserved. The ranks are then not bound, unless `plan` lets several ranks
+/// Tries to place `ranks` ranks on cores that no other job of this user has reserved, and to reserve these
+/// cores. If too few cores are free, no core is reserved. The ranks are then not bound, unless `plan` lets several ranks
 /// share a part of the machine.
 pub fn place_and_reserve(table: &[CpuInfo], ranks: usize, plan: Plan) -> Reservation {
     place_with(table, ranks, plan, |cpu| match name_lock::lock(&format!("typepack-cpu-{cpu}")) {
-        Ok(Some(lock)) => Answer::Ours(Some(lock)),
-        Ok(None) => Answer::Taken,
+        Ok(Claim::Alone(lock)) => Answer::Ours(lock),
+        Ok(Claim::BesideOthers(lock)) => Answer::Shared(lock),
+        Ok(Claim::Taken) => Answer::Taken,
         // If the lock cannot be made at all, this job cannot find out which cores other jobs have reserved.
         // So it binds its ranks as if there were no other jobs.
-        Err(_) => Answer::Ours(None),
+        Err(_) => Answer::Unknown,
     })
 }
 
@@ -46,9 +51,22 @@ fn shared(table: &[CpuInfo], ranks: usize, plan: Plan, mut reserved: Reservation
     reserved
 }
 
-enum Answer<C> {
-    Ours(Option<C>),
+enum Answer {
+    /// This job has reserved the core.
+    Ours(NameLock),
+    /// This job has reserved the core, which another user claims too.
+    Shared(NameLock),
+    /// Another job of this user has reserved the core.
     Taken,
+    /// No reservation is possible.
+    Unknown,
+}
+
+/// How a job treats cores that other users claim.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Others {
+    Avoid,
+    Ignore,
 }
 
 /// Does the work of [`place_and_reserve`]. The function `lock` gets the number of a core ([`core_name`])
@@ -57,9 +75,12 @@ fn place_with(
     table: &[CpuInfo],
     ranks: usize,
     plan: Plan,
-    lock: impl FnMut(usize) -> Answer<NameLock>,
+    mut lock: impl FnMut(usize) -> Answer,
 ) -> Reservation {
-    let reserved = reserve_cores(table, ranks, plan, lock);
+    let mut reserved = reserve_cores(table, ranks, plan, Others::Avoid, &mut lock);
+    if reserved.cores.is_none() {
+        reserved = reserve_cores(table, ranks, plan, Others::Ignore, &mut lock);
+    }
     if plan.is_shared() { shared(table, ranks, plan, reserved) } else { reserved }
 }
 
@@ -71,10 +92,13 @@ fn reserve_cores(
     table: &[CpuInfo],
     ranks: usize,
     plan: Plan,
-    mut lock: impl FnMut(usize) -> Answer<NameLock>,
+    others: Others,
+    lock: &mut impl FnMut(usize) -> Answer,
 ) -> Reservation {
     let mut free = table.to_vec();
     let mut reserved = Reservation::default();
+    // The cores that this job uses although it is not certain that no other job does.
+    let mut uncertain = Vec::new();
     while let Some(cores) = place(&free, ranks, plan) {
         // If the ranks may share parts and there are fewer free cores than ranks, not every rank can have its
         // own core. Stop in this case and reserve no core.
@@ -83,22 +107,29 @@ fn reserve_cores(
         }
         let taken = cores.iter().find(|core| {
             let name = core_name(table, core);
-            if reserved.locks.iter().any(|(held, _)| *held == name) {
+            if uncertain.contains(&name) || reserved.locks.iter().any(|(held, _)| *held == name) {
                 return false;
             }
             match lock(name) {
-                Answer::Ours(lock) => {
-                    reserved.locks.extend(lock.map(|lock| (name, lock)));
-                    false
+                Answer::Ours(lock) => reserved.locks.push((name, lock)),
+                Answer::Shared(_) if others == Others::Avoid => return true,
+                Answer::Shared(lock) => {
+                    reserved.locks.push((name, lock));
+                    uncertain.push(name);
                 }
-                Answer::Taken => true,
+                Answer::Unknown => uncertain.push(name),
+                Answer::Taken => {
+                    reserved.crowded = true;
+                    return true;
+                }
             }
+            false
         });
         let Some(taken) = taken else {
             let names: Vec<_> = cores.iter().map(|core| core_name(table, core)).collect();
             reserved.locks.retain(|(held, _)| names.contains(held));
+            reserved.exclusive = !names.iter().any(|name| uncertain.contains(name));
             reserved.cores = Some(cores);
-            reserved.exclusive = true;
             return reserved;
         };
         let name = core_name(table, taken);
@@ -106,7 +137,6 @@ fn reserve_cores(
             // Remove the whole core, even if only one of its threads was chosen.
             info.allowed &= !taken.cpus.contains(&cpu) && name_of(table, cpu) != name;
         }
-        reserved.crowded = true;
     }
     reserved.locks.clear();
     reserved
@@ -128,6 +158,7 @@ fn name_of(table: &[CpuInfo], cpu: usize) -> usize {
 mod tests {
     use super::*;
     use crate::args::{Level, Map};
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     const CORES: Plan = Plan { level: Level::Core, map: Map::Blocks };
 
@@ -146,8 +177,49 @@ mod tests {
 
     fn planned(ranks: usize, taken: &[usize], plan: Plan) -> Reservation {
         place_with(&machine(4), ranks, plan, |cpu| {
-            if taken.contains(&cpu) { Answer::Taken } else { Answer::Ours(None) }
+            if taken.contains(&cpu) { Answer::Taken } else { Answer::Ours(some_lock()) }
         })
+    }
+
+    /// Returns a lock on a name that only this test uses.
+    fn some_lock() -> NameLock {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("typepack-test-core-{}-{number}", std::process::id());
+        match name_lock::lock(&name).expect("sockets") {
+            Claim::Alone(lock) => lock,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Checks that the claims of other users move a job to other cores, but deny the job no core.
+    #[test]
+    fn other_users_deny_no_core() {
+        let with = |ranks, claimed: &[usize]| {
+            place_with(&machine(4), ranks, CORES, |cpu| {
+                let lock = some_lock();
+                if claimed.contains(&cpu) { Answer::Shared(lock) } else { Answer::Ours(lock) }
+            })
+        };
+        for (ranks, claimed, cores, exclusive) in [
+            (2, &[0][..], vec![2, 4], true),
+            (3, &[0, 4], vec![0, 2, 4], false),
+            (4, &[0, 2, 4, 6], vec![0, 2, 4, 6], false),
+        ] {
+            let reserved = with(ranks, claimed);
+            assert_eq!(firsts(&reserved), Some(cores), "{claimed:?}");
+            assert_eq!((reserved.crowded, reserved.exclusive), (false, exclusive), "{claimed:?}");
+            assert_eq!(reserved.locks.len(), ranks);
+        }
+    }
+
+    /// Checks that ranks are bound where no reservation can be made, but that their cores do not count as
+    /// exclusive.
+    #[test]
+    fn without_locks_nothing_is_exclusive() {
+        let reserved = place_with(&machine(4), 2, CORES, |_| Answer::Unknown);
+        assert_eq!(firsts(&reserved), Some(vec![0, 2]));
+        assert_eq!((reserved.crowded, reserved.exclusive), (false, false));
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub enum Op {
 
 mod sealed {
     pub trait Sealed {
-        /// Returns the committed datatype of one value of type `T`.
+        /// Returns the committed datatype of one value of the implementing type.
         fn plan() -> crate::Result<&'static crate::Plan>;
     }
 }
@@ -300,8 +300,8 @@ impl<'a> Value<'a> {
         };
         let received = steps.receive(&target, partner)?;
         if let Some(made) = self.made {
-            // The combining step of the previous round reads the old contents of `target`, so the receive
-            // waits for that step.
+            // The combining step of the previous round may still read `target`, so the receive, which
+            // overwrites `target`, waits for that step.
             steps.follow(received, made);
         }
         let combined = match lower {

@@ -128,11 +128,11 @@ impl Communicator {
 
     /// Adds the steps of Bruck's algorithm for parts of `size` packed bytes.
     ///
-    /// Each rank has a table of as many entries as there are ranks. At first, entry `i` of rank `r` holds the
-    /// part of `r` for rank `r + i` (all rank numbers are modulo the number of ranks). In round `k`, each rank
-    /// sends all entries `i` with bit `k` in `i` to the rank `2^k` above it, which stores them in its own
-    /// entries with the same numbers. So in the end the content of entry `i` has moved by `i` ranks: entry `i`
-    /// of rank `r` holds the part of rank `r - i` for `r`.
+    /// Each rank has a table of as many entries as there are ranks. At first, entry `i` of rank `r` holds
+    /// the part of `r` for rank `r + i` (all rank numbers are modulo the number of ranks). In round `k`,
+    /// each rank sends the entries in whose number `i` bit `k` is 1, and the rank `2^k` above it receives
+    /// them and stores them in its own entries with the same numbers. So in the end the content of entry
+    /// `i` has moved by `i` ranks: entry `i` of rank `r` holds the part of rank `r - i` for `r`.
     fn alltoall_indirect_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,

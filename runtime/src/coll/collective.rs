@@ -49,8 +49,8 @@ pub enum Collective<'a> {
     Scatter {
         /// At the root: one part for every rank (read).
         parts: &'a [Part<'a>],
-        /// The place for this rank's elements (written). The root may pass `None` if its elements may stay in
-        /// its entry of `parts`.
+        /// The part that gets this rank's elements (written). The root may pass `None` if its elements may
+        /// stay in its entry of `parts`.
         mine: Option<Part<'a>>,
         /// The rank whose parts are copied.
         root: usize,
@@ -171,6 +171,8 @@ impl Communicator {
     ///   root passes `None` for its own elements.
     /// - [`ErrorKind::Truncated`] or [`ErrorKind::Count`] if the sender and the receiver of a message pass
     ///   different packed sizes, and [`ErrorKind::Type`] if types are checked and differ.
+    /// - [`ErrorKind::Other`] if another rank could not send the data that this rank waits for.
+    /// - [`ErrorKind::Engine`] if a packed size exceeds 2^63 - 1 bytes.
     /// - [`ErrorKind::NoMemory`] if memory runs out.
     /// - [`ErrorKind::ProcAborted`] if a rank has died.
     #[inline]
@@ -212,7 +214,8 @@ impl Communicator {
     /// This call reads and writes no element. [`Prepared::start`] states the conditions on the memory.
     ///
     /// # Errors
-    /// Returns the errors of [`run_raw`](Self::run_raw).
+    /// Returns those errors of [`run_raw`](Self::run_raw) that this rank can find without communication:
+    /// wrong arguments and too little memory.
     pub fn prepare_raw(&self, call: &Collective<'_>) -> Result<Prepared> {
         let place = self.next_persistent_place();
         let kept = Kept::new(self.endpoint(), place, |steps| self.list(steps, call))?;

@@ -6,11 +6,11 @@
 //! makes communicators from other communicators. `operator.rs` has the predefined operations on elements
 //! (`extended.rs` has the arithmetic of C's `long double`). `scope.rs` has the safe nonblocking forms.
 //!
-//! With `TYPEPACK_CHECK_TYPES=1` (which must be set for all ranks or for none), the library compares the types of the sender and the receiver for the
-//! messages of collective calls too, and for the part that a rank sends to itself. If the types differ, the
-//! call fails with [`ErrorKind::Type`](crate::ErrorKind). A rank that cannot forward data, for this or any
-//! other reason, tells the ranks that wait for the data; the calls of these ranks fail with
-//! [`ErrorKind::Other`](crate::ErrorKind).
+//! With `TYPEPACK_CHECK_TYPES=1` (which must be set for all ranks or for none), the library compares the
+//! types of the sender and the receiver for the messages of collective calls too, and for the part that a
+//! rank sends to itself. If the types differ, the call fails with [`ErrorKind::Type`](crate::ErrorKind). A
+//! rank that cannot forward data, for this or any other reason, tells the ranks that wait for the data; the
+//! calls of these ranks fail with [`ErrorKind::Other`](crate::ErrorKind).
 //!
 //! Every rank of a communicator makes the same collective calls in the same order. The messages of a call
 //! have the number of the call as their tag, so calls may overlap. Collective calls use their own context

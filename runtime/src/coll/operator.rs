@@ -53,8 +53,10 @@ pub enum Operator {
     Minloc,
 }
 
-/// The kinds of types for which the standard defines operations. The variants are named after the matching
-/// Rust types.
+/// The kinds of types for which the standard defines operations. `I8` to `F64` have the names of Rust
+/// types. `Extended` is C's `long double`. `Complex32` consists of two `f32`. The names of pair types, such
+/// as `LongInt`, consist of the types of the two members. `Logical` holds the size of the truth value in
+/// bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     I8,

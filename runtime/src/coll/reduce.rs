@@ -87,8 +87,8 @@ impl Communicator {
                 let combined = steps.combine(mine.origin, room, &other)?;
                 steps.after(combined, received);
                 if let Some(made) = made {
-                    // Step `made` is the last step that reads the buffer which this receive overwrites, so
-                    // the receive waits for it.
+                    // If an earlier round used the buffer `room`, step `made` is the last step that reads
+                    // it. So the receive, which overwrites `room`, waits for `made`.
                     steps.follow(received, made);
                     steps.after(combined, made);
                 }

@@ -151,7 +151,8 @@ impl Group {
         }
     }
 
-    /// Returns the members for which `keep` is true, in their order.
+    /// Returns the world ranks of the members for which `keep` is true, in the order of the group. `keep`
+    /// gets the world rank of a member.
     fn filter(&self, keep: impl Fn(usize) -> bool) -> Vec<u32> {
         self.members.ranks.iter().copied().filter(|&rank| keep(rank as usize)).collect()
     }

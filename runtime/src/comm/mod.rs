@@ -51,10 +51,11 @@ struct Shared {
     context: u64,
     /// The ranks to which a call may send and from which it may receive.
     peers: Peers,
-    /// The number of collective calls so far, and the number of persistent operations prepared so far. The
-    /// tag of a call's messages is derived from the count before the call. All ranks make the same calls in
-    /// the same order, so they get the same tags.
+    /// The number of collective calls so far. The tag of a call's messages is derived from the number
+    /// before the call. All ranks make the same calls in the same order, so they get the same tags.
     collectives: AtomicU32,
+    /// The number of persistent collective operations that have been prepared so far. The tags of their
+    /// messages are derived from this number in the same way.
     persistent: AtomicU32,
 }
 

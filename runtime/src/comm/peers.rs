@@ -162,7 +162,7 @@ pub(super) fn sender_of(source: Source) -> Sender {
 }
 
 /// Returns the error for a message that came in a context of this communicator, but from a rank outside
-/// its group. Such a message exists only if a faulty program has written to the segment.
+/// its group. Such a message exists only if a faulty program has written to the job's shared memory.
 #[cold]
 fn stranger(world: usize) -> Error {
     let detail =

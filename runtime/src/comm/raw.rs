@@ -320,8 +320,9 @@ impl Ongoing<'_> {
         !self.0.requests().is_owned(id) && self.0.cancel_receive(id)
     }
 
-    /// Cancels a send. In contrast to a receive, a send may complete instead: see [`Cancelled`]. The call never
-    /// waits for the receiver, except for the end of a copy that the receiver is making at this moment.
+    /// Tries to cancel a send. [`Cancelled`] lists the possible results. Returns `Cancelled::No` if the
+    /// send belongs to a collective call. The call never waits for the receiver, except for the end of a
+    /// copy that the receiver is making at this moment.
     #[doc(alias = "MPI_Cancel")]
     pub fn cancel_send(&mut self, id: u64) -> Cancelled {
         if self.0.requests().is_owned(id) { Cancelled::No } else { self.0.cancel_send(id) }

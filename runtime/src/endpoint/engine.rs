@@ -5,10 +5,12 @@
 //! `transport/peer.rs`. A receive is matched either when it is posted (`receive`) or when a message arrives
 //! (`incoming.rs`), and at no other time. `matching.rs` finds every match, with one exception: if no other
 //! operation is in flight and no earlier message that the receive could match is waiting, a blocking
-//! receive takes a short message directly from the head of the ring (`engine/receive.rs`, `glance`).
+//! receive takes a short message directly from the head of the ring (`engine/receive.rs`, `glance`). A new
+//! receive that no message in a queue matches also looks there, if no earlier receive matches that message.
 //!
-//! Invariants: an unmatched message occupies shared memory for at most one turn (the engine copies eager
-//! data to private memory, and other data stays with its sender). No function here waits.
+//! Invariants: an unmatched message occupies shared memory for at most one whole turn (the engine copies eager
+//! data to private memory, and other data stays with its sender). The turn of a call that only starts an
+//! operation need not be a whole one (`progress_at_start`). No function here waits.
 
 mod account;
 mod detach;
@@ -21,7 +23,9 @@ use super::matching::{Arrived, Matching, Unexpected};
 use super::requests::{Request, Requests};
 use crate::message::envelope::{Envelope, INLINE_MAX, Offer, Place};
 use crate::message::label::{Label, Sender, Slot};
-use crate::message::payload::{Backing, Kept, LayoutRef, Posting, Sink, Supply, buffer, copy};
+use crate::message::payload::{
+    Backing, Buffers, Kept, LayoutRef, Posting, Sink, Supply, buffer, copy,
+};
 use crate::message::typecheck::{self, OF_LAYOUT, UNKNOWN};
 use crate::message::{Operation, Status, Tag};
 use crate::settings::{Forced, UNEXPECTED_MAX};
@@ -34,7 +38,7 @@ use crate::transport::learnt::Learnt;
 use crate::transport::peer::Peer;
 use crate::transport::protocol::{Arrival, Matched, Payload, Work};
 use crate::transport::stage::Stage;
-use crate::transport::tuning::Tuning;
+use crate::transport::tuning::{Measured, Tuning};
 use crate::{Error, Result};
 
 pub use crate::transport::protocol::Traffic;
@@ -78,6 +82,8 @@ pub struct MessageEngine {
     connects: u32,
     matching: Matching,
     account: Account,
+    /// Buffers for messages that no receive has matched.
+    buffers: Buffers,
     requests: Requests,
     stage: Stage,
     tuning: Tuning,
@@ -108,6 +114,7 @@ impl MessageEngine {
             connects: 0,
             matching: Matching::default(),
             account,
+            buffers: Buffers::default(),
             requests,
             stage: Stage::default(),
             tuning: Tuning::default(),
@@ -153,6 +160,16 @@ impl MessageEngine {
     /// Returns the choices of ways that this rank has made by measurement, one line each.
     pub fn choices(&self) -> Vec<String> {
         self.tuning.report()
+    }
+
+    /// Returns what this rank has measured about the ways of long messages.
+    pub fn measured(&self) -> Vec<Measured> {
+        self.tuning.measured()
+    }
+
+    /// Returns the ways of long messages that this rank has from earlier jobs, one line each.
+    pub fn loaded(&self) -> Vec<String> {
+        self.tuning.loaded()
     }
 
     /// Makes the engine compare the types of messages and receives from now on.

@@ -31,6 +31,7 @@ use crate::settings::Forced;
 use crate::sys::fork;
 use crate::transport::fabric::Fabric;
 use crate::transport::learnt::Learnt;
+use crate::transport::tuning::Measured;
 use crate::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -137,6 +138,22 @@ impl Endpoint {
         Ok(self.lock()?.core.engine.choices())
     }
 
+    /// Returns what this rank has measured about the ways of long messages.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` in a forked child.
+    pub fn measured(&self) -> Result<Vec<Measured>> {
+        Ok(self.lock()?.core.engine.measured())
+    }
+
+    /// Returns the ways of long messages that this rank has from earlier jobs, one line each.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` in a forked child.
+    pub fn loaded(&self) -> Result<Vec<String>> {
+        Ok(self.lock()?.core.engine.loaded())
+    }
+
     /// Makes the engine compare the types of messages and receives from now on.
     ///
     /// # Errors
@@ -208,11 +225,11 @@ impl Endpoint {
         self.wanting.load(Ordering::Relaxed) > 0
     }
 
-    /// Runs one turn after an operation has started. Wakes the threads whose operations may have completed.
+    /// Runs a turn after an operation has started (see `MessageEngine::progress_at_start`). Wakes the threads whose operations may have completed.
     #[inline]
     fn started(&self, state: &mut State, news: u64) -> Result<()> {
         if !state.core.is_idle() {
-            state.core.progress()?;
+            state.core.progress_at_start()?;
         }
         self.notify(state, news);
         Ok(())

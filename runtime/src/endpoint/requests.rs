@@ -44,6 +44,12 @@ pub struct Owner {
 /// The end of the range of generations. Ids are below [`ID_END`], and the generation is the high half of an id.
 const GENERATIONS: u32 = (ID_END >> 32) as u32;
 
+/// Number of entries up to which the table never shrinks.
+const SMALL: usize = 1024;
+
+/// The table shrinks if fewer than one in this number of its entries is in use.
+const SPARSE: usize = 8;
+
 #[derive(Debug)]
 struct Entry {
     generation: u32,
@@ -61,6 +67,10 @@ pub struct Requests {
     own: usize,
     entries: Vec<Entry>,
     free: Vec<u32>,
+    /// The generation of the first request of a new entry.
+    first: u32,
+    /// Number of requests that have left the table since `shrink` last looked.
+    closed: usize,
     in_flight: usize,
     /// Number of sends in flight to other ranks.
     sends: usize,
@@ -76,6 +86,8 @@ impl Requests {
             own,
             entries: Vec::new(),
             free: Vec::new(),
+            first: 1,
+            closed: 0,
             in_flight: 0,
             sends: 0,
             completions: 0,
@@ -97,9 +109,9 @@ impl Requests {
             }
             None => {
                 let index = self.entries.len() as u64;
-                let request = Some(request);
-                self.entries.push(Entry { generation: 1, orphan: false, owner: None, request });
-                1 << 32 | index
+                let (generation, request) = (self.first, Some(request));
+                self.entries.push(Entry { generation, orphan: false, owner: None, request });
+                u64::from(generation) << 32 | index
             }
         }
     }
@@ -251,7 +263,37 @@ impl Requests {
             entry.generation += 1;
             self.free.push(id as u32);
         }
+        self.closed += 1;
+        if self.closed > SMALL.max(self.entries.len() / 2) {
+            self.shrink();
+        }
         request
+    }
+
+    /// Removes the free entries at the end of the table if few entries are in use. A new entry in their place begins
+    /// with a later generation than any of them, so that no old number becomes valid again.
+    #[cold]
+    #[inline(never)]
+    fn shrink(&mut self) {
+        self.closed = 0;
+        let len = self.entries.len();
+        if len <= SMALL || (len - self.free.len()) * SPARSE >= len {
+            return;
+        }
+        // An entry that has had its last generation is not free, so it and the entries before it stay.
+        while let Some(entry) = self.entries.last()
+            && entry.request.is_none()
+            && entry.generation < GENERATIONS - 1
+        {
+            self.first = self.first.max(entry.generation);
+            self.entries.pop();
+        }
+        self.entries.shrink_to_fit();
+        let len = self.entries.len() as u32;
+        self.free.retain(|at| *at < len);
+        // The entries at the start of the table are used first, so that those at its end stay free.
+        self.free.sort_unstable_by(|a, b| b.cmp(a));
+        self.free.shrink_to_fit();
     }
 
     /// Returns the number of requests in flight.
@@ -350,6 +392,39 @@ mod tests {
         requests.complete(id, Ok(Status { source: 0, tag: 0, bytes: 0 }));
         assert!(requests.get(id).is_none());
         assert_eq!(requests.in_flight(), 0);
+    }
+
+    #[test]
+    fn the_table_shrinks_after_a_flood() {
+        let mut requests = Requests::new(0);
+        let status = Status { source: 0, tag: 0, bytes: 0 };
+        let kept = requests.open(receive());
+        let mut old = Vec::new();
+        for _ in 0..3 {
+            let ids: Vec<u64> = (0..50_000).map(|_| requests.open(receive())).collect();
+            assert!(requests.entries.capacity() > 50_000);
+            for id in &ids {
+                requests.complete(*id, Ok(status));
+                assert_eq!(requests.fetch(*id), Some(Ok(status)));
+            }
+            // Few messages go on: the table shrinks at the latest after as many as the flood had.
+            for _ in 0..50_000 {
+                let id = requests.open(receive());
+                requests.complete(id, Ok(status));
+                assert_eq!(requests.fetch(id), Some(Ok(status)));
+                old.push(id);
+            }
+            let room = [requests.entries.capacity(), requests.free.capacity()];
+            assert!(room.iter().all(|room| *room <= 2 * SMALL), "{room:?}");
+            old.extend(ids);
+        }
+        assert!(requests.receive(kept).is_some());
+        let mut all = old.clone();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), old.len(), "a number was used twice");
+        assert!(old.iter().all(|id| requests.get(*id).is_none()));
+        assert_eq!(requests.in_flight(), 1);
     }
 
     #[test]

@@ -274,6 +274,20 @@ impl Core {
         Ok(moved)
     }
 
+    /// Runs the turn of a call that starts an operation and does not wait (see
+    /// [`MessageEngine::progress_at_start`]).
+    ///
+    /// # Errors
+    /// Returns the errors of [`Core::progress`].
+    #[inline]
+    pub fn progress_at_start(&mut self) -> Result<bool> {
+        let moved = self.engine.progress_at_start()?;
+        if self.engine.requests_ref().has_collected() || self.nap.is_some() {
+            return self.drive(moved);
+        }
+        Ok(moved)
+    }
+
     #[inline(never)]
     fn drive(&mut self, mut moved: bool) -> Result<bool> {
         self.hand_out(&mut moved);

@@ -57,7 +57,7 @@ impl Pending {
         }
     }
 
-    /// Runs one turn of the progress engine.
+    /// Moves some or all of the messages that can move now, and does not wait.
     pub(super) fn progress(&self) -> Result<()> {
         self.messages.progress()
     }

@@ -52,8 +52,9 @@ elements! {
     u8 => U8, u16 => U16, u32 => U32, u64 => U64,
 }
 
-/// Zero-initialised memory for values. Other ranks copy their halos directly from this memory. The memory
-/// begins at a multiple of a cache line, because aligned rows pack fastest.
+/// Zero-initialised memory for values. In a job of several ranks, the other ranks can copy their halos
+/// directly from this memory. The memory begins at a multiple of a cache line, because aligned rows pack
+/// fastest.
 pub(super) struct Storage<T> {
     block: memory::Block,
     values: PhantomData<T>,
@@ -107,8 +108,9 @@ impl<T: Element, const N: usize> Field<T, N> {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Argument` if a dimension has no cell, or if `width` is 0 or larger than an entry
-    /// of `shape`. Returns `ErrorKind::NoMemory` if memory runs out.
+    /// Returns `ErrorKind::Argument` if `N` is 0 or above 8, if a dimension has no cell, if `width` is 0 or
+    /// larger than an entry of `shape`, if a value of `T` has 0 bytes, or if the field does not fit in the
+    /// address space. Returns `ErrorKind::NoMemory` if memory runs out.
     pub fn new(shape: [usize; N], width: usize) -> Result<Self> {
         let block = Block::new(shape, width, size_of::<T>())?;
         Ok(Self { block, storage: Arc::new(Storage::new(block.len())?), pending: None })

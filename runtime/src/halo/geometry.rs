@@ -34,7 +34,8 @@ pub enum Stencil {
 pub struct Side<const N: usize>([i8; N]);
 
 impl<const N: usize> Side<N> {
-    /// Returns the steps along each dimension. The slowest dimension comes first.
+    /// Returns the steps along each dimension. The dimension whose index varies slowest in memory comes
+    /// first.
     pub fn steps(&self) -> [i8; N] {
         self.0
     }
@@ -237,15 +238,15 @@ fn argument(name: &'static str, detail: String) -> Error {
 
 /// Returns the send and receive datatypes of every face of a block.
 ///
-/// `shape` is the number of owned cells along each dimension (slowest dimension first), and `width` is the
-/// width of the halo on each side. The datatypes describe an array of `shape[d] + 2 * width` elements of type
-/// `element` along dimension `d`, in C order. Programs that build a halo exchange by hand use this function;
-/// [`Halo`](super::Halo) does the whole exchange.
+/// `shape` is the number of owned cells along each dimension, and `width` is the width of the halo on each
+/// side. The datatypes describe an array of `shape[d] + 2 * width` elements of type `element` along
+/// dimension `d`, in C order (the last index varies fastest). Programs that build a halo exchange by hand
+/// use this function; [`Halo`](super::Halo) does the whole exchange.
 ///
 /// # Errors
 ///
-/// Returns `ErrorKind::Argument` if a dimension has no cell, if `width` is 0 or larger than an entry of
-/// `shape`, or if the array does not fit in the address space.
+/// Returns `ErrorKind::Argument` if `N` is 0 or above 8, if a dimension has no cell, if `width` is 0 or
+/// larger than an entry of `shape`, or if the array does not fit in the address space.
 ///
 /// ```
 /// use typepack::halo::{Stencil, faces};

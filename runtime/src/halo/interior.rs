@@ -84,8 +84,8 @@ impl<'a, T: Element, const N: usize> Interior<'a, T, N> {
         unsafe { std::slice::from_raw_parts_mut(address, len) }
     }
 
-    /// Runs one turn of the progress engine. No background thread moves the messages, so a computation should
-    /// call this function every few thousand cells.
+    /// Moves some or all of the messages that can move now, and does not wait. No background thread moves
+    /// the messages, so a computation should call this function every few thousand cells.
     ///
     /// # Errors
     ///
@@ -95,8 +95,9 @@ impl<'a, T: Element, const N: usize> Interior<'a, T, N> {
         self.pending.progress()
     }
 
-    /// Checks that all cells of a row are at least `depth` cells away from the surface. Returns the address
-    /// of the first of these cells.
+    /// Returns the address of the first of `len` owned cells that begin at `start` and follow each other
+    /// along the last dimension. Panics if one of them is less than `depth` cells away from the surface, or
+    /// is not an owned cell.
     #[inline]
     fn row(&self, field: usize, start: [usize; N], len: usize, depth: usize) -> *mut T {
         let mut index = start;
@@ -107,8 +108,8 @@ impl<'a, T: Element, const N: usize> Interior<'a, T, N> {
             assert!(
                 start[dimension] >= depth
                     && end.is_some_and(|end| end <= extent.saturating_sub(depth)),
-                "start {start:?} with len {len} is outside the owned cells {:?} without the outermost \
-                 {depth} on each side",
+                "start {start:?} with len {len}: the cells must be owned cells of the block {:?}, at least \
+                 {depth} cells away from its surface",
                 self.block.shape
             );
             index[dimension] += self.block.width;

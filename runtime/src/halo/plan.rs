@@ -5,11 +5,11 @@
 //! [`start`](Halo::start) posts the messages and passes them to `exchange.rs`.
 //!
 //! Invariants:
-//! - In each exchange, one message per neighbour carries the boxes of all fields, in the order of the fields.
-//!   The datatype of the message repeats the subarray of the box once per field, at the byte distance of this
-//!   field from the first field. The plan commits these datatypes when it first sees a set of distances, and
-//!   keeps them. So a computation that swaps two sets of fields commits datatypes only in the first exchange
-//!   of each set.
+//! - In each exchange, one message per neighbour carries the boxes of all fields, in the order of the
+//!   fields. The datatype of the message repeats the subarray of the box once per field, at the byte
+//!   distance of this field from the first field. The plan commits these datatypes when it first sees a set
+//!   of distances, and keeps the datatypes of the `LAYOUTS_MAX` sets that it used most recently. So a
+//!   computation that swaps two sets of fields commits datatypes only in the first exchange of each set.
 //! - A message towards side `s` has the tag of `s`, on a communicator that only the plan uses. In a periodic
 //!   dimension of 1 or 2 ranks, both neighbours are the same rank, and only the tag distinguishes their
 //!   messages.
@@ -89,10 +89,12 @@ impl<T: Element, const N: usize> Halo<T, N> {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Argument` if the communicator does not have `N` dimensions, if `fields` is 0, if a
-    /// dimension has no cell, if `width` is 0 or larger than an entry of `shape`, or if [`Element::datatype`]
-    /// of `T` does not describe one value. The function checks all of this before it communicates. If only
-    /// some ranks find an error, the other ranks wait in this call until the ranks with the error end.
+    /// Returns `ErrorKind::Argument` if the communicator does not have `N` dimensions, if `N` is 0 or above
+    /// 8, if `fields` is 0, if a dimension has no cell, if `width` is 0 or larger than an entry of `shape`,
+    /// if a field does not fit in the address space, or if [`Element::datatype`] of `T` does not describe
+    /// one value. The function checks all of this before it communicates. If only some ranks find an error,
+    /// the other ranks wait in this call until the ranks with the error end. Returns
+    /// `ErrorKind::ProcAborted` if another rank has died.
     pub fn new(
         cartesian: &Cartesian,
         shape: [usize; N],
@@ -278,7 +280,8 @@ impl<T: Element, const N: usize> Halo<T, N> {
         ))
     }
 
-    /// Posts all messages of one exchange, or none.
+    /// Posts all messages of one exchange. If a message cannot be posted, abandons the messages that are
+    /// already posted, and returns the error.
     ///
     /// # Safety
     ///

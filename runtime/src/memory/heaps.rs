@@ -13,8 +13,8 @@ use crate::shm::layout::State;
 use crate::sys::memory::{Inherit, Mapping};
 use std::sync::{Arc, OnceLock};
 
-/// The result of the first attempt to map a heap: the mapping, or `None` if the address space is too small
-/// for the heap. The table does not repeat a failed attempt.
+/// The result of the first attempt to map a heap: the mapping, or `None` if the attempt failed, because the
+/// job has no heaps or the address space is too small. The table does not repeat a failed attempt.
 type Asked<T> = OnceLock<Option<T>>;
 
 /// The heaps that this rank has mapped: its own, and those of other ranks of the job.
@@ -37,7 +37,7 @@ impl Heaps {
     /// Returns this rank's heap, and maps the heap first if necessary. Returns `None` in a job without
     /// heaps, or if the address space is too small.
     pub(crate) fn own(&self) -> Option<&Heap> {
-        // If there is no heap, the caller uses ordinary memory. Messages in ordinary memory are packed.
+        // If there is no heap, the caller uses ordinary memory.
         self.own.get_or_init(|| Heap::new(self.segment.clone(), self.rank).ok()).as_ref()
     }
 
@@ -49,7 +49,7 @@ impl Heaps {
     }
 
     /// Returns the heap of another rank, and maps the heap first if necessary. Returns `None` if the address
-    /// space is too small, if the job has no heaps, or if the rank does not exist.
+    /// space is too small, if the job has no heaps, or if `rank` is this rank or does not exist.
     pub(crate) fn of(&self, rank: usize) -> Option<&Arc<Mapping>> {
         let asked = self.others.get(rank).filter(|_| rank != self.rank)?;
         let map = || self.segment.map_heap(rank, Inherit::No).ok().map(Arc::new);

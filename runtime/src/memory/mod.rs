@@ -1,8 +1,8 @@
 //! Memory that other ranks can read and write in place: blocks of `MPI_Alloc_mem`, shared buffers of Rust
 //! programs, and the fields of `halo/`.
 //!
-//! The receiver of a message in such memory copies the data only once, from layout to layout, whatever the
-//! two layouts are. In all other respects the memory is ordinary. After [`init`](crate::init) has joined a
+//! The data of a long message in such memory is copied only once, from layout to layout, whatever the two
+//! layouts are. In all other respects the memory is ordinary. After [`init`](crate::init) has joined a
 //! job of several ranks, the memory comes from this rank's part of the shared heap (`heaps.rs` has the
 //! table of all heaps). Before that, and in a job of one rank, the memory comes from the ordinary
 //! allocator.

@@ -15,16 +15,19 @@
 //! | REFUSED | receiver | a receive has matched the RTS and does not take its data |
 //! | Help | receiver | the receiver copies the data; the sender may copy a part (`shm/work_split.rs`) |
 //! | Define | sender | the meaning of a type number from here on |
+//! | DefineLong | sender | the same, for a type whose encoded form lies in the sender's heap |
+//! | Defined | receiver | the receiver has copied the encoded form of a DefineLong |
 //! | Withdraw | sender | the receiver must not read the data of an RTS in place any more |
 //! | Recall | sender | the sender has recalled a message that no receive had matched |
 //! ```text
 //! word 0   bits 0..8 kind; bits 8..32 types of the message, zero if it has no data or its types are
-//!          unknown (`typecheck.rs`); bits 32..64 tag              (Define: the type's number)
+//!          unknown (`typecheck.rs`); bits 32..64 tag  (Define, DefineLong, Defined: the type's number)
 //! word 1   messages: context of the communicator; CTS: copy method; Help: bits 0..32 number of the split,
 //!          bits 32..64 copy method                                (else 0)
 //! word 2   messages and Help: packed bytes of the whole message
-//!          Define: bytes of the encoded type in the payload area  (else 0)
-//! word 3   Inline: payload bytes 0..8; all others but Eager and Define: the sender's request id
+//!          Define, DefineLong: bytes of the encoded type          (else 0)
+//! word 3   Inline: payload bytes 0..8; DefineLong: offset of the encoded type in the sender's heap; all
+//!          others but Eager, Define and Defined: the sender's request id
 //! word 4-6 Inline: payload bytes 8..32
 //!          RTS, Synchronous, Recall: word 4 bits 40..64 0, or 1 plus the number of the word by which the
 //!          message can be recalled
@@ -32,7 +35,7 @@
 //!          sender: word 4 bits 0..32 the type's number, bits
 //!          32..40 1 for the shared heap or 2 for private memory; word 5 the place of displacement 0, as
 //!          an offset in the heap or an address in private memory; word 6 the number of elements
-//!          Help: the place of the data in the receiver, in the format of an RTS
+//!          Help: the place of the data in the receiver's heap, in the format of an RTS
 //! ```
 //!
 //! Invariant: all fields of a decoded [`Envelope`] have allowed values, whatever words the slot held.
@@ -60,6 +63,8 @@ const HELP: u64 = 9;
 const DEFINE: u64 = 10;
 const WITHDRAW: u64 = 11;
 const RECALL: u64 = 12;
+const DEFINE_LONG: u64 = 13;
+const DEFINED: u64 = 14;
 
 /// Number of bits of the kind in word 0. The check bits of the types are above the kind.
 const KIND_BITS: u32 = 8;
@@ -69,7 +74,7 @@ const _: () = assert!(typecheck::END == 1 << (32 - KIND_BITS));
 // The texts of `Malformed` state these limits.
 const _: () =
     assert!(INLINE_MAX == 32 && EAGER_MAX == 16 << 10 && TYPE_MAX == 16 << 10 && TYPES == 64);
-const _: () = assert!(RECALLS == 56);
+const _: () = assert!(RECALLS == 56 && LONG_TYPES == 8 && LONG_MAX == 8 << 20);
 
 /// The position of the shape in word 4 of an RTS.
 const SHAPE_AT: u32 = 36;
@@ -88,8 +93,18 @@ pub const TYPES: usize = 64;
 /// definition.
 pub const BYTES: u32 = u32::MAX;
 
-/// Length of the longest encoded type that a sender can define, in bytes.
+/// Length of the longest encoded type that a sender can define through the ring, in bytes.
 pub const TYPE_MAX: usize = EAGER_MAX;
+
+/// Number of long types that a sender can have defined at one receiver at the same time. The encoded form of
+/// a long type travels through the sender's heap. The numbers of long types begin at [`TYPES`].
+pub const LONG_TYPES: usize = 8;
+
+/// Length of the longest encoded type that a sender can define through its heap, in bytes.
+pub const LONG_MAX: usize = 8 << 20;
+
+/// The number after the last number of a defined type.
+pub const NUMBERS_END: usize = TYPES + LONG_TYPES;
 
 /// The position in word 4 of the number of the word by which a message can be recalled. The type's number and
 /// the kind of memory are below this position.
@@ -152,7 +167,7 @@ pub enum Space {
 pub struct Place {
     /// The kind of memory.
     pub space: Space,
-    /// Number of the type: a defined type's number, below [`TYPES`], or [`BYTES`].
+    /// Number of the type: a defined type's number, below [`NUMBERS_END`], or [`BYTES`].
     pub number: u32,
     /// In a heap: the distance from the start of the rank's heap to displacement 0, in bytes, modulo 2^64.
     /// In private memory: the address of displacement 0.
@@ -179,7 +194,7 @@ impl Place {
         let number = words[0] as u32;
         let space = match words[0] >> 32 {
             0 if number == 0 => return Ok(None),
-            IN_HEAP if number == BYTES || (number as usize) < TYPES => Space::Heap,
+            IN_HEAP if number == BYTES || (number as usize) < NUMBERS_END => Space::Heap,
             // A place in private memory is always one run of bytes, so no other type is valid.
             PRIVATE if number == BYTES => Space::Private,
             _ => {
@@ -245,8 +260,8 @@ pub enum Envelope {
         method: Method,
         /// Number of packed bytes of the message.
         bytes: u64,
-        /// The place in the receiver's memory to which the data goes. The place has room for at least
-        /// `bytes` bytes.
+        /// The place in the receiver's heap to which the data goes. The place has room for at least `bytes`
+        /// bytes.
         place: Place,
     },
     /// From this envelope on, the number stands for the type that is encoded in the payload area.
@@ -256,6 +271,18 @@ pub enum Envelope {
         /// Length of the encoded type in bytes, at most [`TYPE_MAX`].
         bytes: u64,
     },
+    /// From this envelope on, the number stands for the type whose encoded form lies in the sender's heap.
+    DefineLong {
+        /// Number of the type, from [`TYPES`] to below [`NUMBERS_END`].
+        number: u32,
+        /// Length of the encoded type in bytes, more than [`TYPE_MAX`] and at most [`LONG_MAX`].
+        bytes: u64,
+        /// The distance of the encoded type from the start of the sender's heap, in bytes. Nobody has checked
+        /// this value.
+        at: u64,
+    },
+    /// The receiver has copied the encoded form of the long type with this number.
+    Defined(u32),
     /// The receiver must not read the data of the message with this request id in place any more, because
     /// the sender packs it.
     Withdraw(u64),
@@ -299,6 +326,10 @@ impl Envelope {
             Self::Define { number, bytes } => {
                 ([DEFINE | u64::from(*number) << 32, 0, *bytes, 0, 0, 0, 0], 3)
             }
+            Self::DefineLong { number, bytes, at } => {
+                ([DEFINE_LONG | u64::from(*number) << 32, 0, *bytes, *at, 0, 0, 0], 4)
+            }
+            Self::Defined(number) => ([DEFINED | u64::from(*number) << 32, 0, 0, 0, 0, 0, 0], 3),
             Self::Help { id, number, method, bytes, place } => {
                 let [a, b, c] = Place::encode(&Some(*place));
                 let number = u64::from(*number) | u64::from(method.code()) << 32;
@@ -374,21 +405,45 @@ impl Envelope {
             DEFINE => Err(Malformed(
                 "a type definition has a number above 63, or is empty or longer than 16 KiB",
             )),
+            DEFINE_LONG | DEFINED => Self::decode_long(kind, tag as usize, words),
             WITHDRAW => Ok(Self::Withdraw(words[3])),
             HELP => {
                 let place = Place::decode([words[4], words[5], words[6]])?;
                 let number = words[1] as u32;
                 match (method(words[1] >> 32), place) {
-                    (Some(method), Some(place)) if label.bytes > 0 && number < NUMBERS => {
+                    // No rank writes to the private memory of another rank (`transport/private.rs`).
+                    (Some(method), Some(place))
+                        if label.bytes > 0 && number < NUMBERS && place.space == Space::Heap =>
+                    {
                         Ok(Self::Help { id: words[3], number, method, bytes: label.bytes, place })
                     }
                     _ => Err(Malformed(
-                        "a request for help has an empty message, no place, an unknown split number, or \
-                         a copy method above 2",
+                        "a request for help has an empty message, no place in a heap, an unknown split \
+                         number, or a copy method above 2",
                     )),
                 }
             }
             _ => Err(Malformed("an envelope has an unknown kind")),
+        }
+    }
+
+    /// Decodes an envelope that concerns the long type `number`.
+    #[cold]
+    fn decode_long(
+        kind: u64,
+        number: usize,
+        words: &[u64; ENVELOPE_WORDS],
+    ) -> Result<Self, Malformed> {
+        let (bytes, at) = (words[2], words[3]);
+        if !(TYPES..NUMBERS_END).contains(&number) {
+            return Err(Malformed("the number of a long type is not from 64 to 71"));
+        }
+        match kind {
+            DEFINED => Ok(Self::Defined(number as u32)),
+            _ if (TYPE_MAX as u64 + 1..=LONG_MAX as u64).contains(&bytes) => {
+                Ok(Self::DefineLong { number: number as u32, bytes, at })
+            }
+            _ => Err(Malformed("a long type has no more than 16 KiB, or more than 8 MiB")),
         }
     }
 
@@ -456,6 +511,10 @@ mod tests {
             Envelope::Rts(label, 7.into(), place(Space::Heap, BYTES, 5, u64::MAX)),
             Envelope::Rts(label, 7.into(), place(Space::Private, BYTES, u64::MAX, 9)),
             Envelope::Define { number: TYPES as u32 - 1, bytes: TYPE_MAX as u64 },
+            Envelope::DefineLong { number: TYPES as u32, bytes: TYPE_MAX as u64 + 1, at: u64::MAX },
+            Envelope::DefineLong { number: NUMBERS_END as u32 - 1, bytes: LONG_MAX as u64, at: 0 },
+            Envelope::Defined(NUMBERS_END as u32 - 1),
+            Envelope::Rts(label, 7.into(), place(Space::Heap, NUMBERS_END as u32 - 1, 5, 9)),
             Envelope::Withdraw(u64::MAX),
             Envelope::Rts(typed, Offer { id: 7, recall: Some(0), shape: Shape::Sparse }, None),
             Envelope::Rts(
@@ -481,7 +540,7 @@ mod tests {
                 number: 0,
                 method: Method::Vector,
                 bytes: 9,
-                place: Place { space: Space::Private, number: BYTES, origin: u64::MAX, count: 9 },
+                place: Place { space: Space::Heap, number: BYTES, origin: u64::MAX, count: 9 },
             },
         ] {
             let (mut words, used) = envelope.encode();
@@ -501,7 +560,14 @@ mod tests {
         let eager = EAGER_MAX as u64;
         for words in [
             [0, 0, 0, 0, 0, 0, 0],
-            [13, 0, 0, 0, 0, 0, 0],
+            [15, 0, 0, 0, 0, 0, 0],
+            [DEFINE_LONG, 0, 1 << 20, 0, 0, 0, 0],
+            [DEFINE_LONG | (TYPES as u64) << 32, 0, TYPE_MAX as u64, 0, 0, 0, 0],
+            [DEFINE_LONG | (TYPES as u64) << 32, 0, LONG_MAX as u64 + 1, 0, 0, 0, 0],
+            [DEFINE_LONG | (NUMBERS_END as u64) << 32, 0, 1 << 20, 0, 0, 0, 0],
+            [DEFINE_LONG | 1 << 9 | (TYPES as u64) << 32, 0, 1 << 20, 0, 0, 0, 0],
+            [DEFINED | (TYPES as u64 - 1) << 32, 0, 0, 0, 0, 0, 0],
+            [DEFINED | (NUMBERS_END as u64) << 32, 0, 0, 0, 0, 0, 0],
             [RECALL, 0, 8, 1, 57 << RECALL_AT, 0, 0],
             [SYNCHRONOUS, 0, 8, 1, 57 << RECALL_AT, 0, 0],
             [RTS, 0, 8, 1, 57 << RECALL_AT, 0, 0],
@@ -516,9 +582,10 @@ mod tests {
             [RTS, 0, 9, 0, 1 << 63, 0, 0],
             [HELP, u64::from(NUMBERS), 8, 0, IN_HEAP << 32, 0, 0],
             [HELP, 1, 8, 0, PRIVATE << 32, 0, 8],
+            [HELP, 1, 8, 0, u64::from(BYTES) | PRIVATE << 32, 4096, 8],
             [RTS, 0, 9, 0, 1, 0, 0],
             [RTS, 0, 9, 0, 2 << 32, 0, 0],
-            [RTS, 0, 9, 0, TYPES as u64 | IN_HEAP << 32, 0, 0],
+            [RTS, 0, 9, 0, NUMBERS_END as u64 | IN_HEAP << 32, 0, 0],
             [DEFINE, 0, 0, 0, 0, 0, 0],
             [DEFINE, 0, TYPE_MAX as u64 + 1, 0, 0, 0, 0],
             [DEFINE | (TYPES as u64) << 32, 0, 9, 0, 0, 0, 0],

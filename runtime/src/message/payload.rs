@@ -409,8 +409,8 @@ pub const SHORT: usize = 64;
 pub enum Kept {
     /// An array that begins with the packed bytes, and the number of these bytes.
     Short([u8; SHORT], u8),
-    /// The bytes.
-    Long(Vec<u8>),
+    /// A buffer that begins with the packed bytes, and the number of these bytes.
+    Long(Vec<u8>, usize),
 }
 
 impl Kept {
@@ -420,15 +420,15 @@ impl Kept {
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out.
     #[inline]
-    pub fn new(bytes: u64, fill: impl FnOnce(*mut u8)) -> Result<Self> {
+    pub fn new(bytes: u64, buffers: &mut Buffers, fill: impl FnOnce(*mut u8)) -> Result<Self> {
         if bytes <= SHORT as u64 {
             let mut short = [0; SHORT];
             fill(short.as_mut_ptr());
             return Ok(Self::Short(short, bytes as u8));
         }
-        let mut long = buffer(bytes)?;
+        let mut long = buffers.take(bytes)?;
         fill(long.as_mut_ptr());
-        Ok(Self::Long(long))
+        Ok(Self::Long(long, bytes as usize))
     }
 
     /// Returns the packed bytes of the message.
@@ -436,7 +436,105 @@ impl Kept {
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Short(bytes, len) => &bytes[..usize::from(*len)],
-            Self::Long(bytes) => bytes,
+            Self::Long(bytes, len) => &bytes[..*len],
         }
+    }
+}
+
+/// Length of the buffers of the first class, in bytes. The buffers of each class are twice as long as those of
+/// the class before.
+const FIRST_CLASS: usize = 2 * SHORT;
+
+/// Number of classes. The buffers of the last class have room for the longest message that a rank keeps (16 KiB).
+const CLASSES: usize = 8;
+
+/// Number of bytes in unused buffers above which a buffer that is given back is freed.
+const UNUSED_MAX: usize = 2 << 20;
+
+/// Buffers for the data of messages that wait for their receives. A buffer whose message has been received is used
+/// again, so that no message needs an allocation, and no buffer has to be filled with zeros twice.
+#[derive(Debug, Default)]
+pub struct Buffers {
+    unused: [Vec<Vec<u8>>; CLASSES],
+    /// Number of bytes in unused buffers.
+    bytes: usize,
+}
+
+impl Buffers {
+    /// Returns a buffer of at least `bytes` bytes.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::NoMemory` if memory ran out.
+    fn take(&mut self, bytes: u64) -> Result<Vec<u8>> {
+        let Some((class, len)) = Self::class(bytes) else { return buffer(bytes) };
+        match self.unused[class].pop() {
+            Some(buffer) => {
+                self.bytes -= len;
+                Ok(buffer)
+            }
+            None => buffer(len as u64),
+        }
+    }
+
+    /// Takes back the buffer of a message that has been received.
+    #[inline]
+    pub fn give_back(&mut self, kept: Kept) {
+        if let Kept::Long(buffer, _) = kept {
+            self.put(buffer);
+        }
+    }
+
+    fn put(&mut self, buffer: Vec<u8>) {
+        let class = Self::class(buffer.len() as u64).filter(|(_, len)| *len == buffer.len());
+        if let Some((class, len)) = class
+            && self.bytes + len <= UNUSED_MAX
+        {
+            self.bytes += len;
+            self.unused[class].push(buffer);
+        }
+    }
+
+    /// Returns the class of the buffers for messages of `bytes` bytes, and the length of these buffers; `None` if
+    /// there is no such class.
+    fn class(bytes: u64) -> Option<(usize, usize)> {
+        let len = usize::try_from(bytes).ok()?.max(FIRST_CLASS).checked_next_power_of_two()?;
+        let class = (len / FIRST_CLASS).trailing_zeros() as usize;
+        (class < CLASSES).then_some((class, len))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_used_again() {
+        let mut buffers = Buffers::default();
+        for bytes in [65_u64, 128, 129, 4096, 16 << 10] {
+            let kept = Kept::new(bytes, &mut buffers, |_| ()).expect("memory");
+            let Kept::Long(buffer, _) = &kept else { panic!("{bytes} bytes are long") };
+            let address = buffer.as_ptr();
+            assert_eq!(kept.bytes().len() as u64, bytes);
+            buffers.give_back(kept);
+            let again = |to: *mut u8| assert!(to.cast_const() == address);
+            let kept = Kept::new(bytes, &mut buffers, again).expect("memory");
+            buffers.give_back(kept);
+        }
+    }
+
+    #[test]
+    fn unused_buffers_are_bounded() {
+        let mut buffers = Buffers::default();
+        let all: Vec<Kept> =
+            (0..1000).map(|_| Kept::new(5000, &mut buffers, |_| ()).expect("memory")).collect();
+        for kept in all {
+            buffers.give_back(kept);
+        }
+        assert_eq!(buffers.bytes, UNUSED_MAX);
+        assert_eq!(buffers.unused.iter().map(Vec::len).sum::<usize>(), UNUSED_MAX / 8192);
+        // A message that is longer than every class has a buffer of its own.
+        let kept = Kept::new(100_000, &mut buffers, |_| ()).expect("memory");
+        buffers.give_back(kept);
+        assert_eq!(buffers.bytes, UNUSED_MAX);
     }
 }

@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(own((&ints, 9), (&ints, 2)), Ok(()));
         assert_eq!(
             own((&ints, 2), (&pairs, 1)).expect_err("a mismatch").to_string(),
-            "datatype: in this rank's own part, basic element 1: integer 4 was sent, the receiver \
+            "datatype: in this rank's own part, basic element 1: integer 4 was sent, but the receiver \
              expects float 8"
         );
     }

@@ -1,9 +1,9 @@
-//! Memory that the ranks of a communicator share. Windows, shared file pointers, agreement and small
-//! collective calls use such memory.
+//! Memory that the ranks of a communicator share. So far only programs use such memory; no other folder of
+//! the library does.
 //!
 //! A [`SharedRegion`] has a part for each rank. The part lies in that rank's heap (`memory/heaps.rs`), and
-//! all other ranks map the heap. This folder uses `comm/`: the ranks reach agreement through messages in a
-//! message space that only this folder uses. Folders that keep state shared by several ranks use regions.
+//! all other ranks map the heap. While the ranks make or free a region, they exchange messages in a message
+//! space that only this folder uses (`Space::Region` in `comm/`).
 //!
 //! The ranks make a region together:
 //!
@@ -34,8 +34,9 @@ use parts::{OwnPart, Part};
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 
-/// The words that a rank sends to all other ranks after a step: 1 if the step succeeded and 0 if it failed,
-/// then the offset and the length of the rank's part in bytes (both are 0 after step 2).
+/// The words that a rank sends to all other ranks after one of the steps above: 1 if the step succeeded and
+/// 0 if it failed, then the offset of the rank's part in its heap and the length of the part, both in
+/// bytes. The last two words have a meaning only after step 1, and only if step 1 succeeded.
 type Words = [u64; 3];
 
 /// Memory in which every rank of a communicator has a part, and which every rank can read and write.
@@ -178,8 +179,8 @@ fn take(comm: &Communicator, bytes: usize) -> Result<OwnPart> {
     let len = parts::notes(members).checked_add(bytes).ok_or_else(refused)?;
     let block = Block::new(len, parts::LINE, true)?;
     if members > 1 && !block.is_shared() {
-        // Other ranks cannot map this block. The reason is that the job has no heap, or that the heap has
-        // no place in the address space of this process.
+        // Other ranks cannot map this block. The reason is that the job has no heaps, or that this rank's
+        // heap does not fit in the address space of this process.
         return Err(refused());
     }
     let group = comm.group();
@@ -187,7 +188,8 @@ fn take(comm: &Communicator, bytes: usize) -> Result<OwnPart> {
     Ok(OwnPart::new(block, members, comm.rank()))
 }
 
-/// Returns the parts of all ranks. Each rank has told the others where its part is.
+/// Returns the parts of all ranks. `all` holds what each rank has told the others after step 1: where its
+/// part is.
 fn find(comm: &Communicator, own: &OwnPart, all: &[Words]) -> Result<Vec<Part>> {
     let heaps = memory::heaps();
     let part = |(rank, &[_, offset, bytes]): (usize, &Words)| {

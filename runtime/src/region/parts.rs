@@ -33,7 +33,7 @@ pub(super) fn notes(members: usize) -> usize {
 
 /// A part of a region, as one rank sees it. Every rank of the region has such a value for every part.
 pub(super) struct Part {
-    /// The first note.
+    /// Address of the first note.
     start: NonNull<u8>,
     members: usize,
     len: usize,

@@ -1,6 +1,6 @@
 //! Runs, starts and keeps schedules.
 //!
-//! A blocking call starts a schedule and waits for it, and takes the lock only once for both. A
+//! A blocking call starts a schedule and waits for it, and takes the endpoint's lock only once for both. A
 //! nonblocking call leaves a request in the endpoint's table; the program waits for, tests, frees and
 //! detaches this request like the request of a message. A persistent call keeps the schedule and starts it
 //! again and again.

@@ -7,8 +7,9 @@
 //! the schedules of both ranks must fix the order of these messages.
 //!
 //! A step fails if its own work fails, or if it waits for another step by [`after`](Builder::after) and that
-//! step fails. A send that fails in this second way sends a void message instead of its data. A receive
-//! still takes its message. A copy or a combination does nothing.
+//! step fails. A send that fails in this second way sends a void message instead of its data: a message
+//! without data, which makes the receive of the other rank fail. A receive that fails in this way still
+//! takes its message, and a copy or a combination does nothing.
 //!
 //! A new schedule reuses the memory of a schedule that has ended. So listing the new steps allocates nothing
 //! if the ended schedule had at least the same number of steps.
@@ -294,8 +295,9 @@ impl<'s, 'a> Builder<'s, 'a> {
         Ok(self.push(Action::Send { part, to: to.slot, types: OF_LAYOUT }))
     }
 
-    /// Adds a step that sends `part`. An earlier step must pack `origin` into `part`. The message has the
-    /// types of `origin`.
+    /// Adds a step that sends `part`. An earlier step must pack `origin` into `part`. If `checked` is true,
+    /// the receiver can compare the types of `origin` with its own. Otherwise the types of the message are
+    /// unknown to the receiver.
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send).
@@ -333,8 +335,9 @@ impl<'s, 'a> Builder<'s, 'a> {
         Ok(self.push(Action::Copy { from, to, rank, compared }))
     }
 
-    /// Adds a step that packs `from` into `to`, a part whose elements are bytes. Both parts must have the
-    /// same packed size.
+    /// Adds a step that copies `from` to `to` without a comparison of types. If the elements of `to` are
+    /// bytes, the step packs `from`. If the elements of `from` are bytes, the step unpacks them into `to`.
+    /// Both parts must have the same packed size.
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send).
@@ -403,7 +406,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         let low = low.div_euclid(16) * 16;
         let words = (high - low).div_euclid(16) + 1;
         let refused = || {
-            let detail = format!("cannot allocate {} bytes for a partial result", high - low);
+            let detail = format!("cannot allocate {} bytes of scratch memory", high - low);
             Error::new(ErrorKind::NoMemory, "memory", detail)
         };
         let words = usize::try_from(words).map_err(|_| refused())?;

@@ -1,13 +1,14 @@
-//! All schedules of this process, as a source of progress.
+//! All schedules of this process. Their table is a source of progress (`endpoint/sources.rs`): the endpoint
+//! tells the table when a message of a schedule is complete.
 //!
 //! The table issues each step of a schedule as soon as the steps that it waits for are over: at the start,
-//! and whenever a message or an errand of the schedule is over. The table itself does short copies and
-//! combinations at once. Long copies and combinations, and all calls of user functions, are errands
-//! (`endpoint/sources.rs`).
+//! and whenever a message or an errand of the schedule is over. An errand (`endpoint/sources.rs`) is work
+//! that a thread does while it does not hold the endpoint's lock: a long copy, a long combination, or a
+//! call of a user's function. The table itself does short copies and combinations at once.
 //!
-//! Invariant: a place in the table is used again only after every message of its schedule is over or
+//! Invariant: an entry of the table is used again only after every message of its schedule is over or
 //! detached, so the table never mistakes a late completion for a completion of the next schedule in this
-//! place.
+//! entry.
 
 use super::part::{check_own, unequal};
 use super::program::{Action, Builder, Schedule};
@@ -24,11 +25,10 @@ use crate::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Minimum length in bytes of a copy or combination that runs as an errand: a thread that does not hold the
-/// endpoint's lock does it.
+/// Minimum length in bytes of a copy or combination that runs as an errand.
 const LONG: u64 = 32 << 10;
 
-/// Number of places in the table that keep scratch memory between schedules. Small programs have at most
+/// Number of entries of the table that keep scratch memory between schedules. Small programs have at most
 /// this number of collective calls under way at once.
 const KEEP_SCRATCH: usize = 2;
 
@@ -74,7 +74,7 @@ struct Entry {
     place: Place,
     /// True if a persistent operation owns the schedule and may start it again.
     kept: bool,
-    /// Number of rounds that have been started, counted modulo [`ROUNDS`].
+    /// Number of rounds that have been started. Only its value modulo [`ROUNDS`] has a meaning.
     rounds: i32,
 }
 
@@ -88,7 +88,7 @@ enum Issued {
 /// The schedules of this process.
 #[derive(Debug)]
 pub struct Schedules {
-    /// Number of this table as a source of progress.
+    /// The number under which the endpoint has registered this table as a source of progress.
     number: u32,
     /// This rank.
     rank: usize,
@@ -104,7 +104,8 @@ pub struct Schedules {
 }
 
 impl Schedules {
-    /// Creates an empty table. The table is source of progress `number` of rank `rank`.
+    /// Creates an empty table for rank `rank`. `number` is the number under which the endpoint registers
+    /// the table as a source of progress.
     pub fn new(number: u32, rank: usize) -> Self {
         Self {
             number,
@@ -117,7 +118,8 @@ impl Schedules {
         }
     }
 
-    /// Takes a free place in the table and lists the steps of `build` there.
+    /// Takes a free entry of the table and lists the steps of `build` there. Returns the index of the
+    /// entry.
     fn list<'a>(
         &mut self,
         place: Place,
@@ -329,8 +331,9 @@ impl Schedules {
                 // schedule, which must still take the message.
                 self.issue(engine, index, number);
             } else {
-                // This loop finishes the step itself. `detach` may complete a queued send at once, so first
-                // make the request an orphan: its result must not reach `completed` too.
+                // This loop finishes the step itself. `detach` may complete a queued send at once. So first
+                // make the request an orphan (a request whose result is discarded), because its result must
+                // not reach `completed` too.
                 engine.requests().orphan(step.request);
                 engine.detach(step.request);
                 self.entries[index as usize].schedule.finish(number, Ok(()));

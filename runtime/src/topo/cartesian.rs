@@ -60,10 +60,10 @@ pub fn dims_create(nodes: usize, dims: &mut [usize]) -> Result<()> {
     Ok(())
 }
 
-/// Appends the lexicographically smallest non-increasing list of factors whose product is `n`. The list has
-/// at most `slots` factors. Each factor is in `divisors` (in ascending order), above 1 and at most `cap`.
-/// Returns false if there is no such list. The recursion is at most 32 calls deep, because every call at
-/// least halves `n`.
+/// Appends to `factors` the lexicographically smallest non-increasing list of factors whose product is `n`.
+/// The list has at most `slots` factors. Each factor is one of `divisors`, above 1 and at most `cap`. The
+/// `divisors` are in ascending order. Returns false if there is no such list. The recursion is at most 32
+/// calls deep, because every call at least halves `n`.
 fn factorise(
     n: usize,
     slots: usize,
@@ -102,7 +102,7 @@ impl Communicator {
     ///
     /// # Errors
     /// Returns `ErrorKind::Dims` if the product of `dims` is not the number of ranks, or if `periodic` and
-    /// `dims` have different lengths.
+    /// `dims` have different lengths. Returns `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Cart_create")]
     pub fn cartesian(&self, dims: &[usize], periodic: &[bool]) -> Result<Cartesian> {
         if periodic.len() != dims.len() {
@@ -197,8 +197,8 @@ impl Cartesian {
     }
 
     /// Returns `(source, dest)` for a shift in which every rank sends to the rank `displacement` steps
-    /// further along `dim`: the rank from which this rank receives, and the rank to which it sends. The
-    /// result is `None` for a rank beyond an edge that is not periodic.
+    /// further along `dim`. This rank receives from `source` and sends to `dest`. If `dim` is not periodic
+    /// and one of the two ranks would lie beyond the edge of the grid, `None` stands for that rank.
     ///
     /// # Errors
     /// Returns `ErrorKind::Topology` if the grid has no dimension `dim`.

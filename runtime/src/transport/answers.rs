@@ -6,7 +6,7 @@
 //! | CTS | Offered | the send streams through the chunks |
 //! | FIN | Offered, and the RTS said where the data lies | the send is complete |
 //! | REFUSED | Offered | the send is complete; the error belongs to the receiver |
-//! | Help | Offered, and the RTS named the same kind of memory as the Help | this rank may copy a part |
+//! | Help | Offered, and the RTS named a place in the heap | this rank may copy a part |
 //!
 //! Any other combination is a violation of the protocol. A Help or a FIN may still arrive after this rank
 //! has withdrawn the message, because the two envelopes have crossed. The send is then still in the state
@@ -85,7 +85,7 @@ pub fn fin<R: RequestTable>(work: &mut Work<'_, R>, from: usize, id: u64) -> Res
         answered(work.requests, from, id, told, "FIN of a message whose RTS named no place")?;
     match send.stage {
         SendStage::Offered(Told::In(Space::Heap)) => work.traffic.fused += 1,
-        SendStage::Offered(Told::In(Space::Private)) => work.traffic.split += 1,
+        SendStage::Offered(Told::In(Space::Private)) => work.traffic.private += 1,
         _ => {}
     }
     complete(work, id);
@@ -103,8 +103,7 @@ pub fn refused<R: RequestTable>(work: &mut Work<'_, R>, from: usize, id: u64) ->
     Ok(())
 }
 
-/// Handles a Help: the receiver copies a message of `bytes` bytes out of `space` and asks for help.
-/// Returns false if this rank has withdrawn the message in the meantime.
+/// Handles a Help: the receiver copies a message of `bytes` bytes out of the heap and asks for help. Returns false if this rank has withdrawn the message in the meantime.
 ///
 /// # Errors
 /// Returns `ErrorKind::Other` if `from` broke the protocol.
@@ -112,10 +111,10 @@ pub fn help<R: RequestTable>(
     work: &mut Work<'_, R>,
     from: usize,
     id: u64,
-    (space, bytes): (Space, u64),
+    bytes: u64,
 ) -> Result<bool> {
     let told = |stage| {
-        let (here, gone) = (Told::In(space), Told::Withdrawn);
+        let (here, gone) = (Told::In(Space::Heap), Told::Withdrawn);
         stage == SendStage::Offered(here) || stage == SendStage::Offered(gone)
     };
     let otherwise = "help with a message whose RTS named no such place";

@@ -55,17 +55,14 @@ impl Area {
 
     /// Returns the words through which two ranks share the work of a copy between their heaps.
     #[inline]
-    pub fn heap_split(&self) -> WorkSplit<'_, AtomicU64> {
+    pub fn split(&self) -> WorkSplit<'_, AtomicU64> {
         WorkSplit { claims: self.word(pair::HEAP_CLAIMS), pushed: self.word(pair::HEAP_PUSHED) }
     }
 
-    /// Returns the words through which two ranks share the work of a copy between their private memories.
-    #[inline]
-    pub fn private_split(&self) -> WorkSplit<'_, AtomicU64> {
-        WorkSplit {
-            claims: self.word(pair::PRIVATE_CLAIMS),
-            pushed: self.word(pair::PRIVATE_PUSHED),
-        }
+    /// Returns the first word of line `line` of the area.
+    #[cfg(test)]
+    pub fn line(&self, line: usize) -> &AtomicU64 {
+        self.word(line * pair::LINE)
     }
 
     /// Returns the word that says whether the message to which this word was lent is matched or recalled.
@@ -98,6 +95,34 @@ impl Area {
         unsafe {
             std::arch::asm!(
                 "prefetchw [{address}]",
+                address = in(reg) address,
+                options(nostack, preserves_flags, readonly)
+            );
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = address;
+    }
+
+    /// Fetches the cache line of a slot of the ring into this core's cache, for writing.
+    #[inline]
+    pub fn claim_slot(&self, slot: usize) {
+        Self::claim(self.base.as_ptr().wrapping_add(pair::SLOTS_AT + slot * pair::SLOT_BYTES));
+    }
+
+    /// Fetches the cache line of a slot of the ring into this core's cache, for reading.
+    #[inline]
+    pub fn fetch_slot(&self, slot: usize) {
+        Self::fetch(self.base.as_ptr().wrapping_add(pair::SLOTS_AT + slot * pair::SLOT_BYTES));
+    }
+
+    /// Fetches a cache line into this core's cache for reading. The instruction is only a hint.
+    #[inline]
+    pub fn fetch(address: *const u8) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: `prefetcht0` is a hint. It changes no memory and cannot fault at any address.
+        unsafe {
+            std::arch::asm!(
+                "prefetcht0 [{address}]",
                 address = in(reg) address,
                 options(nostack, preserves_flags, readonly)
             );

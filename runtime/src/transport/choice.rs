@@ -22,7 +22,7 @@ pub enum Choice {
     Pipeline,
     /// The receiver copies the message out of the sender's heap (`heap.rs`).
     Heap,
-    /// Both ranks copy the message between private memories (`private.rs`).
+    /// The receiver copies the message between private memories (`private.rs`).
     Private,
 }
 
@@ -116,42 +116,35 @@ pub fn is_fused(forced: Forced, situation: Situation, useful: u64) -> bool {
 /// us if both ranks copy, 2.4 us if the receiver copies alone, 3.3 us packed.
 pub const HELP_MIN: u64 = 8 << 10;
 
-/// Length of the shortest message that both ranks copy from private memory to private memory between near
-/// cores, in bytes. For a shorter message, a system call and the page lookups in it cost more than a chunk,
-/// and the bytes that the sender writes end up in the sender's cache. Measured with a C program in which
-/// both ranks rewrite the buffer each time, between near cores (57 ns), half a round trip in us:
-///
-/// | bytes | copied by both ranks | pipeline |
-/// |---|---|---|
-/// | 64 KiB | 9.5 | 7.6 |
-/// | 256 KiB | 21.7 | 17.1 |
-/// | 1 MiB | 69.9 | 58.6 |
-/// | 4 MiB | 238 | 329 (Intel MPI 314) |
-pub const SPLIT_NEAR: u64 = 2 << 20;
+/// Length of the shortest message that the receiver first copies from private memory to private memory between
+/// near cores, in bytes. For a shorter message, two ranks that pack and unpack at the same time are faster than
+/// one rank that copies alone; from this length on, each byte comes from memory and not from a cache, so one
+/// copy is better than two. The measurements of `tuning.rs` replace this value.
+pub const PRIVATE_NEAR: u64 = 8 << 20;
 
-/// Length of the shortest message that both ranks copy from private memory to private memory between far
-/// cores, in bytes. From 1 MiB on, chunks were measured at 2 GB/s and system calls at 13 GB/s. (The
+/// Length of the shortest message that the receiver first copies from private memory to private memory between
+/// far cores, in bytes. From 1 MiB on, chunks were measured at 2 GB/s and system calls at 13 GB/s. (The
 /// measurement is from the notes on another machine; this machine has no far cores.) Below this length a
-/// system call costs more time than it saves.
-pub const SPLIT_FAR: u64 = 128 << 10;
+/// system call costs more time than it saves. The sender names no address for a shorter message.
+pub const PRIVATE_FAR: u64 = 128 << 10;
 
 /// Returns whether a sender puts the address of its data into the RTS. The message has `bytes` bytes in one
-/// run of private memory. The receiver then decides whether the ranks copy the message by system calls.
+/// run of private memory. The receiver then decides whether it copies the message by system calls.
 pub fn tells_address(forced: Forced, bytes: u64) -> bool {
     match forced {
         Forced::Packed | Forced::Heap => false,
         Forced::Cma => true,
-        Forced::Nothing => bytes >= SPLIT_FAR,
+        Forced::Nothing => bytes >= PRIVATE_FAR,
     }
 }
 
-/// Returns whether the ranks first try to copy a message of `bytes` bytes by system calls, from one run of
-/// private memory to another, before they have measured other ways.
-pub fn is_split(forced: Forced, far: bool, bytes: u64) -> bool {
+/// Returns whether a receiver first tries to copy a message of `bytes` bytes by system calls, from one run of
+/// private memory to another, before it has measured other ways.
+pub fn is_private(forced: Forced, far: bool, bytes: u64) -> bool {
     match forced {
         Forced::Packed | Forced::Heap => false,
         Forced::Cma => true,
-        Forced::Nothing => bytes >= if far { SPLIT_FAR } else { SPLIT_NEAR },
+        Forced::Nothing => bytes >= if far { PRIVATE_FAR } else { PRIVATE_NEAR },
     }
 }
 
@@ -231,22 +224,22 @@ mod tests {
             let (near, far) = (rank < 2, distance > Distance::L3);
             assert_eq!(near, !far);
             assert_eq!(is_fused(Forced::Nothing, situation(far, true, false), 8), near);
-            assert_eq!(is_split(Forced::Nothing, far, SPLIT_FAR), far);
+            assert_eq!(is_private(Forced::Nothing, far, PRIVATE_FAR), far);
         }
     }
 
     #[test]
-    fn long_runs_are_copied_by_both() {
+    fn long_runs_are_copied_by_the_receiver() {
         for (forced, far, bytes, split) in [
-            (Forced::Nothing, false, SPLIT_NEAR - 1, false),
-            (Forced::Nothing, false, SPLIT_NEAR, true),
-            (Forced::Nothing, true, SPLIT_FAR - 1, false),
-            (Forced::Nothing, true, SPLIT_FAR, true),
+            (Forced::Nothing, false, PRIVATE_NEAR - 1, false),
+            (Forced::Nothing, false, PRIVATE_NEAR, true),
+            (Forced::Nothing, true, PRIVATE_FAR - 1, false),
+            (Forced::Nothing, true, PRIVATE_FAR, true),
             (Forced::Cma, false, 1, true),
             (Forced::Packed, true, u64::MAX, false),
             (Forced::Heap, true, u64::MAX, false),
         ] {
-            assert_eq!(is_split(forced, far, bytes), split, "{forced:?} {bytes}");
+            assert_eq!(is_private(forced, far, bytes), split, "{forced:?} {bytes}");
             // The receiver can decide for a copy by system calls only if the sender tells the address.
             assert!(!split || tells_address(forced, bytes));
         }

@@ -38,11 +38,13 @@ impl Eager {
             let mut payload = [0; INLINE_MAX];
             pack(payload.as_mut_ptr());
             tx.publish(fabric, room, &Envelope::Inline(label, payload));
+            tx.fetch_ahead(0);
         } else {
             let len = label.bytes as usize;
             let Some(room) = tx.reserve(fabric, len)? else { return Ok(false) };
             pack(tx.area.payload(room.offset));
             tx.publish(fabric, room, &Envelope::Eager(label));
+            tx.fetch_ahead(len);
             tx.ready = Ready::payload(tx.next_payload(len), len);
         }
         Ok(true)

@@ -268,6 +268,19 @@ impl Fabric {
         }
     }
 
+    /// Lets the kernel execute the barriers of other ranks in this process, so that this rank needs no fence when
+    /// it wakes ranks that pay for that. If `pays`, this rank pays too: it executes a barrier before it sleeps.
+    /// A rank that spins before it sleeps sleeps rarely and should pay. Where the kernel denies barriers, every
+    /// wake-up costs a fence, as before this call.
+    pub fn register_barrier(&self, pays: bool) {
+        if let Some(segment) = &self.segment
+            && segment.register_barrier()
+            && pays
+        {
+            segment.pay(self.rank);
+        }
+    }
+
     /// Announces that this rank is about to sleep. Between this call and [`Fabric::sleep`], the caller must
     /// check once more for every event that could wake this rank.
     pub fn announce(&self) -> u32 {

@@ -5,20 +5,17 @@
 //! because it would only wait otherwise. `tuning.rs` decides for which messages a heap copy is worth its
 //! cost. `types.rs` has the types by which an RTS describes the layout of its data.
 
-use super::area::Area;
 use super::choice::{self, Terms};
 use super::fabric::Fabric;
 use super::link::Tx;
 use super::protocol::CopyPlan;
 use super::single_copy::{Copier, Denied, Far, Said, SingleCopies, Takes};
 use super::types::{Located, Number, place_in};
-use crate::Result;
-use crate::message::envelope::{Envelope, Place, Space};
+use crate::message::envelope::{Envelope, LONG_MAX, Place, Space};
 use crate::message::payload::{Layout, Sink, fetch, push_to};
-use crate::shm::work_split::WorkSplit;
+use crate::{Plan, Result};
 use std::ops::Range;
-use std::sync::atomic::AtomicU64;
-use typepack_engine::contiguous;
+use typepack_engine::{contiguous, wire};
 
 /// The copier for messages whose data lies in a heap. It uses the engine's fused copy.
 #[derive(Debug, Default)]
@@ -39,10 +36,6 @@ impl Copier for HeapCopier {
     /// A rank copies a message of at most this length in a single turn. With this value, a turn ends within
     /// about 100 us.
     const TURN: u64 = 1 << 20;
-
-    fn split(area: &Area) -> WorkSplit<'_, AtomicU64> {
-        area.heap_split()
-    }
 
     fn place(
         _terms: Terms,
@@ -136,7 +129,7 @@ fn place(fabric: &Fabric, tx: &mut Tx, layout: &Layout, bytes: u64) -> Result<Sa
     let (number, encoding) = match tx.defined.number(plan) {
         Number::Known(number) => return Ok(Said::Place(Place { number, ..place })),
         Number::New(number, encoding) => (number, encoding),
-        Number::None => return Ok(Said::Nothing),
+        Number::Long => return define_long(fabric, tx, plan, place),
     };
     let Some(room) = tx.reserve(fabric, encoding.len())? else {
         return Ok(if tx.admits(encoding.len()) { Said::NoRoom } else { Said::Nothing });
@@ -148,5 +141,26 @@ fn place(fabric: &Fabric, tx: &mut Tx, layout: &Layout, bytes: u64) -> Result<Sa
     let bytes = encoding.len() as u64;
     tx.publish(fabric, room, &Envelope::Define { number, bytes });
     tx.defined.define(number, plan, encoding);
+    Ok(Said::Place(Place { number, ..place }))
+}
+
+/// Defines the type of `plan`, whose encoded form is too long for the ring, and returns `place` with the number
+/// of the type. Returns [`Said::Nothing`] if the type gets no number now.
+#[cold]
+fn define_long(fabric: &Fabric, tx: &mut Tx, plan: &Plan, place: Place) -> Result<Said> {
+    // Look for room before the work of the definition begins.
+    let Some(room) = tx.reserve(fabric, 0)? else { return Ok(Said::NoRoom) };
+    let Some(number) = tx.defined.long.free_number(plan) else { return Ok(Said::Nothing) };
+    let Some(encoding) = wire::encode_within(plan, LONG_MAX) else { return Ok(Said::Nothing) };
+    let Some(heap) = fabric.used_heap() else { return Ok(Said::Nothing) };
+    // If the heap has no memory, the message goes through chunks.
+    let Ok(piece) = heap.alloc(encoding.len(), 64, false) else { return Ok(Said::Nothing) };
+    // SAFETY: the heap has just allocated `encoding.len()` bytes at `piece`. `encoding` is a vector of this
+    // process, so the two ranges do not overlap.
+    unsafe { contiguous::copy(encoding.as_ptr(), piece.as_ptr(), encoding.len()) };
+    let at = (piece.as_ptr() as u64).wrapping_sub(heap.base().as_ptr() as u64);
+    let bytes = encoding.len() as u64;
+    tx.publish(fabric, room, &Envelope::DefineLong { number, bytes, at });
+    tx.defined.long.define(number, plan, piece);
     Ok(Said::Place(Place { number, ..place }))
 }

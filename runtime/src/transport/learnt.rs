@@ -13,7 +13,8 @@
 //!
 //! Each further line is one situation (place, shape, receive, receive's memory, distance, load, least number of
 //! bytes) and its best way (protocol, method). The file is untrusted input: a file with any other line is
-//! ignored as a whole, and so is a file of another version or another processor.
+//! ignored as a whole, and so is a file of another version or another processor. At the end of the job rank 0
+//! replaces such a file, but never a file that does not begin like a tune file.
 
 use super::tuning::{Situation, Way};
 use crate::message::envelope::Space;
@@ -24,6 +25,9 @@ use typepack_engine::contiguous::Method;
 pub const FILE_MAX: u64 = 1 << 20;
 
 const VERSION: &str = "typepack tune file 1";
+
+/// What the first line of the files of all versions begins with.
+const OURS: &str = "typepack tune file ";
 
 /// The least number of bytes of a situation's messages, the situation, and the best way.
 pub type Learnt = (u64, Situation, Way);
@@ -47,6 +51,11 @@ pub fn print(learnt: &[Learnt], processor: &str) -> String {
         );
     }
     text
+}
+
+/// Returns whether a version of typepack has written the file with this text.
+pub fn is_ours(text: &str) -> bool {
+    text.starts_with(OURS)
 }
 
 /// Reads the text of a tune file. `processor` describes the processor of this machine.
@@ -148,6 +157,7 @@ mod tests {
     fn other_files_are_ignored_with_a_reason() {
         let good = print(&all()[..1], "one");
         assert!(parse(&good, "two").unwrap_err().contains("another processor"));
+        assert!(is_ours(&good) && VERSION.starts_with(OURS) && !is_ours("export TYPEPACK_"));
         assert!(parse("", "one").unwrap_err().contains("first line"));
         let older = good.replace("file 1", "file 0");
         assert!(parse(&older, "one").unwrap_err().contains("first line"));

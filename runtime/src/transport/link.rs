@@ -16,20 +16,25 @@ use super::ready::Ready;
 use super::recalls::Recalls;
 use super::types::{Defined, Known};
 use crate::Result;
-use crate::message::envelope::{Envelope, Space};
+use crate::message::envelope::Envelope;
+use crate::shm::pair::LINE;
 use crate::shm::ring::{Consumer, Producer, Room};
 use crate::shm::withdrawal;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use typepack_engine::contiguous::Method;
 
+/// Number of messages between the last one and the one whose cache lines a sender fetches.
+const AHEAD: u32 = 8;
+
+/// Length of the longest payload whose lines a sender fetches ahead, in bytes. A longer message has enough lines of
+/// its own that the processor fetches at the same time.
+const AHEAD_MAX: usize = 4 * LINE;
+
 /// A request for help with the copy of a message. The receiver of the message sends the request to the
 /// sender of the message.
 #[derive(Clone, Copy, Debug)]
 pub struct HelpWanted {
-    /// The kind of memory that the message is copied from and to. The protocol for this kind of memory
-    /// writes the envelope.
-    pub space: Space,
     /// The number of the sender's request.
     pub offer: u64,
     /// The number of the receive on this rank.
@@ -171,6 +176,26 @@ impl Tx {
         let (words, used) = envelope.encode();
         self.ring.publish(&self.area, room, &words, used);
         fabric.ring(self.rank);
+    }
+
+    /// Fetches the cache lines of the message that is [`AHEAD`] messages ahead, if it has `len` bytes in the payload
+    /// area like the last one. The receiver was the last to read these lines, and to fetch one back from its
+    /// cache takes longer than to write a short message. So a rank that sends one message after the other does
+    /// not wait for its lines.
+    #[inline]
+    pub fn fetch_ahead(&self, len: usize) {
+        if let Some(slot) = self.ring.ahead(AHEAD) {
+            self.area.claim_slot(slot);
+        }
+        if len == 0 || len > AHEAD_MAX {
+            return;
+        }
+        let step = len.next_multiple_of(LINE);
+        if let Some(offset) = self.ring.payload_ahead(AHEAD as usize * step) {
+            for line in (0..step).step_by(LINE) {
+                Area::claim(self.area.payload(offset).wrapping_add(line));
+            }
+        }
     }
 
     /// Publishes an envelope without payload. Returns false if the ring is full.

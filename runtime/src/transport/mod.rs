@@ -5,7 +5,7 @@
 //! | eager | `eager.rs` | short messages | two, through the ring |
 //! | pipeline | `pipeline.rs` | other messages | two, through chunks, by both ranks |
 //! | heap copy | `heap.rs` | data in the shared heap | one, by the receiver or by both ranks |
-//! | private copy | `private.rs` | one run of private memory to another | one, by both ranks |
+//! | private copy | `private.rs` | one run of private memory to another | one, by the receiver |
 //!
 //! `protocol.rs` has the trait of a protocol, with the methods offer, matched, advance and withdraw.
 //! `choice.rs` has the static rules for the choice of a protocol, `tuning.rs` chooses the way of a long
@@ -14,7 +14,7 @@
 //! the answers that a sender may receive in each state, and `in_flight.rs` has the state of an operation.
 //!
 //! The protocols use these files: `link.rs`, the two directions of a pair; `types.rs`, the types that both
-//! ranks know by number; `offers.rs`, the messages that the receiver may read in place; `stage.rs`, the
+//! ranks know by number, and `long_types.rs`, those of them whose description is long; `offers.rs`, the messages that the receiver may read in place; `stage.rs`, the
 //! private buffer in which pieces are packed first; `recalls.rs`, the words by which a rank recalls messages;
 //! `ready.rs`, which fetches lines ahead; `area.rs`, the shared memory of a pair; `pool.rs`, the chunks of this
 //! rank; `fabric.rs`, the rank's connection to the other ranks.
@@ -32,6 +32,7 @@ mod heap;
 pub(crate) mod in_flight;
 pub(crate) mod learnt;
 pub(crate) mod link;
+mod long_types;
 mod offers;
 pub(crate) mod peer;
 mod pipeline;

@@ -23,12 +23,12 @@ use super::types::Located;
 use crate::Result;
 use crate::message::envelope::{Envelope, Offer, Place, Space};
 use crate::message::label::{Sender, Slot};
-use crate::message::payload::{SHORT, Sink};
+use crate::message::payload::{SHORT, Sink, buffer};
 use crate::shm::recall;
 use crate::shm::ring::Violation;
 use crate::shm::topology::Distance;
 use std::sync::atomic::Ordering;
-use typepack_engine::contiguous::Method;
+use typepack_engine::contiguous::{self, Method};
 
 /// Another rank.
 #[derive(Debug)]
@@ -67,12 +67,12 @@ impl Peer {
     }
 
     /// Returns whether the other rank may wait for something that this rank still has to do. In contrast to
-    /// [`Peer::has_work`], sends that have ended and recalls do not count: no rank waits for them, and the
-    /// other rank may have left the job without making room for them.
+    /// [`Peer::has_work`], sends that have ended, recalls and answers to definitions do not count: no rank
+    /// waits for them, and the other rank may have left the job without making room for them.
     /// `is_send` says whether an id is the number of a send in flight.
     pub fn is_owed(&self, is_send: impl Fn(u64) -> bool) -> bool {
         let owes = |outgoing: &Outgoing| match outgoing {
-            Outgoing::Say(Envelope::Recall(..)) => false,
+            Outgoing::Say(Envelope::Recall(..) | Envelope::Defined(_)) => false,
             Outgoing::Send(id) => is_send(*id),
             Outgoing::Say(_) | Outgoing::Help(_) => true,
         };
@@ -104,10 +104,7 @@ impl Peer {
             let written = match next {
                 Outgoing::Say(envelope) => self.link.tx()?.say(work.fabric, &envelope)?,
                 Outgoing::Send(id) => self.offer(work, id)?,
-                Outgoing::Help(wanted) => match wanted.space {
-                    Space::Heap => self.heap.ask_for_help(work, &mut self.link, wanted)?,
-                    Space::Private => self.private.ask_for_help(work, &mut self.link, wanted)?,
-                },
+                Outgoing::Help(wanted) => self.heap.ask_for_help(work, &mut self.link, wanted)?,
             };
             if !written {
                 break;
@@ -217,6 +214,9 @@ impl Peer {
         place: Option<Place>,
     ) -> Result<Option<Box<Located>>> {
         let (Some(place), Some(rx)) = (place, &mut self.link.rx) else { return Ok(None) };
+        if rx.known.blind && place.space == Space::Heap {
+            return Ok(None);
+        }
         let located = rx.known.locate(place, bytes, fabric.heap_bytes());
         let located = located.map_err(|v| of_place(self.link.rank, v))?;
         rx.offers.note(offer);
@@ -396,19 +396,34 @@ impl Peer {
                 Ok(())
             }
             Envelope::Help { id, number, method, bytes, place } => {
-                let helps = answers::help(work, from, id, (place.space, bytes))?;
+                let helps = answers::help(work, from, id, bytes)?;
                 let Some(rx) = &self.link.rx else { return Err(lost_at("the link from", from)) };
+                if rx.known.blind {
+                    return Ok(());
+                }
                 let to = rx.known.room(place, bytes, work.fabric.heap_bytes());
                 let to = to.map_err(|v| of_place(from, v))?;
-                match place.space {
-                    // This rank has just withdrawn the send, so it gives no help.
-                    _ if !helps => {}
-                    Space::Heap => self.heap.help(id, number, method, to),
-                    Space::Private => self.private.help(id, number, method, to),
+                // If this rank has just withdrawn the send, it gives no help.
+                if helps {
+                    self.heap.help(id, number, method, to);
                 }
                 Ok(())
             }
             Envelope::Withdraw(offer) => self.withdrawn(work, offer),
+            Envelope::DefineLong { number, bytes, at } => {
+                self.define_long(work.fabric, number, bytes, at)?;
+                self.flush(work).map(drop)
+            }
+            Envelope::Defined(number) => {
+                if let (Some(tx), Some(heap)) = (&mut self.link.tx, work.fabric.used_heap())
+                    && tx.defined.long.defined(number, heap)
+                {
+                    return Ok(());
+                }
+                let detail =
+                    format!("an answer to the definition of type {number}, which has none");
+                Err(broken(from, Violation::new(detail)))
+            }
             // `endpoint/` itself handles messages and definitions of types, and must not pass them here.
             Envelope::Inline(..)
             | Envelope::Eager(_)
@@ -451,6 +466,41 @@ impl Peer {
         work.tuning.declined();
         self.pipeline.take(work, &mut self.link, (receive, offer), Method::Vector)?;
         self.flush(work).map(drop)
+    }
+
+    /// Defines type `number` as the type whose encoded form of `bytes` bytes the other rank has written at
+    /// offset `at` of its heap, and tells the other rank that it may reuse the memory.
+    #[cold]
+    fn define_long(&mut self, fabric: &Fabric, number: u32, bytes: u64, at: u64) -> Result<()> {
+        let from = self.link.rank;
+        self.link.contact(fabric)?;
+        let (tx, rx) = self.link.both()?;
+        let heap = fabric.heap_bytes();
+        if at.checked_add(bytes).is_none_or(|end| end > heap) {
+            let detail = format!(
+                "the definition of type {number} has {bytes} bytes at offset {at}, which is not within its \
+                 rank's heap of {heap} bytes"
+            );
+            return Err(broken(from, Violation::new(detail)));
+        }
+        match fabric.heap_of(from) {
+            Some(heap) => {
+                // Decode a private copy, because the sender could change the bytes in its heap during the
+                // decoding.
+                let mut encoding = buffer(bytes)?;
+                // SAFETY: the `bytes` bytes at offset `at` lie within the heap (checked above), which is
+                // mapped as a whole. Other processes may write there at the same time; that changes values
+                // only. `encoding` is a new buffer of `bytes` bytes.
+                unsafe {
+                    let source = heap.base().as_ptr().add(at as usize).cast_const();
+                    contiguous::copy(source, encoding.as_mut_ptr(), encoding.len());
+                }
+                rx.known.define(number, &encoding).map_err(|v| broken(from, v))?;
+            }
+            None => rx.known.blind = true,
+        }
+        tx.push(Outgoing::Say(Envelope::Defined(number)));
+        Ok(())
     }
 
     /// Moves a bounded amount of each kind of work: queues, copies and streams. Returns true if anything

@@ -1,13 +1,15 @@
-//! Private copies: both ranks copy a message by system calls (CMA), from one run of the sender's private
-//! memory directly into one run of the receiver's private memory.
+//! Private copies: the receiver copies a message by system calls (CMA), from one run of the sender's private
+//! memory directly into one run of its own private memory.
 //!
-//! The RTS contains the address of the data. The receiver reads pieces from the start (`process_vm_readv`),
-//! and sends the address of its own run to the sender. The sender writes pieces from the end
-//! (`process_vm_writev`), until the two meet (`single_copy.rs`). So two cores share the work, and each byte
-//! is copied only once. A rank that comes late leaves its share to the other rank. `choice.rs` decides for
-//! which messages a private copy is worth its cost.
+//! The RTS contains the address of the data, and the receiver reads the data (`process_vm_readv`). Each byte
+//! is copied only once, and the sender does other work meanwhile. `tuning.rs` finds out for which messages a
+//! private copy is faster than chunks, for which both ranks work.
 //!
-//! For each other rank, a rank makes one attempt to find out whether the system lets it access that rank's
+//! The sender does not help: it never writes to the memory of the receiver. It would learn the process id and
+//! the address of the receiver through shared memory, to which every rank of the job can write, so a third
+//! rank could direct such a write to any process of the user (`sys/cma.rs`).
+//!
+//! For each other rank, a rank makes one attempt to find out whether the system lets it read that rank's
 //! memory. Every rank that permits the access shows a number in its slot, and the address at which its
 //! memory holds the same number ([`Access`]). If the attempt fails, the sender packs as usual, and no call
 //! returns an error.
@@ -15,7 +17,6 @@
 //! Invariants: this rank uses an address from another rank only in system calls, in which the kernel checks
 //! the address against that rank's memory. Lengths come only from the message, never from an address.
 
-use super::area::Area;
 use super::choice::{Terms, tells_address};
 use super::fabric::Fabric;
 use super::link::Tx;
@@ -25,13 +26,11 @@ use super::types::Located;
 use crate::Result;
 use crate::message::envelope::{BYTES, Place, Space};
 use crate::message::payload::{Layout, Sink};
-use crate::shm::work_split::WorkSplit;
-use crate::sys::cma::{self, Way};
+use crate::sys::cma;
 use std::num::NonZeroU32;
 use std::ops::Range;
-use std::sync::atomic::AtomicU64;
 
-/// The answer to the question whether this rank can access the memory of another rank.
+/// The answer to the question whether this rank can read the memory of another rank.
 #[derive(Clone, Copy, Debug, Default)]
 enum Access {
     /// This rank has not tried yet.
@@ -61,19 +60,17 @@ impl Access {
     ///
     /// # Safety
     ///
-    /// - The bytes at `ours`, at the offsets in `bytes`, are writable for [`Way::Read`], and readable for
-    ///   [`Way::Write`].
+    /// - The bytes at `ours`, at the offsets in `bytes`, are writable.
     unsafe fn copy(
         &mut self,
-        way: Way,
         ours: u64,
         theirs: u64,
         bytes: &Range<u64>,
     ) -> std::result::Result<(), Denied> {
         let Self::Allowed(process) = *self else { return Err(Denied) };
-        // SAFETY: the caller guarantees that the memory at `ours` is valid for `way` (the only condition of
+        // SAFETY: the caller guarantees that the memory at `ours` is writable (the only condition of
         // `# Safety`). The function `copy` has no other condition.
-        let copied = unsafe { copy(process, way, ours, theirs, bytes) };
+        let copied = unsafe { copy(process, ours, theirs, bytes) };
         if copied.is_none() {
             *self = Self::Refused;
         }
@@ -89,51 +86,38 @@ impl Access {
 fn try_access(fabric: &Fabric, rank: usize) -> Option<NonZeroU32> {
     let (process, at, number) = fabric.probe_of(rank)?;
     // Any rank may have overwritten the slot. If the slot contained this process's own id, this rank would
-    // write to its own memory, so refuse that id. Only tests accept it, because they run two ranks in one
-    // process.
+    // read its own memory, and the source of a copy might overlap its target, so refuse that id. Only tests
+    // accept it, because they run two ranks in one process.
     if !cfg!(test) && process.get() == std::process::id() {
         return None;
     }
     let mut seen = [0u8; 8];
     // SAFETY: `seen` is a local array of 8 bytes, and the range `0..8` covers exactly these bytes. The
     // address `at` needs no condition, because the kernel checks it.
-    unsafe { copy(process, Way::Read, seen.as_mut_ptr() as u64, at, &(0..8)) }?;
+    unsafe { copy(process, seen.as_mut_ptr() as u64, at, &(0..8)) }?;
     (u64::from_ne_bytes(seen) == number).then_some(process)
 }
 
-/// Copies between this rank's memory at `ours` and the memory of `process` at `theirs`. `bytes` is the range
-/// of offsets from both addresses. Returns `None` if the system refuses the copy.
+/// Copies to this rank's memory at `ours` from the memory of `process` at `theirs`. `bytes` is the range of
+/// offsets from both addresses. Returns `None` if the system refuses the copy.
 ///
 /// # Safety
 ///
-/// - The bytes at `ours`, at the offsets in `bytes`, are writable for [`Way::Read`], and readable for
-///   [`Way::Write`].
-unsafe fn copy(
-    process: NonZeroU32,
-    way: Way,
-    ours: u64,
-    theirs: u64,
-    bytes: &Range<u64>,
-) -> Option<()> {
+/// - The bytes at `ours`, at the offsets in `bytes`, are writable.
+unsafe fn copy(process: NonZeroU32, ours: u64, theirs: u64, bytes: &Range<u64>) -> Option<()> {
     let range = |start: u64| {
         let at = usize::try_from(start.wrapping_add(bytes.start)).ok()?;
         Some([cma::Range { at, len: usize::try_from(bytes.end - bytes.start).ok()? }])
     };
-    // SAFETY: the caller guarantees that this rank's bytes are valid for `way` (the only condition of `#
-    // Safety`). The kernel checks the addresses of the other process.
-    unsafe { cma::copy(process, way, &range(ours)?, &range(theirs)?) }.ok()
-}
-
-/// Returns the place of a layout that is one run of `bytes` bytes.
-fn whole(layout: &Layout, bytes: u64) -> Place {
-    Place { space: Space::Private, number: BYTES, origin: layout.first(), count: bytes }
+    // SAFETY: the caller guarantees that this rank's bytes are writable (the only condition of `# Safety`).
+    // The kernel checks the addresses of the other process.
+    unsafe { cma::read(process, &range(ours)?, &range(theirs)?) }.ok()
 }
 
 /// The copier for messages between private memories. It uses system calls.
 #[derive(Debug, Default)]
 pub struct PrivateCopier {
     reads: Access,
-    writes: Access,
 }
 
 /// The protocol.
@@ -141,17 +125,9 @@ pub type PrivateCopy = SingleCopies<PrivateCopier>;
 
 impl Copier for PrivateCopier {
     const SPACE: Space = Space::Private;
-    /// A system call costs 0.5 to 1 us, which is also the time of a copy of 16 KiB. So smaller pieces would
-    /// not pay.
-    const PIECE_MIN: u64 = 32 << 10;
-    /// With pieces of this size, a turn ends within about 100 us.
-    const PIECE_MAX: u64 = 1 << 20;
-    /// A turn is always rounded up to a whole piece, so this value means one piece per turn.
-    const TURN: u64 = 1;
-
-    fn split(area: &Area) -> WorkSplit<'_, AtomicU64> {
-        area.private_split()
-    }
+    /// With this value, a turn ends within about 100 us, and the cost of a system call (0.5 to 1 us) is small
+    /// beside the time of the copy.
+    const TURN: u64 = 1 << 20;
 
     fn place(
         terms: Terms,
@@ -166,26 +142,19 @@ impl Copier for PrivateCopier {
         {
             return Ok(Said::Nothing);
         }
-        Ok(Said::Place(whole(layout, bytes)))
+        let origin = layout.first();
+        Ok(Said::Place(Place { space: Space::Private, number: BYTES, origin, count: bytes }))
     }
 
     fn takes(_plan: CopyPlan, _next: bool, to: &Sink, _bytes: u64) -> Takes {
         match to {
-            Sink::Memory(to) if to.plan.is_contiguous() => Takes::Together,
+            Sink::Memory(to) if to.plan.is_contiguous() => Takes::Alone,
             _ => Takes::Not,
         }
     }
 
     fn can_read(&mut self, far: Far<'_>) -> bool {
         self.reads.process(far).is_some()
-    }
-
-    fn can_write(&mut self, far: Far<'_>) -> bool {
-        self.writes.process(far).is_some()
-    }
-
-    fn room(_far: Far<'_>, _tx: &mut Tx, to: &Layout, bytes: u64) -> Result<Said> {
-        Ok(Said::Place(whole(to, bytes)))
     }
 
     unsafe fn read(
@@ -198,18 +167,6 @@ impl Copier for PrivateCopier {
         // SAFETY: the receive is one run of memory, because `takes` accepts no other. The caller guarantees
         // that the bytes of `range` are valid and that no other rank writes to them (third condition of `#
         // Safety`).
-        unsafe { self.reads.copy(Way::Read, to.first(), from.origin, &range) }
-    }
-
-    unsafe fn write(
-        &mut self,
-        _far: Far<'_>,
-        from: &Layout,
-        to: &Located,
-        range: Range<u64>,
-    ) -> std::result::Result<(), Denied> {
-        // SAFETY: the send is one run of memory, because `place` names no other. The caller guarantees that
-        // this run is valid (third condition of `# Safety`).
-        unsafe { self.writes.copy(Way::Write, from.first(), to.origin, &range) }
+        unsafe { self.reads.copy(to.first(), from.origin, &range) }
     }
 }

@@ -31,8 +31,8 @@ pub struct Traffic {
     /// Number of messages that were copied in place out of this rank's heap, by the receiver or by both
     /// ranks.
     pub fused: u64,
-    /// Number of messages that were copied between private memories, by the receiver or by both ranks.
-    pub split: u64,
+    /// Number of messages that the receiver copied between private memories.
+    pub private: u64,
 }
 
 /// The parts of this process that a protocol works with.

@@ -3,7 +3,7 @@
 //!
 //! This file is the common part of `heap.rs` and `private.rs`. It has the queue of messages that this rank
 //! reads, the queue of messages that this rank helps to copy, and the code by which two ranks share one copy
-//! (`shm/work_split.rs`). A [`Copier`] has the parts in which the two files differ: it builds the place in
+//! (`shm/work_split.rs`). Ranks share only copies between heaps. A [`Copier`] has the parts in which the two files differ: it builds the place in
 //! the RTS, accepts or declines messages, and copies a piece from one memory to the other.
 //!
 //! The receiver opens a split for the message at the front of its queue and asks the sender for help. From
@@ -30,10 +30,9 @@ use crate::message::envelope::{Envelope, Offer, Place, Space};
 use crate::message::label::Status;
 use crate::message::payload::{Layout, Sink, Supply};
 use crate::shm::ring::Violation;
-use crate::shm::work_split::{Cut, WorkSplit};
+use crate::shm::work_split::Cut;
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::atomic::AtomicU64;
 use typepack_engine::contiguous::{self, Method};
 
 /// The error of a copy: this rank cannot access the other rank's memory.
@@ -74,20 +73,18 @@ pub enum Takes {
     Together,
 }
 
-/// Moves bytes from the memory of one rank into the memory of another.
+/// Moves bytes from the memory of one rank into the memory of another. The functions for a copier whose copies
+/// two ranks share ([`Takes::Together`]) have a body for a copier that never does so.
 pub trait Copier {
     /// The kind of the other rank's memory that the copier reads and writes.
     const SPACE: Space;
+    /// Number of bytes that a rank copies in one turn, rounded up to a whole piece if two ranks share the copy.
+    const TURN: u64;
     /// Length of the shortest piece of a shared copy, in bytes.
-    const PIECE_MIN: u64;
+    const PIECE_MIN: u64 = Self::TURN;
     /// Length of the longest piece, in bytes. Pieces are longer only if a message would otherwise have too
     /// many of them.
-    const PIECE_MAX: u64;
-    /// Number of bytes that a rank copies in one turn, rounded up to a whole piece.
-    const TURN: u64;
-
-    /// Returns the words of `area` through which two ranks share a copy.
-    fn split(area: &Area) -> WorkSplit<'_, AtomicU64>;
+    const PIECE_MAX: u64 = Self::TURN;
 
     /// Returns the place for an RTS: where the receiver can read the `bytes` bytes of the message in this
     /// rank's memory.
@@ -104,14 +101,20 @@ pub trait Copier {
     fn can_read(&mut self, far: Far<'_>) -> bool;
 
     /// Returns whether this rank can write the other rank's memory.
-    fn can_write(&mut self, far: Far<'_>) -> bool;
+    fn can_write(&mut self, far: Far<'_>) -> bool {
+        let _ = far;
+        false
+    }
 
     /// Returns the place for a request for help: where the sender can write the `bytes` bytes of a receive
     /// into `to`.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the other rank broke the protocol.
-    fn room(far: Far<'_>, tx: &mut Tx, to: &Layout, bytes: u64) -> Result<Said>;
+    fn room(far: Far<'_>, tx: &mut Tx, to: &Layout, bytes: u64) -> Result<Said> {
+        let _ = (far, tx, to, bytes);
+        Ok(Said::Nothing)
+    }
 
     /// Copies the packed bytes of `range` from the other rank's memory into the layout of a receive. If the
     /// function returns [`Denied`], this rank cannot read the memory any more.
@@ -145,7 +148,10 @@ pub trait Copier {
         from: &Layout,
         to: &Located,
         range: Range<u64>,
-    ) -> std::result::Result<(), Denied>;
+    ) -> std::result::Result<(), Denied> {
+        let _ = (far, from, to, range);
+        Err(Denied)
+    }
 }
 
 /// A message that this rank reads from the sender's memory.
@@ -242,11 +248,11 @@ impl<C: Copier> SingleCopies<C> {
             && next.help
             && next.split.is_none()
         {
-            self.last = C::split(&rx.area).open_next(self.last);
+            self.last = rx.area.split().open_next(self.last);
             next.split = Some(self.last);
-            let (space, offer, receive) = (C::SPACE, next.offer, next.receive);
-            let (number, method) = (self.last, next.method);
-            let wanted = HelpWanted { space, offer, receive, number, method, bytes };
+            let (offer, receive, number, method) =
+                (next.offer, next.receive, self.last, next.method);
+            let wanted = HelpWanted { offer, receive, number, method, bytes };
             tx.push(Outgoing::Help(wanted));
         }
         Ok(())
@@ -265,7 +271,7 @@ impl<C: Copier> SingleCopies<C> {
         let at = self.incoming.iter().position(|incoming| incoming.offer == offer)?;
         let incoming = self.incoming.remove(at)?;
         if let (Some(number), Some(rx)) = (incoming.split, &link.rx) {
-            let _theirs = C::split(&rx.area).close(number, cut::<C>(incoming.from.bytes).pieces);
+            let _theirs = rx.area.split().close(number, cut::<C>(incoming.from.bytes).pieces);
         }
         Some(incoming.receive)
     }
@@ -274,7 +280,7 @@ impl<C: Copier> SingleCopies<C> {
     /// it is copying. The wait goes on even if a third rank dies.
     fn stop_sender(&self, fabric: &Fabric, link: &Link, next: &Incoming) {
         let (Some(number), Some(rx)) = (next.split, &link.rx) else { return };
-        let split = C::split(&rx.area);
+        let split = rx.area.split();
         let theirs = split.close(number, cut::<C>(next.from.bytes).pieces);
         fabric.wait_for_piece(link.rank, || {
             let (count, given_up) = split.pushed(number);
@@ -360,7 +366,7 @@ impl<C: Copier> SingleCopies<C> {
         if let Some((layout, total)) = layout
             && self.copier.can_write(far)
         {
-            let (cut, split) = (cut::<C>(total), C::split(&tx.area));
+            let (cut, split) = (cut::<C>(total), tx.area.split());
             while budget > 0 {
                 let Some(index) = split.claim_back(next.split, cut.pieces) else { break };
                 let range = cut.range(cut.pieces - 1 - index);
@@ -541,7 +547,7 @@ impl Incoming {
             self.done = end;
             return Ok(if end == total { Copied::All } else { Copied::Some });
         };
-        let (cut, split) = (cut::<C>(total), C::split(area));
+        let (cut, split) = (cut::<C>(total), area.split());
         let (mut copied, mut budget) = (Copied::Nothing, C::TURN);
         while budget > 0 {
             // Claim a piece from the start. If none is left, take a piece that the sender has claimed but

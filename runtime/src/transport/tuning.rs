@@ -24,6 +24,7 @@ use crate::message::envelope::Space;
 use crate::message::label::Shape;
 use crate::settings::Forced;
 use std::collections::HashMap;
+use std::fmt;
 use std::time::Instant;
 use typepack_engine::choice::{Chooser, Pick, WAYS};
 use typepack_engine::contiguous::{self, Method};
@@ -60,12 +61,13 @@ impl Way {
             Self::InPlace(method) | Self::Packed(method) => method,
         }
     }
+}
 
-    /// Returns a name for reports.
-    fn name(self) -> String {
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::InPlace(method) => format!("in place, {method}"),
-            Self::Packed(method) => format!("chunks, {method}"),
+            Self::InPlace(method) => write!(f, "in place, {method}"),
+            Self::Packed(method) => write!(f, "chunks, {method}"),
         }
     }
 }
@@ -142,6 +144,27 @@ impl Situation {
     }
 }
 
+impl fmt::Display for Situation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { place, shape, contiguous, shared, far, busy } = *self;
+        let from = match place {
+            None => "private or distant memory",
+            Some(Space::Heap) => "heap",
+            Some(Space::Private) => "readable private memory",
+        };
+        let shape = match shape {
+            Shape::Contiguous => "contiguous",
+            Shape::Dense => "dense",
+            Shape::Sparse => "sparse",
+        };
+        let to = if contiguous { "contiguous" } else { "derived" };
+        let to_heap = if shared { " in a heap" } else { "" };
+        let distance = if far { "far" } else { "near" };
+        let busy = if busy { ", busy" } else { "" };
+        write!(f, "{shape} in {from} to {to}{to_heap}, {distance}{busy}")
+    }
+}
+
 /// A chooser and its ways.
 #[derive(Debug)]
 struct Entry {
@@ -155,6 +178,19 @@ struct Entry {
 impl Entry {
     fn best(&self) -> Way {
         self.ways[usize::from(self.chooser.best())]
+    }
+
+    fn measured(&self, key: usize) -> Measured {
+        // A cost is a time per byte in 2^-20 ns.
+        let time =
+            |number| self.chooser.median(number).map(|cost| cost as f64 / f64::from(1 << 20));
+        Measured {
+            situation: self.situation,
+            bytes: least(key),
+            ways: (0..).zip(&self.ways).map(|(number, way)| (*way, time(number))).collect(),
+            best: usize::from(self.chooser.best()),
+            settled: self.chooser.is_settled(),
+        }
     }
 }
 
@@ -204,6 +240,9 @@ impl Tuning {
         (self.measures, self.copy) = (measures, copy);
         self.entries.clear();
         self.period = None;
+        // A message that is on its way now is not counted any more. When it completes, the busy period of later
+        // messages may end early; a chooser's medians bear that.
+        self.under_way = 0;
     }
 
     /// Uses what earlier jobs have learnt: each way becomes the first one of its situation.
@@ -343,40 +382,63 @@ impl Tuning {
     /// Returns one line per key that has compared its ways: the situation, the best way, and by how much it is
     /// better than the second best.
     pub fn report(&self) -> Vec<String> {
-        self.settled().map(|(key, entry)| line(least(key), entry)).collect()
+        self.settled().map(|(key, entry)| line(&entry.measured(key))).collect()
+    }
+
+    /// Returns what was measured for every key that has several ways, also where the comparison has not ended.
+    pub fn measured(&self) -> Vec<Measured> {
+        let entries = self.entries.iter().enumerate();
+        let all = entries.filter_map(|(key, entry)| Some((key, entry.as_ref()?)));
+        all.filter(|(_, entry)| entry.ways.len() > 1)
+            .map(|(key, entry)| entry.measured(key))
+            .collect()
+    }
+
+    /// Returns one line for each way that earlier jobs have learnt: the situation and the way.
+    pub fn loaded(&self) -> Vec<String> {
+        let mut keys: Vec<(usize, Way)> =
+            self.earlier.iter().map(|(key, way)| (*key, *way)).collect();
+        keys.sort_unstable_by_key(|(key, _)| *key);
+        let line = |(key, way): (usize, Way)| {
+            Some(describe(&(least(key), Situation::at(key / CLASSES)?, way)))
+        };
+        keys.into_iter().filter_map(line).collect()
     }
 }
 
-fn line(bytes: u64, entry: &Entry) -> String {
-    let Situation { place, shape, contiguous, shared, far, busy } = entry.situation;
-    let from = match place {
-        None => "private or distant memory",
-        Some(Space::Heap) => "heap",
-        Some(Space::Private) => "readable private memory",
-    };
-    let shape = match shape {
-        Shape::Contiguous => "contiguous",
-        Shape::Dense => "dense",
-        Shape::Sparse => "sparse",
-    };
-    let to = if contiguous { "contiguous" } else { "derived" };
-    let to_heap = if shared { " in a heap" } else { "" };
-    let distance = if far { "far" } else { "near" };
-    let busy = if busy { ", busy" } else { "" };
-    let best = entry.chooser.best();
-    let name = entry.ways[usize::from(best)].name();
-    let others = (0..entry.ways.len() as u8).filter(|&way| way != best);
-    let second = others.filter_map(|way| entry.chooser.median(way)).min();
-    let gain = match (entry.chooser.median(best), second) {
-        (Some(best), Some(second)) if best > 0 => {
-            format!(" ({:.2} times as fast as the next)", second as f64 / best as f64)
+/// Returns a line about a way that was learnt: the situation and the way.
+pub fn describe((bytes, situation, way): &Learnt) -> String {
+    format!("from {} KiB, {situation}: {way}", bytes >> 10)
+}
+
+/// What was measured for the messages of one situation and size class.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// The situation.
+    pub situation: Situation,
+    /// The least number of bytes of the messages.
+    pub bytes: u64,
+    /// The ways in the order of their numbers, and the median of the latest times per byte in nanoseconds, or
+    /// `None` if the way was not tried.
+    pub ways: Vec<(Way, Option<f64>)>,
+    /// The number of the present way.
+    pub best: usize,
+    /// True if the present way has been compared with all other ways that work.
+    pub settled: bool,
+}
+
+fn line(measured: &Measured) -> String {
+    let Measured { situation, bytes, ways, best, .. } = measured;
+    let Some((way, time)) = ways.get(*best) else { return String::new() };
+    let others = ways.iter().enumerate().filter(|(number, _)| number != best);
+    let second = others.filter_map(|(_, (_, time))| *time).min_by(f64::total_cmp);
+    let gain = match (time, second) {
+        (Some(best), Some(second)) if *best > 0.0 => {
+            format!(" ({:.2} times as fast as the next)", second / best)
         }
         _ => String::new(),
     };
-    format!(
-        "from {} KiB, {shape} in {from} to {to}{to_heap}, {distance}{busy}: {name}{gain}",
-        bytes >> 10
-    )
+    format!("{}{gain}", describe(&(*bytes, *situation, *way)))
 }
 
 /// Returns the key of a situation and a message of `bytes` bytes.
@@ -400,7 +462,7 @@ pub fn fused_first(situation: Situation, terms: Terms, useful: u64, bytes: u64) 
     match situation.place {
         None => false,
         Some(Space::Heap) => choice::is_fused(terms.forced, situation, useful),
-        Some(Space::Private) => choice::is_split(terms.forced, situation.far, bytes),
+        Some(Space::Private) => choice::is_private(terms.forced, situation.far, bytes),
     }
 }
 
@@ -490,6 +552,20 @@ mod tests {
             }
         }
         assert_eq!(tuning.report(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn after_a_setting_the_next_message_begins_a_period() {
+        let mut tuning = Tuning::default();
+        tuning.begin(SITUATION, 1 << 20, terms(Forced::Nothing), || true);
+        tuning.set(true, None);
+        assert!(tuning.period.is_none());
+        tuning.begin(SITUATION, 1 << 20, terms(Forced::Nothing), || true);
+        assert!(tuning.period.is_some() && tuning.under_way == 1);
+        tuning.complete(1 << 20);
+        assert!(tuning.period.is_none());
+        tuning.complete(1 << 20);
+        assert_eq!(tuning.under_way, 0);
     }
 
     #[test]

@@ -7,12 +7,16 @@
 //! mean the same type by a number. If the receiver has already accepted an RTS, it keeps the plan of that
 //! RTS, so a later definition does not change the plan.
 //!
-//! Invariants: both ranks keep at most [`TYPES`] types of at most [`TYPE_MAX`] encoded bytes each. The
-//! engine's decoder checks everything that the sender wrote before the receiver uses it.
+//! The encoded form of a long type does not fit in the ring. `long_types.rs` has the sender's table of such
+//! types; the receiver keeps their plans in [`Known`] too.
+//!
+//! Invariants: both ranks keep at most [`TYPES`] types of at most [`TYPE_MAX`] encoded bytes each, and a few
+//! long types. The engine's decoder checks everything that the sender wrote before the receiver uses it.
 
 use super::fabric::Fabric;
+use super::long_types::LongTypes;
 use crate::Plan;
-use crate::message::envelope::{BYTES, Place, Space, TYPE_MAX, TYPES};
+use crate::message::envelope::{BYTES, NUMBERS_END, Place, Space, TYPE_MAX, TYPES};
 use crate::message::payload::Layout;
 use crate::shm::ring::Violation;
 use typepack_engine::analysis::Facts;
@@ -37,6 +41,8 @@ pub struct Defined {
     recent: usize,
     /// The number that gets a new definition next, after all numbers are in use.
     next: usize,
+    /// The types whose encoded form is too long for the ring.
+    pub long: LongTypes,
 }
 
 /// The answer of [`Defined`] when the sender asks for the number of a type.
@@ -47,8 +53,8 @@ pub enum Number {
     /// The receiver does not know the type. The sender can define it under this number by sending these
     /// bytes.
     New(u32, Vec<u8>),
-    /// The encoded form of the type is too long, so the type gets no number.
-    None,
+    /// The encoded form of the type is too long for the ring. The receiver does not know the type.
+    Long,
 }
 
 impl Defined {
@@ -57,6 +63,9 @@ impl Defined {
     pub fn number(&mut self, plan: &Plan) -> Number {
         let is = |definition: &Definition| definition.plan.is_same(plan);
         if !self.types.get(self.recent).is_some_and(is) {
+            if let Some(number) = self.long.number(plan) {
+                return Number::Known(number);
+            }
             let Some(at) = self.types.iter().position(is) else { return self.equal(plan) };
             self.recent = at;
         }
@@ -67,7 +76,7 @@ impl Defined {
     /// encoding, returns the number of that plan.
     #[cold]
     fn equal(&mut self, plan: &Plan) -> Number {
-        let Some(encoding) = wire::encode_within(plan, TYPE_MAX) else { return Number::None };
+        let Some(encoding) = wire::encode_within(plan, TYPE_MAX) else { return Number::Long };
         let identity = wire::identity(&encoding);
         let equal = |d: &Definition| d.identity == identity && *d.encoding == *encoding;
         if let Some(at) = self.types.iter().position(equal) {
@@ -109,6 +118,9 @@ pub struct Type {
 #[derive(Debug, Default)]
 pub struct Known {
     types: Vec<Option<Type>>,
+    /// True if this rank could not read the definition of a long type, because its address space is too small
+    /// for the sender's heap. It then cannot read data in that heap either, and ignores all places.
+    pub blind: bool,
 }
 
 /// The checked place of a layout in another rank's memory.
@@ -134,7 +146,7 @@ impl Known {
     /// # Errors
     /// Returns a [`Violation`] if `encoding` is not an encoded type.
     pub fn define(&mut self, number: u32, encoding: &[u8]) -> std::result::Result<(), Violation> {
-        debug_assert!((number as usize) < TYPES);
+        debug_assert!((number as usize) < NUMBERS_END);
         let plan = crate::commit::decode(encoding);
         let plan = plan.map_err(|error| {
             Violation::new(format!("the definition of type {number} does not decode: {error}"))
@@ -302,7 +314,7 @@ mod tests {
                 defined.define(number, plan, encoding);
                 (number, true)
             }
-            Number::None => panic!("too long"),
+            Number::Long => panic!("too long"),
         }
     }
 
@@ -326,11 +338,11 @@ mod tests {
     }
 
     #[test]
-    fn long_tables_get_no_number() {
+    fn long_tables_do_not_fit_in_the_ring() {
         let double = Datatype::named(Named::F64);
         let places: Vec<i64> = (0..5000).map(|i| i * i).collect();
         let plan = Datatype::indexed_block(1, &places, &double).unwrap().commit().unwrap();
-        assert!(matches!(Defined::default().number(&plan), Number::None));
+        assert!(matches!(Defined::default().number(&plan), Number::Long));
     }
 
     #[test]

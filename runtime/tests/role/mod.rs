@@ -6,6 +6,7 @@
 //! executable> as_rank --exact --nocapture` with the role in the environment. In the test runner there is no
 //! role, and `as_rank` does nothing.
 
+use std::io::{BufRead, BufReader};
 use std::process::Command;
 
 use crate::harness::{kill, mpiexec_at};
@@ -14,6 +15,12 @@ use typepack::{Datatype, Named, Source, Tag};
 
 /// The name of the environment variable that contains the role.
 const ROLE: &str = "MPIEXEC_TEST_ROLE";
+
+/// The name of the environment variable that a wrapper sets for the rank that it starts.
+const WRAPPED: &str = "MPIEXEC_TEST_WRAPPED";
+
+/// The line that a rank prints when it has joined the job.
+pub const JOINED: &str = "the rank has joined";
 
 /// Returns the command of a job whose `ranks` ranks play `role`. `wrapper` is a shell script that starts each
 /// rank (by `"$@"`); if it is empty, there is no wrapper.
@@ -47,6 +54,9 @@ pub fn play() {
     let rank: usize = std::env::var("TYPEPACK_RANK").expect("a rank").parse().expect("a number");
     if role == "never join" && rank == 1 {
         std::process::exit(0);
+    }
+    if role.starts_with("threads") && std::env::var_os(WRAPPED).is_none() {
+        return wrap();
     }
     if role == "deaf" && rank == 0 {
         // SAFETY: this call only makes the process ignore SIGTERM; it installs no handler.
@@ -87,17 +97,60 @@ pub fn play() {
             println!("child: {}", status.expect("a child").code().expect("a code"));
         }
         "exchange" => exchange(&world, peer),
-        // In all other roles, and at all other ranks, wait for a message that never arrives.
-        _ => {
-            let mut nothing = [0_u8; 8];
-            let bytes = typepack::commit(&Datatype::named(Named::BYTE)).expect("a type");
-            let error = world
-                .recv(&mut nothing, &bytes, 8, Source::Rank(peer), Tag::Is(1))
-                .expect_err("nobody sends");
-            println!("told: {error}");
-            std::process::exit(6);
+        "threads" => {
+            world.barrier().expect("a barrier");
+            // Let the wrapper's thread end now. If this process then got a signal, it would get the signal
+            // within this time.
+            println!("{JOINED}");
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            world.barrier().expect("a barrier after the end of the thread");
+            println!("the rank goes on");
         }
+        "spin" => {
+            println!("{JOINED}");
+            loop {
+                std::hint::spin_loop();
+            }
+        }
+        "threads and wait" => {
+            println!("{JOINED}");
+            wait_for_ever(&world, peer);
+        }
+        // In all other roles, and at all other ranks, wait for a message that never arrives.
+        _ => wait_for_ever(&world, peer),
     }
+}
+
+/// Waits for a message from `peer` that never arrives.
+fn wait_for_ever(world: &typepack::Communicator, peer: usize) -> ! {
+    let mut nothing = [0_u8; 8];
+    let bytes = typepack::commit(&Datatype::named(Named::BYTE)).expect("a type");
+    let error = world
+        .recv(&mut nothing, &bytes, 8, Source::Rank(peer), Tag::Is(1))
+        .expect_err("nobody sends");
+    println!("told: {error}");
+    std::process::exit(6);
+}
+
+/// Acts as a wrapper program that starts the rank from a thread, and ends this thread while the rank runs.
+fn wrap() {
+    let start = || {
+        let [exe, arguments @ ..] = rank();
+        let mut command = Command::new(exe);
+        command.args(arguments).env(WRAPPED, "1").stdout(std::process::Stdio::piped());
+        let mut child = command.spawn().expect("a rank");
+        let mut lines = BufReader::new(child.stdout.take().expect("its output"));
+        let mut line = String::new();
+        while !line.contains(JOINED) {
+            line.clear();
+            assert_ne!(lines.read_line(&mut line).expect("a line"), 0, "the rank has ended");
+        }
+        (child, lines)
+    };
+    let (mut child, mut lines) = std::thread::spawn(start).join().expect("a thread");
+    std::io::copy(&mut lines, &mut std::io::stdout()).expect("the rest of the output");
+    let status = child.wait().expect("a child");
+    assert!(status.success(), "the rank behind the wrapper: {status}");
 }
 
 /// Sends messages in both directions until the job ends. Their lengths make the ranks use all protocols.

@@ -204,10 +204,10 @@ impl Basic {
         }
     }
 
-    /// Returns the number that stands for this element in the hash. The number is never 0 and is
-    /// below 2^32, and different elements have different numbers. For a class and width, bits 16 to
-    /// 23 hold the class and the lower bits hold the width. For a name, bit 24 is set and the lower
-    /// bits hold the ABI value.
+    /// Returns the number that stands for this element in the hash. The number is never 0 and is below
+    /// 2^32, and different elements have different numbers. For a class and width, bits 16 to 23 hold
+    /// the class (counted from 1) and the lower bits hold the width. For a name, bit 24 is set and the
+    /// lower bits hold the ABI value.
     pub fn token(self) -> u32 {
         match self {
             Self::Representation { class, width } => (class as u32 + 1) << 16 | width,

@@ -47,7 +47,7 @@ impl fmt::Display for Mismatch {
         match (self.expected, self.sent.is_packed()) {
             (Some(expected), _) => write!(
                 f,
-                "basic element {}: {} was sent, the receiver expects {expected}",
+                "basic element {}: {} was sent, but the receiver expects {expected}",
                 self.element, self.sent
             ),
             (None, true) => {
@@ -77,7 +77,7 @@ impl Signature {
     /// of `recv`. `Ok(Err(…))` contains the first position at which the two signatures disagree.
     ///
     /// The comparison computes two prefix hashes if the signatures match. If they do not match, a
-    /// binary search computes at most about 60 pairs of prefix hashes. Signatures with equal hashes
+    /// binary search computes at most 63 more pairs of prefix hashes. Signatures with equal hashes
     /// are taken to be equal ([`SignatureHash`]).
     ///
     /// # Errors

@@ -426,9 +426,9 @@ mod tests {
         ]
     }
 
-    /// Returns the displacements and types of all named elements in `count` elements of `ty`, as
-    /// `visit_runs` visits them, after comparing them with the typemap. A pair counts as one element,
-    /// as it does for operations.
+    /// Returns the displacement and the named type of everything that `visit_runs` visits in `count`
+    /// elements of `ty`, in order. A pair is visited as one element. The function also checks that the
+    /// result agrees with the typemap.
     fn elements(ty: &Datatype, count: u64, program: &TypedProgram) -> Vec<(i64, Named)> {
         let mut all = Vec::new();
         let units = program.units(count).unwrap();

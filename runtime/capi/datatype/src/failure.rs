@@ -46,7 +46,7 @@ impl Failure {
         (null, null_name): (usize, &str),
     ) -> Self {
         let detail = match handle {
-            handle if handle == null => null_name.to_owned(),
+            handle if handle == null => format!("{null_name} is not a valid {kind} handle"),
             handle => format!("{handle:#x} is not a valid {kind} handle"),
         };
         Self::new(class, argument, detail)

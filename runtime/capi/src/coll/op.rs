@@ -73,7 +73,7 @@ fn find(op: raw::Op) -> Result<Operator> {
                 return Ok(*made);
             }
             let detail = match value {
-                abi::OP_NULL => "MPI_OP_NULL".to_owned(),
+                abi::OP_NULL => "MPI_OP_NULL is not an operation".to_owned(),
                 abi::REPLACE => "MPI_REPLACE is allowed only in one-sided calls".to_owned(),
                 abi::NO_OP => "MPI_NO_OP is allowed only in one-sided calls".to_owned(),
                 value => format!("{value:#x} is not a valid operation handle"),

@@ -2,12 +2,12 @@
 //! communicators.
 //!
 //! A message that cannot be sent at once is packed into the attached buffer, and stays there until the
-//! runtime has sent it. Where a message is placed in the buffer follows the model of the standard (section
-//! 3.6.2): a circular queue, in which each message occupies its packed bytes plus `MPI_BSEND_OVERHEAD` bytes.
-//! So a message finds a place here whenever the model has room for it. If the model has no room, the message
-//! is placed in the first gap that is long enough. A send reserves a place before it starts, even if it could
-//! complete at once. So whether a full buffer causes an error does not depend on how fast the receiver is.
-//! With `MPI_BUFFER_AUTOMATIC`, the message is packed into memory of the library instead.
+//! runtime has sent it. The bytes of the buffer that a message occupies are its place. The places follow
+//! the model of the standard (section 3.6.2): a circular queue, in which the place of a message has room
+//! for its packed bytes and for `MPI_BSEND_OVERHEAD` further bytes. If the queue has no room for a message,
+//! the place is the first gap that is long enough. A send reserves a place before it starts, even if the
+//! send could complete at once. So whether a full buffer causes an error does not depend on how fast the
+//! receiver is. With `MPI_BUFFER_AUTOMATIC`, the message is packed into memory of the library instead.
 //!
 //! If a communicator has a buffer, its sends use that buffer instead of the buffer of the process (section
 //! 3.6.1). A table maps the handle of the communicator to the buffer. `create.rs` calls [`release`] when it
@@ -50,13 +50,13 @@ struct Buffer {
     /// The end of the place that the standard's model assigned most recently, as an offset from the start
     /// of the buffer. The message in that place may have left the buffer since.
     tail: u64,
-    /// With more than `SWEEP_MIN` messages in `held`: the number of messages at which the next send looks which
-    /// of them have been sent. A send that finds no room also looks. So the time for this is in proportion to
-    /// the number of sends, even if very many messages wait in the buffer.
+    /// If `held` has at least `SWEEP_MIN` messages, a send checks which of them have left the buffer only
+    /// if there are at least `sweep_at` messages, or if the send finds no room. So the time for these
+    /// checks is in proportion to the number of sends, even if very many messages wait in the buffer.
     sweep_at: usize,
 }
 
-/// With at most this number of messages in the buffer, every send looks which of them have been sent.
+/// With fewer than this number of messages in the buffer, every send checks which of them have left it.
 const SWEEP_MIN: usize = 64;
 
 /// The number of bytes that the standard asks the user to add to the size of each message when computing the
@@ -76,8 +76,8 @@ impl Buffer {
         (address + start).next_multiple_of(ALIGN) - address
     }
 
-    /// Returns the place that the standard's model assigns to a message of `bytes` bytes, if no message in
-    /// `held` occupies it.
+    /// Returns the place that `queued` finds for a message of `bytes` bytes, and moves `tail` to the end of
+    /// this place. If `queued` finds no place, returns `None` and leaves `tail` as it is.
     fn next(&mut self, bytes: u64) -> Option<Range<u64>> {
         let queued = self.queued(bytes);
         if let Some(place) = &queued {
@@ -88,7 +88,7 @@ impl Buffer {
 
     /// Returns a place for a message of `bytes` bytes; `None` if there is no room.
     fn place(&mut self, bytes: u64) -> Option<Range<u64>> {
-        // If the buffer has no messages, the next message is placed at its beginning.
+        // If the buffer has no messages, the next message begins at the start of the buffer.
         if self.held.is_empty() {
             self.tail = 0;
         }

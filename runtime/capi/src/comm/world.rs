@@ -11,7 +11,7 @@ use crate::error::{Failure, Result};
 use crate::lifecycle;
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use typepack::Universe;
+use typepack::{ErrorKind, Source, Tag, Universe};
 
 /// The universe; `None` before init and after finalize.
 static UNIVERSE: Mutex<Option<Universe>> = Mutex::new(None);
@@ -65,10 +65,18 @@ fn begin_with(name: Option<&str>) {
 /// 11.2.4), and then leaves the job.
 ///
 /// # Errors
-/// Returns `MPI_ERR_OTHER` if the process has already left the job. If a delete function fails, returns the
+/// Returns `MPI_ERR_OTHER` if the process has already left the job, or if it is a forked child of a rank. If a delete function fails, returns the
 /// code of that function, and the process does not leave the job.
 pub fn leave() -> Result {
     if let Some(own) = own() {
+        // A forked child must change nothing: it must neither run the user's functions nor take a lock, which
+        // a thread of its parent may have held at the fork. In a child, every call that could move messages
+        // fails in this way.
+        if let Err(error) = own.communicator().iprobe(Source::Any, Tag::Any)
+            && error.kind() == ErrorKind::State
+        {
+            return Err(error.into());
+        }
         own.attributes().clear(abi::COMM_SELF)?;
     }
     let universe = UNIVERSE.lock().unwrap_or_else(PoisonError::into_inner).take();

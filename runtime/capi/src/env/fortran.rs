@@ -164,7 +164,7 @@ pub fn get_booleans(
         return Ok(());
     };
     if told.size != size {
-        let detail = format!("{size} differs from the size of the known values, {}", told.size);
+        let detail = format!("{size} must be {}, the size of the values that were set", told.size);
         return Err(Failure::new(abi::ERR_ARG, "logical_size", detail));
     }
     for (value, argument, bytes) in

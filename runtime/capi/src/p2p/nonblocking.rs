@@ -6,14 +6,14 @@
 use super::blocking::{copied, receive, start_both};
 use super::{Elements, Mode, destination, memory, on, origin, send as start_send};
 use crate::argument::Output;
-use crate::comm::On;
+use crate::comm::{self, On};
 use crate::count_width::{CountWidth, Number, count as checked};
 use crate::datatype;
 use crate::error::{Failure, Result};
 use crate::raw;
 use crate::request::{self, Outcome, Running};
 use std::ffi::{c_int, c_void};
-use typepack::Operation;
+use typepack::{Operation, SendMode};
 
 /// Starts a send and makes its request.
 ///
@@ -32,25 +32,49 @@ unsafe fn nonblocking(
     comm: raw::Comm,
     request: Output<raw::Request>,
 ) -> Result {
-    let on = on(comm)?;
-    let out = request.required("request")?;
-    let count = checked(count, "count")?;
-    let started = datatype::with(datatype, |ty| {
-        let plan = ty.plan()?;
-        let Some(dest) = destination(&on.comm, dest, tag)? else { return Ok(None) };
-        memory(buf, plan, count, "buf")?;
-        // SAFETY: the elements at `buf` are readable until the request is complete (condition of `# Safety`),
-        // and the operation has ended before the request is complete.
-        unsafe { start_send(&on, mode, (buf, plan, count), dest, tag).map(Some) }
-    })?;
-    out.set(match started {
-        // In buffered mode, the message is in the attached buffer now, so the request is complete although
-        // the runtime is still sending the message.
-        None | Some(Operation::Done(_)) => request::sent()?,
-        Some(Operation::Pending(_)) if mode == Mode::Buffered => request::sent()?,
-        Some(Operation::Pending(id)) => request::open(Some(on), Running::Send(id))?,
-    });
-    Ok(())
+    // Most sends are complete when this call returns. So the call counts a reference to the communicator only if
+    // the request needs one.
+    comm::with(comm, |here| {
+        let out = request.required("request")?;
+        let count = checked(count, "count")?;
+        let started = datatype::with(datatype, |ty| {
+            let plan = ty.plan()?;
+            let Some(dest) = destination(here, dest, tag)? else { return Ok(None) };
+            memory(buf, plan, count, "buf")?;
+            let mode = match mode {
+                Mode::Standard | Mode::Ready => SendMode::Standard,
+                Mode::Synchronous => SendMode::Synchronous,
+                Mode::Buffered => {
+                    // SAFETY: the elements at `buf` are readable until the request is complete (condition of
+                    // `# Safety`), so they are readable until this function returns.
+                    return unsafe {
+                        start_send(&on(comm)?, mode, (buf, plan, count), dest, tag).map(Some)
+                    };
+                }
+            };
+            // SAFETY: the elements at `buf` are readable until the request is complete (condition of `# Safety`),
+            // and the operation has ended before the request is complete. `destination` has checked the rank
+            // and the tag, and neither mode lends memory.
+            let started =
+                unsafe { here.messages().send(mode, buf.cast(), plan, count, dest, tag)? };
+            Ok(Some(started))
+        })?;
+        out.set(match started {
+            // In buffered mode, the message is in the attached buffer now, so the request is complete although
+            // the runtime is still sending the message.
+            None | Some(Operation::Done(_)) => request::sent()?,
+            Some(Operation::Pending(_)) if mode == Mode::Buffered => request::sent()?,
+            Some(Operation::Pending(id)) => match on(comm) {
+                Ok(on) => request::open(Some(on), Running::Send(id))?,
+                Err(failure) => {
+                    // Another thread has freed the communicator during this call.
+                    here.messages().abandon(Operation::Pending(id));
+                    return Err(failure);
+                }
+            },
+        });
+        Ok(())
+    })
 }
 
 send_family! {

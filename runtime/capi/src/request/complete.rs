@@ -5,41 +5,111 @@
 //! while `Request::poll` checks the requests. Finally it takes the results, writes them, and sets handles to
 //! null. If an operation has failed, its failure names the error handler of its communicator.
 
-use super::{Outcome, REQUESTS, Request, find, messages};
+use super::{Ended, Outcome, REQUESTS, Request, end_all, find, found, is_sent, messages};
 use crate::abi;
 use crate::argument::{Array, InOut, InOutArray, OutArray, Output, Place, Places, room};
 use crate::error::{Failure, Result};
 use crate::raw::{self, Status};
 use crate::status::StatusOutput;
 use std::ffi::c_int;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use typepack::Ongoing;
 
-/// A handle and its request. The request is `None` if the handle is null.
-type Slot = (raw::Request, Option<Arc<Request>>);
-
-/// The requests of a call. A single request is stored inline, and several requests in a vector.
-struct Slots<S = Vec<Slot>> {
-    /// The places where the C caller's handles are stored; `None` if the call does not set the handles to
-    /// null.
-    places: Option<Places<raw::Request>>,
-    slots: S,
+/// The request of a handle.
+enum Slot {
+    /// The handle is null, or the call has ended the request.
+    Null,
+    /// The handle stands for every send that was complete when its call returned.
+    Sent,
+    /// A request and its handle.
+    Request(raw::Request, Arc<Request>),
 }
 
-/// Returns whether a request is neither null nor inactive.
-fn is_active(request: &Option<Arc<Request>>) -> bool {
-    request.as_ref().is_some_and(|request| !request.is_inactive())
-}
+impl Slot {
+    /// Finds the request of a handle, which may be null. `find` looks in the table.
+    #[inline]
+    fn of(
+        handle: raw::Request,
+        find: impl FnOnce(raw::Request) -> Result<Arc<Request>>,
+    ) -> Result<Self> {
+        match handle {
+            raw::Request::NULL => Ok(Self::Null),
+            _ if is_sent(handle) => Ok(Self::Sent),
+            _ => Ok(Self::Request(handle, find(handle)?)),
+        }
+    }
 
-/// Returns a handle together with its request. The handle may be the null handle.
-fn slot(handle: raw::Request) -> Result<Slot> {
-    match handle {
-        raw::Request::NULL => Ok((handle, None)),
-        _ => Ok((handle, Some(find(handle)?))),
+    /// Returns whether the request is neither null nor inactive.
+    fn is_active(&self) -> bool {
+        match self {
+            Self::Null => false,
+            Self::Sent => true,
+            Self::Request(_, request) => !request.is_inactive(),
+        }
+    }
+
+    /// Returns whether the operation is complete; see `Request::poll`.
+    fn poll(&self, ongoing: &mut Ongoing<'_>) -> bool {
+        match self {
+            Self::Null | Self::Sent => true,
+            Self::Request(_, request) => request.poll(ongoing),
+        }
     }
 }
 
-impl Slots<[Slot; 1]> {
+/// The requests of a call.
+struct Slots {
+    /// The places where the C caller's handles are stored; `None` if the call does not set the handles to
+    /// null.
+    places: Option<Places<raw::Request>>,
+    slots: Vec<Slot>,
+    /// The requests that this call has ended, and their handles. They leave the table when this value is dropped.
+    ended: Vec<Ended>,
+}
+
+/// Maximum number of slots for which the two vectors of a call are used again.
+const SPARE_SLOTS: usize = 4096;
+
+/// The empty vectors of an earlier call. A call takes them instead of allocating its own.
+static SPARE: Mutex<(Vec<Slot>, Vec<Ended>)> = Mutex::new((Vec::new(), Vec::new()));
+
+impl Slots {
+    /// Returns a value with room for `count` requests.
+    ///
+    /// # Errors
+    /// Returns `MPI_ERR_NO_MEM` if there is not enough memory.
+    fn with_room(count: usize) -> Result<Self> {
+        // If another thread has the lock, allocate.
+        let (mut slots, mut ended) =
+            SPARE.try_lock().map(|mut spare| std::mem::take(&mut *spare)).unwrap_or_default();
+        if slots.capacity() < count {
+            slots = room(count, REQUESTS_ARRAY)?;
+        }
+        if ended.capacity() < count {
+            ended = room(count, REQUESTS_ARRAY)?;
+        }
+        Ok(Self { places: None, slots, ended })
+    }
+}
+
+impl Drop for Slots {
+    /// Ends the requests, and keeps the vectors for the next call.
+    fn drop(&mut self) {
+        self.slots.clear();
+        if !self.ended.is_empty() {
+            end_all(&mut self.ended);
+        }
+        let vectors = (std::mem::take(&mut self.slots), std::mem::take(&mut self.ended));
+        if vectors.0.capacity() <= SPARE_SLOTS
+            && let Ok(mut spare) = SPARE.try_lock()
+            && spare.0.capacity() < vectors.0.capacity()
+        {
+            *spare = vectors;
+        }
+    }
+}
+
+impl Slots {
     /// Reads the handle of a call that takes one request and sets the handle to null when the request is
     /// complete.
     ///
@@ -47,7 +117,9 @@ impl Slots<[Slot; 1]> {
     /// Returns `MPI_ERR_ARG` if the pointer is null, and `MPI_ERR_REQUEST` if the handle is invalid.
     fn one(request: InOut<raw::Request>) -> Result<Self> {
         let (handle, place) = request.read("request")?;
-        Ok(Self { places: Some(place.into()), slots: [slot(handle)?] })
+        let mut slots = Self::seen(handle)?;
+        slots.places = Some(place.into());
+        Ok(slots)
     }
 
     /// Finds the request for a call that takes one handle and does not change it.
@@ -55,7 +127,9 @@ impl Slots<[Slot; 1]> {
     /// # Errors
     /// Returns `MPI_ERR_REQUEST` if the handle is invalid.
     fn seen(request: raw::Request) -> Result<Self> {
-        Ok(Self { places: None, slots: [slot(request)?] })
+        let mut slots = Self::with_room(1)?;
+        slots.slots.push(Slot::of(request, find)?);
+        Ok(slots)
     }
 }
 
@@ -79,11 +153,12 @@ impl Slots {
     /// - `count` is at most the number of handles that the standard prescribes for the array.
     unsafe fn read(count: c_int, requests: InOutArray<raw::Request>) -> Result<Self> {
         // SAFETY: `requests` has at least `count` handles (condition of `# Safety`).
-        let slots = unsafe { Self::seen_all(count, requests.input())? };
+        let mut slots = unsafe { Self::seen_all(count, requests.input())? };
         // SAFETY: `requests` has at least `count` handles (condition of `# Safety`), and `slots.len()` equals
         // `count`.
         let places = unsafe { requests.output().places(slots.len(), REQUESTS_ARRAY)? };
-        Ok(Self { places: Some(places), ..slots })
+        slots.places = Some(places);
+        Ok(slots)
     }
 
     /// Reads the array of handles of a call that does not change the array.
@@ -101,40 +176,33 @@ impl Slots {
         // SAFETY: `requests` has at least `count` handles (condition of `# Safety`). This function drops
         // the iterator before it returns.
         let handles = unsafe { requests.entries(count, REQUESTS_ARRAY)? };
-        let mut slots = room(count, REQUESTS_ARRAY)?;
+        let mut all = Self::with_room(count)?;
+        let view = REQUESTS.view();
         for handle in handles {
-            slots.push(slot(handle)?);
+            all.slots.push(Slot::of(handle, |handle| found(view.find(handle.0), handle))?);
         }
-        Ok(Self { places: None, slots })
+        Ok(all)
     }
 }
 
 /// The name of the array argument of the calls that take several requests.
 const REQUESTS_ARRAY: &str = "array_of_requests";
 
-impl<S: AsRef<[Slot]>> Slots<S> {
+impl Slots {
     fn len(&self) -> usize {
-        self.slots.as_ref().len()
-    }
-
-    fn at(&self, at: usize) -> &Option<Arc<Request>> {
-        &self.slots.as_ref()[at].1
-    }
-
-    fn requests(&self) -> impl Iterator<Item = &Option<Arc<Request>>> {
-        self.slots.as_ref().iter().map(|(_, request)| request)
+        self.slots.len()
     }
 
     fn is_any_active(&self) -> bool {
-        self.requests().any(is_active)
+        self.slots.iter().any(Slot::is_active)
     }
 
     /// Returns `Some` if all requests are complete. The requests before index `seen` are known to be
     /// complete. This function checks the remaining requests in order, stops at the first one that is not
     /// complete, and leaves the index of that request in `seen`, so that the next call continues there.
     fn all(&self, seen: &mut usize, ongoing: &mut Ongoing<'_>) -> Option<()> {
-        while let Some((_, request)) = self.slots.as_ref().get(*seen) {
-            if request.as_ref().is_some_and(|request| !request.poll(ongoing)) {
+        while let Some(slot) = self.slots.get(*seen) {
+            if !slot.poll(ongoing) {
                 return None;
             }
             *seen += 1;
@@ -144,16 +212,14 @@ impl<S: AsRef<[Slot]>> Slots<S> {
 
     /// Returns the index of the first active request that is complete; `None` if there is none.
     fn any(&self, ongoing: &mut Ongoing<'_>) -> Option<usize> {
-        self.requests().position(|request| {
-            is_active(request) && request.as_ref().is_some_and(|request| request.poll(ongoing))
-        })
+        self.slots.iter().position(|slot| slot.is_active() && slot.poll(ongoing))
     }
 
     /// Returns the indices of all active requests that are complete; `None` if there are none.
     fn some(&self, ongoing: &mut Ongoing<'_>) -> Option<Vec<usize>> {
         let complete = |at: &usize| {
-            let request = self.at(*at);
-            is_active(request) && request.as_ref().is_some_and(|request| request.poll(ongoing))
+            let slot = &self.slots[*at];
+            slot.is_active() && slot.poll(ongoing)
         };
         let complete: Vec<usize> = (0..self.len()).filter(complete).collect();
         (!complete.is_empty()).then_some(complete)
@@ -176,8 +242,10 @@ impl<S: AsRef<[Slot]>> Slots<S> {
             Err(error) => error,
         };
         let failure = Failure::from(error);
-        for request in self.requests().flatten() {
-            request.abandon(messages, &failure);
+        for slot in &self.slots {
+            if let Slot::Request(_, request) = slot {
+                request.abandon(messages, &failure);
+            }
         }
         match messages.change(look) {
             Ok(Some(found)) => Ok(Some(found)),
@@ -201,23 +269,34 @@ impl<S: AsRef<[Slot]>> Slots<S> {
 
     /// Takes the result of the complete request with index `at`. Sets its handle to null unless the request
     /// is persistent. Returns `None` if the handle was null or the request was inactive.
-    fn conclude(&self, at: usize) -> Option<Outcome> {
-        let (handle, Some(request)) = &self.slots.as_ref()[at] else { return None };
-        let outcome = request.take();
-        if request.persistent.is_none() {
-            if !request.shared {
-                REQUESTS.remove(handle.0);
+    fn conclude(&mut self, at: usize) -> Option<Outcome> {
+        let outcome = match &self.slots[at] {
+            Slot::Null => return None,
+            Slot::Sent => Some(Outcome::empty()),
+            Slot::Request(_, request) => {
+                let outcome = request.take();
+                if request.persistent.is_some() {
+                    return outcome;
+                }
+                outcome
             }
-            if let Some(places) = self.places {
-                places.at(at).set(raw::Request::NULL);
-            }
+        };
+        if let Slot::Request(handle, request) = std::mem::replace(&mut self.slots[at], Slot::Null) {
+            self.ended.push((handle, Some(request)));
+        }
+        if let Some(places) = self.places {
+            places.at(at).set(raw::Request::NULL);
         }
         outcome
     }
 
     /// Returns the result of the complete request with index `at`, and leaves the result in the request.
     fn peek(&self, at: usize) -> Option<Outcome> {
-        self.at(at).as_ref().and_then(|request| request.look())
+        match &self.slots[at] {
+            Slot::Null => None,
+            Slot::Sent => Some(Outcome::empty()),
+            Slot::Request(_, request) => request.look(),
+        }
     }
 }
 
@@ -225,7 +304,10 @@ impl<S: AsRef<[Slot]>> Slots<S> {
 struct Statuses {
     /// The places of the statuses; `None` if the C caller passed `MPI_STATUSES_IGNORE`.
     places: Option<Places<Status>>,
-    written: Vec<c_int>,
+    /// Number of statuses that have been written.
+    count: usize,
+    /// The codes of these statuses; empty until an operation has failed.
+    codes: Vec<c_int>,
     failure: Option<Failure>,
 }
 
@@ -239,16 +321,20 @@ impl Statuses {
     unsafe fn new(array: OutArray<Status>, length: usize) -> Self {
         // SAFETY: the array is null, or has at least `length` statuses (condition of `# Safety`).
         let places = unsafe { array.places_if_given(length) };
-        Self { places, written: Vec::new(), failure: None }
+        Self { places, count: 0, codes: Vec::new(), failure: None }
     }
 
     /// Writes the next status. `outcome` is `None` if the handle was null or the request was inactive.
     fn push(&mut self, outcome: Option<Outcome>) {
-        let next = self.written.len();
+        let next = self.count;
         let target = self.places.map_or(StatusOutput::IGNORED, |places| places.at(next).into());
         let failure = put(outcome, target);
-        self.written.push(failure.as_ref().map_or(abi::SUCCESS, |failure| failure.code));
-        self.failure = self.failure.take().or(failure);
+        if failure.is_some() || self.failure.is_some() {
+            self.codes.resize(next, abi::SUCCESS);
+            self.codes.push(failure.as_ref().map_or(abi::SUCCESS, |failure| failure.code));
+            self.failure = self.failure.take().or(failure);
+        }
+        self.count += 1;
     }
 
     /// Returns the result of the call. If an operation failed, this is `MPI_ERR_IN_STATUS` with the text of
@@ -256,7 +342,7 @@ impl Statuses {
     fn end(self) -> Result {
         let Some(mut first) = self.failure else { return Ok(()) };
         if let Some(places) = self.places {
-            for (at, code) in self.written.into_iter().enumerate() {
+            for (at, code) in self.codes.into_iter().enumerate() {
                 StatusOutput::from(places.at(at)).put_error(code);
             }
         }
@@ -282,14 +368,14 @@ fn single(outcome: Option<Outcome>, status: StatusOutput) -> Result {
 
 /// `MPI_Wait`.
 pub fn wait(request: InOut<raw::Request>, status: StatusOutput) -> Result {
-    let slots = Slots::one(request)?;
+    let mut slots = Slots::one(request)?;
     slots.are_all_done(true)?;
     single(slots.conclude(0), status)
 }
 
 /// `MPI_Test`.
 pub fn test(request: InOut<raw::Request>, flag: Output<c_int>, status: StatusOutput) -> Result {
-    let (slots, flag) = (Slots::one(request)?, flag.required("flag")?);
+    let (mut slots, flag) = (Slots::one(request)?, flag.required("flag")?);
     if !slots.test_all(flag)? {
         return Ok(());
     }
@@ -298,9 +384,9 @@ pub fn test(request: InOut<raw::Request>, flag: Output<c_int>, status: StatusOut
 
 /// Writes the statuses of all requests. `outcome` returns the outcome of the request with a given index.
 fn write_all(
-    slots: &Slots,
+    slots: &mut Slots,
     mut statuses: Statuses,
-    outcome: impl Fn(&Slots, usize) -> Option<Outcome>,
+    outcome: impl Fn(&mut Slots, usize) -> Option<Outcome>,
 ) -> Result {
     for at in 0..slots.len() {
         statuses.push(outcome(slots, at));
@@ -315,12 +401,12 @@ pub fn waitall(
     statuses: OutArray<Status>,
 ) -> Result {
     // SAFETY: the caller of `MPI_Waitall` passes an array of `count` handles.
-    let slots = unsafe { Slots::read(count, requests)? };
+    let mut slots = unsafe { Slots::read(count, requests)? };
     slots.are_all_done(true)?;
     // SAFETY: the caller of `MPI_Waitall` passes an array of `count` statuses or ignores them, and
     // `slots.len()` equals `count`.
     let statuses = unsafe { Statuses::new(statuses, slots.len()) };
-    write_all(&slots, statuses, Slots::conclude)
+    write_all(&mut slots, statuses, Slots::conclude)
 }
 
 /// Checks once whether all requests are complete, and writes the answer to `flag`. If they are, writes
@@ -331,10 +417,10 @@ pub fn waitall(
 /// - The C caller ignores the statuses, or `statuses` has one entry for each slot, as the standard
 ///   prescribes.
 unsafe fn all(
-    slots: Slots,
+    mut slots: Slots,
     flag: Output<c_int>,
     statuses: OutArray<Status>,
-    outcome: impl Fn(&Slots, usize) -> Option<Outcome>,
+    outcome: impl Fn(&mut Slots, usize) -> Option<Outcome>,
 ) -> Result {
     if !slots.test_all(flag.required("flag")?)? {
         return Ok(());
@@ -342,7 +428,7 @@ unsafe fn all(
     // SAFETY: the C caller ignores the statuses, or `statuses` has one entry for each slot (condition of
     // `# Safety`).
     let statuses = unsafe { Statuses::new(statuses, slots.len()) };
-    write_all(&slots, statuses, outcome)
+    write_all(&mut slots, statuses, outcome)
 }
 
 /// `MPI_Testall`.
@@ -365,7 +451,7 @@ pub fn waitany(
     status: StatusOutput,
 ) -> Result {
     // SAFETY: the caller of `MPI_Waitany` passes an array of `count` handles.
-    let slots = unsafe { Slots::read(count, requests)? };
+    let mut slots = unsafe { Slots::read(count, requests)? };
     let index = index.required("indx")?;
     if !slots.is_any_active() {
         index.set(abi::UNDEFINED);
@@ -383,11 +469,11 @@ pub fn waitany(
 /// `MPI_UNDEFINED` and the empty status. Otherwise sets `flag` to false. `outcome` returns the outcome of
 /// the request with a given index.
 fn any(
-    slots: Slots,
+    mut slots: Slots,
     index: Output<c_int>,
     flag: Output<c_int>,
     status: StatusOutput,
-    outcome: impl FnOnce(&Slots, usize) -> Option<Outcome>,
+    outcome: impl FnOnce(&mut Slots, usize) -> Option<Outcome>,
 ) -> Result {
     let (index, flag) = (index.required("indx")?, flag.required("flag")?);
     let found = slots.search(false, |ongoing| slots.any(ongoing))?;
@@ -395,7 +481,7 @@ fn any(
     flag.set((found.is_some() || none).into());
     index.set(found.map_or(abi::UNDEFINED, |at| at as c_int));
     match found {
-        Some(at) => single(outcome(&slots, at), status),
+        Some(at) => single(outcome(&mut slots, at), status),
         None => {
             if none {
                 status.put_empty();
@@ -437,10 +523,10 @@ struct SomeOf {
 /// - `out.indices` has one entry for each slot, as the standard prescribes. `out.statuses` also has one entry
 ///   for each slot, unless the C caller ignores the statuses.
 unsafe fn some(
-    slots: Slots,
+    mut slots: Slots,
     waits: bool,
     out: SomeOf,
-    outcome: impl Fn(&Slots, usize) -> Option<Outcome>,
+    outcome: impl Fn(&mut Slots, usize) -> Option<Outcome>,
 ) -> Result {
     let count = out.count.required("outcount")?;
     // SAFETY: `out.indices` has one entry for each slot, and so has `out.statuses` unless the C caller
@@ -457,7 +543,7 @@ unsafe fn some(
     count.set(complete.len() as c_int);
     for (i, at) in complete.into_iter().enumerate() {
         indices.at(i).set(at as c_int);
-        statuses.push(outcome(&slots, at));
+        statuses.push(outcome(&mut slots, at));
     }
     statuses.end()
 }
@@ -509,7 +595,7 @@ pub fn get_status_all(
 ) -> Result {
     // SAFETY: the caller of `MPI_Request_get_status_all` passes two arrays of `count` entries each, and there
     // are `count` slots.
-    unsafe { all(Slots::seen_all(count, requests)?, flag, statuses, Slots::peek) }
+    unsafe { all(Slots::seen_all(count, requests)?, flag, statuses, |slots, at| slots.peek(at)) }
 }
 
 /// `MPI_Request_get_status_any`.
@@ -522,7 +608,7 @@ pub fn get_status_any(
 ) -> Result {
     // SAFETY: the caller of `MPI_Request_get_status_any` passes an array of `count` handles.
     let slots = unsafe { Slots::seen_all(count, requests)? };
-    any(slots, index, flag, status, Slots::peek)
+    any(slots, index, flag, status, |slots, at| slots.peek(at))
 }
 
 /// `MPI_Request_get_status_some`.
@@ -536,5 +622,5 @@ pub fn get_status_some(
     let out = SomeOf { count: outcount, indices, statuses };
     // SAFETY: the caller of `MPI_Request_get_status_some` passes three arrays of `count` entries each, and
     // there are `count` slots.
-    unsafe { some(Slots::seen_all(count, requests)?, false, out, Slots::peek) }
+    unsafe { some(Slots::seen_all(count, requests)?, false, out, |slots, at| slots.peek(at)) }
 }

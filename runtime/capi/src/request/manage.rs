@@ -7,6 +7,7 @@ use crate::error::{Failure, Result};
 use crate::raw;
 use std::ffi::c_int;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use typepack::Cancelled;
 
 /// Reads the handle of a request. Returns the `Place` where the caller stores the handle, the handle, and
@@ -164,6 +165,7 @@ pub fn free(request: InOut<raw::Request>) -> Result {
             // `MPI_Grequest_complete`, which then frees the request.
             Running::User(functions, false) => {
                 *running = Running::Freed(*functions);
+                request.freed.store(true, Ordering::Release);
                 return true;
             }
             Running::User(functions, true) => done = Some(*functions),

@@ -26,6 +26,7 @@ use crate::handle::table::Table;
 use crate::raw::{self, Status};
 use std::ffi::c_int;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use typepack::{Messages, Ongoing, Operation};
 
@@ -118,10 +119,15 @@ pub struct Request {
     /// True for the single request that stands for every send that was complete when its call returned. The
     /// handle of this request never becomes invalid.
     shared: bool,
+    /// True if the program has freed this generalized request and not completed it yet.
+    freed: AtomicBool,
     running: Mutex<Running>,
 }
 
 static REQUESTS: Table<Request> = Table::new(Kind::Request);
+
+/// The handle that [`sent`] returns.
+static SENT: OnceLock<raw::Request> = OnceLock::new();
 
 impl Request {
     fn lock(&self) -> MutexGuard<'_, Running> {
@@ -285,21 +291,70 @@ pub fn messages() -> Result<&'static Messages> {
 
 impl Request {
     fn new(on: Option<On>, running: Running) -> Self {
-        let running = Mutex::new(running);
-        Self { on, persistent: None, collective: false, making: None, shared: false, running }
+        let (running, freed) = (Mutex::new(running), AtomicBool::new(false));
+        Self {
+            on,
+            persistent: None,
+            collective: false,
+            making: None,
+            shared: false,
+            freed,
+            running,
+        }
+    }
+
+    /// Drops what a request owns that nobody uses any more, so that its memory can be used for another request.
+    fn clear(&mut self) {
+        *self = Self::new(None, Running::Inactive);
     }
 }
 
+/// Adds a request to the table. If another request has ended, the new one takes its memory, so that a program that
+/// starts and completes operations allocates nothing.
 fn insert(request: Request) -> Result<raw::Request> {
-    let request = Arc::new(request);
-    match REQUESTS.insert(request.clone()) {
+    let mut request = Some(request);
+    let inserted = REQUESTS.insert_with(|spare| {
+        // The closure is called at most once, so the request is there. A spare object has been cleared, so the
+        // assignment drops nothing.
+        let request = request.take().unwrap_or_else(|| Request::new(None, Running::Inactive));
+        match spare {
+            Some(mut spare) => match Arc::get_mut(&mut spare) {
+                Some(object) => {
+                    *object = request;
+                    spare
+                }
+                None => Arc::new(request),
+            },
+            None => Arc::new(request),
+        }
+    });
+    match inserted {
         Ok(handle) => Ok(raw::Request(handle)),
         Err(failure) => {
             let failure = Failure::from(failure);
-            request.abandon(messages()?, &failure);
+            if let Some(request) = request {
+                request.abandon(messages()?, &failure);
+            }
             Err(failure)
         }
     }
+}
+
+/// A request that a call has ended, and its handle.
+type Ended = (raw::Request, Option<Arc<Request>>);
+
+/// Removes the requests of several handles from the table, and keeps their memory for other requests. `ended` has
+/// the handles and the requests, and is empty afterwards. The runtime's lock is not held.
+fn end_all(ended: &mut Vec<Ended>) {
+    REQUESTS.remove_each(ended.iter().map(|(handle, _)| handle.0));
+    // What a request owns is dropped here, without the lock of the table.
+    for (_, request) in ended.iter_mut() {
+        match request.as_mut().and_then(Arc::get_mut) {
+            Some(object) => object.clear(),
+            None => *request = None,
+        }
+    }
+    REQUESTS.keep_spare(ended.drain(..).filter_map(|(_, request)| request));
 }
 
 /// Makes a request for an operation that has been started.
@@ -359,8 +414,8 @@ pub fn persistent_collective(on: On, start: Box<dyn Start>) -> Result<raw::Reque
 ///
 /// # Errors
 /// Returns `MPI_ERR_OTHER` if no handle is left.
+#[inline]
 pub fn sent() -> Result<raw::Request> {
-    static SENT: OnceLock<raw::Request> = OnceLock::new();
     if let Some(handle) = SENT.get() {
         return Ok(*handle);
     }
@@ -375,11 +430,22 @@ pub fn sent() -> Result<raw::Request> {
 /// Returns `MPI_ERR_REQUEST` if the handle is not valid, or if the program has freed this generalized
 /// request.
 pub fn find(request: raw::Request) -> Result<Arc<Request>> {
-    let found = REQUESTS.find(request.0).ok_or_else(|| invalid(request))?;
-    if matches!(*found.lock(), Running::Freed(_)) {
-        return Err(invalid(request));
+    found(REQUESTS.find(request.0), request)
+}
+
+/// Checks what the table has found for a handle.
+#[inline]
+fn found(object: Option<Arc<Request>>, request: raw::Request) -> Result<Arc<Request>> {
+    match object {
+        Some(found) if !found.freed.load(Ordering::Acquire) => Ok(found),
+        _ => Err(invalid(request)),
     }
-    Ok(found)
+}
+
+/// Returns whether a handle stands for every send that was complete when its call returned ([`sent`]).
+#[inline]
+fn is_sent(request: raw::Request) -> bool {
+    SENT.get().is_some_and(|sent| *sent == request)
 }
 
 /// Completes a generalized request (`MPI_Grequest_complete`).

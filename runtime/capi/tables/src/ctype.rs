@@ -18,8 +18,8 @@ pub fn rust(c_type: &str, callbacks: &[String]) -> String {
         if callbacks.iter().any(|name| name == inner) {
             return "raw::Callback".to_owned();
         }
-        // The `const` of `const T *` belongs to the memory that the pointer points to. The `const` of `const
-        // T **` belongs to the inner pointer, so the outer pointer is mutable.
+        // In `const T *`, the pointer points to a constant `T`. In `const T **`, only the inner pointer
+        // points to a constant, so the outer pointer becomes a `*mut`.
         return match inner.strip_prefix("const ") {
             Some(inner) if !inner.ends_with('*') => format!("*const {}", rust(inner, callbacks)),
             _ => format!("*mut {}", rust(inner, callbacks)),

@@ -6,8 +6,9 @@
 //! (`abi/built.csv`) converts each pointer to the parameter type of its implementation (`crate::argument`)
 //! and passes the arguments on. The conversion relies on what the C caller promises about the pointer. An
 //! exported function that is not implemented clears its outputs and fails with
-//! `MPI_ERR_UNSUPPORTED_OPERATION`. `MPI_X` and `PMPI_X` each have the whole body, so that a tool that
-//! replaces `MPI_X` still reaches the library through `PMPI_X`.
+//! `MPI_ERR_UNSUPPORTED_OPERATION`; a function of the tool interface that is not implemented only returns
+//! an error code. `MPI_X` and `PMPI_X` each have the whole body, so that a tool that replaces `MPI_X` still
+//! reaches the library through `PMPI_X`.
 
 use super::ctype::rust;
 use super::rows::{Built, Callback, Function, HANDLES, Parameter};

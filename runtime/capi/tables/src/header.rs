@@ -88,7 +88,8 @@ fn prototype(f: &Function, prefix: &str) -> String {
     format!("{} {prefix}{}({list});", f.returns, f.name)
 }
 
-/// Breaks a line that is longer than 100 characters. The breaks are after commas.
+/// Breaks a line after commas, so that each resulting line has at most 97 characters. A part without a
+/// comma may be longer.
 fn fold(line: &str) -> String {
     let mut out = String::new();
     let mut length = 0;

@@ -40,8 +40,8 @@ pub struct Function {
 pub struct Parameter {
     /// The name of the parameter; `...` for variadic arguments.
     pub name: String,
-    /// The C type of the parameter, for example `const MPI_Aint *`. Brackets in the table become a `*`
-    /// here.
+    /// The C type of the parameter, for example `const MPI_Aint*`. The brackets `[]` in the table become
+    /// `*` here, and `[][3]` becomes `(*)[3]`.
     pub c_type: String,
     /// The declaration of the parameter in the table, for example
     /// `const MPI_Aint array_of_displacements[]`.

@@ -132,11 +132,13 @@ impl Attached {
     /// Step 4 of the list in `README.md`: makes the kernel kill this process if the launcher dies. The
     /// launcher made a process group for this rank and armed the control socket for that group
     /// (`sys/channel.rs`): when the launcher dies, the kernel kills the group. If a wrapper program has put
-    /// this process into another group, this process arms the socket for itself. The parent-death signal is a
-    /// second safeguard.
+    /// this process into another group, this process arms the socket for itself.
+    ///
+    /// The parent-death signal would be wrong here, because the kernel sends that signal when the *thread*
+    /// ends that forked this process. A wrapper may start its program from a thread that ends before the
+    /// program does.
     fn die_with_the_launcher(&self) -> Result<(), Error> {
         let failed = |e| Error::system("cannot make this process end when mpiexec ends", e);
-        process::die_with_parent().map_err(failed)?;
         let group = self.segment.slot(self.rank).group.load(Ordering::Acquire);
         if u32::try_from(process::own_group()) != Ok(group) {
             channel::arm(self.control.as_fd(), process::own_id()).map_err(failed)?;

@@ -12,15 +12,29 @@
 //! and [`Doorbell::wait`], a sleeper checks once more for every event that could wake it.
 
 use std::io;
-use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, compiler_fence, fence};
 use std::time::Duration;
 
 use crate::sync::{Flag, Kernel};
+use crate::sys::barrier;
 use crate::sys::futex::{self, Woken};
 
-/// The real machine: the processor's memory fence, and the futexes of Linux.
-#[derive(Clone, Copy, Debug)]
-pub struct Machine;
+/// The real machine: the processor's memory fence, and the barriers and futexes of Linux.
+#[derive(Debug, Default)]
+pub struct Machine {
+    /// True if the barriers of other processes include this process.
+    reached: AtomicBool,
+}
+
+impl Machine {
+    /// Asks the kernel to include this process in the barriers of other processes. Returns false if the kernel
+    /// refuses.
+    pub fn register(&self) -> bool {
+        let registered = barrier::register();
+        self.reached.store(registered, Ordering::Relaxed);
+        registered
+    }
+}
 
 impl Kernel for Machine {
     type Flag = AtomicU32;
@@ -28,6 +42,20 @@ impl Kernel for Machine {
     #[inline]
     fn fence(&self) {
         fence(Ordering::SeqCst);
+    }
+
+    #[inline]
+    fn is_reached(&self) -> bool {
+        self.reached.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn order(&self) {
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    fn barrier(&self) -> io::Result<()> {
+        barrier::everywhere()
     }
 
     fn wait(&self, word: &AtomicU32, seen: u32, timeout: Option<Duration>) -> io::Result<Woken> {
@@ -39,13 +67,15 @@ impl Kernel for Machine {
     }
 }
 
-/// The doorbell of one rank: two words of its slot, and the [`Kernel`] that sleeps and wakes on them.
+/// The doorbell of one rank: three words of its slot, and the [`Kernel`] that sleeps and wakes on them.
 #[derive(Debug)]
 pub struct Doorbell<'a, K: Kernel> {
     /// The futex word. Every call that wakes the rank changes the word.
     pub word: &'a K::Flag,
     /// 1 while the rank sleeps or is about to sleep.
     pub sleeping: &'a K::Flag,
+    /// 1 if the rank executes a barrier in all other ranks before it sleeps (see `README.md`).
+    pub pays: &'a K::Flag,
     /// The machine, or loom's model of it.
     pub kernel: &'a K,
 }
@@ -55,9 +85,13 @@ impl<K: Kernel> Doorbell<'_, K> {
     /// data before it calls this function.
     #[inline]
     pub fn ring(&self) {
-        // The fence orders the caller's publication before the load of `sleeping`. It pairs with the fence in
-        // `prepare`.
-        self.kernel.fence();
+        // Either this fence orders the caller's publication before the load of `sleeping`, or the barrier in
+        // `prepare` does. The fence pairs with the fence in `prepare`.
+        if self.pays.load_relaxed() != 0 && self.kernel.is_reached() {
+            self.kernel.order();
+        } else {
+            self.kernel.fence();
+        }
         if self.sleeping.load_relaxed() != 0 && self.sleeping.swap(0) != 0 {
             self.call();
         }
@@ -82,6 +116,12 @@ impl<K: Kernel> Doorbell<'_, K> {
         // place a plain store between the read and the write of a waker's swap, which no real machine does.
         let _ = self.sleeping.swap(1);
         self.kernel.fence();
+        if self.pays.load_relaxed() != 0 && self.kernel.barrier().is_err() {
+            // The kernel has allowed barriers before. From now on the wakers execute fences again. One that has
+            // read the old value may miss this announcement, so do not sleep this time.
+            self.pays.store_relaxed(0);
+            self.word.add_release(1);
+        }
         seen
     }
 
@@ -118,6 +158,12 @@ mod tests {
         lock: Mutex<()>,
         woken: Condvar,
         fences: [bool; 2],
+        /// Stands for the interrupts of a barrier. A barrier interrupts a waker somewhere. All that matters is
+        /// whether this happens before or after the point between the waker's publication and its load. So a
+        /// waker takes this lock at that point, and a barrier takes the lock too.
+        point: Mutex<()>,
+        /// Whether a barrier does anything.
+        barriers: bool,
     }
 
     /// The model of the kernel as either the waker or the sleeper of a doorbell sees it. If `fences` is
@@ -134,6 +180,22 @@ mod tests {
             if self.fences {
                 fence(Ordering::SeqCst);
             }
+        }
+
+        fn is_reached(&self) -> bool {
+            true
+        }
+
+        fn order(&self) {
+            drop(self.model.point.lock().expect("the model's lock"));
+        }
+
+        fn barrier(&self) -> io::Result<()> {
+            if self.model.barriers {
+                drop(self.model.point.lock().expect("the model's lock"));
+                fence(Ordering::SeqCst);
+            }
+            Ok(())
         }
 
         fn wait(&self, word: &Flag32, seen: u32, timeout: Option<Duration>) -> io::Result<Woken> {
@@ -159,25 +221,42 @@ mod tests {
     struct Slot {
         word: Flag32,
         sleeping: Flag32,
+        pays: Flag32,
         model: Model,
     }
 
     impl Slot {
+        /// Makes the slot of a rank whose wakers execute fences.
         fn new(fences: [bool; 2]) -> Self {
-            let model = Model { lock: Mutex::new(()), woken: Condvar::new(), fences };
-            Self { word: Flag32::new(0), sleeping: Flag32::new(0), model }
+            let (lock, woken, point) = (Mutex::new(()), Condvar::new(), Mutex::new(()));
+            let model = Model { lock, woken, fences, point, barriers: false };
+            Self { word: Flag32::new(0), sleeping: Flag32::new(0), pays: Flag32::new(0), model }
+        }
+
+        /// Makes the slot of a rank that executes barriers, so that its wakers execute no fences.
+        fn paying(barriers: bool) -> Self {
+            let slot = Self::new([false, true]);
+            Self { pays: Flag32::new(1), model: Model { barriers, ..slot.model }, ..slot }
+        }
+
+        fn side(&self, side: usize) -> Side<'_> {
+            Side { model: &self.model, fences: self.model.fences[side] }
+        }
+
+        fn bell<'a>(&'a self, kernel: &'a Side<'a>) -> Doorbell<'a, Side<'a>> {
+            let Self { word, sleeping, pays, .. } = self;
+            Doorbell { word, sleeping, pays, kernel }
         }
 
         fn ring(&self) {
-            let kernel = Side { model: &self.model, fences: self.model.fences[0] };
-            Doorbell { word: &self.word, sleeping: &self.sleeping, kernel: &kernel }.ring();
+            self.bell(&self.side(0)).ring();
         }
 
         /// Waits in the same steps as `progress.rs`: looks for an event, announces the sleep, looks again,
         /// and sleeps.
         fn wait_for<R>(&self, mut look: impl FnMut() -> Option<R>) -> R {
-            let kernel = Side { model: &self.model, fences: self.model.fences[1] };
-            let bell = Doorbell { word: &self.word, sleeping: &self.sleeping, kernel: &kernel };
+            let kernel = self.side(1);
+            let bell = self.bell(&kernel);
             loop {
                 if let Some(found) = look() {
                     return found;
@@ -255,7 +334,12 @@ mod tests {
     /// Runs two ranks: one sends `messages` messages through the ring, and the other receives them. Both
     /// sleep whenever they can.
     fn pair(messages: u64, fences: [bool; 2]) {
-        let ranks = Arc::new([Slot::new(fences), Slot::new(fences)]);
+        exchange(messages, [Slot::new(fences), Slot::new(fences)]);
+    }
+
+    /// Like [`pair`], with the slots of the two ranks.
+    fn exchange(messages: u64, slots: [Slot; 2]) {
+        let ranks = Arc::new(slots);
         let ring = Arc::new(Ring::new());
         let (theirs, same) = (ranks.clone(), ring.clone());
         let sender = loom::thread::spawn(move || send(&same, &theirs[0], &theirs[1], messages));
@@ -327,5 +411,26 @@ mod tests {
     #[should_panic(expected = "deadlock")]
     fn loom_without_the_sleepers_fence_a_message_is_slept_on() {
         loom::model(|| pair(1, [true, false]));
+    }
+
+    /// Checks, in every interleaving, that a barrier of the sleeper replaces the fence of the waker.
+    #[test]
+    fn loom_no_message_is_slept_on_if_the_sleeper_pays() {
+        loom::model(|| exchange(1, [true, true].map(Slot::paying)));
+    }
+
+    /// Checks the same for the messages and the credits of a ring with two slots. Only one of the two ranks pays.
+    #[test]
+    fn loom_nor_are_several_if_one_of_two_pays() {
+        explore(3, || exchange(3, [Slot::paying(true), Slot::new([true; 2])]));
+        explore(3, || exchange(3, [Slot::new([true; 2]), Slot::paying(true)]));
+    }
+
+    /// Checks that the model finds a lost wake-up if neither the waker executes a fence nor the sleeper a
+    /// barrier.
+    #[test]
+    #[should_panic(expected = "deadlock")]
+    fn loom_without_the_barrier_a_message_is_slept_on() {
+        loom::model(|| exchange(1, [false, false].map(Slot::paying)));
     }
 }

@@ -70,7 +70,7 @@ impl Heap {
     ///
     /// Returns the kernel's error if the heap cannot be mapped, and `InvalidInput` if the job has no heaps.
     pub fn new(segment: Arc<Segment>, rank: usize) -> std::io::Result<Self> {
-        let map = segment.map_heap(rank, Inherit::Yes)?;
+        let map = segment.map_heap(rank, Inherit::ReadOnly)?;
         let mut free = Ranges::default();
         free.insert(0..map.len() as u64);
         let state = State { free, filled: Ranges::default(), pieces: HashMap::default(), count: 0 };

@@ -32,7 +32,7 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"typepack");
 
 /// Version of this layout. Raise the version if a word keeps its place but changes its meaning; [`HASH`] does
 /// not detect such a change by itself.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// Maximum number of ranks of one job.
 pub const MAX_RANKS: usize = PAIR_MAX_RANKS;
@@ -132,8 +132,11 @@ pub struct RankSlot {
     pub doorbell: AtomicU32,
     /// 1 while the rank sleeps or is about to sleep.
     pub sleeping: AtomicU32,
+    /// 1 if this rank executes a barrier in all other ranks before it sleeps, so that they need no fence before
+    /// they read `sleeping`. Written by the rank.
+    pub pays: AtomicU32,
     /// Fills the cache line.
-    pub spare: [AtomicU32; 14],
+    pub spare: [AtomicU32; 13],
     /// Process id of the rank as the launcher sees it; 0 until the rank has registered. Written by the
     /// launcher.
     pub pid: AtomicU32,
@@ -220,8 +223,6 @@ pub const HASH: u64 = {
         super::pair::POOL_BYTES as u64,
         super::pair::pool(MAX_RANKS / 16) as u64,
         super::pair::first_level(16) as u64,
-        super::pair::PRIVATE_CLAIMS as u64,
-        super::pair::PRIVATE_PUSHED as u64,
         super::pair::SLOTS as u64,
         super::pair::SLOTS_AT as u64,
         super::pair::PAYLOAD_AT as u64,

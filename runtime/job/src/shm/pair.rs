@@ -12,8 +12,7 @@
 //! 0x000c0  withdrawn line: count of messages whose memory is gone  from
 //! 0x00100  claims line of copies between heaps: claimed pieces     both
 //! 0x00140  pushed line of copies between heaps: copied pieces      from
-//! 0x00180  claims line of copies between private memories          both
-//! 0x001c0  pushed line of copies between private memories          from
+//! 0x00180  two lines that are not used
 //! 0x00200  full line: 1 while `to` wants no more payloads                         to
 //! 0x00240  RECALLS words: whether a message is matched or recalled                both
 //! 0x00400  ring of level 0: 16 envelope slots of 64 B, 2 KiB of eager payloads    from
@@ -175,13 +174,6 @@ pub const HEAP_CLAIMS: usize = 4 * LINE;
 /// Offset in bytes of the line with the sender's count of pieces that it has copied between heaps.
 pub const HEAP_PUSHED: usize = 5 * LINE;
 
-/// Offset in bytes of the line with the word by which both ranks claim pieces of a copy between private
-/// memories (`work_split.rs`).
-pub const PRIVATE_CLAIMS: usize = 6 * LINE;
-
-/// Offset in bytes of the line with the sender's count of pieces that it has copied between private memories.
-pub const PRIVATE_PUSHED: usize = 7 * LINE;
-
 /// Offset in bytes of the line with the word that is 1 while the receiver wants no more payloads of messages
 /// that no receive has matched. The sender reads this word for every short message, so the word has a line of
 /// its own, which stays in the sender's cache as long as the word does not change.
@@ -231,7 +223,7 @@ const _: () = {
         assert!(end.is_multiple_of(4096));
         i += 1;
     }
-    assert!(end <= STAMPS_AT && PRIVATE_PUSHED < FULL);
+    assert!(end <= STAMPS_AT && HEAP_PUSHED < FULL);
     assert!(FULL < RECALLS_AT && RECALLS_AT + RECALLS * 8 == SLOTS_AT);
 };
 const _: () = assert!(CHUNKS.is_power_of_two() && FEW_CHUNKS.is_power_of_two());

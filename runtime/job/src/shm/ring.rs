@@ -264,6 +264,23 @@ impl Producer {
         self.ring.offset(place(self.bytes, len, self.ring.payload()).0)
     }
 
+    /// Returns the slot of the message that is `distance` messages ahead of the next one, if the consumer has
+    /// freed this slot. So the producer may fetch the slot's cache line for writing.
+    #[inline]
+    pub fn ahead(&self, distance: u32) -> Option<usize> {
+        let number = self.sent + u64::from(distance);
+        (number - self.slots_freed < u64::from(self.limit)).then(|| self.ring.slot(number))
+    }
+
+    /// Returns the offset in the payload area of the payload that begins `bytes` bytes behind the next one, if
+    /// the consumer has freed the bytes there. `bytes` is a multiple of the length of a cache line.
+    #[inline]
+    pub fn payload_ahead(&self, bytes: usize) -> Option<usize> {
+        let position = self.bytes + bytes as u64;
+        let freed = position - self.bytes_freed < self.ring.payload() as u64;
+        freed.then(|| self.ring.offset(position))
+    }
+
     #[inline]
     fn fits(&self, end: u64) -> bool {
         self.sent - self.slots_freed < u64::from(self.limit)
@@ -337,6 +354,12 @@ impl Consumer {
             *word = memory.slot(slot, i + 1).load_relaxed();
         }
         Some(envelope)
+    }
+
+    /// Returns the slot of the message after the next one.
+    #[inline]
+    pub fn following(&self) -> usize {
+        self.ring.slot(self.taken + 1)
     }
 
     /// Changes to the next level if `stamp`, the stamp of the next slot, is a marker. Returns whether the first
@@ -583,99 +606,92 @@ mod tests {
         }
     }
 
+    /// Sends three messages with payloads through a ring. The function calls `full` when the ring is full, and
+    /// checks the contents and the order of the messages. Loom checks that the two sides never access a payload
+    /// cell at the same time. `cells` is the number of cache lines in the payload areas.
+    fn send_three<M>(memory: M, cells: usize, full: fn(&mut Producer, &M))
+    where
+        M: RingMemory + Send + Sync + 'static,
+    {
+        use loom::cell::UnsafeCell;
+        use loom::sync::Arc;
+        let memory = Arc::new(memory);
+        let cells: Arc<Vec<UnsafeCell<u64>>> =
+            Arc::new((0..cells).map(|_| UnsafeCell::new(0)).collect());
+        let (shared, theirs) = (memory.clone(), cells.clone());
+        let producer = loom::thread::spawn(move || {
+            let mut tx = Producer::new::<M>(0);
+            for n in 0..3u64 {
+                let room = loop {
+                    match tx.reserve(&*shared, 64).unwrap() {
+                        Some(room) => break room,
+                        None => full(&mut tx, &shared),
+                    }
+                };
+                // SAFETY: between `reserve` and `publish`, only the producer uses the room. Loom reports any
+                // access by the consumer.
+                theirs[room.offset / 64].with_mut(|cell| unsafe { *cell = n + 10 });
+                tx.publish(&*shared, room, &[n, 0, 0, 0, 0, 0, 0], 1);
+            }
+        });
+        let mut rx = Consumer::new::<M>(0);
+        for n in 0..3u64 {
+            let words = loop {
+                match rx.peek(&*memory) {
+                    Some(words) => break words,
+                    None => loom::thread::yield_now(),
+                }
+            };
+            assert_eq!(words[0], n);
+            let offset = rx.payload_offset(64);
+            // SAFETY: between the publication and `advance`, only the consumer uses the published message.
+            cells[offset / 64].with(|cell| assert_eq!(unsafe { *cell }, n + 10));
+            let _ = rx.advance(&*memory, 64);
+        }
+        producer.join().unwrap();
+    }
+
     /// Sends three messages while the ring grows. The model explores interleavings with at most 3
     /// preemptions.
     #[test]
     fn loom_ring_grows() {
-        use loom::cell::UnsafeCell;
-        use loom::sync::Arc;
         use loom::sync::atomic::AtomicU64 as Modelled;
-        type Rings = Growing<Modelled>;
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(3);
         builder.check(|| {
-            let memory = Arc::new(Rings::new(|| Modelled::new(0)));
-            let cells: Arc<Vec<UnsafeCell<u64>>> =
-                Arc::new((0..28).map(|_| UnsafeCell::new(0)).collect());
-            let (shared, theirs) = (memory.clone(), cells.clone());
-            let producer = loom::thread::spawn(move || {
-                let mut tx = Producer::new::<Rings>(0);
-                for n in 0..3u64 {
-                    let room = loop {
-                        match tx.reserve(&*shared, 64).unwrap() {
-                            Some(room) => break room,
-                            None => tx.grow(&*shared).unwrap(),
-                        }
-                    };
-                    // SAFETY: between `reserve` and `publish`, only the producer uses the room. Loom reports
-                    // any access by the consumer.
-                    theirs[room.offset / 64].with_mut(|cell| unsafe { *cell = n + 10 });
-                    tx.publish(&*shared, room, &[n, 0, 0, 0, 0, 0, 0], 1);
-                }
-            });
-            let mut rx = Consumer::new::<Rings>(0);
-            for n in 0..3u64 {
-                let words = loop {
-                    match rx.peek(&*memory) {
-                        Some(words) => break words,
-                        None => loom::thread::yield_now(),
-                    }
-                };
-                assert_eq!(words[0], n);
-                let offset = rx.payload_offset(64);
-                // SAFETY: between the publication and `advance`, only the consumer uses the published
-                // message.
-                cells[offset / 64].with(|cell| assert_eq!(unsafe { *cell }, n + 10));
-                let _ = rx.advance(&*memory, 64);
-            }
-            producer.join().unwrap();
+            let memory = Growing::new(|| Modelled::new(0));
+            send_three(memory, 28, |tx, memory| tx.grow(memory).unwrap());
         });
     }
 
-    /// Sends three messages through two slots, in every interleaving. The test checks the contents and the
-    /// order of the messages. Loom checks that the two sides never access a payload cell at the same time.
+    /// Sends three messages through two slots, in every interleaving.
     #[test]
     fn loom_ring() {
-        use loom::cell::UnsafeCell;
-        use loom::sync::Arc;
         use loom::sync::atomic::AtomicU64 as Modelled;
-        type Small = Heap<Modelled, 2, 256>;
         loom::model(|| {
-            let memory = Arc::new(Small::new(|| Modelled::new(0)));
-            let cells: Arc<Vec<UnsafeCell<u64>>> =
-                Arc::new((0..4).map(|_| UnsafeCell::new(0)).collect());
-            let (shared, theirs) = (memory.clone(), cells.clone());
-            let producer = loom::thread::spawn(move || {
-                let mut tx = Producer::new::<Small>(0);
-                for n in 0..3u64 {
-                    let room = loop {
-                        match tx.reserve(&*shared, 64).unwrap() {
-                            Some(room) => break room,
-                            None => loom::thread::yield_now(),
-                        }
-                    };
-                    // SAFETY: between `reserve` and `publish`, only the producer uses the room. Loom reports
-                    // any access by the consumer.
-                    theirs[room.offset / 64].with_mut(|cell| unsafe { *cell = n + 10 });
-                    tx.publish(&*shared, room, &[n, 0, 0, 0, 0, 0, 0], 1);
-                }
-            });
-            let mut rx = Consumer::new::<Small>(0);
-            for n in 0..3u64 {
-                let words = loop {
-                    match rx.peek(&*memory) {
-                        Some(words) => break words,
-                        None => loom::thread::yield_now(),
-                    }
-                };
-                assert_eq!(words[0], n);
-                let offset = rx.payload_offset(64);
-                // SAFETY: between the publication and `advance`, only the consumer uses the published
-                // message.
-                cells[offset / 64].with(|cell| assert_eq!(unsafe { *cell }, n + 10));
-                let _ = rx.advance(&*memory, 64);
-            }
-            producer.join().unwrap();
+            let memory = Heap::<Modelled, 2, 256>::new(|| Modelled::new(0));
+            send_three(memory, 4, |_, _| loom::thread::yield_now());
         });
+    }
+
+    #[test]
+    fn only_lines_that_the_consumer_has_left_are_fetched() {
+        let memory = Plain::new(AtomicU64::default);
+        let (mut tx, mut rx) = (Producer::new::<Plain>(0), Consumer::new::<Plain>(0));
+        // The ring has 8 slots. The lines of the first lap belong to nobody.
+        assert_eq!(tx.ahead(4), Some(4));
+        for n in 0..8 {
+            assert_eq!(tx.ahead(4).is_some(), n < 4, "message {n}");
+            let room = tx.reserve(&memory, 0).unwrap().expect("room");
+            tx.publish(&memory, room, &[0; 7], 7);
+        }
+        for _ in 0..8 {
+            assert!(rx.peek(&memory).is_some());
+            let _ = rx.advance(&memory, 0);
+        }
+        // The producer reads the credits only when it needs them.
+        assert_eq!(tx.ahead(4), None);
+        assert!(tx.reserve(&memory, 0).unwrap().is_some());
+        assert_eq!(tx.ahead(4), Some(4));
     }
 }

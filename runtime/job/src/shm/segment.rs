@@ -53,6 +53,7 @@ pub struct Segment {
     fd: OwnedFd,
     layout: Layout,
     flags: JobFlags,
+    machine: Machine,
 }
 
 impl Segment {
@@ -96,7 +97,7 @@ impl Segment {
             .map_err(|error| Error::system(describe(), error))?;
         let map = Mapping::shared(fd.as_fd(), 0, layout.mapped(), Inherit::No)
             .map_err(|error| Error::system(describe(), error))?;
-        let segment = Self { map, fd, layout, flags };
+        let segment = Self { map, fd, layout, flags, machine: Machine::default() };
         let budget = budget::at_start(limits::available_memory());
         segment.header().budget.store(budget, Ordering::Relaxed);
         segment.write_header(cpus, launcher);
@@ -160,7 +161,7 @@ impl Segment {
             stderr_terminal: bits & FLAG_STDERR_TERMINAL != 0,
         };
         let map = map(layout.mapped())?;
-        Ok(Self { map, fd, layout, flags })
+        Ok(Self { map, fd, layout, flags, machine: Machine::default() })
     }
 
     fn write_header(&self, cpus: &[CpuInfo], launcher: u32) {
@@ -216,8 +217,8 @@ impl Segment {
 
     /// Maps the heap of `rank`. The mapping may outlive `self`.
     ///
-    /// With [`Inherit::Yes`], a forked child of this process inherits the mapping. A rank maps its own heap
-    /// in this way, so that its children can read their parent's data. It maps the heaps of other ranks with
+    /// With [`Inherit::ReadOnly`], a forked child of this process can read the mapping. A rank maps its own
+    /// heap in this way, so that its children can read their parent's data. It maps the heaps of other ranks with
     /// [`Inherit::No`].
     ///
     /// # Errors
@@ -422,11 +423,27 @@ impl Segment {
 
     fn doorbell(&self, rank: usize) -> Doorbell<'_, Machine> {
         let slot = self.slot(rank);
-        Doorbell { word: &slot.doorbell, sleeping: &slot.sleeping, kernel: &Machine }
+        let RankSlot { doorbell: word, sleeping, pays, .. } = slot;
+        Doorbell { word, sleeping, pays, kernel: &self.machine }
+    }
+
+    /// Asks the kernel to include this process in the barriers of other ranks. Afterwards [`Segment::ring`] needs
+    /// no fence for the ranks that have called [`Segment::pay`]. Returns false if the kernel refuses.
+    pub fn register_barrier(&self) -> bool {
+        self.machine.register()
+    }
+
+    /// Makes `rank` (the caller's rank) execute a barrier in all other ranks before it sleeps, so that they need
+    /// no fence in [`Segment::ring`]. A rank that sleeps rarely calls this function: a barrier takes some
+    /// microseconds. [`Segment::register_barrier`] must have returned true.
+    pub fn pay(&self, rank: usize) {
+        self.slot(rank).pays.store(1, Ordering::Release);
     }
 
     /// Wakes `rank` if it sleeps. The caller must publish its data (by a release store) before it calls this
-    /// function. If the rank is awake, the function costs only a fence and a load.
+    /// function. If the rank is awake, the function costs only a load, and a fence unless the rank pays for
+    /// that ([`Segment::pay`]).
+    #[inline]
     pub fn ring(&self, rank: usize) {
         self.doorbell(rank).ring();
     }

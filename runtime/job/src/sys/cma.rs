@@ -1,13 +1,18 @@
-//! Copies data between the memories of two processes, with `process_vm_readv` and `process_vm_writev`.
+//! Reads data from the memory of another process, with `process_vm_readv`.
 //!
-//! `transport/private.rs` moves long messages with these calls if a trial read (the probe) has shown that the
-//! system allows them. Whether it does depends on user ids, namespaces, system-call filters and the Yama
+//! `transport/private.rs` moves long messages with this call if a trial read (the probe) has shown that the
+//! system allows it. Whether it does depends on user ids, namespaces, system-call filters and the Yama
 //! security module, so the only reliable way to find out is to try a call. This file guarantees to safe
 //! callers that [`permit`] grants access to this process's memory to no process except the named one and its
 //! descendants. On systems where processes of one user may access each other's memory anyway, [`permit`] has
 //! no effect.
 //!
-//! The system calls identify the other process only by its id. The id of a rank is valid as long as the
+//! The project never writes to the memory of another process in this way. The process id and the address of
+//! such a write would come from shared memory, to which every rank of the job can write. So a third rank
+//! could direct the write to any process of the user and to any address. A read with a wrong id or address
+//! only yields wrong data for the message.
+//!
+//! The system call identifies the other process only by its id. The id of a rank is valid as long as the
 //! launcher holds the rank's pidfd and has not declared the rank dead. If a rank still uses the id after
 //! that, it may read another process's data, but the message for which it reads the data fails in any case.
 
@@ -29,15 +34,6 @@ pub struct Range {
     pub len: usize,
 }
 
-/// The direction of a copy between this process and another process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// Copies from the other process to this process.
-    Read,
-    /// Copies from this process to the other process.
-    Write,
-}
-
 /// Permits `process` and its descendants to access the memory of this process. This permission is necessary
 /// where Yama otherwise allows such access only to a process's ancestors. A rank passes the process id of the
 /// launcher, because all other ranks are descendants of the launcher.
@@ -48,15 +44,13 @@ pub fn permit(process: NonZeroU32) {
     let _ = unsafe { libc::prctl(libc::PR_SET_PTRACER, id, 0, 0, 0) };
 }
 
-/// Copies all bytes between the ranges `ours` of this process and the ranges `theirs` of `process`. Both
-/// lists must have the same total number of bytes, but may divide the bytes into ranges differently.
+/// Copies all bytes of the ranges `theirs` of `process` to the ranges `ours` of this process. Both lists must
+/// have the same total number of bytes, but may divide the bytes into ranges differently. The ranges `theirs`
+/// may be arbitrary: the kernel checks them against the memory of `process`.
 ///
 /// # Safety
 ///
-/// - The ranges `ours` are valid for writes ([`Way::Read`]) or for reads ([`Way::Write`]), and nothing else
-///   in this process uses them during the call.
-/// - For [`Way::Write`], the other process expects this process to write to the ranges `theirs`. For
-///   [`Way::Read`], these ranges may be arbitrary.
+/// - The ranges `ours` are valid for writes, and nothing else in this process uses them during the call.
 ///
 /// # Errors
 ///
@@ -64,12 +58,7 @@ pub fn permit(process: NonZeroU32) {
 /// not have the call, or a filter blocks it), `ESRCH` (there is no such process), or `EFAULT` (a range of
 /// either process is not mapped). Returns `InvalidInput` if `process` is above 2^31 - 1. After an error,
 /// any part of the bytes may have been copied.
-pub unsafe fn copy(
-    process: NonZeroU32,
-    way: Way,
-    ours: &[Range],
-    theirs: &[Range],
-) -> io::Result<()> {
+pub unsafe fn read(process: NonZeroU32, ours: &[Range], theirs: &[Range]) -> io::Result<()> {
     let mut done = (Cursor::new(ours), Cursor::new(theirs));
     let (mut near, mut far) = (Vec::new(), Vec::new());
     loop {
@@ -81,14 +70,10 @@ pub unsafe fn copy(
         let (near_len, far_len) = (near.len() as libc::c_ulong, far.len() as libc::c_ulong);
         let pid = libc::pid_t::try_from(process.get()).map_err(|_| io::ErrorKind::InvalidInput)?;
         // SAFETY: `near` and `far` are vectors, and their true lengths are passed to the system call. The
-        // caller guarantees that the kernel may access the ranges of this process (first condition of
-        // `# Safety`) and write to the ranges of the other process (second condition).
+        // caller guarantees that the kernel may write to the ranges of this process (the only condition of
+        // `# Safety`). The call only reads the memory of the other process.
         let moved = unsafe {
-            let (near, far) = (near.as_ptr(), far.as_ptr());
-            match way {
-                Way::Read => libc::process_vm_readv(pid, near, near_len, far, far_len, 0),
-                Way::Write => libc::process_vm_writev(pid, near, near_len, far, far_len, 0),
-            }
+            libc::process_vm_readv(pid, near.as_ptr(), near_len, far.as_ptr(), far_len, 0)
         };
         let Ok(moved) = usize::try_from(moved) else {
             let error = io::Error::last_os_error();
@@ -173,19 +158,13 @@ mod tests {
         let ours = ranges(&to, &[(10, 0), (10, 2000), (3000, 1), (4000, 999), (0, 0)]);
         // SAFETY: `ours` lies in the vector `to` and `theirs` in the vector `from`. Nothing else uses the
         // vectors during the call.
-        unsafe { copy(me(), Way::Read, &ours, &theirs) }.expect("a read");
+        unsafe { read(me(), &ours, &theirs) }.expect("a read");
         let mut expected = vec![0u8; 9000];
         let places = (10..2010).chain([3000]).chain(4000..4999);
         for (i, place) in places.enumerate() {
             expected[place] = from[3 * i];
         }
         assert!(to == expected);
-        let ours = ranges(&from, &[(0, 5)]);
-        let theirs = ranges(&to, &[(7, 3), (20, 2)]);
-        // SAFETY: `ours` lies in the vector `from`, which the call reads, and `theirs` in `to`, which the
-        // call writes.
-        unsafe { copy(me(), Way::Write, &ours, &theirs) }.expect("a write");
-        assert_eq!((&to[7..10], &to[20..22]), (&from[..3], &from[3..5]));
         to.clear();
     }
 
@@ -195,12 +174,12 @@ mod tests {
         let ours = [Range { at: to.as_mut_ptr() as usize, len: 16 }];
         for theirs in [Range { at: 8, len: 16 }, Range { at: usize::MAX - 7, len: 16 }] {
             // SAFETY: `ours` is a local array. For a read, the ranges `theirs` may have any address.
-            let read = unsafe { copy(me(), Way::Read, &ours, &[theirs]) };
-            assert_eq!(read.expect_err("an error").raw_os_error(), Some(libc::EFAULT));
+            let done = unsafe { read(me(), &ours, &[theirs]) };
+            assert_eq!(done.expect_err("an error").raw_os_error(), Some(libc::EFAULT));
         }
         let nobody = NonZeroU32::new(i32::MAX as u32).expect("not zero");
         // SAFETY: `ours` is a local array, and there is no process with this id.
-        let read = unsafe { copy(nobody, Way::Read, &ours, &ours) };
-        assert_eq!(read.expect_err("an error").raw_os_error(), Some(libc::ESRCH));
+        let done = unsafe { read(nobody, &ours, &ours) };
+        assert_eq!(done.expect_err("an error").raw_os_error(), Some(libc::ESRCH));
     }
 }

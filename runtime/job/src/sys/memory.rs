@@ -15,6 +15,8 @@ use rustix::fs::{self, FallocateFlags, FlockOperation, MemfdFlags, SealFlags};
 use rustix::io::Errno;
 use rustix::mm::{self, Advice, MapFlags, ProtFlags};
 
+use super::fork;
+
 /// The seals that `create_sealed` puts on a file. With them no process can change the size of the file or
 /// remove the seals.
 const SEALS: SealFlags = SealFlags::GROW.union(SealFlags::SHRINK).union(SealFlags::SEAL);
@@ -131,9 +133,9 @@ pub enum Inherit {
     /// The child does not have the mapping. Used for memory of the job that the child of a rank must not
     /// touch.
     No,
-    /// The child has the mapping and shares the memory with the parent. Used for memory that holds the rank's
-    /// own data.
-    Yes,
+    /// The child has the mapping and shares the memory with the parent, but can only read it (`fork.rs`). Used
+    /// for memory that holds the rank's own data.
+    ReadOnly,
 }
 
 /// A shared, writable mapping of a part of a sealed file. Dropping the value unmaps the memory.
@@ -141,6 +143,8 @@ pub enum Inherit {
 pub struct Mapping {
     base: NonNull<u8>,
     len: usize,
+    /// Makes the mapping read-only in forked children. `None` if children do not inherit the mapping.
+    guard: Option<fork::Guard>,
 }
 
 // SAFETY: a mapping belongs to the process, not to the thread that made it. The bytes are accessed only by
@@ -177,12 +181,18 @@ impl Mapping {
         // The `Mapping` below owns the new mapping.
         let base = unsafe { mm::mmap(ptr::null_mut(), len, prot, MapFlags::SHARED, fd, offset) }?;
         let base = NonNull::new(base.cast::<u8>()).ok_or(io::ErrorKind::AddrNotAvailable)?;
-        let mapping = Self { base, len };
+        let mut mapping = Self { base, len, guard: None };
         // SAFETY: the range is exactly the mapping made above. The advice changes what core files and forks
         // contain and how large the pages are, but it changes no byte that the program can see.
-        let advise = |advice| unsafe { mm::madvise(mapping.base.as_ptr().cast(), len, advice) };
-        if inherit == Inherit::No {
-            advise(Advice::LinuxDontFork)?;
+        let advise = |advice| unsafe { mm::madvise(base.as_ptr().cast(), len, advice) };
+        // No child inherits the mapping before the guard exists, because the child could write to it.
+        advise(Advice::LinuxDontFork)?;
+        if inherit == Inherit::ReadOnly {
+            // SAFETY: the range is the mapping made above, and `Drop` unmaps it after it has dropped the guard.
+            mapping.guard = unsafe { fork::protect(base.as_ptr(), len) };
+            if mapping.guard.is_some() {
+                advise(Advice::LinuxDoFork)?;
+            }
         }
         // A kernel may be built without support for one or both of these kinds of advice, so ignore errors.
         let _ = advise(Advice::LinuxDontDump);
@@ -232,6 +242,13 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        if self.guard.is_some() {
+            // SAFETY: the range is exactly this mapping, and the advice changes no byte. From now on no child
+            // inherits the mapping, so the guard is not necessary any more.
+            let _ =
+                unsafe { mm::madvise(self.base.as_ptr().cast(), self.len, Advice::LinuxDontFork) };
+            self.guard = None;
+        }
         // SAFETY: `base` and `len` come from mmap, and nothing else unmaps them. Whoever accesses the memory
         // through a pointer must keep this value alive until the last access. The call cannot fail for such a
         // range; if it did, nothing but address space would be lost.
@@ -265,7 +282,7 @@ mod tests {
         let map = Mapping::shared(fd.as_fd(), 0, 4096, Inherit::No).expect("mapping");
         assert_eq!(map.base().as_ptr() as usize % 4096, 0);
         for (offset, len) in [(4096, 1), (1, 4096), (u64::MAX, 4096), (0, 0)] {
-            assert!(Mapping::shared(fd.as_fd(), offset, len, Inherit::Yes).is_err());
+            assert!(Mapping::shared(fd.as_fd(), offset, len, Inherit::ReadOnly).is_err());
         }
     }
 
@@ -273,7 +290,7 @@ mod tests {
     fn what_is_given_back_reads_as_zeros() {
         let fd = create_sealed("typepack-test", 8192).expect("memfd");
         reserve(fd.as_fd(), 0, 8192).expect("room");
-        let map = Mapping::shared(fd.as_fd(), 4096, 4096, Inherit::Yes).expect("mapping");
+        let map = Mapping::shared(fd.as_fd(), 4096, 4096, Inherit::No).expect("mapping");
         // SAFETY: the mapping is one page long, and only this test uses it.
         unsafe {
             map.base().write(7);

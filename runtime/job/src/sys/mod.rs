@@ -1,7 +1,7 @@
 //! All system calls of the runtime and of the launcher. Each file contains the calls for one facility of the
 //! kernel.
 //!
-//! `../shm/` uses `memory`, `futex`, `channel`, `process`, `signal`, `limits` and `fork`. The launcher uses
+//! `../shm/` uses `barrier`, `memory`, `futex`, `channel`, `process`, `signal`, `limits` and `fork`. The launcher uses
 //! `process`, `signal`, `stream`, `poll`, `channel`, `machine` and `name_lock`. The runtime uses `clock`,
 //! `cma`, `fork`, `limits`, `machine`, `memory`, `process` and `text_file`. The files call rustix where rustix offers the
 //! system call, and libc otherwise. They contain nothing about ranks or messages; their functions return
@@ -12,6 +12,7 @@
 //! All `unsafe` code of this folder makes a system call, or accesses memory that a system call has returned
 //! or filled. If safe callers rely on a guarantee of a file, the header of the file states the guarantee.
 
+pub mod barrier;
 pub mod channel;
 pub mod clock;
 pub mod cma;

@@ -1,7 +1,7 @@
 //! Starts, watches and ends processes.
 //!
 //! The launcher uses most of this file, to start the ranks and to watch them. `shm/attach.rs` and the
-//! runtime use the functions that concern their own process, such as [`die_with_parent`]. Between `fork`
+//! runtime use the functions that concern their own process, such as [`own_group`]. Between `fork`
 //! and `execve`, the child makes only raw system calls on data that was prepared before the fork. Any other
 //! function might wait for ever for a library's lock that was held, at the time of the fork, by a thread
 //! that does not exist in the child.
@@ -484,15 +484,6 @@ fn gone_is_fine(done: bool) -> io::Result<()> {
 pub fn stop_self() {
     // SAFETY: kill touches no memory. A process may always send SIGSTOP to itself.
     unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
-}
-
-/// Makes the kernel kill this process when the thread that forked this process ends.
-///
-/// # Errors
-///
-/// Returns the kernel's error; no case is known in which the call fails.
-pub fn die_with_parent() -> io::Result<()> {
-    Ok(process::set_parent_process_death_signal(Some(Signal::KILL))?)
 }
 
 /// Ends this process at once with the exit code `code`. The function flushes the C library's buffers first,

@@ -243,3 +243,12 @@ pub fn sleeps_in_futex(pid: i32) -> bool {
     let mut calls = tasks.filter_map(|task| fs::read_to_string(task.path().join("syscall")).ok());
     calls.any(|call| call.starts_with(&format!("{} ", libc::SYS_futex)))
 }
+
+/// Returns true if the process `pid` has used the CPU for 0.3 s in its own code, as a rank does that computes.
+pub fn has_used_cpu(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The field after the name is the third one, and the user time, in hundredths of a second, is the 14th.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let time = fields.split_ascii_whitespace().nth(11).and_then(|time| time.parse::<u32>().ok());
+    time.is_some_and(|time| time >= 30)
+}

@@ -73,7 +73,7 @@ impl Account {
     #[inline]
     pub fn size(what: &Arrived) -> u64 {
         let data = match what {
-            Arrived::Data(Kept::Long(data), _) => data.len(),
+            Arrived::Data(Kept::Long(data, _), _) => data.len(),
             Arrived::Rts(_, Some(_)) => size_of::<Located>(),
             Arrived::Data(Kept::Short(..), _) | Arrived::Rts(_, None) | Arrived::Own(_) => 0,
         };

@@ -7,6 +7,15 @@
 
 use super::*;
 
+/// What happens to a short message that no receive matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unmatched {
+    /// This rank copies the message out of the ring.
+    Keep,
+    /// The message stays in the ring, and so do all messages behind it.
+    Leave,
+}
+
 /// The receive that an arriving message matches.
 enum Met {
     /// The receive with this request id. The message is claimed.
@@ -31,10 +40,29 @@ impl MessageEngine {
             self.admit(connects)?;
         }
         for i in 0..self.readable.len() {
-            moved |= self.read(self.readable[i])?;
+            moved |= self.read(self.readable[i], Unmatched::Keep)?;
         }
         if self.busy {
             moved |= self.advance()?;
+        }
+        Ok(moved)
+    }
+
+    /// Runs the turn of a call that starts an operation and does not wait. If data is on its way, this is a whole
+    /// turn. Otherwise the call takes messages only as long as they match receives: the receives of a program that
+    /// starts several of them come later, and a message that stays in the ring until then need not be copied
+    /// twice. A call that waits, tests or probes takes it out of the ring at the latest.
+    ///
+    /// # Errors
+    /// Returns the errors of [`MessageEngine::progress`].
+    #[inline]
+    pub fn progress_at_start(&mut self) -> Result<bool> {
+        if self.busy || self.fabric.connected(self.connects).is_some() {
+            return self.progress();
+        }
+        let mut moved = false;
+        for i in 0..self.readable.len() {
+            moved |= self.read(self.readable[i], Unmatched::Leave)?;
         }
         Ok(moved)
     }
@@ -86,13 +114,25 @@ impl MessageEngine {
         Ok(moved)
     }
 
-    /// Takes envelopes out of the ring of `from`. Returns true if it found at least one envelope.
+    /// Takes envelopes out of the ring of `from`. `unmatched` says what happens to a short message that no receive
+    /// matches. Returns true if it has taken at least one envelope.
     #[inline]
-    pub(super) fn read(&mut self, from: usize) -> Result<bool> {
+    pub(super) fn read(&mut self, from: usize, unmatched: Unmatched) -> Result<bool> {
         for taken in 0..ENVELOPES_PER_TURN {
             let Some(rx) = &mut self.peers[from].link.rx else { return Ok(false) };
             let Some(words) = rx.ring.peek(&rx.area) else { return Ok(taken > 0) };
             let area = rx.area;
+            if taken > 0 {
+                // Several messages have arrived. Fetch the envelope of the next one while this rank handles
+                // this one.
+                area.fetch_slot(rx.ring.following());
+            }
+            if unmatched == Unmatched::Leave
+                && let Some((label, _)) = Envelope::short(&words)
+                && self.matching.find(Slot::new(from), &label).is_none()
+            {
+                return Ok(taken > 0);
+            }
             let mut payload = 0;
             match Envelope::decode(&words).map_err(|v| broken(from, v.of(words)))? {
                 Envelope::Inline(label, data) => {
@@ -182,7 +222,7 @@ impl MessageEngine {
             // SAFETY: the payload has all `label.bytes` bytes of the message (first condition of
             // `Payload::new`), and `to` is new memory with room for this number of bytes.
             let copy = |to| unsafe { contiguous::copy(payload.data(), to, len) };
-            let kept = Kept::new(label.bytes, copy)?;
+            let kept = Kept::new(label.bytes, &mut self.buffers, copy)?;
             self.keep(from, label, Arrived::Data(kept, payload.waiting));
             return Ok(());
         };

@@ -40,7 +40,11 @@ impl MessageEngine {
             // SAFETY: the caller guarantees that `layout` is readable and packs to `label.bytes` bytes
             // (conditions of `send`); `to` is new memory with room for these bytes.
             let pack = |to| unsafe { layout.pack(0..label.bytes, to) };
-            self.matching.keep(own, label, Arrived::Data(Kept::new(label.bytes, pack)?, None));
+            self.matching.keep(
+                own,
+                label,
+                Arrived::Data(Kept::new(label.bytes, &mut self.buffers, pack)?, None),
+            );
             self.kept += 1;
             return Ok(Operation::Done(status));
         }

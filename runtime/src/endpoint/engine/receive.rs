@@ -47,6 +47,15 @@ impl MessageEngine {
     pub unsafe fn receive(&mut self, posting: &Posting<'_>) -> Result<Operation> {
         let Posting { layout, capacity, context, source, tag } = *posting;
         let Some((from, message)) = self.next(context, source, tag) else {
+            if let Sender::Slot(from) = source
+                && self.is_first(context, from, tag)
+            {
+                // SAFETY: the caller guarantees both conditions of `# Safety` for `posting`. `glance` has the same
+                // conditions.
+                if let Glance::Done(status) = unsafe { self.glance(posting, from)? } {
+                    return Ok(Operation::Done(status));
+                }
+            }
             let sink = Sink::Memory(layout.keep());
             let receive = Receive { source, sink, capacity, stream: None };
             let id = self.requests.open(Request::Receive(receive));
@@ -68,9 +77,24 @@ impl MessageEngine {
             && self.matching.look(context, Sender::Slot(from), tag).is_none()
     }
 
+    /// Returns whether the next message in the ring of `from` is short and matches a new receive, and no earlier
+    /// receive. The caller has found no earlier message for the receive in the queue.
+    #[inline]
+    fn is_first(&mut self, context: u64, from: Slot, tag: Tag) -> bool {
+        let rx = self.peers.get_mut(from.index()).and_then(|peer| peer.link.rx.as_mut());
+        let words = rx.and_then(|rx| rx.ring.peek(&rx.area));
+        let label = words.and_then(|words| Envelope::short(&words)).map(|(label, _)| label);
+        label.is_some_and(|label| {
+            label.context == context
+                && tag.accepts(label.tag)
+                && self.matching.find(from, &label).is_none()
+        })
+    }
+
     /// Receives the next message from `from` directly from the ring, if the message has arrived, is short,
     /// and matches the receive. `from` must be the source of `posting`. The caller may call this function
-    /// only while [`MessageEngine::is_quiet`] returns true.
+    /// only if no other receive and no other message comes first: after [`MessageEngine::is_first`], or while
+    /// [`MessageEngine::is_quiet`] returns true.
     ///
     /// # Safety
     ///
@@ -167,6 +191,7 @@ impl MessageEngine {
                 // SAFETY: `fits` is at most `capacity` and at most the number of bytes in `data`. `data` is
                 // memory of this process, so no user layout overlaps it.
                 unsafe { layout.unpack(0..fits, data.bytes().as_ptr()) };
+                self.buffers.give_back(data);
                 if let Some(offer) = waiting {
                     self.with_peer(from, |peer, work| peer.acknowledge(work, offer.id))?;
                 }

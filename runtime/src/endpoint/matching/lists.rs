@@ -4,7 +4,8 @@
 //! the order of the numbers. Each entry has `N` links, so it can be in up to `N` lists at the same time. The
 //! argument `place` says which of these links a call uses. It takes constant time to append an entry to a
 //! list, to remove an entry from any position, and to find the first entry of a key. No memory is allocated
-//! as long as the numbers of entries and of lists do not exceed their earlier maximum.
+//! as long as the numbers of entries and of lists do not exceed their earlier maximum. After a flood,
+//! `posted.rs` and `messages.rs` make new tables for the entries that are left.
 //!
 //! Invariant: a list in use has at least one entry, and each key has at most one list.
 
@@ -24,6 +25,12 @@ pub const EXACT: usize = 0;
 
 /// Stands for "no entry" or "no list" where a number of an entry or of a list is expected.
 const NONE: u32 = u32::MAX;
+
+/// Number of entries up to which a table never shrinks.
+pub const SMALL: usize = 1024;
+
+/// A table shrinks if fewer than one in this number of its entries is in use.
+pub const SPARSE: usize = 8;
 
 /// Number of buckets after the first allocation.
 const BUCKETS: usize = 64;
@@ -146,6 +153,12 @@ impl<const N: usize> Lists<N> {
     /// Returns the entry after `entry` in the list in which link `place` puts `entry`.
     pub fn next(&self, entry: u32, place: usize) -> Option<u32> {
         Some(self.links[entry as usize][place].after).filter(|after| *after != NONE)
+    }
+
+    /// Returns the key of the list in which link `place` puts an entry; `None` if the link is not in use.
+    pub fn key(&self, entry: u32, place: usize) -> Option<Key> {
+        let list = self.links.get(entry as usize)?[place].list;
+        self.lists.get(list as usize).map(|list| list.key)
     }
 
     /// Returns whether link `place` of an entry is in use, that is, whether it puts the entry in a list.

@@ -7,7 +7,7 @@
 //! one that a receive must take.
 
 use super::Unexpected;
-use super::lists::{EXACT, FORMS, Key, Lists};
+use super::lists::{EXACT, FORMS, Key, Lists, SMALL, SPARSE};
 use crate::message::label::Slot;
 
 /// A message.
@@ -140,7 +140,26 @@ impl Messages {
             }
         }
         self.free.push(at);
-        self.entries[at as usize].take().map(|entry| (entry.source, entry.message))
+        let entry = self.entries[at as usize].take();
+        let len = self.entries.len();
+        if len > SMALL && (len - self.free.len()) * SPARSE < len {
+            self.shrink();
+        }
+        entry.map(|entry| (entry.source, entry.message))
+    }
+
+    /// Makes new tables for the messages that are left. The time is in proportion to the number of messages that
+    /// have been removed since the tables have grown.
+    #[cold]
+    #[inline(never)]
+    fn shrink(&mut self) {
+        let mut left: Vec<Entry> =
+            std::mem::take(&mut self.entries).into_iter().flatten().collect();
+        left.sort_unstable_by_key(|entry| entry.stamp);
+        (self.lists, self.free) = (Lists::default(), Vec::new());
+        for Entry { context, source, message, .. } in left {
+            self.keep(context, source, message);
+        }
     }
 
     /// Returns whether no message is waiting.

@@ -6,7 +6,7 @@
 //! first receives of these lists. Each of the four combinations is called a form. The search skips a
 //! form that no waiting receive has.
 
-use super::lists::{FORMS, Key, Lists};
+use super::lists::{FORMS, Key, Lists, SMALL, SPARSE};
 use crate::message::label::Slot;
 
 /// A receive.
@@ -28,6 +28,8 @@ pub struct Posted {
     /// Number of waiting receives of each form.
     waiting: [usize; FORMS],
     stamp: u64,
+    /// Number of receives that have been removed since `shrink` last looked.
+    removed: usize,
 }
 
 impl Posted {
@@ -82,7 +84,33 @@ impl Posted {
         let Entry { id, form, .. } = self.entries[at as usize];
         self.lists.remove(at, 0);
         self.waiting[form] -= 1;
+        self.removed += 1;
+        if self.removed > SMALL.max(self.entries.len() / 2) {
+            self.shrink();
+        }
         id
+    }
+
+    /// Makes new tables for the receives that are left, if they are few. The numbers of the receives stay, so the
+    /// new tables are as long as the largest number demands.
+    #[cold]
+    #[inline(never)]
+    fn shrink(&mut self) {
+        self.removed = 0;
+        let waiting: usize = self.waiting.iter().sum();
+        if self.entries.len() <= SMALL || waiting * SPARSE >= self.entries.len() {
+            return;
+        }
+        let mut left: Vec<(u32, Key)> = (0..self.entries.len() as u32)
+            .filter_map(|at| Some((at, self.lists.key(at, 0)?)))
+            .collect();
+        left.sort_unstable_by_key(|(at, _)| self.entries[*at as usize].stamp);
+        self.lists = Lists::default();
+        for (at, key) in &left {
+            self.lists.push(*at, 0, *key);
+        }
+        self.entries.truncate(left.iter().map(|(at, _)| *at as usize + 1).max().unwrap_or(0));
+        self.entries.shrink_to_fit();
     }
 
     /// Returns whether no receive is waiting.

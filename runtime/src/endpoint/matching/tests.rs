@@ -222,3 +222,39 @@ fn many_wait() {
         room = Some(now);
     }
 }
+
+/// After a flood of receives and messages, of which a few stay, the tables have memory for few again.
+#[test]
+fn the_tables_shrink_after_a_flood() {
+    const FLOOD: usize = 50_000;
+    const KEPT: usize = 10;
+    let from = Slot::new(3);
+    let mut m = Matching::default();
+    for n in 0..FLOOD {
+        m.post(1, Sender::Any, Tag::Is(n as i32), n as u64);
+        m.keep(from, label(2, n as i32), Arrived::Own(n as u64));
+    }
+    // A receive in another form makes further lists.
+    assert!(m.look(2, Sender::Any, Tag::Any).is_some());
+    let all = [m.posted.room(), m.messages.room()].concat();
+    assert!(all.iter().filter(|room| **room > FLOOD).count() > 4, "{all:?}");
+    for n in KEPT..FLOOD {
+        assert_eq!(m.arrive(from, &label(1, n as i32)), Some(n as u64));
+        let (source, message) = m.take(2, Sender::Any, Tag::Is(n as i32)).expect("a message");
+        assert!(source == from && matches!(message.what, Arrived::Own(id) if id == n as u64));
+    }
+    // The table of receives looks whether it can shrink after as many removals as half of its length.
+    for n in 0..FLOOD {
+        m.post(1, Sender::Any, Tag::Any, KEPT as u64);
+        assert_eq!(m.arrive(from, &label(1, (FLOOD + n) as i32)), Some(KEPT as u64));
+    }
+    let all = [m.posted.room(), m.messages.room()].concat();
+    assert!(all.iter().all(|room| *room <= 4096), "{all:?}");
+    // Those that are left are found in the right order.
+    for n in 0..KEPT {
+        assert_eq!(m.arrive(from, &label(1, n as i32)), Some(n as u64));
+        let (_, message) = m.take(2, Sender::Slot(from), Tag::Any).expect("a message");
+        assert!(matches!(message.what, Arrived::Own(id) if id == n as u64));
+    }
+    assert!(m.posted.is_empty() && m.messages.is_empty());
+}

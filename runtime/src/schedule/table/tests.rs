@@ -1,4 +1,4 @@
-//! Tests schedules of two ranks in one process. The tests run every turn of progress themselves.
+//! Tests schedules of two ranks in one process. The tests themselves call the functions that move messages.
 
 use super::*;
 use crate::endpoint::sources::Core;
@@ -49,7 +49,7 @@ fn a_queued_send_that_goes_out_when_it_is_detached_is_finished_once() {
     let label = Label { context: CONTEXT, tag: 0, bytes: 8, types: typecheck::UNKNOWN };
     let mut sent = 0;
     let last = loop {
-        // SAFETY: the array `data` lives to the end of the test, and neither engine runs a turn after that.
+        // SAFETY: the array `data` lives to the end of the test, and neither engine accesses it after that.
         let started = unsafe { core.engine.send(&layout, label, Slot::new(1), How::STANDARD) };
         sent += 1;
         if let Operation::Pending(id) = started.expect("a send") {

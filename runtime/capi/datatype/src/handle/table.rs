@@ -26,7 +26,12 @@ struct Slot<T> {
 struct Slots<T> {
     slots: Vec<Slot<T>>,
     free: VecDeque<u32>,
+    /// Objects that [`Table::insert_with`] uses again.
+    spare: Vec<Arc<T>>,
 }
+
+/// Maximum number of objects that a table keeps to use them again.
+const SPARES: usize = 1024;
 
 /// All objects of one kind.
 #[derive(Debug)]
@@ -41,7 +46,7 @@ pub struct Table<T> {
 impl<T> Table<T> {
     /// Makes an empty table.
     pub const fn new(kind: Kind) -> Self {
-        let slots = Slots { slots: Vec::new(), free: VecDeque::new() };
+        let slots = Slots { slots: Vec::new(), free: VecDeque::new(), spare: Vec::new() };
         Self { kind, slots: RwLock::new(slots), removals: AtomicU64::new(0) }
     }
 
@@ -71,7 +76,11 @@ impl<T> Table<T> {
     /// # Errors
     /// Returns `MPI_ERR_OTHER` if all `1 << PLACE_BITS` places (four million) are in use.
     pub fn reserve(&self) -> Result<usize> {
-        let mut slots = self.write();
+        self.place(&mut self.write())
+    }
+
+    /// Returns a handle without an object.
+    fn place(&self, slots: &mut Slots<T>) -> Result<usize> {
         let again = (slots.free.len() > REST).then(|| slots.free.pop_front()).flatten();
         let place = match again {
             Some(place) => place,
@@ -87,6 +96,45 @@ impl<T> Table<T> {
         };
         let generation = slots.slots[place as usize].generation;
         Ok(Parts { kind: self.kind as u32, place, generation }.handle())
+    }
+
+    /// Adds an object to the table and returns its handle. `make` makes the object, out of a spare object if there
+    /// is one. The function calls `make` under the lock, so `make` must be short and must not use the table. A
+    /// spare object is the only reference to itself.
+    ///
+    /// # Errors
+    /// Returns `MPI_ERR_OTHER` if all `1 << PLACE_BITS` places (four million) are in use. `make` is not called
+    /// then.
+    pub fn insert_with(&self, make: impl FnOnce(Option<Arc<T>>) -> Arc<T>) -> Result<usize> {
+        let mut slots = self.write();
+        let handle = self.place(&mut slots)?;
+        let object = make(slots.spare.pop());
+        slots.slots[Parts::of(handle).place as usize].object = Some(object);
+        Ok(handle)
+    }
+
+    /// Takes the lock to find the objects of several handles.
+    pub fn view(&self) -> View<'_, T> {
+        View { table: self, slots: self.read() }
+    }
+
+    /// Removes the objects of several handles, which are invalid afterwards. The caller has a reference to each of
+    /// the objects, so no object is dropped here.
+    pub fn remove_each(&self, handles: impl Iterator<Item = usize>) {
+        let mut slots = self.write();
+        for handle in handles {
+            self.take(&mut slots, handle);
+        }
+    }
+
+    /// Keeps objects to use them again. Each of them must be the only reference to itself.
+    pub fn keep_spare(&self, objects: impl Iterator<Item = Arc<T>>) {
+        let mut slots = self.write();
+        for object in objects {
+            if slots.spare.len() < SPARES {
+                slots.spare.push(object);
+            }
+        }
     }
 
     /// Adds the object for a handle that [`reserve`](Self::reserve) returned. If the handle has been
@@ -139,8 +187,11 @@ impl<T> Table<T> {
     /// Removes and returns the object of a handle. Afterwards the handle is invalid. Returns `None` if the
     /// handle has no object.
     pub fn remove(&self, handle: usize) -> Option<Arc<T>> {
-        let mut slots = self.write();
-        self.slot(&slots, handle)?;
+        self.take(&mut self.write(), handle)
+    }
+
+    fn take(&self, slots: &mut Slots<T>, handle: usize) -> Option<Arc<T>> {
+        self.slot(slots, handle)?;
         let place = Parts::of(handle).place;
         slots.free.push_back(place);
         let slot = &mut slots.slots[place as usize];
@@ -171,6 +222,20 @@ impl<T> Table<T> {
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.read().slots.iter().filter(|slot| slot.object.is_some()).count()
+    }
+}
+
+/// A table whose lock is held for reading.
+#[derive(Debug)]
+pub struct View<'a, T> {
+    table: &'a Table<T>,
+    slots: RwLockReadGuard<'a, Slots<T>>,
+}
+
+impl<T> View<'_, T> {
+    /// Returns the object of a handle, like [`Table::find`].
+    pub fn find(&self, handle: usize) -> Option<Arc<T>> {
+        self.table.slot(&self.slots, handle)?.object.clone()
     }
 }
 
@@ -210,6 +275,29 @@ mod tests {
         table.fill(other, Arc::new(2));
         assert!(!table.has(other));
         assert_eq!((table.remove(one).as_deref(), table.len()), (Some(&1), 0));
+    }
+
+    #[test]
+    fn objects_are_used_again() {
+        let table = Table::new(Kind::Request);
+        let number = AtomicU64::new(0);
+        let make = |spare: Option<Arc<AtomicU64>>| {
+            spare
+                .unwrap_or_else(|| Arc::new(AtomicU64::new(number.fetch_add(1, Ordering::Relaxed))))
+        };
+        let mut seen = std::collections::HashSet::new();
+        for _ in 0..5000 {
+            let handles = [(); 7].map(|()| table.insert_with(make).expect("a handle"));
+            assert!(handles.iter().all(|handle| seen.insert(*handle)));
+            let view = table.view();
+            let found = handles.map(|handle| view.find(handle));
+            assert!(view.find(0).is_none() && found.iter().all(Option::is_some));
+            drop(view);
+            table.remove_each(handles.into_iter());
+            assert!(!handles.iter().any(|handle| table.has(*handle)));
+            table.keep_spare(found.into_iter().flatten());
+        }
+        assert_eq!((number.into_inner(), table.len()), (7, 0));
     }
 
     #[test]

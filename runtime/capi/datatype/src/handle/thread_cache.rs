@@ -137,7 +137,7 @@ impl<T> PerThread<T> {
 }
 
 /// A thread-local variable that says where the thread's entry is. [`ThreadCache::find`] reads it only if the
-/// fast path finds nothing.
+/// entry in the thread's slot does not belong to the thread or does not have the handle.
 pub struct Home<T: Send + Sync + 'static>(OnceCell<Lodging<T>>);
 
 enum Lodging<T: Send + Sync + 'static> {

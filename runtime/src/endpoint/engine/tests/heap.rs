@@ -426,7 +426,7 @@ fn lies_about_help_are_violations() {
     }
     let area = theirs.written_by(0).expect("a mailbox").expect("a name");
     there.progress().expect("a turn");
-    area.heap_split().push(1, 1000, false);
+    area.split().push(1, 1000, false);
     let error = (0..5).find_map(|_| there.progress().err()).expect("a violation");
     assert!(error.to_string().contains("pieces that the sender has counted is 1000"), "{error}");
 }

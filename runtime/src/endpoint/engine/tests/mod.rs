@@ -6,8 +6,10 @@ use crate::message::payload::{LayoutRef, Posting};
 
 mod heap;
 mod hostile;
+mod long_types;
 mod pool;
 mod private;
+mod shared_copies;
 mod slots;
 mod types;
 mod waiting;

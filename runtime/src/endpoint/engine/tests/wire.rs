@@ -76,9 +76,13 @@ fn say(tx: &mut Producer, area: &Area, envelope: &Envelope) {
 /// states in which it is allowed.
 fn words(id: u64, bytes: u64) -> [(Envelope, &'static [State]); 6] {
     use State::{InHeap, InPrivate, Plain, Unacknowledged, Withdrawn};
-    let help = |space| {
-        let place = Place { space, number: BYTES, origin: 0, count: bytes };
-        Envelope::Help { id, number: 1, method: Method::Vector, bytes, place }
+    let place = |space| Place { space, number: BYTES, origin: 0, count: bytes };
+    let help = |space| Envelope::Help {
+        id,
+        number: 1,
+        method: Method::Vector,
+        bytes,
+        place: place(space),
     };
     [
         (Envelope::Ack(id), &[Unacknowledged]),
@@ -86,7 +90,7 @@ fn words(id: u64, bytes: u64) -> [(Envelope, &'static [State]); 6] {
         (Envelope::Fin(id), &[InHeap, InPrivate, Withdrawn]),
         (Envelope::Refused(id), &[Plain, InHeap, InPrivate, Withdrawn]),
         (help(Space::Heap), &[InHeap, Withdrawn]),
-        (help(Space::Private), &[InPrivate, Withdrawn]),
+        (help(Space::Private), &[]),
     ]
 }
 
@@ -250,13 +254,13 @@ fn every_protocol_carries_every_length() {
                 assert_eq!(target[len as usize], 0xee, "{forced:?} {len}");
             }
         }
-        let Traffic { eager, pipelined, fused, split, .. } = here.traffic();
-        assert_eq!(eager + pipelined + fused + split, sent);
+        let Traffic { eager, pipelined, fused, private, .. } = here.traffic();
+        assert_eq!(eager + pipelined + fused + private, sent);
         match (forced, eager_limit) {
             (Forced::Packed, 0) => assert_eq!(pipelined, sent),
             (Forced::Heap, _) => assert_eq!(fused, sent),
-            (Forced::Cma, _) => assert_eq!(split, sent),
-            _ => assert!(eager > 0 && split == 0),
+            (Forced::Cma, _) => assert_eq!(private, sent),
+            _ => assert!(eager > 0 && private == 0),
         }
         assert!(here.others_are_served() && there.others_are_served());
     }

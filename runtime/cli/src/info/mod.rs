@@ -2,7 +2,10 @@
 //!
 //! `main.rs` calls [`about_the_installation`] before it joins the job. An environment variable with a bad
 //! value keeps the process from joining the job, and `typepack info` must show the user that value. `main.rs`
-//! calls [`about_the_job`] after it has joined the job.
+//! calls [`about_the_job`] after it has joined the job. `measure.rs` then compares the ways of long messages, if the
+//! user asks for it (`--measure`).
+
+mod measure;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -22,16 +25,24 @@ use crate::agree::{FAILURE, Stop, agree};
 Examples:
   typepack info
   typepack info --functions
-  mpiexec -n 2 typepack info")]
+  mpiexec -n 2 typepack info
+  mpiexec -n 2 typepack info --measure
+  TYPEPACK_TUNE_FILE=tuned mpiexec -n 2 typepack info --measure=60")]
 pub struct Options {
     /// List every function of the MPI ABI, with + before each implemented function and - before the others
     #[arg(long)]
     pub functions: bool,
+
+    /// Measure for about SECONDS (20 by default) which way is best for long messages between the ranks, and show
+    /// the time of each way. Keeps the choices in the file of TYPEPACK_TUNE_FILE, if the variable is set
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true,
+          default_missing_value = "20", value_parser = clap::value_parser!(u16).range(1..=3600))]
+    pub measure: Option<u16>,
 }
 
 /// The table of all functions of the MPI ABI.
-const FUNCTIONS: &str = include_str!("../../capi/abi/functions.csv");
-const BUILT: &str = include_str!("../../capi/abi/built.csv");
+const FUNCTIONS: &str = include_str!("../../../capi/abi/functions.csv");
+const BUILT: &str = include_str!("../../../capi/abi/built.csv");
 
 fn print(text: &str) -> Result<(), String> {
     let mut out = std::io::stdout().lock();
@@ -58,9 +69,24 @@ pub fn about_the_installation(options: &Options) -> Result<(), String> {
         };
         line(&mut text, &format!("  {:<24} {value:<32} {source:<12} {}", v.name, v.domain));
     }
+    text.push_str(&file());
     text.push_str("\nFunctions of the MPI ABI (each also as PMPI_)\n");
     text.push_str(&coverage(options.functions)?);
     print(&text)
+}
+
+/// Returns the choices in the tune file, or an empty text if no variable names one.
+fn file() -> String {
+    let value = std::env::var_os("TYPEPACK_TUNE_FILE").filter(|path| !path.is_empty());
+    let Some(path) = value else { return String::new() };
+    let mut text = format!("\nChoices in {} (TYPEPACK_TUNE_FILE)\n", Path::new(&path).display());
+    match typepack::tuned::file(Path::new(&path)) {
+        Ok(None) => line(&mut text, "  there is no such file yet; the next job writes one"),
+        Ok(Some(lines)) if lines.is_empty() => line(&mut text, "  none"),
+        Ok(Some(lines)) => lines.iter().for_each(|words| line(&mut text, &format!("  {words}"))),
+        Err(reason) => line(&mut text, &format!("  the file is ignored: {reason}")),
+    }
+    text
 }
 
 /// Appends `words` as a line, without trailing blanks.
@@ -113,8 +139,9 @@ fn coverage(list: bool) -> Result<String, String> {
     Ok(text)
 }
 
-/// Prints the ranks, the CPUs of the ranks and the protocols between the ranks. Only rank 0 prints.
-pub fn about_the_job(universe: &Universe) -> Result<(), Stop> {
+/// Prints the ranks, the CPUs of the ranks and the protocols between the ranks. Only rank 0 prints. With `--measure`,
+/// also measures and prints the choices.
+pub fn about_the_job(options: &Options, universe: &Universe) -> Result<(), Stop> {
     let world = universe.world();
     let printed = if world.rank() == 0 {
         let transports = universe.transports()?;
@@ -122,7 +149,8 @@ pub fn about_the_job(universe: &Universe) -> Result<(), Stop> {
     } else {
         Ok(())
     };
-    agree(&world, printed, FAILURE)
+    agree(&world, printed, FAILURE)?;
+    options.measure.map_or(Ok(()), |seconds| measure::run(universe, seconds))
 }
 
 fn job(placement: Option<&Placement>, size: usize, transports: &[String]) -> String {
@@ -171,17 +199,20 @@ fn distances(placement: &Placement, size: usize) -> Option<String> {
             *counts.entry(a.distance(b)).or_default() += 1;
         }
     }
-    let name = |distance| match distance {
+    let words: Vec<String> =
+        counts.iter().map(|(distance, count)| format!("{count} {}", name(*distance))).collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+fn name(distance: Distance) -> &'static str {
+    match distance {
         Distance::Core => "on one core",
         Distance::L2 => "sharing a level 2 cache",
         Distance::L3 => "sharing a level 3 cache",
         Distance::Numa => "on one NUMA node",
         Distance::Package => "in one package",
         _ => "with no common part known",
-    };
-    let words: Vec<String> =
-        counts.iter().map(|(distance, count)| format!("{count} {}", name(*distance))).collect();
-    (!words.is_empty()).then(|| words.join(", "))
+    }
 }
 
 #[cfg(test)]

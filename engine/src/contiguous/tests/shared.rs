@@ -1,0 +1,141 @@
+//! What several threads share: the choosers of `own.rs`, and the word of a request (`mod.rs`). Loom runs two threads in
+//! every interleaving; a last test runs real threads over real copies.
+
+use super::super::own::{self, Shared, choose};
+use super::super::{Asked, LONG, Method, NOTHING, asking, available, copy, with};
+use crate::choice::{Chooser, SAMPLES};
+use loom::cell::UnsafeCell;
+use loom::sync::atomic::{AtomicU8, Ordering};
+use loom::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+impl Shared for Mutex<Chooser> {
+    fn attempt<R>(&self, f: impl FnOnce(&mut Chooser) -> R) -> Option<R> {
+        self.try_lock().ok().map(|mut chooser| f(&mut chooser))
+    }
+}
+
+impl Asked for AtomicU8 {
+    fn get(&self) -> u8 {
+        self.load(Ordering::Relaxed)
+    }
+    fn set(&self, code: u8) {
+        self.store(code, Ordering::Relaxed);
+    }
+}
+
+/// Returns a chooser over two ways that has timed the first one often enough, so that the next jobs are trials
+/// of the second one.
+fn about_to_try() -> Chooser {
+    let mut chooser = Chooser::new(2, 0);
+    for _ in 0..60 {
+        let pick = chooser.pick();
+        if pick.way == 1 {
+            break;
+        }
+        chooser.report(pick.way, 100);
+    }
+    assert!(chooser.median(0).is_some() && chooser.median(1).is_none());
+    chooser
+}
+
+/// Checks in every interleaving that two threads with two jobs each do every job exactly once, in a way that
+/// exists, and alone with their own memory; that the chooser counts each pick; and that it gets no more times
+/// than there were jobs.
+#[test]
+fn loom_two_threads_share_a_chooser() {
+    let primed = about_to_try();
+    let before = primed.jobs();
+    loom::model(move || {
+        let shared = Arc::new(Mutex::new(primed.clone()));
+        let work = |shared: &Mutex<Chooser>| {
+            let mut ways = Vec::new();
+            for _ in 0..2 {
+                let (memory, now) = (UnsafeCell::new(0u8), AtomicU64::new(0));
+                choose(
+                    shared,
+                    1 << 20,
+                    // The second reading of the clock is 50 later than the first one.
+                    || now.fetch_add(50, Relaxed),
+                    |way| {
+                        // SAFETY: the memory belongs to this thread. Loom reports a concurrent access.
+                        memory.with_mut(|memory| unsafe { *memory += 1 });
+                        // No thread holds the chooser during a job, so this thread can get it, unless the
+                        // other thread uses it just now.
+                        let _busy = shared.attempt(|chooser| assert_eq!(chooser.ways(), 2));
+                        ways.push(way);
+                    },
+                );
+                // SAFETY: as above.
+                memory.with(|memory| assert_eq!(unsafe { *memory }, 1));
+            }
+            assert!(ways.len() == 2 && ways.iter().all(|way| *way < 2), "{ways:?}");
+            ways
+        };
+        let theirs = shared.clone();
+        let other = loom::thread::spawn(move || work(&theirs));
+        let ways = [work(&shared), other.join().expect("the thread")].concat();
+        let chooser = shared.lock().expect("nobody panicked").clone();
+        let picks = chooser.jobs() - before;
+        // A job without a pick has found the chooser in use, which the other thread's jobs can cause.
+        assert!((1..=4).contains(&picks), "{picks}");
+        let tried = ways.iter().filter(|way| **way == 1).count();
+        assert!(tried as u32 <= picks);
+        // The first job in a way is not counted, so one trial leaves no median.
+        assert!(chooser.median(1).is_none() || tried >= 2);
+        assert_eq!(chooser.best(), 0, "{} trials decide nothing", SAMPLES - 1);
+    });
+}
+
+/// Checks in every interleaving that a thread between two requests of other threads sees one of them or none,
+/// and that nothing is asked when both have ended.
+#[test]
+fn loom_requests_of_two_threads() {
+    loom::model(|| {
+        let asked = Arc::new(AtomicU8::new(NOTHING));
+        let theirs = asked.clone();
+        let known = |code| code == NOTHING || Method::from_code(code).is_some();
+        let other = loom::thread::spawn(move || {
+            asking(&*theirs, Method::Repeat, || assert!(known(theirs.get())));
+        });
+        asking(&*asked, Method::Streaming, || assert!(known(asked.get())));
+        other.join().expect("the thread");
+        assert_eq!(asked.get(), NOTHING);
+    });
+}
+
+/// Real threads copy long runs while the choosers learn, while other threads ask for methods, and while the
+/// fixed method changes. No byte may differ.
+#[test]
+fn threads_copy_while_the_methods_change() {
+    let _turn = super::TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    own::set_clock(super::tick);
+    let methods: Vec<Method> = available().collect();
+    std::thread::scope(|scope| {
+        for thread in 0..4usize {
+            let methods = &methods;
+            scope.spawn(move || {
+                let from: Vec<u8> = (0..400_000).map(|i| (i * 13 + thread * 5) as u8 | 1).collect();
+                let mut to = vec![0; from.len() + 2];
+                for round in 0..60 {
+                    to.fill(0);
+                    let bytes = [LONG, 50_000, 130_000, 399_000][round % 4] + round;
+                    // SAFETY: the two buffers are separate and longer than `bytes` and one byte.
+                    let mut run = || unsafe { copy(from.as_ptr(), to[1..].as_mut_ptr(), bytes) };
+                    let method = methods[round % methods.len()];
+                    match (thread, round % 3) {
+                        (0, 0) => with(method, run),
+                        (1, at) => {
+                            own::set_fixed((at > 0).then_some(method));
+                            run();
+                        }
+                        _ => run(),
+                    }
+                    assert!(to[1..=bytes] == from[..bytes], "thread {thread}, round {round}");
+                    assert!(to[0] == 0 && to[bytes + 1] == 0, "thread {thread}, round {round}");
+                }
+            });
+        }
+    });
+    own::set_fixed(None);
+}

@@ -1,0 +1,103 @@
+//! The types of a sender whose encoded form is too long for the ring, such as long lists of blocks.
+//!
+//! The encoded form of such a type travels through the sender's heap. The sender (`heap.rs`) writes the form
+//! to a piece of its heap and names the piece in a DefineLong. The receiver (`peer.rs`) copies the form out of
+//! the piece, decodes its own copy, and answers with a Defined; then the sender frees the piece. [`LongTypes`]
+//! is the sender's table of these types for one receiver. `types.rs` has the table of all other types.
+//!
+//! A definition costs more time than a few messages gain by it: the form is encoded, copied and decoded. So a
+//! type gets a number only when a second message uses it.
+//!
+//! Invariants: the numbers of these types follow the numbers of all other types, and a receiver keeps at most
+//! [`LONG_TYPES`] of them, of at most [`LONG_MAX`] encoded bytes each. The sender does not define a number
+//! again while the piece of its last definition is in use.
+
+use crate::Plan;
+use crate::message::envelope::{LONG_TYPES, TYPES};
+use crate::shm::heap::Heap;
+use std::collections::VecDeque;
+use std::ptr::NonNull;
+
+#[cfg(doc)]
+use crate::message::envelope::LONG_MAX;
+
+/// Number of plans of which the sender remembers that one message has used them.
+const SEEN: usize = 4;
+
+/// A type that the receiver knows, or will know when it reads the next envelopes.
+#[derive(Debug)]
+struct LongType {
+    /// The plan of the messages with this type. Plans are compared by address, so the table keeps this plan
+    /// alive: no other plan can then get the same address.
+    plan: Plan,
+    /// The piece of this rank's heap with the encoded form, until the receiver has copied the form.
+    piece: Option<Piece>,
+}
+
+/// The first byte of a piece of this rank's heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Piece(NonNull<u8>);
+
+// SAFETY: a piece is only the address of memory in the heap. No thread accesses the memory through it; the
+// heap compares the address when the piece is freed.
+unsafe impl Send for Piece {}
+
+/// The long types of this sender that one receiver knows.
+#[derive(Debug, Default)]
+pub struct LongTypes {
+    types: Vec<LongType>,
+    /// The number, less [`TYPES`], that gets a new definition next, after all numbers are in use.
+    next: usize,
+    /// The plans that one message has used.
+    seen: VecDeque<Plan>,
+}
+
+impl LongTypes {
+    /// Returns the number of a plan's type if the receiver knows the type.
+    pub fn number(&self, plan: &Plan) -> Option<u32> {
+        let at = self.types.iter().position(|long| long.plan.is_same(plan))?;
+        Some((TYPES + at) as u32)
+    }
+
+    /// Returns the number under which the sender can define the type of `plan` now. Returns `None` if this is
+    /// the first message with this plan, or if the receiver has not yet answered the last definition of the
+    /// number.
+    pub fn free_number(&mut self, plan: &Plan) -> Option<u32> {
+        let Some(at) = self.seen.iter().position(|seen| seen.is_same(plan)) else {
+            if self.seen.len() == SEEN {
+                self.seen.pop_front();
+            }
+            self.seen.push_back(plan.clone());
+            return None;
+        };
+        let number = if self.types.len() < LONG_TYPES { self.types.len() } else { self.next };
+        if self.types.get(number).is_some_and(|long| long.piece.is_some()) {
+            return None;
+        }
+        self.seen.remove(at);
+        Some((TYPES + number) as u32)
+    }
+
+    /// Records that this rank has sent the definition of a number that [`LongTypes::free_number`] has
+    /// returned. `piece` is the first byte of the encoded form.
+    pub fn define(&mut self, number: u32, plan: &Plan, piece: NonNull<u8>) {
+        let long = LongType { plan: plan.clone(), piece: Some(Piece(piece)) };
+        let at = number as usize - TYPES;
+        match self.types.get_mut(at) {
+            Some(old) => {
+                *old = long;
+                self.next = (at + 1) % LONG_TYPES;
+            }
+            None => self.types.push(long),
+        }
+    }
+
+    /// Frees the piece of a definition, which the receiver has copied. Returns false if the receiver has no
+    /// definition of this number to answer.
+    pub fn defined(&mut self, number: u32, heap: &Heap) -> bool {
+        let at = (number as usize).checked_sub(TYPES);
+        let long = at.and_then(|at| self.types.get_mut(at));
+        let Some(Piece(piece)) = long.and_then(|long| long.piece.take()) else { return false };
+        heap.free(piece.as_ptr())
+    }
+}

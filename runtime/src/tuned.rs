@@ -1,0 +1,89 @@
+//! What the library has measured about the ways of long messages, for programs that show the choices.
+//!
+//! `transport/tuning.rs` measures, and `transport/learnt.rs` defines the file of `TYPEPACK_TUNE_FILE`. `world.rs`
+//! reads and writes the file; `typepack info` shows the file and the measurements.
+
+use crate::sys::text_file;
+use crate::transport::learnt::{self, Learnt};
+use crate::transport::tuning::{self, Measured};
+use std::io;
+use std::path::Path;
+
+/// The choice between the ways of the long messages of one kind. [`Universe::choices`](crate::Universe::choices)
+/// returns these values.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Choice {
+    /// The kind of the messages: where and how the data lies at the sender and at the receiver, and the
+    /// distance of the two ranks.
+    pub kind: String,
+    /// The length of the shortest message in bytes. The longest message is shorter than twice this length.
+    pub bytes: u64,
+    /// The ways that messages of this kind can go. There are at least two.
+    pub ways: Vec<TimedWay>,
+    /// The index in `ways` of the present way.
+    pub best: usize,
+    /// True if the present way has been compared with all other ways that work.
+    pub settled: bool,
+}
+
+/// A way of a long message, and the time that messages took.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct TimedWay {
+    /// The protocol and the copy method.
+    pub name: String,
+    /// The median of the latest times from the match to the last byte, in nanoseconds per byte. `None` if no
+    /// message has gone this way yet.
+    pub ns_per_byte: Option<f64>,
+}
+
+impl Choice {
+    pub(crate) fn of(measured: &Measured) -> Self {
+        let way = |(way, time): &(tuning::Way, Option<f64>)| TimedWay {
+            name: way.to_string(),
+            ns_per_byte: *time,
+        };
+        Self {
+            kind: measured.situation.to_string(),
+            bytes: measured.bytes,
+            ways: measured.ways.iter().map(way).collect(),
+            best: measured.best,
+            settled: measured.settled,
+        }
+    }
+}
+
+/// Why a file of `TYPEPACK_TUNE_FILE` is ignored.
+#[derive(Debug)]
+pub(crate) struct Ignored {
+    pub reason: String,
+    /// True if typepack has written the file, so that it may replace the file.
+    pub is_ours: bool,
+}
+
+/// Reads the file of `TYPEPACK_TUNE_FILE` at `path`. Returns an empty list if there is no such file yet.
+pub(crate) fn learnt(path: &Path) -> Result<Vec<Learnt>, Ignored> {
+    read(path).map(Option::unwrap_or_default)
+}
+
+/// Reads the file at `path`. Returns `None` if there is no such file.
+fn read(path: &Path) -> Result<Option<Vec<Learnt>>, Ignored> {
+    match text_file::read(path, learnt::FILE_MAX) {
+        Ok(text) => learnt::parse(&text, &text_file::processor())
+            .map(Some)
+            .map_err(|reason| Ignored { reason, is_ours: learnt::is_ours(&text) }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Ignored { reason: error.to_string(), is_ours: false }),
+    }
+}
+
+/// Returns one line for each choice in the tune file at `path` (`TYPEPACK_TUNE_FILE`). Returns `None` if there is
+/// no such file yet. The process need not have joined a job.
+///
+/// # Errors
+/// Returns one sentence that says why jobs on this machine ignore the file.
+pub fn file(path: &Path) -> Result<Option<Vec<String>>, String> {
+    let found = read(path).map_err(|ignored| ignored.reason)?;
+    Ok(found.map(|list| list.iter().map(tuning::describe).collect()))
+}

@@ -1,0 +1,178 @@
+//! Tests of the file of `TYPEPACK_TUNE_FILE` over whole jobs: one job writes what it has learnt, the next one
+//! starts with it, and a file that cannot be used costs one line.
+
+#![expect(dead_code, reason = "each test binary uses a part of the harness")]
+
+mod job;
+
+use job::{body, is_rank, mpiexec, run, text};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use typepack::{Datatype, Named, Universe, commit};
+
+const WORDS: usize = 8 << 10;
+
+/// The first line of a file of this version.
+const FIRST: &str = "typepack tune file 1";
+
+/// A folder that is removed at the end of the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("typepack-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).expect("a folder");
+        Self(path)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("tuned")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // The result is ignored: a folder that stays fails no test.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Exchanges messages of 64 KiB between private memories until `is_enough` returns true at rank 0, which it asks
+/// after every message.
+fn exchange(universe: &Universe, is_enough: impl Fn() -> bool) {
+    let world = universe.world();
+    let word = commit(&Datatype::named(Named::U64)).expect("a plan");
+    let (count, mut got) = (WORDS as u64, vec![0; WORDS]);
+    for round in 0u64.. {
+        let sent: Vec<u64> = (round..).take(WORDS).collect();
+        let mut enough = [0u64];
+        if world.rank() == 0 {
+            world.recv(&mut got, &word, count, 1, 1).expect("received");
+            assert!(got == sent, "round {round}");
+            enough = [u64::from(is_enough())];
+            world.send(&enough, &word, 1, 1, 2).expect("sent");
+        } else {
+            world.send(&sent, &word, count, 0, 1).expect("sent");
+            world.recv(&mut enough, &word, 1, 0, 2).expect("received");
+        }
+        if enough == [1] {
+            return;
+        }
+    }
+}
+
+/// Runs the test `name` as two ranks with the tune file `path`, and returns what the job has printed.
+fn job(name: &str, path: &Path) -> String {
+    let mut command = Command::new(mpiexec());
+    command.args(["-n", "2"]).args(body(name));
+    // With these variables the job would have no choice, or would print nothing.
+    for name in ["TYPEPACK_TRANSPORT", "TYPEPACK_COPY", "TYPEPACK_TUNE", "TYPEPACK_QUIET"] {
+        command.env_remove(name);
+    }
+    let path = path.to_str().expect("a path in UTF-8");
+    let output = run(command, name, &[("TYPEPACK_TUNE_FILE", path), ("TYPEPACK_REPORT", "1")]);
+    let text = text(&output);
+    assert!(output.status.success() && text.matches("1 passed").count() == 2, "{text}");
+    text
+}
+
+fn lines<'a>(text: &'a str, part: &str) -> Vec<&'a str> {
+    text.lines().filter(|line| line.contains(part)).collect()
+}
+
+#[test]
+fn the_next_job_starts_with_what_was_learnt() {
+    const NAME: &str = "the_next_job_starts_with_what_was_learnt";
+    if is_rank() {
+        let universe = typepack::init().expect("joining the job");
+        let end = Instant::now() + Duration::from_secs(60);
+        // The second job has a file, and ends after one message.
+        let path = std::env::var_os("TYPEPACK_TUNE_FILE").expect("a variable");
+        let learns = !Path::new(&path).exists();
+        exchange(&universe, || {
+            assert!(Instant::now() < end, "the ways are not compared within a minute");
+            !learns || universe.choices().expect("choices").iter().any(|choice| choice.settled)
+        });
+        if universe.world().rank() == 0 {
+            for choice in universe.choices().expect("choices") {
+                println!("\nnow {}", choice.ways[choice.best].name);
+            }
+        }
+        return;
+    }
+    let folder = Folder::new("tune");
+    let first = job(NAME, &folder.file());
+    assert_eq!(lines(&first, "TYPEPACK_TUNE_FILE"), [""; 0], "{first}");
+    assert_eq!(lines(&first, "loaded"), [""; 0], "{first}");
+    assert_eq!(lines(&first, "rank 0: chosen from 64 KiB").len(), 1, "{first}");
+    let written = fs::read_to_string(folder.file()).expect("the file");
+    let mut rows = written.lines();
+    assert_eq!(rows.next(), Some(FIRST));
+    assert!(rows.next().is_some_and(|row| row.starts_with("processor ")), "{written}");
+    let row = rows.next().expect("a choice");
+    assert!(row.contains(" 65536 chunks ") && rows.next().is_none(), "{written}");
+
+    // Whatever was best, the next job takes the way that the file names: here each of two ways.
+    for method in ["vector", "repeat"] {
+        let learnt = row.split_once(" 65536 ").expect("a row").0.to_owned();
+        let head: String = written.lines().take(2).map(|row| format!("{row}\n")).collect();
+        if method == "repeat" && !typepack::engine::contiguous::Method::Repeat.is_available() {
+            continue;
+        }
+        let text = format!("{head}{learnt} 65536 chunks {method}\n");
+        fs::write(folder.file(), &text).expect("a file");
+        let next = job(NAME, &folder.file());
+        let loaded = lines(&next, "loaded");
+        assert_eq!(loaded.len(), 1, "{next}");
+        let end = format!(": chunks, {method}");
+        assert!(loaded[0].contains("rank 0: loaded from 64 KiB, contiguous"), "{next}");
+        assert!(loaded[0].ends_with(&end), "{next}");
+        assert_eq!(lines(&next, "now "), [format!("now chunks, {method}")], "{next}");
+        // One message settles nothing, so the file says the same afterwards.
+        assert_eq!(fs::read_to_string(folder.file()).expect("the file"), text);
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_used_costs_one_line() {
+    const NAME: &str = "a_file_that_cannot_be_used_costs_one_line";
+    if is_rank() {
+        let universe = typepack::init().expect("joining the job");
+        exchange(&universe, || true);
+        return;
+    }
+    let folder = Folder::new("tune-bad");
+    let good = {
+        job(NAME, &folder.file());
+        fs::read_to_string(folder.file()).expect("the file")
+    };
+    let processor = good.lines().nth(1).expect("a processor");
+    for (contents, reason, replaced) in [
+        (format!("{good}heap dense\n"), "line 3 is not", true),
+        (good.replace(processor, "processor 0000000000000000"), "another processor", true),
+        (good.replace(FIRST, "typepack tune file 99"), "its first line is not", true),
+        ("export EDITOR=ed\n".to_owned(), "its first line is not", false),
+        (String::new(), "its first line is not", false),
+    ] {
+        fs::write(folder.file(), &contents).expect("a file");
+        let output = job(NAME, &folder.file());
+        let found = lines(&output, "TYPEPACK_TUNE_FILE");
+        assert!(found.len() == 1 && found[0].contains(reason), "{contents}: {output}");
+        assert!(found[0].contains("is ignored"), "{output}");
+        let after = fs::read_to_string(folder.file()).expect("the file");
+        assert_eq!(after, if replaced { good.clone() } else { contents });
+    }
+    for (path, reason) in [
+        (folder.0.clone(), "is ignored: it is not a regular file"),
+        (folder.0.join("missing/tuned"), "is not written: "),
+        (PathBuf::from("/proc/typepack-tuned"), "is not written: "),
+    ] {
+        let output = job(NAME, &path);
+        let found = lines(&output, "TYPEPACK_TUNE_FILE");
+        assert!(found.len() == 1 && found[0].contains(reason), "{path:?}: {output}");
+    }
+    // Nothing is left of the attempts.
+    assert_eq!(fs::read_dir(&folder.0).expect("the folder").count(), 1);
+}
