@@ -2,7 +2,9 @@
 //! memory and a file from any position of either side, natively and in external32. Bytes of the file and
 //! of memory that a copy does not own hold canaries.
 
+#[expect(dead_code, reason = "other tests use the rest")]
 mod layouts;
+#[expect(dead_code, reason = "other tests use the rest")]
 mod random;
 #[path = "../../fuzz/support/walk.rs"]
 mod walk;
