@@ -19,9 +19,13 @@ use std::os::fd::OwnedFd;
 use typepack_engine::external32::{External32, pack_external_raw, unpack_external_raw};
 use typepack_engine::{Side, pack_external_size};
 
-/// Greatest mean distance in bytes between the starts of two pieces of a view whose accesses are mapped. At
-/// this distance an access touches every page of the file, so pages are not reserved in vain.
-const CLOSE: u64 = 4 << 10;
+/// Greatest mean distance in bytes between the starts of two pieces of a view at which an access touches every
+/// page of the file.
+const DENSE: u64 = 4 << 10;
+
+/// Greatest mean distance in bytes between the starts of two pieces of a view whose accesses are mapped. Longer
+/// pieces are moved well by system calls, also where the file is not in memory.
+const CLOSE: u64 = 128 << 10;
 
 /// An open file, as a transfer needs it.
 #[derive(Debug)]
@@ -310,7 +314,8 @@ unsafe fn mapped(
             }
             size = high;
         }
-        if write && !windows.reserve(file, low..high) {
+        let dense = view.run().is_some() || view.distance() <= DENSE;
+        if write && !windows.prepare(file, low..high, dense) {
             return Ok(false);
         }
         if length > 0 {

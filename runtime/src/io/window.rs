@@ -6,8 +6,9 @@
 //! its last piece by `pwrite`. So the file never gets longer than what was written, and of two ranks that
 //! extend it at the same time none cuts off the other.
 //!
-//! Before a write stores into the window, it reserves the space of the file's pages, so that a full file system
-//! is an error and not a signal. A page that is missing nevertheless (another process has truncated the file)
+//! Before a write stores into the window, it reserves the space of the file's pages, or finds that they have
+//! space, so that a full file system is an error and not a signal. A write into holes that touches only some pages
+//! makes system calls, so that the other pages stay holes. A page that is missing nevertheless (another process has truncated the file)
 //! breaks the mapping (`sys/mapped.rs`); then the whole copy is done again by system calls.
 //!
 //! Not mapped are streams, files that are open for writing only, files on file systems that this file does not
@@ -39,7 +40,7 @@ pub(super) struct Windows {
 #[derive(Debug, Default)]
 struct Kept {
     window: Option<Arc<Window>>,
-    /// A range of the file whose space has been reserved.
+    /// A range of the file without holes.
     reserved: Range<u64>,
 }
 
@@ -122,14 +123,20 @@ impl Windows {
         }
     }
 
-    /// Reserves the space of a range of the file. Returns false if that is not possible, for example because
-    /// the file system is full.
-    pub fn reserve(&self, target: &Target, range: Range<u64>) -> bool {
+    /// Returns whether an access may store into the pages of a range of the file. If it touches all pages of the
+    /// range (`dense`), reserves their space; this fails for example if the file system is full. Otherwise the range
+    /// must not have holes, because holes that the access does not touch must stay holes.
+    pub fn prepare(&self, target: &Target, range: Range<u64>, dense: bool) -> bool {
         let known = self.kept().reserved.clone();
         if known.start <= range.start && range.end <= known.end {
             return true;
         }
-        if files::reserve(&target.fd, range.start, range.end - range.start).is_err() {
+        let ready = if dense {
+            files::reserve(&target.fd, range.start, range.end - range.start).is_ok()
+        } else {
+            files::is_filled(&target.fd, range.start, range.end)
+        };
+        if !ready {
             return false;
         }
         let touching = range.start <= known.end && known.start <= range.end && !known.is_empty();

@@ -263,6 +263,12 @@ pub fn reserve(fd: &impl AsFd, at: u64, bytes: u64) -> io::Result<()> {
     retried(|| (table.reserve)(fd.as_fd(), at, bytes))
 }
 
+/// Returns whether a file has data or allocated space at all bytes from `at` up to `end`. Returns false if the file
+/// system does not tell.
+pub fn is_filled(fd: &impl AsFd, at: u64, end: u64) -> bool {
+    fs::seek(fd, fs::SeekFrom::Hole(at)).is_ok_and(|hole| hole >= end)
+}
+
 /// Returns whether a file is on a file system of this machine whose files can be mapped and whose page cache
 /// only this machine changes. Returns false for a file system that this function does not know.
 pub fn is_local(fd: &impl AsFd) -> bool {
