@@ -394,9 +394,19 @@ mod tests {
         assert!(names(&["TYPEPACK_JITT"]).unwrap().contains("TYPEPACK_JITT"));
         // The library must accept a name only if the variable has an effect. These variables are planned, but
         // have no effect yet.
-        for name in ["TYPEPACK_WATCHDOG", "TYPEPACK_EXPLAIN", "TYPEPACK_INTERPOSE", "TYPEPACK_IO"] {
+        for name in ["TYPEPACK_WATCHDOG", "TYPEPACK_EXPLAIN", "TYPEPACK_INTERPOSE"] {
             assert_eq!(names(&[name]).unwrap(), format!("unknown environment variables: {name}"));
         }
+        for (text, method) in [
+            ("auto", FileMethod::Auto),
+            ("mmap", FileMethod::Mapped),
+            ("pwrite", FileMethod::Calls),
+        ] {
+            let read = Settings::read(|name| (name == "TYPEPACK_IO").then(|| text.to_owned()));
+            assert_eq!(read.unwrap().file_method, method);
+        }
+        let read = Settings::read(|name| (name == "TYPEPACK_IO").then(|| "mapped".to_owned()));
+        assert!(read.unwrap_err().to_string().contains("auto, mmap or pwrite"));
         assert_eq!(foreign_launcher(|_| None), None);
         let slurm = |n: &'static str| (n == "SLURM_NTASKS").then(|| "4".to_owned());
         assert!(foreign_launcher(slurm).unwrap().contains("SLURM_NTASKS"));

@@ -517,6 +517,51 @@ fn external32_by_calls() {
     external32_by("pwrite", "external32_by_calls");
 }
 
+/// Moves more than the library's buffers hold, from and to memory with gaps, over the end of a mapped window.
+fn large(name: &str, method: &str) {
+    ranks_with(2, name, &[("TYPEPACK_IO", method)], |world| {
+        use std::os::unix::fs::FileExt;
+        const COUNT: usize = 3_000_000;
+        let path = path(world, name);
+        let file = File::open(world, &path, Mode::CREATE_READ_WRITE | Mode::DELETE_ON_CLOSE)
+            .expect("a file");
+        let byte = Datatype::named(Named::U8);
+        let piece = Datatype::contiguous(5000, &byte).expect("a type");
+        let filetype = Datatype::resized(0, 10_000, &piece).expect("a type");
+        let disp = (1 << 30) - 4_000_000 + 5000 * world.rank();
+        file.set_view(Some(disp as i64), &byte, &filetype, "native").expect("a view");
+        let gaps = commit(&Datatype::resized(0, 2, &byte).expect("a type")).expect("a plan");
+        let data = Random(world.rank() as u64).bytes(2 * COUNT);
+        let access = Access { write: true, position: Position::Individual, collective: true };
+        for _ in 0..2 {
+            file.seek(0, Whence::Set).expect("a position");
+            file.write_as(access, &data, &gaps, COUNT as u64).expect("written");
+        }
+        world.barrier().expect("a barrier");
+        let found = std::fs::File::open(&path).expect("the file");
+        let mut bytes = vec![0; 5000];
+        for at in 0..COUNT / 5000 {
+            found.read_exact_at(&mut bytes, (disp + 10_000 * at) as u64).expect("a piece");
+            assert!((0..5000).all(|i| bytes[i] == data[2 * (5000 * at + i)]), "piece {at}");
+        }
+        let mut back = vec![7u8; 2 * COUNT];
+        file.seek(0, Whence::Set).expect("a position");
+        assert_eq!(file.read_as(access, &mut back, &gaps, COUNT as u64).expect("read"), COUNT);
+        assert!((0..COUNT).all(|i| back[2 * i] == data[2 * i] && back[2 * i + 1] == 7));
+        file.close().expect("closed");
+    });
+}
+
+#[test]
+fn large_accesses_to_mapped_files() {
+    large("large_accesses_to_mapped_files", "mmap");
+}
+
+#[test]
+fn large_accesses_by_calls() {
+    large("large_accesses_by_calls", "pwrite");
+}
+
 /// In atomic mode, ranks that write and read the same bytes at the same time see whole accesses.
 fn atomic(name: &str, method: &str) {
     ranks_with(3, name, &[("TYPEPACK_IO", method)], |world| {

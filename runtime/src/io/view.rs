@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn positions_are_found_both_ways() {
-        let view = view(10, "int32", "resized(0, 64, vector(3, 2, 4, int32))").expect("a view");
+        let view = view(10, "i32", "resized(0, 64, vector(3, 2, 4, i32))").expect("a view");
         let naive: Vec<u64> = (0..5)
             .flat_map(|tile| {
                 (0..3).flat_map(move |row| (0..8).map(move |b| tile * 64 + row * 16 + b))
@@ -237,25 +237,25 @@ mod tests {
     #[test]
     fn unfit_types_are_refused() {
         for (etype, filetype) in [
-            ("int32", "hindexed([1, 1], [8, 0], int32)"),
-            ("int32", "hindexed([1, 1], [0, 2], int32)"),
-            ("int32", "hindexed([1], [-4], int32)"),
-            ("int32", "hvector(2, 1, 6, int32)"),
-            ("int32", "contiguous(3, int16)"),
-            ("int32", "resized(0, 6, int32)"),
-            ("int32", "resized(0, 8, vector(2, 1, 3, int32))"),
-            ("contiguous(0, int32)", "int32"),
+            ("i32", "hindexed([1, 1], [8, 0], i32)"),
+            ("i32", "hindexed([1, 1], [0, 2], i32)"),
+            ("i32", "hindexed([1], [-4], i32)"),
+            ("i32", "hvector(2, 1, 6, i32)"),
+            ("i32", "contiguous(3, i16)"),
+            ("i32", "resized(0, 6, i32)"),
+            ("i32", "resized(0, 8, vector(2, 1, 3, i32))"),
+            ("contiguous(0, i32)", "i32"),
         ] {
             let error = view(0, etype, filetype).expect_err(filetype);
             assert_eq!(error.class(), ErrorClass::TYPE, "{filetype}: {error}");
         }
-        assert!(view(0, "int32", "hvector(2, 1, 8, int32)").is_ok());
-        assert!(view(0, "int8", "contiguous(0, int8)").is_ok());
+        assert!(view(0, "i32", "hvector(2, 1, 8, i32)").is_ok());
+        assert!(view(0, "i8", "contiguous(0, i8)").is_ok());
     }
 
     #[test]
     fn positions_beyond_the_last_byte_are_refused() {
-        let view = view(1 << 62, "int8", "int8").expect("a view");
+        let view = view(1 << 62, "i8", "i8").expect("a view");
         assert!(view.offset(1 << 61).is_ok() && view.offset(1 << 62).is_err());
         assert!(view.reach(u64::MAX, 1).is_err() && view.start(1 << 63).is_err());
     }

@@ -177,12 +177,12 @@ static void files(void)
        and not that of the communicator. */
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
     heard_code = MPI_SUCCESS;
-    RAISES(MPI_ERR_UNSUPPORTED_OPERATION, MPI_File_delete("/nonexistent", MPI_INFO_NULL));
-    CHECK(heard_code == MPI_ERR_UNSUPPORTED_OPERATION);
+    RAISES(MPI_ERR_NO_SUCH_FILE, MPI_File_delete("/nonexistent", MPI_INFO_NULL));
+    CHECK(heard_code == MPI_ERR_NO_SUCH_FILE);
     heard_code = MPI_SUCCESS;
-    RAISES(MPI_ERR_UNSUPPORTED_OPERATION,
+    RAISES(MPI_ERR_NO_SUCH_FILE,
            MPI_File_open(MPI_COMM_WORLD, "/nonexistent", MPI_MODE_RDONLY, MPI_INFO_NULL, &file));
-    CHECK(heard_code == MPI_ERR_UNSUPPORTED_OPERATION);
+    CHECK(heard_code == MPI_ERR_NO_SUCH_FILE);
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     OK(MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN));
 }
