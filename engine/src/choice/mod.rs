@@ -13,10 +13,13 @@
 //!   a look has cost is the cost of the job minus the median of the present way. A way that has never been
 //!   tried is expected to take twice as long as the present one.
 //! - The first job in each way is not counted, because it may touch memory for the first time.
-//! - A way that takes more than `HOPELESS` times as long in two jobs is not tried a third time.
-//! - Every `LOOK_AGAIN` jobs one other way gets a second look, because virtual machines move between
-//!   processors, and so near cores become far ones. If the present way's own median rises by more than
-//!   `DRIFT`, all ways get a second look at once.
+//! - A way that takes more than `HOPELESS` times as long in two jobs is not tried again until its next second
+//!   look.
+//! - After `LOOK_FIRST` jobs, then after twice as many each time, and at last every `LOOK_AGAIN` jobs, one other
+//!   way gets a second look. A second look forgets the earlier costs of the way. The early ones repair what
+//!   the first looks saw while memory was touched for the first time. The later ones notice that a virtual
+//!   machine has moved between processors, so that near cores have become far ones. If the present way's own
+//!   median rises by more than `DRIFT`, all ways get a second look at once.
 //! - Single outliers, such as a page fault or stolen time, do not move a median.
 //!
 //! `contiguous/own.rs` and the runtime's `transport/tuning.rs` use choosers.
@@ -39,7 +42,10 @@ const MARGIN: u64 = 40;
 /// A way that costs more than this number of times the present way is dropped after two jobs.
 const HOPELESS: u64 = 2;
 
-/// Number of jobs between two second looks.
+/// Number of jobs before the first second look.
+const LOOK_FIRST: u32 = 64;
+
+/// Greatest number of jobs between two second looks.
 const LOOK_AGAIN: u32 = 512;
 
 /// The present way has drifted if its median has risen by one part in `DRIFT`.
@@ -60,8 +66,6 @@ struct Way {
     next: u8,
     /// The median of `costs`.
     median: u64,
-    /// Number of costs since the last look began.
-    looked: u8,
     /// The way has been used once. The cost of the first job is not among the costs.
     begun: bool,
     /// The way has been dropped until the next second look, because it is much slower.
@@ -75,7 +79,6 @@ impl Way {
         self.costs[usize::from(self.next)] = cost;
         self.next = (self.next + 1) % SAMPLES as u8;
         self.filled = (self.filled + 1).min(SAMPLES as u8);
-        self.looked = self.looked.saturating_add(1);
         let filled = usize::from(self.filled);
         let mut costs = self.costs;
         costs[..filled].sort_unstable();
@@ -135,7 +138,7 @@ impl Chooser {
             best: first.min(len - 1),
             reference: 0,
             jobs: 0,
-            again: LOOK_AGAIN,
+            again: LOOK_FIRST,
             turn: 0,
             spent: 0,
             lost: 0,
@@ -251,11 +254,10 @@ impl Chooser {
     /// Returns the other way that is looked at now, or `None` if the next job takes the present way.
     fn due(&mut self) -> Option<u8> {
         if self.jobs >= self.again {
-            self.again = self.jobs.saturating_add(LOOK_AGAIN);
+            self.again = self.jobs.saturating_add(self.jobs.min(LOOK_AGAIN));
             self.turn = (self.turn + 1) % self.len;
             if self.turn != self.best {
-                let way = &mut self.ways[usize::from(self.turn)];
-                (way.looked, way.hopeless) = (0, false);
+                self.ways[usize::from(self.turn)].forget();
             }
         }
         let way = self.others().find(|&way| !self.is_judged(way))?;
@@ -271,7 +273,7 @@ impl Chooser {
     /// Returns whether the last look at a way is over.
     fn is_judged(&self, way: u8) -> bool {
         let way = &self.ways[usize::from(way)];
-        way.hopeless || usize::from(way.looked) >= SAMPLES
+        way.hopeless || usize::from(way.filled) >= SAMPLES
     }
 
     /// Returns the ways that work, without the present one.

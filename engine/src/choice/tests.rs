@@ -74,6 +74,20 @@ fn outliers_do_not_decide() {
     assert_eq!(chooser.best(), 1);
 }
 
+/// While memory is touched for the first time, everything takes much longer. A way that was looked at in that
+/// time gets another look.
+#[test]
+fn a_bad_beginning_is_repaired() {
+    for slow in [10, 20, 40] {
+        let mut chooser = Chooser::new(2, 0);
+        for job in 0..1000 {
+            let factor = if job < slow { 15 } else { 1 };
+            work(&mut chooser, 1, &[100, 80], |cost| cost * factor);
+        }
+        assert_eq!(chooser.best(), 1, "{slow} slow jobs");
+    }
+}
+
 #[test]
 fn ties_do_not_flap() {
     let mut random = Random(3);

@@ -67,23 +67,29 @@ impl Ready {
         if self.left == 0 {
             return false;
         }
-        for _ in 0..READY_STEP.min(self.left) {
-            if self.chunks {
-                let Some(chunk) = pool.and_then(|pool| pool.ahead(self.at)) else {
-                    // The receiver has not freed this chunk yet. It still reads the chunk's lines, so do
-                    // not fetch them.
-                    self.left = 0;
-                    return true;
-                };
-                Area::claim(chunk.wrapping_add(self.line * LINE));
-                let full = self.line + 1 == self.lines;
-                self.line = if full { 0 } else { self.line + 1 };
-                self.at += usize::from(full);
-            } else {
+        if !self.chunks {
+            for _ in 0..READY_STEP.min(self.left) {
                 Area::claim(area.payload(self.at + self.line * LINE));
                 self.line += 1;
+                self.left -= 1;
             }
-            self.left -= 1;
+            return true;
+        }
+        // One look at the pool serves all lines of this step, because it takes a lock.
+        let Some(chunk) = pool.and_then(|pool| pool.ahead(self.at)) else {
+            // The receiver has not freed this chunk yet. It still reads the chunk's lines, so do not fetch
+            // them.
+            self.left = 0;
+            return true;
+        };
+        let step = READY_STEP.min(self.left).min(self.lines - self.line);
+        for _ in 0..step {
+            Area::claim(chunk.wrapping_add(self.line * LINE));
+            self.line += 1;
+        }
+        self.left -= step;
+        if self.line == self.lines {
+            (self.line, self.at) = (0, self.at + 1);
         }
         true
     }

@@ -11,9 +11,11 @@
 //!
 //! Messages overlap in time. So the unit of time is the *busy period*: it begins when a message is matched
 //! while no other long message is on its way to this rank, and ends when the last of them is complete. Only
-//! one situation, that of the first message, has a trial in a busy period, and all its messages in the period
-//! go the same way. The period's time per byte is the cost. Keys whose messages take less than [`SHORT`] are
-//! not timed any more, because reading the clock would cost more than a better way could save.
+//! one key (a situation and a size class) has a trial in a busy period, and all its messages in the period go
+//! the same way. The keys take turns: of the keys in the last period, the one whose turn is the longest ago has
+//! the next one. The cost is the time per byte from the first message on trial to the end of the period. Keys
+//! whose messages take less than [`SHORT`] are timed in one of [`RARELY`] of their turns, because reading the
+//! clock more often would cost more than a better way could save.
 //!
 //! A choice changes neither the result nor the order of messages. `peer.rs` asks for the way of a message
 //! that has matched; `pipeline.rs` and `single_copy.rs` say when a message is complete.
@@ -31,6 +33,9 @@ use typepack_engine::contiguous::{self, Method};
 
 /// Messages that take less time than this are not worth two readings of the clock, in nanoseconds.
 const SHORT: u64 = 2000;
+
+/// Of how many turns of a key with short messages one is timed.
+const RARELY: u64 = 16;
 
 /// Length from which streaming stores are offered as a way, in bytes. Shorter messages fit in every cache, and
 /// their reader wants them there.
@@ -171,8 +176,12 @@ struct Entry {
     situation: Situation,
     chooser: Chooser,
     ways: Vec<Way>,
-    /// True if messages of this key are too short to be timed.
+    /// True if messages of this key are too short to be timed in every turn.
     short: bool,
+    /// The number of the period in which this key had its last turn; 0 if it has had none.
+    turn: u64,
+    /// Number of its turns.
+    turns: u64,
 }
 
 impl Entry {
@@ -194,15 +203,28 @@ impl Entry {
     }
 }
 
-/// A busy period; see the documentation of the module.
+/// The trial of a way in a busy period; see the documentation of the module.
 #[derive(Debug)]
-struct Period {
+struct Trial {
     start: Instant,
-    /// The key on trial, and the number of its way.
-    trial: (usize, u8),
+    key: usize,
+    /// The number of the way.
+    way: u8,
+    /// Number of bytes of the messages that have ended since `start`.
     bytes: u64,
-    /// False if the period no longer says anything about the way on trial.
+    /// False if the period no longer says anything about the way.
     valid: bool,
+}
+
+/// The keys that take turns.
+#[derive(Debug, Default)]
+struct Turns {
+    /// Number of busy periods so far, with the present one.
+    periods: u64,
+    /// The key whose turn it is in this period; `None` if it is the turn of the first key.
+    next: Option<usize>,
+    /// Of the keys in this period, the one whose last turn is the longest ago, and the period of that turn.
+    oldest: Option<(usize, u64)>,
 }
 
 /// The choices of one rank.
@@ -212,7 +234,8 @@ pub struct Tuning {
     entries: Vec<Option<Box<Entry>>>,
     /// Number of long messages on their way to this rank.
     under_way: u64,
-    period: Option<Period>,
+    trial: Option<Trial>,
+    turns: Turns,
     /// False if nothing is measured (`TYPEPACK_TUNE=off`).
     measures: bool,
     /// The method that `TYPEPACK_COPY` forces.
@@ -226,7 +249,8 @@ impl Default for Tuning {
         Self {
             entries: Vec::new(),
             under_way: 0,
-            period: None,
+            trial: None,
+            turns: Turns::default(),
             measures: true,
             copy: None,
             earlier: HashMap::new(),
@@ -239,7 +263,7 @@ impl Tuning {
     pub fn set(&mut self, measures: bool, copy: Option<Method>) {
         (self.measures, self.copy) = (measures, copy);
         self.entries.clear();
-        self.period = None;
+        (self.trial, self.turns) = (None, Turns::default());
         // A message that is on its way now is not counted any more. When it completes, the busy period of later
         // messages may end early; a chooser's medians bear that.
         self.under_way = 0;
@@ -271,7 +295,10 @@ impl Tuning {
         terms: Terms,
         fused: impl FnOnce() -> bool,
     ) -> Way {
-        let first = self.under_way == 0;
+        if self.under_way == 0 {
+            self.turns.periods += 1;
+            self.turns.next = self.turns.oldest.take().map(|(key, _)| key);
+        }
         self.under_way += 1;
         let key = key(situation, bytes);
         if self.entries.is_empty() {
@@ -282,16 +309,25 @@ impl Tuning {
             self.entries[key] = Some(Box::new(entry));
         }
         let Some(entry) = &mut self.entries[key] else { return Way::Packed(Method::Vector) };
-        let best = entry.chooser.best();
-        let pick = match &self.period {
+        let turns = &mut self.turns;
+        if turns.oldest.is_none_or(|(_, turn)| entry.turn < turn) {
+            turns.oldest = Some((key, entry.turn));
+        }
+        let has_turn = *turns.next.get_or_insert(key) == key && entry.turn != turns.periods;
+        let best = Pick { way: entry.chooser.best(), timed: false };
+        let pick = match &self.trial {
             // The other messages of the key on trial go the same way.
-            Some(period) if period.trial.0 == key => Pick { way: period.trial.1, timed: false },
-            _ if first && self.measures && !entry.short => entry.chooser.pick(),
-            _ => Pick { way: best, timed: false },
+            Some(trial) if trial.key == key => Pick { way: trial.way, timed: false },
+            None if has_turn && self.measures => {
+                (entry.turn, entry.turns) = (turns.periods, entry.turns + 1);
+                let rest = entry.short && !entry.turns.is_multiple_of(RARELY);
+                if rest { best } else { entry.chooser.pick() }
+            }
+            _ => best,
         };
         if pick.timed {
-            let (start, trial) = (Instant::now(), (key, pick.way));
-            self.period = Some(Period { start, trial, bytes: 0, valid: true });
+            let (start, way) = (Instant::now(), pick.way);
+            self.trial = Some(Trial { start, key, way, bytes: 0, valid: true });
         }
         entry.ways[usize::from(pick.way)]
     }
@@ -300,8 +336,8 @@ impl Tuning {
     /// protocol declined it or gave it up.
     #[cold]
     pub fn declined(&mut self) {
-        if let Some(period) = &mut self.period {
-            period.valid = false;
+        if let Some(trial) = &mut self.trial {
+            trial.valid = false;
         }
     }
 
@@ -309,19 +345,17 @@ impl Tuning {
     #[inline]
     pub fn complete(&mut self, bytes: u64) {
         self.under_way = self.under_way.saturating_sub(1);
-        if let Some(period) = &mut self.period {
-            period.bytes = period.bytes.saturating_add(bytes);
+        if let Some(trial) = &mut self.trial {
+            trial.bytes = trial.bytes.saturating_add(bytes);
             if self.under_way == 0 {
                 self.end();
             }
         }
     }
 
-    /// Ends the busy period.
+    /// Ends the trial at the end of the busy period.
     fn end(&mut self) {
-        let Some(Period { start, trial: (key, way), bytes, valid }) = self.period.take() else {
-            return;
-        };
+        let Some(Trial { start, key, way, bytes, valid }) = self.trial.take() else { return };
         let Some(entry) = self.entries.get_mut(key).and_then(Option::as_mut) else { return };
         if !valid || bytes == 0 {
             return;
@@ -331,9 +365,7 @@ impl Tuning {
         let cost = u128::from(time) << 20;
         let cost = u64::try_from(cost / u128::from(bytes)).unwrap_or(u64::MAX);
         entry.chooser.report(way, cost);
-        if time < SHORT && entry.chooser.is_settled() {
-            entry.short = true;
-        }
+        entry.short = time < SHORT && entry.chooser.is_settled();
     }
 
     /// Makes the entry of a key.
@@ -356,7 +388,7 @@ impl Tuning {
         let at = ways.iter().position(|way| *way == first);
         let at = at.or_else(|| ways.iter().position(same_protocol)).unwrap_or(0);
         let chooser = Chooser::new(ways.len(), at as u8);
-        Entry { situation, chooser, ways, short: false }
+        Entry { situation, chooser, ways, short: false, turn: 0, turns: 0 }
     }
 
     /// Returns the best way of the nearest size class of the same situation that has compared its ways.
@@ -518,22 +550,51 @@ mod tests {
         assert_eq!(alone.ways(1 << 20, terms(Forced::Nothing), vector), both);
     }
 
-    /// A busy period with messages of two keys: the key of the first message has the trial, and all its
-    /// messages go the same way.
+    /// Busy periods with messages of two keys: one key has the trial, and all its messages go the same way.
     #[test]
     fn one_key_is_on_trial_at_a_time() {
         let mut tuning = Tuning::default();
         let free = terms(Forced::Nothing);
-        for _ in 0..200 {
-            let one = tuning.begin(SITUATION, 1 << 20, free, || true);
-            let two = tuning.begin(SITUATION, 1 << 20, free, || true);
-            let other = tuning.begin(SITUATION, 1 << 16, free, || true);
-            assert_eq!(one, two);
-            assert_eq!(other, Way::InPlace(Method::Vector));
+        let alone = Situation { shared: false, ..SITUATION };
+        for _ in 0..2000 {
+            let best = |tuning: &Tuning, bytes| {
+                tuning
+                    .entries
+                    .get(key(alone, bytes))
+                    .and_then(Option::as_ref)
+                    .map(|entry| entry.best())
+            };
+            let before = [1 << 20, 1 << 16].map(|bytes| best(&tuning, bytes));
+            let one = tuning.begin(alone, 1 << 20, free, || true);
+            let other = tuning.begin(alone, 1 << 16, free, || true);
+            assert_eq!(one, tuning.begin(alone, 1 << 20, free, || true));
+            let tried = before.iter().zip([one, other]);
+            assert!(tried.filter(|(best, way)| best.is_some_and(|best| best != *way)).count() <= 1);
             for bytes in [1 << 20, 1 << 16, 1 << 20] {
                 tuning.complete(bytes);
             }
-            assert!(tuning.period.is_none() && tuning.under_way == 0);
+            assert!(tuning.trial.is_none() && tuning.under_way == 0);
+        }
+    }
+
+    /// Messages that always overlap, in the same order: each key compares its ways nevertheless.
+    #[test]
+    fn every_key_has_its_turn() {
+        let mut tuning = Tuning::default();
+        let alone = Situation { place: None, shared: false, ..SITUATION };
+        let keys = [Shape::Sparse, Shape::Dense, Shape::Contiguous, Shape::Sparse];
+        for round in 0..100_000 {
+            for (at, shape) in keys.into_iter().enumerate() {
+                let situation = Situation { shape, ..alone };
+                tuning.begin(situation, 1 << (14 + at), terms(Forced::Nothing), || true);
+            }
+            for at in 0..keys.len() {
+                tuning.complete(1 << (14 + at));
+            }
+            if tuning.settled().count() == keys.len() {
+                return;
+            }
+            assert!(round < 99_999 || contiguous::available().count() == 1);
         }
     }
 
@@ -559,11 +620,11 @@ mod tests {
         let mut tuning = Tuning::default();
         tuning.begin(SITUATION, 1 << 20, terms(Forced::Nothing), || true);
         tuning.set(true, None);
-        assert!(tuning.period.is_none());
+        assert!(tuning.trial.is_none());
         tuning.begin(SITUATION, 1 << 20, terms(Forced::Nothing), || true);
-        assert!(tuning.period.is_some() && tuning.under_way == 1);
+        assert!(tuning.trial.is_some() && tuning.under_way == 1);
         tuning.complete(1 << 20);
-        assert!(tuning.period.is_none());
+        assert!(tuning.trial.is_none());
         tuning.complete(1 << 20);
         assert_eq!(tuning.under_way, 0);
     }
