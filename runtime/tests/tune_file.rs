@@ -114,23 +114,25 @@ fn the_next_job_starts_with_what_was_learnt() {
     let row = rows.next().expect("a choice");
     assert!(row.contains(" 65536 chunks ") && rows.next().is_none(), "{written}");
 
-    // Whatever was best, the next job takes the way that the file names: here each of two ways. Whether the
-    // receive of the next job waits already when its message arrives is not known, so the file has a line for
-    // each case.
+    // Whatever was best, the next job takes the way that the file names: here each of two ways. The next job
+    // may run on other cores, and its receive may or may not wait already when its message arrives. So the file
+    // has a line for each case.
     for method in ["vector", "repeat"] {
         let learnt = row.split_once(" 65536 ").expect("a row").0.to_owned();
         let head: String = written.lines().take(2).map(|row| format!("{row}\n")).collect();
         if method == "repeat" && !typepack::engine::contiguous::Method::Repeat.is_available() {
             continue;
         }
-        let (situation, _load) = learnt.rsplit_once(' ').expect("a load");
-        let rows =
-            ["idle", "busy"].map(|load| format!("{situation} {load} 65536 chunks {method}\n"));
+        let situation: Vec<&str> = learnt.split(' ').collect();
+        let [fixed @ .., _distance, _load] = &situation[..] else { panic!("{learnt}") };
+        let fixed = fixed.join(" ");
+        let cases = ["near idle", "near busy", "far idle", "far busy"];
+        let rows = cases.map(|case| format!("{fixed} {case} 65536 chunks {method}\n"));
         let text = head + &rows.concat();
         fs::write(folder.file(), &text).expect("a file");
         let next = job(NAME, &folder.file());
         let loaded = lines(&next, "loaded");
-        assert_eq!(loaded.len(), 2, "{next}");
+        assert_eq!(loaded.len(), cases.len(), "{next}");
         let end = format!(": chunks, {method}");
         for line in loaded {
             assert!(line.contains("rank 0: loaded from 64 KiB, contiguous"), "{next}");

@@ -27,7 +27,8 @@ use std::sync::{Mutex, PoisonError};
 /// The most mappings of a process at one time.
 const PLACES: usize = 256;
 
-/// A mapping as the handler sees it. The place is free if `base` is 0.
+/// A mapping as the handler sees it. The place is free if `base` is 0, and taken without a mapping if `base`
+/// is 1.
 struct Place {
     base: AtomicUsize,
     len: AtomicUsize,
@@ -135,6 +136,8 @@ impl FileMapping {
 
 impl Drop for FileMapping {
     fn drop(&mut self) {
+        // The handler must not touch addresses that another mapping of this process may get from now on.
+        MAPPED[self.place].base.store(1, Ordering::Release);
         // SAFETY: the range is the mapping that `new` made, and nobody uses it any more.
         let _ = unsafe { mm::munmap(self.base.as_ptr().cast(), self.len) };
         MAPPED[self.place].base.store(0, Ordering::Release);
