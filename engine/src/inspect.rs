@@ -18,10 +18,7 @@ pub use crate::text::print::{abridged_list, word};
 /// The call that made a type, as returned by [`constructor`]. Displacements and strides are in the
 /// units of that call.
 #[derive(Clone, Copy, Debug)]
-#[expect(
-    missing_docs,
-    reason = "the fields are the arguments of the MPI calls, under the same names"
-)]
+#[expect(missing_docs, reason = "the fields are arguments of the MPI calls, under shortened names")]
 pub enum Constructor<'a> {
     Named(Named),
     Dup {

@@ -78,7 +78,13 @@ impl TextShape {
             _ => {}
         }
         for IndexList { name, count, below, times } in &self.lists {
-            if name == "n" || !self.expression.contains(&format!("{{{name}}}")) {
+            if name == "n" {
+                return Err(
+                    "list n: the name n stands for the size, so the list must have another name"
+                        .to_owned(),
+                );
+            }
+            if !self.expression.contains(&format!("{{{name}}}")) {
                 return Err(format!("list {name}: the type must contain {{{name}}}"));
             }
             if !(1..=MOST_INDICES).contains(below) || count > below || *count == 0 {

@@ -56,7 +56,8 @@ impl Machine for Avx512 {
 #[inline(always)]
 unsafe fn one<M: Machine, const N: usize>(from: *const u8, to: *mut u8) {
     // The code reads the whole value before it writes anything, so that the compiler emits one load
-    // and one store of the widest register.
+    // and one store of `N` bytes.
+    //
     // SAFETY: the caller guarantees that `from` is readable and `to` writable for `N` bytes, and that
     // the CPU has the instruction set `M`. An array of bytes has alignment 1.
     unsafe { to.cast::<[u8; N]>().write(M::swapped(from.cast::<[u8; N]>().read())) }

@@ -122,6 +122,8 @@ impl Errand {
     ///
     /// - Until this call returns, the memory of the errand is valid, and nobody else uses the part of it
     ///   that the errand writes. (`Schedules::start` demands this of its callers.)
+    /// - The source and the destination of a copy do not overlap. (The steps that copy demand this of whoever
+    ///   adds them to a schedule.)
     pub unsafe fn run(self) {
         match self {
             // SAFETY: the caller guarantees that `lower` and `upper` are the addresses of `elements` valid
@@ -131,7 +133,7 @@ impl Errand {
             },
             // SAFETY: the source of progress that made the errand has checked that `supply` and `sink` both
             // have at least `bytes` packed bytes. The caller guarantees that both are valid and do not
-            // overlap (the condition of `# Safety`).
+            // overlap (both conditions of `# Safety`).
             Self::Copy(supply, sink, bytes) => unsafe { copy(&supply, &sink, bytes) },
             Self::Drop(with) => drop(with),
         }

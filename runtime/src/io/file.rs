@@ -416,12 +416,14 @@ impl File {
         agree(&self.inner.comm, self.inner.check_quiet())
     }
 
-    /// Closes the file: brings all data to the storage device, and removes the file if the mode says so.
+    /// Closes the file. Removes it if the mode says so; otherwise first brings all data to the storage device.
     /// Collective.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::Request`] on all ranks if an access of a rank is under way, and an error of the
-    /// system. The file is closed in any case.
+    /// Returns [`ErrorKind::Request`] on all ranks if an access of any rank is under way. Then the file is
+    /// neither synchronized nor removed, and each rank closes it when its own accesses have ended. Returns the
+    /// system's error if this rank or another one cannot synchronize, close or remove the file. The file is
+    /// closed even then.
     #[doc(alias = "MPI_File_close")]
     pub fn close(self) -> Result<()> {
         self.check_close()?;
@@ -476,7 +478,10 @@ impl File {
         let bytes = agree_same(&inner.comm, checked, &[size], "size")?;
         let changed = if inner.comm.rank() == 0 {
             let _signal = SizeSignal::block();
-            change(&inner.target, bytes)
+            let changed = change(&inner.target, bytes);
+            // The new size must reach the storage device with the next sync.
+            inner.written.store(true, Ordering::Relaxed);
+            changed
         } else {
             Ok(())
         };
@@ -718,6 +723,10 @@ impl Inner {
         if written[0] == 0 || self.comm.rank() != 0 || self.target.kind == FileKind::Stream {
             return Ok(());
         }
-        files::sync(&self.target.fd).map_err(|error| system("file", &error))
+        files::sync(&self.target.fd).map_err(|error| {
+            // The next call must try again.
+            self.written.store(true, Ordering::Relaxed);
+            system("file", &error)
+        })
     }
 }

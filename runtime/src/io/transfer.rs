@@ -57,7 +57,8 @@ impl<'a> Memory<'a> {
         if !matches!(view.representation(), Representation::External32) {
             let bytes = layout.plan.packed_bytes(layout.count)?;
             if view.representation().converts() && bytes != bytes_in_file(&layout, view)? {
-                let detail = "the representation has no function for this direction, and other sizes in the file";
+                let detail = "the data representation has no conversion function for this direction, but its \
+                              sizes in the file differ from those in memory";
                 return Err(Error::new(
                     ErrorKind::Engine(ErrorClass::CONVERSION),
                     "datarep",
@@ -314,7 +315,7 @@ unsafe fn mapped(
             }
             size = high;
         }
-        let dense = view.run().is_some() || view.distance() <= DENSE;
+        let dense = view.is_dense(length, high - low, DENSE);
         if write && !windows.prepare(file, low..high, dense) {
             return Ok(false);
         }

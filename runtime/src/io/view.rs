@@ -147,6 +147,13 @@ impl View {
         }
     }
 
+    /// Returns whether the pieces of `bytes` view bytes, which reach over `span` bytes of the file, begin at most
+    /// `distance` bytes apart on average.
+    pub(super) fn is_dense(&self, bytes: u64, span: u64, distance: u64) -> bool {
+        let pieces = (bytes / self.plan().first_run_bytes().max(1)).max(1);
+        self.run.is_some() || span <= distance.saturating_mul(pieces)
+    }
+
     /// Checks that `bytes` view bytes from `start` on lie in the range of file offsets.
     pub(super) fn reach(&self, start: u64, bytes: u64) -> Result<()> {
         let end = start.checked_add(bytes).ok_or_else(|| out_of_range(start))?;

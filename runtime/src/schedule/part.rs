@@ -33,7 +33,13 @@ pub(super) fn check_own(bytes: u64, room: u64, rank: usize) -> Result<()> {
             format!("this rank's own part has {bytes} bytes, but at most {room} bytes fit");
         return Err(Error::new(ErrorKind::Truncated, "count", detail));
     }
-    if bytes == room { Ok(()) } else { Err(unequal(rank, bytes, room)) }
+    if bytes == room {
+        return Ok(());
+    }
+    let detail = format!(
+        "the own part of this rank ({rank}) has {bytes} bytes, but its destination has {room} bytes"
+    );
+    Err(Error::new(ErrorKind::Count, "count", detail))
 }
 
 /// Returns the error for two parts whose packed sizes should be equal: `theirs` bytes at rank `rank`,

@@ -13,7 +13,7 @@
 //! while no other long message is on its way to this rank, and ends when the last of them is complete. Only
 //! one key (a situation and a size class) has a trial in a busy period, and all its messages in the period go
 //! the same way. The keys take turns: of the keys in the last period, the one whose turn is the longest ago has
-//! the next one. The cost is the time per byte from the first message on trial to the end of the period. Keys
+//! the next one, or a key whose turn is even longer ago. The cost is the time per byte from the first message on trial to the end of the period. Keys
 //! whose messages take less than [`SHORT`] are timed in one of [`RARELY`] of their turns, because reading the
 //! clock more often would cost more than a better way could save.
 //!
@@ -221,10 +221,12 @@ struct Trial {
 struct Turns {
     /// Number of busy periods so far, with the present one.
     periods: u64,
-    /// The key whose turn it is in this period; `None` if it is the turn of the first key.
-    next: Option<usize>,
-    /// Of the keys in this period, the one whose last turn is the longest ago, and the period of that turn.
-    oldest: Option<(usize, u64)>,
+    /// A key has the turn in this period if its last turn was in this period or in an earlier one.
+    last: u64,
+    /// True if a key has had its turn in this period.
+    taken: bool,
+    /// Of the keys in this period, the period of the turn that is the longest ago.
+    oldest: Option<u64>,
 }
 
 /// The choices of one rank.
@@ -297,7 +299,8 @@ impl Tuning {
     ) -> Way {
         if self.under_way == 0 {
             self.turns.periods += 1;
-            self.turns.next = self.turns.oldest.take().map(|(key, _)| key);
+            self.turns.last = self.turns.oldest.take().unwrap_or(u64::MAX);
+            self.turns.taken = false;
         }
         self.under_way += 1;
         let key = key(situation, bytes);
@@ -310,21 +313,22 @@ impl Tuning {
         }
         let Some(entry) = &mut self.entries[key] else { return Way::Packed(Method::Vector) };
         let turns = &mut self.turns;
-        if turns.oldest.is_none_or(|(_, turn)| entry.turn < turn) {
-            turns.oldest = Some((key, entry.turn));
-        }
-        let has_turn = *turns.next.get_or_insert(key) == key && entry.turn != turns.periods;
+        let has_turn = !turns.taken && entry.turn <= turns.last;
         let best = Pick { way: entry.chooser.best(), timed: false };
         let pick = match &self.trial {
             // The other messages of the key on trial go the same way.
             Some(trial) if trial.key == key => Pick { way: trial.way, timed: false },
             None if has_turn && self.measures => {
                 (entry.turn, entry.turns) = (turns.periods, entry.turns + 1);
+                turns.taken = true;
                 let rest = entry.short && !entry.turns.is_multiple_of(RARELY);
                 if rest { best } else { entry.chooser.pick() }
             }
             _ => best,
         };
+        if turns.oldest.is_none_or(|turn| entry.turn < turn) {
+            turns.oldest = Some(entry.turn);
+        }
         if pick.timed {
             let (start, way) = (Instant::now(), pick.way);
             self.trial = Some(Trial { start, key, way, bytes: 0, valid: true });
@@ -592,6 +596,23 @@ mod tests {
                 tuning.complete(1 << (14 + at));
             }
             if tuning.settled().count() == keys.len() {
+                return;
+            }
+            assert!(round < 99_999 || contiguous::available().count() == 1);
+        }
+    }
+
+    /// Messages of two keys that take turns, one at a time: both keys compare their ways.
+    #[test]
+    fn keys_that_alternate_have_their_turns() {
+        let mut tuning = Tuning::default();
+        let situation = Situation { place: None, shared: false, ..SITUATION };
+        for round in 0..100_000 {
+            for bytes in [1 << 16, 1 << 19] {
+                tuning.begin(situation, bytes, terms(Forced::Nothing), || true);
+                tuning.complete(bytes);
+            }
+            if tuning.settled().count() == 2 {
                 return;
             }
             assert!(round < 99_999 || contiguous::available().count() == 1);

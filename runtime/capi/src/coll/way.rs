@@ -117,8 +117,8 @@ unsafe fn begin(
 ///
 /// # Safety
 ///
-/// - The operation may access the parts of memory that `call` passes on from each start of the request to the
-///   completion.
+/// - From each start of the request until its completion, the operation may access the parts of memory that
+///   `call` passes on.
 unsafe fn keep(
     on: &On,
     hints: raw::Info,

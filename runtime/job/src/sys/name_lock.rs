@@ -219,8 +219,8 @@ mod tests {
         }
     }
 
-    /// Checks that another user who holds a name takes it away from nobody, and that the processes of this user
-    /// still exclude each other, also after the other user has let go.
+    /// Checks that this user can still lock a name that a process of another user holds. The processes of this
+    /// user must still exclude each other, even after the other user has released the name.
     #[test]
     fn another_user_cannot_squat_a_name() {
         if !rustix::process::geteuid().is_root() {

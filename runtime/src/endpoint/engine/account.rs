@@ -6,12 +6,12 @@
 //! those of all senders more than this rank's share of the memory, this rank sets the word `full` in the area
 //! of the pair. From then on the sender keeps the data of its messages until a receive matches them
 //! (`transport/peer.rs`). It still sends the envelope of every message, and this rank takes all envelopes out
-//! of the ring, because a receive may wait for a later message. What is in the ring already is accepted, so
-//! the bound is exceeded by at most the size of a ring. When receives have taken half of the messages, this
-//! rank clears the word.
+//! of the ring, because a receive may wait for a later message. Data that is in the ring already is
+//! accepted, so data exceeds the bound by at most the size of a ring. This rank clears the word when the sender's messages
+//! occupy at most half of the bound of one sender, and those of all senders at most half of the other bound.
 //!
-//! Envelopes without data also count, but are never refused. Messages of a rank to itself do not count: such
-//! a message would wait for the rank that waits for it.
+//! Envelopes without data also count, but are never held back, so they may exceed the bound by any amount. Messages of a rank to itself do not count: if the
+//! rank held back such a message until a receive matched it, it would wait for itself.
 
 use super::super::matching::{Arrived, ENTRY_BYTES};
 use crate::message::payload::Kept;

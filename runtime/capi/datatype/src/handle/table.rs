@@ -127,7 +127,8 @@ impl<T> Table<T> {
         }
     }
 
-    /// Keeps objects to use them again. Each of them must be the only reference to itself.
+    /// Keeps objects so that they can be used again: at most [`SPARES`] in total, and drops the rest. Each `Arc`
+    /// must be the only reference to its object.
     pub fn keep_spare(&self, objects: impl Iterator<Item = Arc<T>>) {
         let mut slots = self.write();
         for object in objects {
