@@ -127,8 +127,8 @@ impl<T> Table<T> {
         }
     }
 
-    /// Keeps objects so that they can be used again: at most [`SPARES`] in total, and drops the rest. Each `Arc`
-    /// must be the only reference to its object.
+    /// Keeps objects so that they can be used again, up to the number `SPARES`, and drops the rest. Each `Arc` must
+    /// be the only reference to its object.
     pub fn keep_spare(&self, objects: impl Iterator<Item = Arc<T>>) {
         let mut slots = self.write();
         for object in objects {
