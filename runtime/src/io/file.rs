@@ -43,7 +43,7 @@ const CONVERTED: u64 = 1 << 20;
 /// let mine = [world.rank() as u8; 4];
 /// file.write_at_all(4 * world.rank() as u64, &mine)?;
 /// file.sync()?;
-/// let mut back = [9; 6];
+/// let mut back = [9_u8; 6];
 /// assert_eq!(file.read_at_all(0, &mut back)?, (4 * world.size()).min(6));
 /// assert_eq!(back[..4], [0; 4]);
 /// file.close()?;
