@@ -181,7 +181,8 @@ fn check_copy(
     let (mut read, mut expected) = (ram.clone(), ram);
     range().for_each(|(to, from)| expected[to] = disk[from]);
     let side = Side { plan, count, memory: read.as_mut_ptr(), origin };
-    // SAFETY: as above, with `read` and `disk`.
+    // SAFETY: `read` holds every byte of the elements, `disk` every byte of the view up to the position
+    // that the copy reaches. They are two allocations.
     unsafe { view.read_raw(side, numbers.0, disk.as_ptr(), numbers.1, numbers.2).unwrap() };
     assert!(read == expected, "read {name}: {at}, {position}, {bytes}");
 }

@@ -216,7 +216,8 @@ fn copy(
     }
     let memory = ram.as_mut_ptr().wrapping_offset(-low);
     let side = Side { plan, count, memory, origin: 0 };
-    // SAFETY: as above, with `ram` for the memory and `disk` for the file.
+    // SAFETY: the numbers lie within the packed bytes of the memory and the listed view bytes. `ram` holds
+    // every byte that the elements touch, and `disk` holds every listed view byte. They are two allocations.
     unsafe { view.read_raw(side, numbers.0, disk.as_ptr(), numbers.1, numbers.2) }
         .map_err(|e| format!("read: {e}"))?;
     difference("memory after reading", &ram, &expected)

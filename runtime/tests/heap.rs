@@ -291,8 +291,8 @@ fn a_forked_child_cannot_write_to_the_heap() {
             // SAFETY: the children only fork, wait, write to memory that they have inherited, and end.
             let child = unsafe { libc::fork() };
             if child == 0 {
-                // SAFETY: as above. A child that the kernel does not stop writes to a word that the rank does
-                // not use meanwhile.
+                // SAFETY: the child only forks, waits, writes to memory that it has inherited, and ends. If the
+                // kernel does not stop it, it writes to a word that the rank does not use meanwhile.
                 unsafe {
                     if generations == 2 {
                         let grandchild = libc::fork();

@@ -271,7 +271,8 @@ pub(super) unsafe fn run(
             Err(error) => return (done, Err(error)),
         }
     }
-    // SAFETY: as above, the elements stay valid; `done` bytes of them have been moved already.
+    // SAFETY: the caller guarantees that the elements stay valid for the direction of the access. `done` is
+    // at most their length, because `mapped` counts only bytes that it has moved.
     let result = unsafe { calls::run(file, view, write, memory, start, &mut done) };
     (done, result)
 }

@@ -66,7 +66,7 @@ fn loom_two_threads_share_a_chooser() {
                         ways.push(way);
                     },
                 );
-                // SAFETY: as above.
+                // SAFETY: the memory belongs to this thread. Loom reports a concurrent access.
                 memory.with(|memory| assert_eq!(unsafe { *memory }, 1));
             }
             assert!(ways.len() == 2 && ways.iter().all(|way| *way < 2), "{ways:?}");

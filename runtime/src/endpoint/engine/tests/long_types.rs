@@ -167,7 +167,7 @@ fn a_definition_waits_for_its_answer() {
     for (i, plan) in plans.iter().enumerate() {
         for round in 0..2 {
             target.set(|_| -1.0);
-            // SAFETY: as above.
+            // SAFETY: the memory lies in a heap that outlives the engine.
             let received = unsafe { there.receive(&any(target.layout(plan), bytes, CONTEXT)) };
             let Ok(Operation::Pending(received)) = received else { panic!("{received:?}") };
             let done = (0..5000).any(|_| {
