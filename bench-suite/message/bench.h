@@ -1,5 +1,5 @@
-/* The program that `typepack-bench pingpong` and `collectives` compile with each library's mpicc and
- * run as ranks.
+/* The program that `typepack-bench pingpong`, `collectives` and `io` compile with each library's mpicc
+ * and run as ranks.
  *
  * The job of each library exists for the whole run. Between turns its ranks sleep in read(),
  * outside of MPI, so that waiting jobs use no CPU time. The ranks start a turn, probe a cache line
@@ -11,8 +11,10 @@
  *   shared.c      the shared page: spinning barrier, cache-line probe; binding, clock
  *   layout.c      layouts: where their bytes are, how to fill and check them, their datatypes
  *   pingpong.c    rows of a message there and back
+ *   burst.c       rows of many messages in a row
  *   halo.c        rows of an exchange of six faces
  *   collective.c  rows of a collective call of all ranks
+ *   file.c        rows of accesses to one file
  *   job.c         other modes: how long a job takes to start, wait and end
  */
 #ifndef TYPEPACK_BENCH_H
@@ -130,6 +132,9 @@ struct row {
    * first fault. */
   const char *(*verify)(struct row *row);
   double (*pack)(struct row *row); /* times one MPI_Pack of the message; NULL if the row has none */
+  /* Carries out a turn with words of its own and answers the line. NULL if the turns of the row are
+   * samples; only then does the row have the three functions above. */
+  void (*turn)(struct row *row, char *words);
   void (*free)(struct row *row);
   long payload;
   long lines; /* number of cache lines that one rank sends from and receives into */
@@ -138,8 +143,10 @@ struct row {
 };
 
 struct row *pingpong_row(char *words, int rank);
+struct row *burst_row(char *words, int rank);
 struct row *halo_row(char *words, int rank);
 struct row *collective_row(char *words, int rank, int size, int crowded);
+struct row *file_row(char *words, int rank, int size);
 
 int job_mode(int argc, char **argv);
 

@@ -5,13 +5,15 @@
  * one line; the answer of rank 0 has the figures.
  *
  *   line                                    action                  answer of rank 0
- *   row pingpong|halo|collective WORDS...   prepares the row        "ok PAYLOAD LINES SPENT CALLS"
+ *   row KIND WORDS...                       prepares the row        "ok PAYLOAD LINES SPENT CALLS"
  *   turn MILLISECONDS                       measures the row        "ns NS PACK SAMPLES BEFORE AFTER
  *                                                                    SPENT CALLS"
+ *   turn WORDS...                           measures a row of       see file.c
+ *                                           files
  *   end                                     frees the row's memory  "ok"
  *
- * NS is the time of the row, PACK the time of one MPI_Pack (0 if the row has none), and SAMPLES the
- * number of samples. BEFORE and AFTER are the times of a cache line before and after the measurement
+ * KIND is pingpong, burst, halo, collective or file. NS is the time of the row, PACK the time of one
+ * MPI_Pack (0 if the row has none), and SAMPLES the number of samples. BEFORE and AFTER are the times of a cache line before and after the measurement
  * (probe()). SPENT and CALLS are the time and the number of all exchanges or calls since the last
  * answer, warm-up and verification included. If the data that a rank has received is wrong, this rank answers "error LINE". When the
  * socket is closed, the job ends. */
@@ -103,8 +105,12 @@ static struct row *row_of(const char *kind, char *words)
 {
   if (strcmp(kind, "collective") == 0)
     return collective_row(words, rank, size, crowded);
+  if (strcmp(kind, "file") == 0)
+    return file_row(words, rank, size);
   if (size != 2)
     die("the rows are for 2 ranks, not %d", size);
+  if (strcmp(kind, "burst") == 0)
+    return burst_row(words, rank);
   return strcmp(kind, "halo") == 0 ? halo_row(words, rank) : pingpong_row(words, rank);
 }
 
@@ -148,12 +154,16 @@ static void serve(void)
       row = row_of(kind, words);
       spent_ns = 0;
       spent_calls = 0;
-      settle(row);
+      if (row->turn == NULL)
+        settle(row);
       link_write("ok %ld %ld %.0f %ld", row->payload, row->lines, spent_ns, spent_calls);
       spent_ns = 0;
       spent_calls = 0;
     } else if (strcmp(word, "turn") == 0 && row != NULL && words != NULL) {
-      turn(row, 1e6 * atof(words));
+      if (row->turn != NULL)
+        row->turn(row, words);
+      else
+        turn(row, 1e6 * atof(words));
     } else if (strcmp(word, "end") == 0 && row != NULL) {
       row->free(row);
       row = NULL;

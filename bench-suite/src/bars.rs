@@ -46,7 +46,7 @@ impl fmt::Display for Verdict {
 }
 
 /// Applies every bar to every row whose layout and size the bar lists. There is no verdict on a row that
-/// lacks one of the two figures.
+/// lacks the figure of the JIT or that of the competitor named by the bar.
 pub fn verdicts(bars: &[Bar], rows: &[Row]) -> Vec<Verdict> {
     let mut list = Vec::new();
     for bar in bars {

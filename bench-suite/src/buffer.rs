@@ -39,7 +39,7 @@ impl Buffer {
     /// Returns a one-line message if the system refuses the memory.
     pub fn new(length: usize) -> Result<Self, String> {
         let file = memfd_create("typepack-bench", MemfdFlags::CLOEXEC)
-            .map_err(|e| format!("memory: {e}"))?;
+            .map_err(|e| format!("cannot make a buffer of {length} bytes: {e}"))?;
         ftruncate(&file, length.max(1).next_multiple_of(PAGE) as u64)
             .map_err(|e| format!("cannot make a buffer of {length} bytes: {e}"))?;
         Self::mapped(file, length)
@@ -77,7 +77,8 @@ impl Buffer {
             mmap(std::ptr::null_mut(), mapped, access, MapFlags::SHARED, file.as_fd(), 0)
         };
         let start = start.map_err(|e| format!("cannot map {length} bytes of memory: {e}"))?;
-        let start = NonNull::new(start.cast::<u8>()).ok_or("memory at address 0")?;
+        let start =
+            NonNull::new(start.cast::<u8>()).ok_or("the system mapped a buffer at address 0")?;
         Ok(Self { start, length, mapped, file })
     }
 

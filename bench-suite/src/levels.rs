@@ -1,10 +1,10 @@
 //! Judges an instruction set: typepack, restricted to this set, against hand loops that are compiled for
 //! the same set.
 //!
-//! `suite.rs` produces the rows from the layouts of `definitions/isa.toml`, and `competitor/hand.rs` has the
-//! hand loops of each level. `typepack-bench pack --isa` prints the text. A bar of this file applies to the
-//! least row, over the steady rows, which decide, and over all rows. A bar without steady rows has no
-//! verdict.
+//! `suite.rs` produces the rows from the layouts of `definitions/isa.toml`, and `competitor/hand.rs` has
+//! the hand loops of each level. `typepack-bench pack --isa` prints the text. The value of a bar of this
+//! file is the least ratio of its rows. The steady rows decide whether the bar passes; the text also states
+//! the value over all rows. A bar without steady rows has no verdict.
 
 use crate::definition::Class;
 use crate::suite::{Suite, SuiteRow};
@@ -28,7 +28,7 @@ fn judged(row: &SuiteRow, holds: bool) -> Judged {
     if holds { row.against_hand() } else { None }
 }
 
-/// Makes a bar of `least` (goal `goal`) for each row to which `holds` applies.
+/// Makes a bar of `least`, with the goal `goal`, for the rows for which `holds` is true.
 macro_rules! each_row {
     ($text:literal, $least:literal, $goal:literal, $holds:expr) => {
         Bar {

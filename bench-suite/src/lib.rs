@@ -17,7 +17,8 @@
 //! `suite.rs` runs the same flow with the reference layouts and with peers (`peer/`). `suite_report.rs`
 //! prints its rows, `summary.rs` compares them with the bars, and `ablation.rs` compares the kinds of
 //! kernels. `levels.rs` judges each instruction set of the machine against hand loops that are compiled
-//! for the same set (`typepack-bench pack --isa`). `message/` measures messages, collectives and jobs.
+//! for the same set (`typepack-bench pack --isa`). `message/` measures messages, collectives and jobs,
+//! `files/` accesses to files.
 //! `regret/` and `message/regret/` compare free choices with forced ones. `commit/` measures what a layout
 //! costs apart from packing in one call. `guidelines/` compares descriptions of the same layout. `record.rs`
 //! reads a dated record; `plot/` draws it, and `results/` writes `RESULTS.md` from all records.
@@ -31,6 +32,7 @@ pub mod commit;
 pub mod competitor;
 pub mod definition;
 pub mod face;
+pub mod files;
 pub mod guidelines;
 pub mod layout;
 pub mod levels;

@@ -1,7 +1,7 @@
 //! The command `typepack-bench`.
 //!
-//! Reads the arguments and passes them to the subcommand (`command/`, and `message/command.rs` in the
-//! library), which prints its result on stdout. An error is one line on stderr. The exit code is 2 for
+//! Reads the arguments and passes them to the subcommand (`command/`, and `message/command.rs` and
+//! `files/command.rs` in the library), which prints its result on stdout. An error is one line on stderr. The exit code is 2 for
 //! wrong arguments and 1 for all other errors.
 
 mod command;
@@ -17,10 +17,14 @@ use crate::command::{Failure, failed, print_out, progress, usage};
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
+use std::sync::OnceLock;
+use std::time::Instant;
 use typepack_bench::calibrate;
+use typepack_bench::files;
 use typepack_bench::message;
 use typepack_bench::message::report::Subject;
 use typepack_bench::pin;
+use typepack_engine::contiguous;
 
 /// Measures how fast typepack moves data that is not contiguous.
 #[derive(Parser)]
@@ -45,6 +49,9 @@ enum Command {
     /// Measure blocking collective calls of 2 ranks, and of 8 ranks on 2 CPUs. The C program is the same
     /// as for pingpong.
     Collectives(message::command::MessageArguments),
+    /// Measure accesses of two ranks to one shared file (MPI-IO), beside loops over a mapped file and system
+    /// calls for each piece. The C program is the same as for pingpong.
+    Io(files::command::FileArguments),
     /// Measure regret: how much more time a free choice takes than the best of the ways among which it
     /// chooses, each of them forced in turn.
     #[command(subcommand)]
@@ -71,11 +78,17 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return refuse(&error),
     };
+    // The engine chooses the methods of long copies by a clock, which the runtime sets in a job. The table of
+    // costs is made without, so that the table holds for the static choice.
+    if !matches!(arguments.command, Command::Calibrate) {
+        contiguous::set_clock(nanoseconds);
+    }
     let result = match arguments.command {
         Command::Pack(arguments) => command::pack::pack(&arguments),
         Command::Peers(arguments) => command::peers::peers(&arguments),
         Command::Pingpong(arguments) => messages(Subject::Messages, &arguments),
         Command::Collectives(arguments) => messages(Subject::Collectives, &arguments),
+        Command::Io(arguments) => io(&arguments),
         Command::Regret(command) => command::regret::run(&command),
         Command::Commit(arguments) => command::commit::run(&arguments),
         Command::Calibrate => calibrate(),
@@ -90,6 +103,13 @@ fn main() -> ExitCode {
             ExitCode::from(code)
         }
     }
+}
+
+/// Returns the time in nanoseconds since the first call.
+fn nanoseconds() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    let start = START.get_or_init(Instant::now);
+    u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Prints help and version as clap renders them, and every error as one line. Returns the exit code.
@@ -117,13 +137,21 @@ fn messages(
     subject: Subject,
     arguments: &message::command::MessageArguments,
 ) -> Result<(), Failure> {
-    use message::command::{Fault, run};
-    let text = run(subject, arguments, progress).map_err(|fault| match fault {
+    finish(message::command::run(subject, arguments, progress))
+}
+
+fn io(arguments: &files::command::FileArguments) -> Result<(), Failure> {
+    finish(files::command::run(arguments, progress))
+}
+
+/// Prints the text of a finished run, or returns its error.
+fn finish(result: Result<String, message::command::Fault>) -> Result<(), Failure> {
+    use message::command::Fault;
+    progress(0, 0);
+    print_out(&result.map_err(|fault| match fault {
         Fault::Usage(line) => usage(line),
         Fault::Failed(line) => failed(line),
-    });
-    progress(0, 0);
-    print_out(&text?)
+    })?)
 }
 
 fn calibrate() -> Result<(), Failure> {

@@ -19,7 +19,8 @@ pub fn pin() -> Result<usize, String> {
     let cpu = sched_getcpu();
     let mut set = CpuSet::new();
     set.set(cpu);
-    sched_setaffinity(None, &set).map_err(|e| format!("cannot stay on CPU {cpu}: {e}"))?;
+    sched_setaffinity(None, &set)
+        .map_err(|e| format!("cannot bind the process to CPU {cpu}: {e}"))?;
     Ok(cpu)
 }
 

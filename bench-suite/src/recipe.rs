@@ -83,7 +83,7 @@ impl Recipe {
                 }
             }
         }
-        let whole = stack.pop().ok_or("no type")?;
+        let whole = stack.pop().ok_or("the walk over the type has left no part")?;
         Ok(Self { steps, whole })
     }
 }

@@ -98,7 +98,7 @@ impl Record {
         match record.table(PEERS) {
             Some(table) if table.lines().any(|line| line.speed(TYPEPACK).is_some()) => Ok(record),
             _ => Err(RecordError(
-                "the table peers is missing or has no bandwidth of typepack (column typepack_gb_per_s)"
+                "the table 'peers' is missing or has no bandwidth of typepack (column typepack_gb_per_s)"
                     .to_owned(),
             )),
         }
@@ -155,8 +155,8 @@ impl<'a> Line<'a> {
         self.number(&format!("{competitor}{SPEED}"))
     }
 
-    /// Returns that one of `competitors` which has the greatest bandwidth in this row, or `None` if none of
-    /// them has a bandwidth.
+    /// Returns the one of `competitors` with the greatest bandwidth in this row, or `None` if none of them
+    /// has a bandwidth.
     pub fn fastest<'n>(&self, competitors: &[&'n str]) -> Option<&'n str> {
         let with = competitors.iter().filter_map(|name| Some((*name, self.speed(name)?)));
         with.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name)
@@ -223,7 +223,7 @@ mod tests {
         let error = Record::parse_peers(messages).expect_err("no rows of peers").to_string();
         assert_eq!(
             error,
-            "the table peers is missing or has no bandwidth of typepack (column typepack_gb_per_s)"
+            "the table 'peers' is missing or has no bandwidth of typepack (column typepack_gb_per_s)"
         );
     }
 }

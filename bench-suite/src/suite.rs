@@ -219,7 +219,8 @@ pub fn regret(suite: &mut Suite, effort: &Effort) {
     let definitions = Definitions::reference();
     for (name, bytes) in regret::LAYOUTS {
         let found = definitions.layouts.iter().find(|layout| layout.name == name);
-        let layout = found.ok_or_else(|| "no such layout".to_owned());
+        let layout =
+            found.ok_or_else(|| "the reference layouts have no layout of this name".to_owned());
         let layout = layout.and_then(|l| Layout::new(l, bytes).map_err(|e| e.to_string()));
         match layout.and_then(|layout| regret::measure(&layout, effort.rounds)) {
             Ok(rows) => suite.regret.extend(rows),

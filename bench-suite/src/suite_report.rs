@@ -124,9 +124,9 @@ pub fn csv(suite: &Suite) -> String {
     text
 }
 
-/// Returns a header line and one line per row and competitor, in the columns of DDTBench's output: test,
-/// method, bytes, phase, microseconds. The method is the name of the competitor. The phase is the
-/// direction. The time is the median.
+/// Returns a header line and one line per row and competitor, in the columns of DDTBench's output:
+/// `testname` (the layout), `method` (the competitor), `bytes`, `id` (the direction), and `time` (the
+/// median, in microseconds).
 pub fn ddtbench(suite: &Suite) -> String {
     let mut text =
         format!("{:<30}{:<24}{:>12} {:<8}{:>16}\n", "testname", "method", "bytes", "id", "time");

@@ -217,8 +217,8 @@ pub fn verdicts(suite: &Suite) -> Vec<Verdict<'_>> {
     BARS.iter().map(|bar| verdict(suite, bar)).collect()
 }
 
-/// Compares the rows of `suite` with `bars`. Adds one line per bar to `out`. Adds the rows that fall short
-/// of missed bars to `lists`.
+/// Compares the rows of `suite` with `bars`. Adds one line per bar to `out`. For each bar that is missed, adds
+/// to `lists` the rows that fall short of it.
 pub(crate) fn write_verdicts(suite: &Suite, bars: &[Bar], out: &mut String, lists: &mut String) {
     let _ = writeln!(
         out,

@@ -63,7 +63,7 @@ fn wrap_launcher(prefix: &Path, lines: &str) {
 
 #[test]
 fn faults_are_one_line_naming_the_argument() {
-    let faults: [(&[&str], &str); 8] = [
+    let faults: [(&[&str], &str); 9] = [
         (&["messages", "--only", "contig-9B"], "--only contig-9B: no such row"),
         (
             &["messages", "--prefix", "/nonexistent"],
@@ -74,7 +74,8 @@ fn faults_are_one_line_naming_the_argument() {
         (&["messages", "--rows", "/nonexistent"], "--rows /nonexistent: "),
         (&["pack", "--layout", "ring"], "--layout ring: no such layout"),
         (&["pack", "--rounds", "1"], "--rounds"),
-        (&["files"], "files"),
+        (&["collectives"], "collectives"),
+        (&["files", "--prefix", "/nonexistent"], "--prefix /nonexistent: "),
     ];
     fault_lines::refused(run, "typepack-bench: ", &faults);
 }

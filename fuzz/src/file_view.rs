@@ -1,10 +1,11 @@
 //! Checks file views: which types can be views, where view bytes lie, where a file ends in a view, and
 //! copies between memory and a file from any position of either side.
 //!
-//! Two cases from `generate.rs` make a check: one is the layout of memory, the other the filetype. Random
-//! filetypes are rarely ordered, so a refused filetype is checked once more with the runs of its data in
-//! ascending order. `model.rs` says where every byte lies. All bytes of memory and file are compared after
-//! every copy, gaps included.
+//! Two cases from `generate.rs` make a check: one is the layout of memory, the other the filetype. The
+//! displacements of a filetype must not decrease, but those of random filetypes usually do. So, if a
+//! filetype is refused, its bytes in ascending order form a second filetype, which is checked too.
+//! `model.rs` says where every byte lies. All bytes of memory and file are compared after every copy, gaps
+//! included.
 
 use crate::check::{Executors, Scene, difference};
 use crate::generate::Case;
@@ -15,11 +16,11 @@ use typepack_engine::{Datatype, FileView, Named, Plan, Settings, Side};
 /// Checks pairs of cases one after another, and uses the same compilers for all of them.
 pub struct ViewChecker {
     settings: Vec<(&'static str, Settings)>,
-    /// Number of views that were made, of filetypes that were refused, and of copies.
+    /// Three numbers: the views that were made, the filetypes that were refused, and the copies.
     pub counts: [u64; 3],
 }
 
-/// Maximum number of view bytes that the offsets of a check list.
+/// Maximum number of view bytes whose offsets a check lists.
 const MOST: u64 = 1 << 16;
 
 impl ViewChecker {
@@ -126,7 +127,8 @@ fn offsets(model: &Model, extent: i64) -> [Vec<i64>; 2] {
     [one, two]
 }
 
-/// Returns whether a type can be a filetype, by its typemap.
+/// Returns whether the displacements of a type, over two copies of it, are not negative and do not
+/// decrease, as a filetype requires.
 fn is_ordered(ty: &Datatype) -> bool {
     let entries = typepack_engine::typemap::typemap(ty);
     let copy = |by: i64| entries.iter().map(move |entry| entry.offset + by);
@@ -134,8 +136,8 @@ fn is_ordered(ty: &Datatype) -> bool {
     all.is_empty() || (ty.extent() > 0 && all[0] >= 0 && all.is_sorted())
 }
 
-/// Compares offsets, pieces, spans and ends of the file with the list of offsets. Each copy of the filetype
-/// has `each` view bytes.
+/// Compares what the view says about offsets, pieces, spans and the end of the file with `all`, which holds
+/// the offset of each view byte. Each copy of the filetype has `each` view bytes.
 fn positions(view: &FileView, all: &[i64], each: usize, stream: &mut Stream) -> Result<(), String> {
     for _ in 0..8 {
         let from = stream.below(all.len() as u64) as usize;
@@ -149,31 +151,32 @@ fn positions(view: &FileView, all: &[i64], each: usize, stream: &mut Stream) -> 
         let pieces = view.pieces(position, length as u64).map_err(failed)?;
         let met = pieces.flat_map(|piece| piece.offset..piece.offset + piece.bytes as i64);
         if !met.eq(part.iter().copied()) {
-            return Err(format!("wrong pieces from view byte {from} on, {length} bytes"));
+            return Err(format!("the pieces of {length} view bytes from {from} on are wrong"));
         }
         let span = view.span(position, length as u64).map_err(failed)?;
         let low = part.iter().min().map_or(0, |&low| low as u64);
         let high = part.iter().max().map_or(0, |&high| high as u64 + 1);
         if span.start > low || span.end < high || (view.is_disjoint() && span != (low..high)) {
             return Err(format!(
-                "span {span:?} of {length} bytes from {from}; expected {low}..{high}"
+                "{length} view bytes from {from} on have the span {span:?}; expected {low}..{high}"
             ));
         }
-        // The last copy of the filetype need not be the last that begins before an offset, so only
-        // offsets up to the last view byte that is listed are tried.
+        // A copy of the filetype that is not listed may begin before a larger offset. So this check tries
+        // only offsets before the last listed view byte.
         let end = stream.below(all[all.len() - 1].max(1) as u64);
         let first = all.iter().position(|&at| at as u64 >= end).unwrap_or(all.len()) as u64;
         let found = view.position_at(end);
         if found != first {
             return Err(format!(
-                "offset {end} is at view byte {found}; expected {first} ({each} each)"
+                "the first view byte at or after offset {end} is {found}; expected {first} (a copy of \
+                 the filetype has {each} view bytes)"
             ));
         }
         let read = part.iter().take_while(|&&at| (at as u64) < end).count() as u64;
         let found = view.readable(position, length as u64, end).map_err(failed)?;
         if found != read {
             return Err(format!(
-                "of {length} bytes from {from}, {found} are readable before {end}; expected {read}"
+                "of {length} view bytes from {from} on, {found} lie before offset {end}; expected {read}"
             ));
         }
     }

@@ -10,9 +10,10 @@
 //! 5. `check.rs` compares engine, interpreter and JIT with the model, in memory from `guard.rs`.
 //! 6. `shrink.rs` simplifies a case for which a check fails.
 //!
-//! Other checks of the engine: `pair.rs` makes two layouts with equal signatures, which `fused_copy.rs`
-//! and `signature.rs` check; `file_view.rs` takes a layout of memory and a filetype; `decode_rebuild.rs`, `wire.rs`,
-//! `text.rs` and `segments.rs` check a single case. For the runtime, `transport.rs` runs two ranks while other code changes their shared memory.
+//! Other checks of the engine: `pair.rs` makes two layouts with equal signatures, which `fused_copy.rs` and
+//! `signature.rs` check; `file_view.rs` takes a layout of memory and a filetype; `decode_rebuild.rs`,
+//! `wire.rs`, `text.rs` and `segments.rs` check a single case. For the runtime, `transport.rs` runs two
+//! ranks while other code changes their shared memory, and `hints.rs` sets hints of files.
 //!
 //! The fuzz targets (`fuzz_targets/`), the tests (`tests/`) and the program of `scripts/soak`
 //! (`examples/soak.rs`) call these checks. The library neither prints nor exits: a check that fails
@@ -32,6 +33,7 @@ pub mod file_view;
 pub mod fused_copy;
 pub mod generate;
 pub mod guard;
+pub mod hints;
 pub mod model;
 pub mod pair;
 pub mod parse;
@@ -48,6 +50,7 @@ pub use check::{Checker, Effort, Executors, Report};
 pub use file_view::ViewChecker;
 pub use fused_copy::CopyChecker;
 pub use generate::{Case, Mode};
+pub use hints::HintChecker;
 pub use model::Model;
 pub use pair::Pair;
 pub use recipe::Recipe;

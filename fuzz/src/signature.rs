@@ -179,7 +179,7 @@ fn matching(a: &Written, send: u64, b: &Written, recv: u64) -> Result<(), String
     let bytes = |list: &[Basic]| list.iter().map(|basic| u64::from(basic.width())).sum::<u64>();
     let found = a.signature.matches(send, &b.signature, recv).map_err(|e| e.to_string())?;
     let say =
-        |expected: String| format!("{send} sent, {recv} received: {found:?}, expected {expected}");
+        |expected: String| format!("{send} sent, {recv} received: {found:?}; expected {expected}");
     // An empty message matches every receive buffer.
     if sent.is_empty() {
         return if found.is_ok() { Ok(()) } else { Err(say("a match".into())) };
@@ -188,7 +188,7 @@ fn matching(a: &Written, send: u64, b: &Written, recv: u64) -> Result<(), String
     // 0.
     if packed(&a.element) || packed(&b.element) {
         let fits = bytes(&sent) <= bytes(&room);
-        return if found.is_ok() == fits { Ok(()) } else { Err(say(format!("fits {fits}"))) };
+        return if found.is_ok() == fits { Ok(()) } else { Err(say(format!("fit: {fits}"))) };
     }
     let differs = sent.iter().zip(&room).position(|(a, b)| a != b);
     let expected = differs.or((sent.len() > room.len()).then_some(room.len()));

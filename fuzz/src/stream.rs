@@ -12,7 +12,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Makes the stream number `index` of `seed`. Streams with different numbers are unrelated.
+    /// Makes stream number `index` of `seed`. Streams with different numbers are unrelated.
     pub fn new(seed: u64, index: u64) -> Self {
         let mut stream = Self { state: seed };
         stream.state = stream.next_u64() ^ index.wrapping_mul(0xd134_2543_de82_ef95);

@@ -38,7 +38,7 @@ pub struct Fates {
     pub refused: u64,
     /// Number of operations that were started.
     pub started: u64,
-    /// Number of operations that completed without an error, or that had no pending request at the end.
+    /// Number of operations that completed without an error, or that left no request to wait for.
     pub complete: u64,
     /// Number of changes that the hand made to shared memory.
     pub written: u64,

@@ -199,8 +199,9 @@ fn verification_drops_a_mistaken_kernel() {
     }
 }
 
-/// Checks that the calls that the interpreter executes after a kernel was dropped are not counted as calls of
-/// the kernel. The calls move far more bytes than the other tests of this file, which run at the same time.
+/// Checks that the calls that the interpreter executes after a kernel was dropped are not counted as calls
+/// of the kernel. The calls move far more bytes than the other tests of this file, which run at the same
+/// time.
 #[test]
 fn a_dropped_kernel_moves_no_more_bytes() {
     const COUNT: usize = 1 << 20;

@@ -1,9 +1,9 @@
-//! Checks that no choice of a way changes a result: random types are packed, sent and received by the ranks of
-//! real jobs, with free choices, with the static order, and with every way forced.
+//! Checks that no choice of a transport, a copy method or a kernel changes a result: the ranks of real jobs
+//! pack, send and receive random types, first with free choices and then with each choice forced.
 //!
 //! The streams are fixed. `FUZZ_CASES` scales the number of cases (in percent of the default number), and
-//! `FUZZ_SEED` selects other streams. From `FUZZ_CASES=1000` on, every protocol is also combined with every copy
-//! method and with every kernel strategy; otherwise each way is forced alone.
+//! `FUZZ_SEED` selects other streams. From `FUZZ_CASES=1000` on, every transport is also combined with
+//! every copy method and with every kernel strategy; otherwise each choice is forced alone.
 
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
@@ -21,11 +21,11 @@ const NAME: &str = "random_types_arrive_whatever_is_chosen";
 const SEED: u64 = 0x6368_6f69_6365_5f31;
 const CASES: u64 = 80;
 
-/// From this value of `FUZZ_CASES` on, the ways are combined.
+/// From this value of `FUZZ_CASES` on, the forced choices are combined.
 const CAMPAIGN: u64 = 1000;
 
-/// The packed sizes up to which the counts of a case are multiplied: an eager message, and messages of one chunk,
-/// of several chunks, and of more chunks than a pair can fill at once.
+/// The packed sizes, in bytes, up to which the counts of a case are multiplied. They range from a short
+/// message to one of many chunks.
 const SIZES: [u64; 4] = [1, 20_000, 150_000, 700_000];
 
 /// Limit for the memory that one side of a message spans, in bytes.
@@ -46,7 +46,8 @@ struct Side {
     ty: Datatype,
     plan: Plan,
     count: u64,
-    /// The byte of the memory at which displacement 0 lies, and the length of the memory.
+    /// The byte of the memory at which displacement 0 lies (`origin`), and the length of the memory
+    /// (`bytes`).
     origin: usize,
     bytes: usize,
 }
@@ -74,7 +75,8 @@ impl Side {
     }
 }
 
-/// Returns the two sides of case `index`. The packed size comes from `SIZES`, if the memory allows it.
+/// Returns the two sides of case `index`. Their packed size is about one of `SIZES`, or less if they would
+/// span too much memory.
 fn sides(seed: u64, index: u64) -> Option<[Side; 2]> {
     let bytes = Stream::new(seed, index).bytes(1500);
     let mode = [Mode::Any, Mode::Regular][index as usize % 2];
@@ -111,7 +113,8 @@ fn exchange(universe: &Universe) {
             buffer.copy_from_slice(bytes);
             buffer
         };
-        // Both kinds of memory on both sides; each twice, because a way can learn from the first message.
+        // The memory of each rank is private or shared. Each of the four combinations occurs twice, because
+        // a choice can learn from the first message.
         for turn in 0..8 {
             let what = format!("case {index}, turn {turn}: {} bytes", packed.len());
             let heap = [turn & 1 != 0, turn & 2 != 0];
@@ -159,7 +162,7 @@ fn local(side: &Side, memory: &[u8], packed: &[u8], index: u64) {
     assert!(found == packed, "case {index}: pack");
 }
 
-/// Returns the variables of all jobs.
+/// Returns the environment variables of each job.
 fn settings(combined: bool) -> Vec<Vec<(&'static str, &'static str)>> {
     let copies: Vec<_> =
         contiguous::available().map(|m: Method| ("TYPEPACK_COPY", m.name())).collect();

@@ -1,5 +1,5 @@
 //! Runs the checks of the engine that `properties.rs` does not run, on random types and pairs: fused
-//! copy, decoding, wire form, text form, packing in parts, signatures, file views.
+//! copy, decoding, wire form, text form, packing in parts, signatures, file views; and hints of files.
 //!
 //! The streams are fixed. `FUZZ_CASES` scales the numbers of cases (in percent of the default numbers),
 //! and `FUZZ_SEED` selects other streams.
@@ -7,8 +7,8 @@
 use arbitrary::Unstructured;
 use std::io::Write;
 use typepack_fuzz::{
-    Case, CopyChecker, Effort, Executors, Mode, Pair, SegmentChecker, Stream, ViewChecker,
-    WireChecker, decode_rebuild, shrink, signature, text,
+    Case, CopyChecker, Effort, Executors, HintChecker, Mode, Pair, SegmentChecker, Stream,
+    ViewChecker, WireChecker, decode_rebuild, hints, shrink, signature, text,
 };
 
 const SEED: u64 = 0x726f_6f6d_735f_7631;
@@ -134,6 +134,22 @@ fn file_views_agree() {
     let [views, refused, copies] = checker.counts;
     say(&format!("file views: {views} made, {refused} filetypes refused, {copies} copies"));
     assert!(copies > 20 && refused > 20, "the views were hardly used");
+}
+
+#[test]
+fn hints_are_those_of_the_model() {
+    let mut checker = HintChecker::new().expect("a job of one rank");
+    let (mut given, mut opened) = (0, 0);
+    let lists = each(8, 3000, |u, _, mut stream| {
+        let hints = hints::draw(u).expect("enough bytes");
+        let open = stream.below(16) == 0;
+        (given, opened) = (given + hints.len(), opened + u64::from(open));
+        if let Err(reason) = checker.check(&hints, open) {
+            panic!("{hints:?}\n  {reason}");
+        }
+    });
+    say(&format!("hints: {lists} lists with {given} hints, {opened} new files"));
+    assert!(opened * 32 > lists, "hardly any file was opened");
 }
 
 #[test]

@@ -19,6 +19,9 @@ pub enum ErrorKind {
     Rank,
     /// A root outside the communicator.
     Root,
+    /// A communicator of the wrong kind: an intercommunicator where an intracommunicator is needed, or the
+    /// reverse.
+    Comm,
     /// A group with a member that the communicator does not have.
     Group,
     /// A tag that is negative or above [`TAG_UB`](crate::TAG_UB).
@@ -28,9 +31,9 @@ pub enum ErrorKind {
     Count,
     /// A buffer that is missing, too small, or of the wrong shape.
     Buffer,
-    /// Dimensions whose product does not fit the number of ranks.
+    /// Dimensions whose product does not fit the number of ranks, or a dimension that a grid does not have.
     Dims,
-    /// A rank, coordinate or direction that the topology does not have.
+    /// A communicator without the topology that the call needs.
     Topology,
     /// A message longer than the receive that matched it.
     Truncated,
@@ -84,7 +87,7 @@ pub enum FileErrorKind {
     NoSuchFile = 42,
     /// The quota of the user is exceeded.
     Quota = 44,
-    /// The file or its file system can only be read.
+    /// The file or its file system is read-only.
     ReadOnly = 45,
     /// A data representation that does not exist.
     Representation = 54,
@@ -136,6 +139,7 @@ impl Error {
             ErrorKind::Engine(class) => class,
             ErrorKind::Rank => ErrorClass::RANK,
             ErrorKind::Root => ErrorClass::ROOT,
+            ErrorKind::Comm => ErrorClass::COMM,
             ErrorKind::Group => ErrorClass::GROUP,
             ErrorKind::Tag => ErrorClass::TAG,
             ErrorKind::Count => ErrorClass::COUNT,

@@ -23,12 +23,12 @@
 //! # Ok::<(), typepack::Error>(())
 //! ```
 //!
-//! The modules, from the outermost to the innermost: `world.rs` (init and finalize), `io/` (files), `halo/`
-//! (exchanges on grids), `topo/` (grids of ranks), `coll/` (collective calls, construction of communicators), `region/`
-//! (memory that ranks share), `comm/` (communicators, checked calls), `schedule/` (a collective call as
-//! steps), `endpoint/` (matching, requests, the lock, waiting), `transport/` (the protocols between two
-//! ranks), `message/` (labels, payloads, the words that ranks exchange), `memory/` (memory that other
-//! ranks can copy from in place).
+//! The modules, from the outermost to the innermost: `world.rs` (init and finalize), `io/` (files),
+//! `halo/` (exchanges on grids), `coll/` (collective calls, construction of communicators), `region/`
+//! (memory that ranks share), `comm/` (communicators, checked calls), `topo/` (the geometry of grids and
+//! graphs of ranks), `schedule/` (a collective call as steps), `endpoint/` (matching, requests, the lock,
+//! waiting), `transport/` (the protocols between two ranks), `message/` (labels, payloads, envelopes),
+//! `memory/` (memory that other ranks can copy from in place).
 //!
 //! The job crate (folder `job/`) holds the parts that the launcher and the ranks share (the segment, the
 //! system calls). That crate is internal and not part of this interface. The engine and the code generator
@@ -44,6 +44,7 @@ pub mod io;
 pub mod memory;
 mod message;
 mod placement;
+mod process_set;
 mod region;
 mod schedule;
 mod settings;
@@ -56,7 +57,8 @@ pub mod variables;
 mod world;
 
 pub use coll::{
-    Collective, Combine, Combiner, Duplicate, NoCombiner, Op, Operator, Part, Prepared, Reducible,
+    Cartesian, Collective, Combine, Combiner, Duplicate, Op, Operator, Part, Prepared, Reducible,
+    Reduction, Root,
 };
 pub use comm::{
     Cancelled, Communicator, Comparison, Group, Matched, Messages, Ongoing, RankRange, Request,
@@ -66,9 +68,10 @@ pub use commit::{commit, jit, threads};
 pub use error::{Error, ErrorKind, FileErrorKind, Result};
 pub use memory::SharedBuffer;
 pub use message::{Operation, Source, Status, TAG_UB, Tag};
-pub use placement::{Cpu, Distance, Placement};
+pub use placement::{Cpu, Distance, Placement, Resource};
+pub use process_set::ProcessSet;
 pub use region::SharedRegion;
-pub use topo::{Cartesian, dims_create};
+pub use topo::dims_create;
 pub use typepack_engine as engine;
 pub use typepack_engine::{Datatype, ErrorClass, Named, Order, Plan};
 pub use typepack_jit::{Counters, Jit};

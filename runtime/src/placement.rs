@@ -52,14 +52,46 @@ pub enum Distance {
     Machine,
 }
 
+/// A kind of parts of the machine, by which the ranks of a communicator can be divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Resource {
+    /// The whole machine: all ranks of the job share it.
+    Machine,
+    /// A package (socket).
+    Package,
+    /// A NUMA node.
+    Numa,
+    /// A level 3 cache.
+    L3,
+    /// A level 2 cache.
+    L2,
+    /// A physical core.
+    Core,
+}
+
+impl Resource {
+    /// All kinds. In most machines, a part of one kind contains whole parts of the next kinds.
+    pub const ALL: [Self; 6] =
+        [Self::Machine, Self::Package, Self::Numa, Self::L3, Self::L2, Self::Core];
+
+    /// Returns the name of the kind as a URI: hwloc's name of the kind after `hwloc://`.
+    #[doc(alias = "mpi_hw_resource_type")]
+    pub fn uri(self) -> &'static str {
+        match self {
+            Self::Machine => "hwloc://Machine",
+            Self::Package => "hwloc://Package",
+            Self::Numa => "hwloc://NUMANode",
+            Self::L3 => "hwloc://L3Cache",
+            Self::L2 => "hwloc://L2Cache",
+            Self::Core => "hwloc://Core",
+        }
+    }
+}
+
 impl Placement {
     pub(crate) fn of(segment: &Segment) -> Self {
-        let cpu = |rank| {
-            let number = segment.bound_cpu(rank)?;
-            let CpuInfo { core, l2, l3, numa, package, .. } = segment.cpu(number);
-            Some(Cpu { number, core, l2, l3, numa, package })
-        };
-        let cpus = (0..segment.ranks()).map(cpu).collect();
+        let cpus = (0..segment.ranks()).map(|rank| Cpu::of(segment, rank)).collect();
         Self { oversubscribed: segment.flags().oversubscribed, cpus }
     }
 
@@ -74,9 +106,40 @@ impl Placement {
     pub fn cpu(&self, rank: usize) -> Option<Cpu> {
         self.cpus.get(rank).copied().flatten()
     }
+
+    /// Returns the number of the part of the machine of the kind `resource` to which a rank of the world is
+    /// bound. Returns `None` if the rank is not bound to one part of this kind, or if the launcher does not know
+    /// the part.
+    pub fn part(&self, rank: usize, resource: Resource) -> Option<u32> {
+        match resource {
+            Resource::Machine => (rank < self.cpus.len()).then_some(0),
+            resource => self.cpu(rank)?.part(resource),
+        }
+    }
 }
 
 impl Cpu {
+    /// Returns the CPU to which the launcher has bound a rank of the world, or `None` if the rank is not
+    /// bound.
+    pub(crate) fn of(segment: &Segment, rank: usize) -> Option<Self> {
+        let number = segment.bound_cpu(rank)?;
+        let CpuInfo { core, l2, l3, numa, package, .. } = segment.cpu(number);
+        Some(Self { number, core, l2, l3, numa, package })
+    }
+
+    /// Returns the number of the part of the machine of the kind `resource` that contains this CPU, or `None` if
+    /// the launcher does not know it. The whole machine has the number 0.
+    pub fn part(&self, resource: Resource) -> Option<u32> {
+        match resource {
+            Resource::Machine => Some(0),
+            Resource::Package => self.package,
+            Resource::Numa => self.numa,
+            Resource::L3 => self.l3,
+            Resource::L2 => self.l2,
+            Resource::Core => self.core,
+        }
+    }
+
     /// Returns the nearest part of the machine that, as far as the launcher knows, both CPUs share.
     pub fn distance(&self, other: &Self) -> Distance {
         match topology::distance(&self.info(), &other.info()) {
@@ -114,6 +177,15 @@ mod tests {
         let (first, last) = (placement.cpu(0).expect("bound"), placement.cpu(2).expect("bound"));
         assert_eq!((first.number, last.number, last.core, last.l3), (0, 1, Some(1), Some(7)));
         assert_eq!((placement.cpu(1), placement.cpu(3)), (None, None));
+        assert_eq!(
+            (placement.part(0, Resource::L3), placement.part(0, Resource::L2)),
+            (Some(7), None)
+        );
+        assert_eq!(
+            (placement.part(1, Resource::L3), placement.part(1, Resource::Machine)),
+            (None, Some(0))
+        );
+        assert_eq!(placement.part(3, Resource::Machine), None);
         assert_eq!((first.distance(&first), first.distance(&last)), (Distance::Core, Distance::L3));
     }
 }

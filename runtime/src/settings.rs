@@ -69,8 +69,8 @@ pub enum Forced {
     /// If the data lies in the shared heap, the receiver copies it from layout to layout, even for short
     /// messages.
     Heap,
-    /// If the data is contiguous at the sender and at the receiver, the ranks copy it directly between
-    /// their private memories by system calls, even for short messages.
+    /// If the data is contiguous at the sender and at the receiver, the receiver copies it from the
+    /// sender's private memory by system calls, even for short messages.
     Cma,
 }
 
@@ -109,7 +109,8 @@ pub struct Settings {
     /// or `cma`, this is 0.
     pub eager_limit: u64,
     /// How many bytes a rank stores for those messages of one sender that no receive has matched yet
-    /// (`TYPEPACK_UNEXPECTED_MAX`). The data of further such messages stays at the sender.
+    /// (`TYPEPACK_UNEXPECTED_MAX`). The data of further such messages stays at the sender, except for
+    /// messages of at most 64 bytes.
     pub unexpected_max: u64,
     /// The protocol that messages must use (`TYPEPACK_TRANSPORT`).
     pub forced: Forced,

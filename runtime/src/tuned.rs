@@ -1,4 +1,5 @@
-//! What the library has measured about the ways of long messages, for programs that show the choices.
+//! What the library has measured about the ways of long messages, for programs that show the choices. A
+//! way is a protocol and a copy method.
 //!
 //! `transport/tuning.rs` measures, and `transport/learnt.rs` defines the file of `TYPEPACK_TUNE_FILE`. `world.rs`
 //! reads and writes the file; `typepack info` shows the file and the measurements.
@@ -17,7 +18,9 @@ pub struct Choice {
     /// The kind of the messages: where and how the data lies at the sender and at the receiver, and the
     /// distance of the two ranks.
     pub kind: String,
-    /// The length of the shortest message in bytes. The longest message is shorter than twice this length.
+    /// The length of the shortest message in bytes. The longest message is shorter than twice this
+    /// length. The first size class (1 KiB) also has all shorter messages, and the last one (512 MiB) all
+    /// longer ones.
     pub bytes: u64,
     /// The ways that messages of this kind can go. There are at least two.
     pub ways: Vec<TimedWay>,
@@ -58,7 +61,7 @@ impl Choice {
 #[derive(Debug)]
 pub(crate) struct Ignored {
     pub reason: String,
-    /// True if typepack has written the file, so that it may replace the file.
+    /// True if the file begins like a tune file, so that typepack may replace it.
     pub is_ours: bool,
 }
 

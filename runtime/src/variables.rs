@@ -101,8 +101,8 @@ impl Variable {
                  (`repeat`), or `streaming` stores. The processor must have the method."
             }
             "TYPEPACK_TUNE" => {
-                "`on` measures during the run which way is best for long messages and long copies; `off` \
-                 always takes the first way of the static order."
+                "`on` measures during the run which way is best for long messages, long copies and files; \
+                 `off` always takes the first way of the static order."
             }
             "TYPEPACK_TUNE_FILE" => {
                 "Keeps what was measured in this file, and starts the next job with it. A file of another \

@@ -7,14 +7,16 @@
 //! Invariant: a process joins once, either as the rank that `mpiexec` assigned to it, or as the only rank of
 //! its own job.
 
-use crate::comm::Communicator;
+use crate::comm::{Communicator, Group};
 use crate::commit::jit;
 use crate::endpoint::progress::Endpoint;
 use crate::io as files;
 use crate::memory::{self, SharedBuffer};
 use crate::placement::Placement;
+use crate::process_set::{ProcessSet, process_sets};
 use crate::schedule;
 use crate::settings::{Settings, foreign_launcher, unknown_names};
+use crate::shm::segment::Segment;
 use crate::shm::{Attached, attach, attach_from_env};
 use crate::sys::{clock, fork, machine, text_file};
 use crate::transport::choice;
@@ -53,11 +55,11 @@ fn probe_number() -> u64 {
 
 /// This process's membership in its job. Dropping this value leaves the job.
 ///
-/// The drop does five things. If this is rank 0 of several ranks and `TYPEPACK_TUNE_FILE` is set, it writes
-/// that file. It completes the sends that are still under way. It reads and discards the messages of
-/// abandoned receives that other ranks are still sending. It tells the launcher that this rank leaves the
-/// job normally. It prints the report if `TYPEPACK_REPORT=1`. If the process is panicking, the drop only
-/// writes the file and prints the report, and the launcher then reports the end of the process as a
+/// The drop does five things. If this is rank 0 of several ranks and `TYPEPACK_TUNE_FILE` is set, it
+/// writes that file. It completes the sends that are still under way. It reads and discards the messages
+/// that other ranks are still sending for abandoned receives. It tells the launcher that this rank leaves
+/// the job normally. It prints the report if `TYPEPACK_REPORT=1`. If the process is panicking, the drop
+/// only writes the file and prints the report, and the launcher then reports the end of the process as a
 /// failure.
 #[doc(alias = "MPI_Finalize")]
 pub struct Universe {
@@ -86,14 +88,15 @@ impl fmt::Debug for Universe {
 /// - `ErrorKind::State` if this process has already called `init`.
 /// - `ErrorKind::Argument` if a `TYPEPACK_*` variable has a value outside its domain.
 /// - `ErrorKind::ProcAborted` if the launcher is gone.
-/// - `ErrorKind::Other` if the launcher has another version.
+/// - `ErrorKind::Other` if the launcher has another version, if the environment does not match the job,
+///   or if the system refuses a call.
 /// - `ErrorKind::NoMemory` if memory runs out.
 #[doc(alias = "MPI_Init")]
 pub fn init() -> Result<Universe> {
     static JOINED: AtomicBool = AtomicBool::new(false);
     let settings = Settings::get()?;
     if JOINED.swap(true, Ordering::AcqRel) {
-        let detail = "this process has already joined its job; init() may be called once";
+        let detail = "this process has already joined its job; init() may be called only once";
         return Err(Error::new(ErrorKind::State, "init", detail));
     }
     let attached = attach_from_env()?;
@@ -170,6 +173,11 @@ fn nanoseconds() -> u64 {
 }
 
 impl Universe {
+    /// Returns this process's rank in the world.
+    pub fn rank(&self) -> usize {
+        self.world.rank()
+    }
+
     /// Returns the communicator of all ranks of the job.
     #[doc(alias = "MPI_COMM_WORLD")]
     pub fn world(&self) -> Communicator {
@@ -206,8 +214,8 @@ impl Universe {
     /// need to know this. Under `mpiexec`, a rank writes into a pipe and cannot find this out itself, so the
     /// launcher tells the ranks.
     pub fn stderr_is_terminal(&self) -> bool {
-        match JOB.get() {
-            Some(attached) => attached.segment.flags().stderr_terminal,
+        match segment() {
+            Some(segment) => segment.flags().stderr_terminal,
             None => std::io::stderr().is_terminal(),
         }
     }
@@ -241,10 +249,111 @@ impl Universe {
         told(attach::INITIAL_ERRHANDLER)
     }
 
+    /// Makes a communicator of the ranks of `group`, in the order of the group. Only these ranks make the call.
+    /// They need no communicator in common. All of them pass the same group and the same `name`, and threads that
+    /// make such calls at the same time pass different names. Returns `None` if the group is empty.
+    ///
+    /// ```
+    /// # let universe = typepack::init()?;
+    /// let sets = universe.process_sets();
+    /// let world = sets.iter().find(|set| set.is_named("mpi://WORLD")).expect("always there");
+    /// let all = universe.communicator(&world.group, "example.org/all")?.expect("not empty");
+    /// assert_eq!(all.size(), universe.world().size());
+    /// # Ok::<(), typepack::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Group` if this process is not in the group, and `ErrorKind::ProcAborted` if a rank has
+    /// died.
+    #[doc(alias = "MPI_Comm_create_from_group")]
+    pub fn communicator(
+        &self,
+        group: &Group,
+        name: impl AsRef<[u8]>,
+    ) -> Result<Option<Communicator>> {
+        Communicator::of_group(self.world.endpoint(), group, name.as_ref())
+    }
+
+    /// Makes an intercommunicator of two groups, which have no common member. Only the ranks of the groups make the
+    /// call. They need no communicator in common. All of them pass the same `name`, and the ranks of a group pass
+    /// the same group and the same `leader`, a rank of the group. The leader also passes the remote group and the
+    /// rank of the other leader in it, or the error that has kept it from finding them.
+    ///
+    /// # Errors
+    /// - `ErrorKind::Group` if this process is not in the group.
+    /// - `ErrorKind::Rank` if a leader is not a rank of its group.
+    /// - `ErrorKind::Comm` if the groups have a common member.
+    /// - The error that the leader passes; the other ranks of its group then get `ErrorKind::Other`.
+    /// - `ErrorKind::ProcAborted` if a rank has died.
+    #[doc(alias = "MPI_Intercomm_create_from_groups")]
+    pub fn intercommunicator(
+        &self,
+        group: &Group,
+        leader: usize,
+        other: Result<(&Group, usize)>,
+        name: impl AsRef<[u8]>,
+    ) -> Result<Communicator> {
+        Communicator::of_groups(self.world.endpoint(), group, leader, other, name.as_ref())
+    }
+
+    /// Returns the process sets of the job: groups with names. The sets `mpi://WORLD` and `mpi://SELF` always exist.
+    /// If the job has several programs, each has a set `typepack://program/N`. Each NUMA node to which ranks are
+    /// bound has a set `typepack://numa/N`, where `N` is the number of the node.
+    #[doc(alias = "MPI_Session_get_nth_pset")]
+    pub fn process_sets(&self) -> Vec<ProcessSet> {
+        process_sets(self.world.size(), self.rank(), segment())
+    }
+
+    /// Leaves the job as the drop does, except that the process can return to the job. All other calls must
+    /// be over, and none may follow before [`resume`](Self::resume).
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::ProcAborted` if a rank has died, and `ErrorKind::State` in a forked child.
+    #[doc(hidden)]
+    pub fn pause(&self) -> Result<()> {
+        self.leave(Endpoint::pause)
+    }
+
+    /// Returns to the job after [`pause`](Self::pause).
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` in a forked child.
+    #[doc(hidden)]
+    pub fn resume(&self) -> Result<()> {
+        self.world.endpoint().resume()
+    }
+
+    /// Writes the tune file, ends the membership by `end`, and prints the report.
+    fn leave(&self, end: impl FnOnce(&Endpoint) -> Result<()>) -> Result<()> {
+        let report = if self.report { self.report().ok() } else { None };
+        // All ranks learn much the same, so rank 0 writes for all.
+        let endpoint = self.world.endpoint();
+        if let Some((path, warns)) =
+            self.tune_file.filter(|_| endpoint.rank() == 0 && endpoint.size() > 1)
+            && let Ok(learnt) = endpoint.learnt()
+            && !fork::is_child()
+        {
+            let text = learnt::print(&learnt, &text_file::processor());
+            if let Err(error) = text_file::replace(path, &text)
+                && warns
+            {
+                eprintln!(
+                    "typepack: TYPEPACK_TUNE_FILE: {} is not written: {error}",
+                    path.display()
+                );
+            }
+        }
+        let ended = end(endpoint);
+        if let Some(line) = report {
+            eprintln!("{line}");
+        }
+        ended
+    }
+
     /// Returns the CPUs to which the launcher has bound the ranks. Returns `None` if no launcher started
-    /// this process.
+    /// this process, and in a forked child.
     pub fn placement(&self) -> Option<Placement> {
-        JOB.get().map(|attached| Placement::of(&attached.segment))
+        segment().map(Placement::of)
     }
 
     /// Returns a description of the protocols between ranks, with one string per protocol.
@@ -317,6 +426,12 @@ impl Universe {
     }
 }
 
+/// Returns the job's segment. Returns `None` if no launcher started this process, and in a forked child, which does
+/// not map the segment.
+fn segment() -> Option<&'static Segment> {
+    JOB.get().filter(|_| !fork::is_child()).map(|attached| &*attached.segment)
+}
+
 /// Returns a variable that the launcher has set for this rank, or `None` if no launcher started this
 /// process. Without a launcher the variable is not read: it may come from another job, if a rank of that job
 /// started this process.
@@ -326,31 +441,11 @@ fn told(name: &str) -> Option<String> {
 
 impl Drop for Universe {
     fn drop(&mut self) {
-        let report = if self.report { self.report().ok() } else { None };
-        // All ranks learn much the same, so rank 0 writes for all.
-        let endpoint = self.world.endpoint();
-        if let Some((path, warns)) =
-            self.tune_file.filter(|_| endpoint.rank() == 0 && endpoint.size() > 1)
-            && let Ok(learnt) = endpoint.learnt()
-            && !fork::is_child()
-        {
-            let text = learnt::print(&learnt, &text_file::processor());
-            if let Err(error) = text_file::replace(path, &text)
-                && warns
-            {
-                eprintln!(
-                    "typepack: TYPEPACK_TUNE_FILE: {} is not written: {error}",
-                    path.display()
-                );
-            }
-        }
         // The result needs no report here. `finalize` fails if a rank of the job has died, and then the
         // launcher reports the death. It also fails in a forked child that drops its copy of the `Universe`,
         // and there it changes nothing.
-        let _reported_by_the_launcher = self.world.endpoint().finalize(!std::thread::panicking());
-        if let Some(line) = report {
-            eprintln!("{line}");
-        }
+        let _reported_by_the_launcher =
+            self.leave(|endpoint| endpoint.finalize(!std::thread::panicking()));
     }
 }
 

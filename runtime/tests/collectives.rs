@@ -7,6 +7,7 @@ mod job;
 
 use forbid::forbid;
 use job::{Random, ranks, ranks_with};
+use typepack::topo::Grid;
 use typepack::{Communicator, Datatype, ErrorKind, Named, Op, commit, dims_create};
 
 fn collectives(world: &Communicator) {
@@ -92,6 +93,96 @@ fn collectives_of_four_through_the_pipeline() {
 #[test]
 fn collectives_of_seven() {
     ranks(7, "collectives_of_seven", collectives);
+}
+
+/// The reductions of values, by operators and by closures, against plain computations.
+fn reductions_of_values(world: &Communicator) {
+    let (rank, size) = (world.rank(), world.size());
+    // The values of each rank. The composition of the functions x -> a x + b does not commute.
+    let part = |rank: usize| -> Vec<[u32; 2]> {
+        (0..3 * size as u32).map(|i| [2 * i + rank as u32 + 1, i + 100 * rank as u32]).collect()
+    };
+    let compose = |[a, b]: [u32; 2], [c, d]: [u32; 2]| -> [u32; 2] {
+        [c.wrapping_mul(a), c.wrapping_mul(b).wrapping_add(d)]
+    };
+    let of_ranks = |first: usize, last: usize| -> Vec<[u32; 2]> {
+        (first + 1..=last).fold(part(first), |lower, rank| {
+            lower.iter().zip(part(rank)).map(|(a, b)| compose(*a, b)).collect()
+        })
+    };
+    let (mine, fresh) = (part(rank), vec![[7u32; 2]; 3 * size]);
+    let mut got = fresh.clone();
+    world.all_reduce(&mine, &mut got, compose).unwrap();
+    assert_eq!(got, of_ranks(0, size - 1));
+    got.copy_from_slice(&mine);
+    world.allreduce(&mut got, compose).unwrap();
+    assert_eq!(got, of_ranks(0, size - 1));
+    for root in 0..size {
+        got.copy_from_slice(&fresh);
+        world.reduce(&mine, &mut got, compose, root).unwrap();
+        assert_eq!(got, if rank == root { of_ranks(0, size - 1) } else { fresh.clone() });
+    }
+    world.scan(&mine, &mut got, compose).unwrap();
+    assert_eq!(got, of_ranks(0, rank));
+    got.copy_from_slice(&fresh);
+    world.exscan(&mine, &mut got, compose).unwrap();
+    assert_eq!(got, if rank == 0 { fresh } else { of_ranks(0, rank - 1) });
+    // Rank `i` gets `i % 3` values, and the last rank also gets the rest.
+    let mut counts: Vec<usize> = (0..size).map(|rank| rank % 3).collect();
+    counts[size - 1] += 3 * size - counts.iter().sum::<usize>();
+    let first: usize = counts[..rank].iter().sum();
+    let mut block = vec![[9u32; 2]; counts[rank]];
+    world.reduce_scatter(&mine, &mut block, &counts, compose).unwrap();
+    assert_eq!(block, of_ranks(0, size - 1)[first..][..counts[rank]]);
+
+    // The same, all at once.
+    let [mut all, mut rooted, mut upto, mut before] = [(); 4].map(|()| vec![[0u32; 2]; 3 * size]);
+    let mut divided = vec![[0u32; 2]; counts[rank]];
+    let mut sums = [rank as u8 + 1; 5];
+    world
+        .scope(|scope| -> typepack::Result<()> {
+            scope.iall_reduce(&mine, &mut all, compose)?;
+            scope.ireduce(&mine, &mut rooted, compose, size - 1)?;
+            scope.iscan(&mine, &mut upto, compose)?;
+            scope.iexscan(&mine, &mut before, compose)?;
+            scope.ireduce_scatter(&mine, &mut divided, &counts, compose)?;
+            scope.iallreduce(&mut sums, Op::Prod)?;
+            Ok(())
+        })
+        .unwrap()
+        .unwrap();
+    let everything = of_ranks(0, size - 1);
+    assert_eq!((&all, &upto, &divided), (&everything, &of_ranks(0, rank), &block));
+    assert!(rank != size - 1 || rooted == everything);
+    assert!(rank == 0 || before == of_ranks(0, rank - 1));
+    assert_eq!(sums, [(1..=size).fold(1u8, |product, rank| product.wrapping_mul(rank as u8)); 5]);
+
+    // Wrong arguments are refused on every rank, and the next call still matches.
+    let short = world.all_reduce(&mine, &mut got[1..], compose).unwrap_err();
+    assert_eq!((short.kind(), short.argument()), (ErrorKind::Buffer, "recv"));
+    let wrong = world.scan(&[1.0f64], &mut [0.0], Op::Band).unwrap_err();
+    assert_eq!((wrong.kind(), wrong.argument()), (ErrorKind::Argument, "op"));
+    let counts = vec![1; size + 1];
+    let wrong = world.reduce_scatter(&mine, &mut block, &counts, compose).unwrap_err();
+    assert_eq!((wrong.kind(), wrong.argument()), (ErrorKind::Argument, "counts"));
+    let mut bits = [1i128 << rank];
+    world.allreduce(&mut bits, Op::Bor).unwrap();
+    assert_eq!(bits, [(1 << size) - 1]);
+}
+
+#[test]
+fn reductions_of_values_of_one() {
+    ranks(1, "reductions_of_values_of_one", reductions_of_values);
+}
+
+#[test]
+fn reductions_of_values_of_two() {
+    ranks(2, "reductions_of_values_of_two", reductions_of_values);
+}
+
+#[test]
+fn reductions_of_values_of_five() {
+    ranks(5, "reductions_of_values_of_five", reductions_of_values);
 }
 
 #[test]
@@ -189,6 +280,39 @@ fn grids_know_their_neighbours() {
         let grid = world.cartesian(&dims, &[true; 3]).unwrap();
         assert!(grid.shift(3, 1).is_err() && grid.coords_of(4).is_err());
         assert_eq!(grid.rank_of(&[0, 0]), None);
+    });
+}
+
+#[test]
+fn grids_may_be_smaller_than_the_communicator() {
+    ranks(5, "grids_may_be_smaller_than_the_communicator", |world| {
+        let rank = world.rank();
+        for (dims, reorder) in
+            [(vec![2, 2], false), (vec![2, 2], true), (vec![], false), (vec![5], true)]
+        {
+            let shape = Grid::new(&dims, &vec![true; dims.len()]).unwrap();
+            let made = world.cartesian_within(&shape, reorder).unwrap();
+            assert_eq!(made.is_some(), world.cart_map(&shape).unwrap().is_some());
+            if !reorder {
+                assert_eq!(made.is_some(), rank < shape.size());
+            }
+            let Some(grid) = made else { continue };
+            assert_eq!((grid.comm().size(), grid.dims()), (shape.size(), &dims[..]));
+            assert_eq!(grid.coords(), shape.coords_of(grid.comm().rank()).unwrap());
+            // The sum of the ranks of a slice that has one dimension.
+            if dims.len() == 2 {
+                let row = grid.slice(&[false, true]).unwrap();
+                assert_eq!((row.dims(), row.coords()), (&[2][..], &grid.coords()[1..]));
+                let mut sum = [grid.comm().rank() as i64];
+                row.comm().allreduce(&mut sum, Op::Sum).unwrap();
+                assert_eq!(sum[0], 4 * grid.coords()[0] as i64 + 1);
+            }
+            let dup = grid.comm().dup().unwrap();
+            assert_eq!(dup.topology().and_then(|topology| topology.grid()), Some(&shape));
+        }
+        assert!(world.topology().is_none() && world.cart_sub(&[]).is_err());
+        let large = Grid::new(&[6], &[false]).unwrap();
+        assert_eq!(world.cartesian_within(&large, false).unwrap_err().kind(), ErrorKind::Dims);
     });
 }
 

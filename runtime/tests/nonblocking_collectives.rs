@@ -93,7 +93,7 @@ impl Case {
     /// numbers on each rank.
     fn new(comm: &Communicator, types: &Types, shared: &mut Random, own: &mut Random) -> Self {
         let (rank, size) = (comm.rank(), comm.size());
-        let kind = shared.below(8);
+        let kind = shared.below(11);
         let root = shared.below(size as u64) as usize;
         let most = [1, 5, 60, 2500][shared.below(4) as usize];
         let counts: Vec<usize> = (0..size).map(|_| shared.below(most + 1) as usize).collect();
@@ -151,15 +151,15 @@ impl Case {
             0 => f(&Collective::Barrier),
             1 => {
                 let part = part(recv, &self.to.0, counts[root] as u64);
-                f(&Collective::Broadcast { part, root })
+                f(&Collective::Broadcast { part, root: root.into() })
             }
             2 => {
                 let mine = placed(rank == root, part(send, &self.from.0, own));
-                f(&Collective::Gather { mine, parts: &receives, root })
+                f(&Collective::Gather { mine, parts: &receives, root: root.into() })
             }
             3 => {
                 let mine = placed(rank == root, part(recv, &self.to.0, own));
-                f(&Collective::Scatter { parts: &sends, mine, root })
+                f(&Collective::Scatter { parts: &sends, mine, root: root.into() })
             }
             4 => {
                 let mine = placed(true, part(send, &self.from.0, own));
@@ -176,12 +176,22 @@ impl Case {
             6 => {
                 let (send, recv, plan, count) = reduced;
                 let send = (!(in_place && rank == root)).then_some(send);
-                f(&Collective::Reduce { send, recv, plan, count, combine, root })
+                f(&Collective::Reduce { send, recv, plan, count, combine, root: root.into() })
             }
-            _ => {
+            10 => {
+                let (send, recv, plan, _) = reduced;
+                let send = (!in_place).then_some(send);
+                let counts: Vec<u64> = counts.iter().map(|count| *count as u64).collect();
+                f(&Collective::ReduceScatter { send, recv, plan, counts: &counts, combine })
+            }
+            kind => {
                 let (send, recv, plan, count) = reduced;
                 let send = (!in_place).then_some(send);
-                f(&Collective::Allreduce { send, recv, plan, count, combine })
+                f(&match kind {
+                    7 => Collective::Allreduce { send, recv, plan, count, combine },
+                    8 => Collective::Scan { send, recv, plan, count, combine },
+                    _ => Collective::Exscan { send, recv, plan, count, combine },
+                })
             }
         }
     }

@@ -159,7 +159,7 @@ fn a_file_that_cannot_be_used_costs_one_line() {
     };
     let processor = good.lines().nth(1).expect("a processor");
     for (contents, reason, replaced) in [
-        (format!("{good}heap dense\n"), "line 3 is not", true),
+        (format!("{good}heap dense\n"), "line 3 is no valid entry", true),
         (good.replace(processor, "processor 0000000000000000"), "another processor", true),
         (good.replace(FIRST, "typepack tune file 99"), "its first line is not", true),
         ("export EDITOR=ed\n".to_owned(), "its first line is not", false),

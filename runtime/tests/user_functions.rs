@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
-use typepack::{Collective, Combine, Communicator, Datatype, ErrorKind, Named, Op, commit};
+use typepack::{Collective, Combine, Communicator, Datatype, ErrorKind, Named, Op, Root, commit};
 
 /// Checks that a user's function runs without a lock: the function of one thread waits until another thread
 /// has made its calls.
@@ -69,7 +69,8 @@ fn functions_run_while_their_starter_waits_for_a_message() {
         let (mine, mut sum) = ([rank as i64], [0i64]);
         let (send, recv) = (Some(mine.as_ptr().cast()), sum.as_mut_ptr().cast());
         let (plan, count) = (&word, 1);
-        let call = Collective::Reduce { send, recv, plan, count, combine: &combine, root: 0 };
+        let call =
+            Collective::Reduce { send, recv, plan, count, combine: &combine, root: Root::Rank(0) };
         // SAFETY: the arrays that `call` names hold the words, and they live until the operation is complete.
         let operation = unsafe { world.start_raw(&call).unwrap() };
         if rank == 0 {

@@ -106,8 +106,8 @@ pub(crate) fn pack(arguments: &PackArguments) -> Result<(), Failure> {
     if let Some(base) = &arguments.against {
         return compare(arguments, base, &layouts, sizes);
     }
-    // The run opens the library before it measures the first row, so that it reports a wrong path at once
-    // and not after minutes.
+    // Open the library of --face before the first row is measured, so that a wrong path is reported at once and
+    // not after minutes.
     let face = open_face(arguments)?;
     let mut work = Vec::new();
     for definition in &layouts {

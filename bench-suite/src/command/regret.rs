@@ -1,7 +1,7 @@
-//! `typepack-bench regret`: the regret of free choices, of kernels (`pack`) and of the ways of long messages
-//! (`messages`).
+//! `typepack-bench regret`: the regret of free choices: of kernels (`pack`), of the ways of long messages
+//! (`messages`), and of the ways of accesses to files (`files`).
 //!
-//! The library measures and judges (`regret/`, `message/regret/`). This file has the arguments, and the report
+//! The library measures and judges (`regret/`, `message/regret/`, `files/regret.rs`). This file has the arguments, and the report
 //! of `regret pack`.
 
 use super::{Directions, Failure, chosen, failed, print_out, progress, usage};
@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use std::fmt::Write;
 use std::path::PathBuf;
 use typepack_bench::definition::{Definitions, LayoutDefinition};
+use typepack_bench::files::command::{FileArguments, run_regret};
 use typepack_bench::layout::{Layout, sizes_of};
 use typepack_bench::measure::STEADY;
 use typepack_bench::message::command::Fault;
@@ -38,6 +39,9 @@ pub(crate) enum RegretCommand {
     /// forced way. All jobs of a row are new. The second figure, "learning included", is the ratio of the mean
     /// times over all exchanges since these jobs have started: warm-up, verification, every round.
     Messages(RegretArguments),
+    /// Measure the choice between the mapped window of a file and system calls (TYPEPACK_IO), for accesses of two
+    /// ranks to one file. The rows and arguments are those of `io`.
+    Files(FileArguments),
 }
 
 #[derive(clap::Args)]
@@ -78,15 +82,18 @@ enum Part {
 pub(crate) fn run(command: &RegretCommand) -> Result<(), Failure> {
     let text = match command {
         RegretCommand::Pack(arguments) => pack(arguments)?,
-        RegretCommand::Messages(arguments) => {
-            messages::run(arguments, progress).map_err(|fault| match fault {
-                Fault::Usage(line) => usage(line),
-                Fault::Failed(line) => failed(line),
-            })?
-        }
+        RegretCommand::Messages(arguments) => messages::run(arguments, progress).map_err(fault)?,
+        RegretCommand::Files(arguments) => run_regret(arguments, progress).map_err(fault)?,
     };
     progress(0, 0);
     print_out(&text)
+}
+
+fn fault(fault: Fault) -> Failure {
+    match fault {
+        Fault::Usage(line) => usage(line),
+        Fault::Failed(line) => failed(line),
+    }
 }
 
 fn pack(arguments: &PackRegretArguments) -> Result<String, Failure> {

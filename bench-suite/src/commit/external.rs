@@ -47,7 +47,8 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
     let mut rows = Vec::new();
     for name in LAYOUTS {
         let find = definitions.layouts.iter().find(|layout| layout.name == name);
-        let definition = find.ok_or_else(|| format!("external32: no layout {name}"))?;
+        let definition =
+            find.ok_or_else(|| format!("external32: the reference layouts have no layout {name}"))?;
         let mut ratios: [Vec<(u64, f64)>; 2] = [Vec::new(), Vec::new()];
         let mut steady = true;
         let mut layouts: Vec<Layout> =

@@ -102,7 +102,7 @@ fn resident() -> Result<u64, String> {
     let text = std::fs::read_to_string(path).map_err(|e| format!("{path}: {e}"))?;
     let rss = text.lines().find_map(|line| line.strip_prefix("Rss:"));
     rss.and_then(|rest| rest.trim().trim_end_matches(" kB").trim().parse().ok())
-        .ok_or_else(|| format!("{path}: no line Rss"))
+        .ok_or_else(|| format!("{path}: the file has no line of the form Rss: NUMBER kB"))
 }
 
 pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {

@@ -220,9 +220,9 @@ impl Hand {
 
     fn check(&self, memory: &[u8], packed: &[u8]) {
         let (room, least) = (memory.len(), self.reach);
-        assert!(least <= room, "memory has {room} bytes, the loops need {least}");
+        assert!(least <= room, "the memory has {room} bytes, but the loops need {least}");
         let (room, least) = (packed.len(), self.bytes);
-        assert!(least <= room, "the packed form has {room} bytes, the loops need {least}");
+        assert!(least <= room, "the packed form has {room} bytes, but the loops need {least}");
         assert!(memory.as_ptr().cast::<f64>().is_aligned(), "the structs are not aligned");
     }
 }

@@ -45,8 +45,8 @@ pub fn check() -> Result<(), String> {
     let tried = command.status();
     tried.map(|_| ()).map_err(|error| {
         format!(
-            "two typepack prefixes in one run need network namespaces, so that each has the same \
-             cores, and there are none here: {error}"
+            "the jobs of two typepack prefixes can use the same cores only in separate network \
+             namespaces, and the system refuses to make one: {error}"
         )
     })
 }

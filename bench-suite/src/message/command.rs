@@ -16,7 +16,7 @@ use crate::split;
 use std::path::{Path, PathBuf};
 
 /// The folder in which `scripts/bench` installs typepack.
-pub(super) const PREFIX: &str = "target/prefix";
+pub(crate) const PREFIX: &str = "target/prefix";
 
 /// The arguments of `typepack-bench pingpong` and `collectives`.
 #[derive(clap::Args)]
@@ -29,9 +29,9 @@ pub struct MessageArguments {
     #[arg(long, value_enum)]
     memory: Option<Memory>,
     /// The folder of an installed typepack (`scripts/install --prefix DIR`), as DIR or NAME=DIR, followed
-    /// by environment variables for its jobs, as in NAME=DIR,TYPEPACK_COPY=vector. May be repeated. The tables show the ratios of the first one. The run also compares the first one with
-    /// each of the others and prints a summary of each comparison; rows with a ratio below 0.9 are
-    /// measured three times.
+    /// by environment variables for its jobs, as in NAME=DIR,TYPEPACK_COPY=vector. May be repeated. The
+    /// tables show the ratios of the first one. The run also compares the first one with each of the others
+    /// and prints a summary of each comparison; rows with a ratio below 0.9 are measured three times.
     #[arg(long, value_name = "DIR", default_value = PREFIX)]
     prefix: Vec<String>,
     /// The folder into which `scripts/bench peers` has put the peers.
@@ -135,7 +135,7 @@ pub fn run(
         for session in &sessions {
             if session.woken() > 0 {
                 run.versions.push(format!(
-                    "{}: its {ranks} ranks woke up {} times while others were measured",
+                    "{}: its {ranks} ranks woke up {} times while other jobs were measured",
                     session.library().name,
                     session.woken()
                 ));

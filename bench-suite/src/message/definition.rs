@@ -13,6 +13,8 @@ const REGRET: &str = include_str!("../../definitions/regret.toml");
 const COLLECTIVES: &str = include_str!("../../definitions/collective.toml");
 /// The largest number of ranks of a row. `message/shared.c` has the same limit.
 const MOST_RANKS: usize = 16;
+/// The largest number of messages of a burst. `message/burst.c` has the same limit.
+const MOST_MESSAGES: u32 = 1024;
 /// The largest size of a row, in bytes.
 const MOST_BYTES: u64 = 1 << 30;
 
@@ -45,6 +47,7 @@ pub struct Row {
 #[derive(Clone, Debug, PartialEq)]
 enum What {
     Message { layout: String, pack: bool },
+    Burst(String),
     Halo(String),
     Collective { operation: String, bytes: u64 },
 }
@@ -118,6 +121,7 @@ struct RowDefinition {
     class: String,
     text: String,
     layout: Option<String>,
+    burst: Option<u32>,
     halo: Option<String>,
     collective: Option<String>,
     #[serde(default)]
@@ -221,6 +225,9 @@ fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
     if let Some(operation) = &definition.collective {
         return collectives_of(definition, operation);
     }
+    if let Some(messages) = definition.burst {
+        return bursts_of(definition, messages);
+    }
     if !definition.ranks.is_empty() {
         return Err("ranks is given, but only a collective may have ranks".to_owned());
     }
@@ -266,6 +273,36 @@ fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
             Err("neither layout nor halo is given; a row must have exactly one of them".to_owned())
         }
     }
+}
+
+/// Makes a row of bursts of `messages` messages for each size of a message.
+fn bursts_of(definition: &RowDefinition, messages: u32) -> Result<Vec<Row>, String> {
+    let others = [
+        ("layout", definition.layout.is_some()),
+        ("halo", definition.halo.is_some()),
+        ("pack", definition.pack),
+        ("ranks", !definition.ranks.is_empty()),
+    ];
+    if let Some((name, _)) = others.iter().find(|(_, given)| *given) {
+        return Err(format!("a burst must not have {name}"));
+    }
+    if !(1..=MOST_MESSAGES).contains(&messages) {
+        return Err(format!("burst = {messages} is not between 1 and {MOST_MESSAGES}"));
+    }
+    if definition.sizes.is_empty() {
+        return Err("a burst needs sizes".to_owned());
+    }
+    let one = |size: &String| {
+        Ok(Row {
+            name: format!("{}-{size}", definition.name),
+            class: definition.class.clone(),
+            text: format!("{messages} {} of {size}", definition.text),
+            quick: definition.is_quick(size),
+            ranks: 2,
+            what: What::Burst(format!("{messages} {}", bytes(size)?)),
+        })
+    };
+    definition.sizes.iter().map(one).collect()
 }
 
 /// Makes a row for each combination of a size and a number of ranks. If there are no sizes, makes a row of
@@ -355,6 +392,7 @@ impl Row {
                 let extra = if *pack { "pack" } else { "plain" };
                 format!("row pingpong {} {extra} {layout}", memory.name())
             }
+            What::Burst(words) => format!("row burst {} {words}", memory.name()),
             What::Halo(words) => format!("row halo {} {words}", memory.name()),
             What::Collective { operation, bytes } => {
                 format!("row collective {} {operation} {bytes}", memory.name())
@@ -375,7 +413,7 @@ impl Row {
 }
 
 /// Returns true if `pattern` is `name`, or some consecutive parts of it. Dashes separate the parts.
-pub(super) fn matches(name: &str, pattern: &str) -> bool {
+pub(crate) fn matches(name: &str, pattern: &str) -> bool {
     !pattern.is_empty() && format!("-{name}-").contains(&format!("-{pattern}-"))
 }
 
@@ -392,6 +430,7 @@ mod tests {
             row("d1s8-64K").command(Memory::Alloc),
             "row pingpong alloc plain blocks 8 64 8192"
         );
+        assert_eq!(row("burst-4K").command(Memory::User), "row burst user 32 4096");
         assert_eq!(row("halo-128").command(Memory::User), "row halo user double 128 mixed");
         assert!(row("xface-128").command(Memory::User).contains(" pack face 128 0"));
         assert!(row("d1s8-64K").quick && !row("d1s8-4M").quick && !row("halo-256").quick);
@@ -422,7 +461,7 @@ mod tests {
         assert_eq!(count("8B"), 1);
         assert_eq!(count("d1s8-64K"), 1);
         assert!(count("64K") >= 6 && count("halo") == 7 && count("halo-128") == 2);
-        assert_eq!((count("8"), count(""), count("4K")), (0, 0, 0));
+        assert_eq!((count("8"), count(""), count("2K"), count("4K")), (0, 0, 0, 1));
     }
 
     #[test]
@@ -449,6 +488,9 @@ mod tests {
         let odd = "collective = \"scan\"\nranks = [2]\nsizes = [\"9B\"]";
         assert!(row(odd).contains("size 9B is not a multiple of 8 bytes"));
         assert!(row("halo = \"a\"\nranks = [2]").contains("only a collective may have ranks"));
+        assert!(row("burst = 32").contains("a burst needs sizes"));
+        assert!(row("burst = 0\nsizes = [\"8B\"]").contains("burst = 0 is not between 1 and 1024"));
+        assert!(row("burst = 32\nhalo = \"a\"").contains("a burst must not have halo"));
         assert!(row("layut = \"b\"").starts_with("line 4: unknown field"));
     }
 }

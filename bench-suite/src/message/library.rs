@@ -10,15 +10,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The names and contents of the C program's source files.
-const SOURCES: [(&str, &str); 9] = [
+const SOURCES: [(&str, &str); 11] = [
     ("bench.h", include_str!("../../message/bench.h")),
     ("main.c", include_str!("../../message/main.c")),
     ("link.c", include_str!("../../message/link.c")),
     ("shared.c", include_str!("../../message/shared.c")),
     ("layout.c", include_str!("../../message/layout.c")),
     ("pingpong.c", include_str!("../../message/pingpong.c")),
+    ("burst.c", include_str!("../../message/burst.c")),
     ("halo.c", include_str!("../../message/halo.c")),
     ("collective.c", include_str!("../../message/collective.c")),
+    ("file.c", include_str!("../../message/file.c")),
     ("job.c", include_str!("../../message/job.c")),
 ];
 const FLAGS: [&str; 5] = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-o"];

@@ -62,7 +62,7 @@ pub struct Extent {
     pub payload: u64,
     /// Total size, in bytes, of all cache lines that one rank sends from and receives into.
     pub touched: u64,
-    /// What the warm-up of the row has taken.
+    /// The time of the exchanges or calls that prepared the row (the warm-up).
     pub spent: Spent,
 }
 
@@ -88,6 +88,9 @@ pub struct Session {
     version: String,
     patience: Duration,
     woken: u64,
+    prepared: bool,
+    late: bool,
+    forgiven: usize,
 }
 
 struct Running {
@@ -149,6 +152,9 @@ impl Session {
             version: String::new(),
             patience,
             woken: 0,
+            prepared: false,
+            late: false,
+            forgiven: 0,
         };
         session.restart()?;
         Ok(session)
@@ -178,6 +184,7 @@ impl Session {
     /// Returns the errors of [`Session::start`].
     pub fn restart(&mut self) -> Result<(), String> {
         self.running = None;
+        self.prepared = false;
         let page = Buffer::new(PAGE)?;
         let name = format!("{}-{}", self.library.name, self.deaths);
         let socket = self.folder.join(format!("{name}.socket"));
@@ -254,6 +261,8 @@ impl Session {
     /// error line from the job's output if there is one.
     fn dead(&mut self, fault: Fault) -> String {
         self.deaths += 1;
+        self.prepared = false;
+        self.late = matches!(fault, Fault::Late);
         let Some(mut running) = self.running.take() else { return "is not running".to_owned() };
         let line = match fault {
             Fault::Late => format!("gave no answer in {} s", self.patience.as_secs()),
@@ -280,6 +289,7 @@ impl Session {
     /// Sends a line to all ranks and returns their answers. Before that, counts how many times the ranks
     /// have woken up since their last answers.
     fn ask(&mut self, line: &str) -> Result<Vec<String>, String> {
+        self.late = false;
         let deadline = Instant::now() + self.patience;
         let Some(running) = &mut self.running else { return Err("is not running".to_owned()) };
         for rank in &mut running.ranks {
@@ -314,13 +324,40 @@ impl Session {
     /// crashes.
     pub fn row(&mut self, command: &str) -> Result<Extent, String> {
         if self.running.is_none() {
-            if self.deaths >= LIVES {
+            if self.deaths - self.forgiven >= LIVES {
                 return Err(format!("not tried again after {LIVES} crashes"));
             }
             self.restart()?;
         }
         let answers = self.ask(command)?;
+        self.prepared = true;
         extent(&answers[0]).ok_or(format!("answered {}", answers[0]))
+    }
+
+    /// Returns true if a row is prepared.
+    pub fn is_prepared(&self) -> bool {
+        self.prepared
+    }
+
+    /// Returns true if the last call failed because the job did not answer in time. Such a job has been ended
+    /// and counts as crashed.
+    pub fn was_late(&self) -> bool {
+        self.late
+    }
+
+    /// Forgets the crashes so far, so that the library is not given up because of them.
+    pub fn forgive(&mut self) {
+        self.forgiven = self.deaths;
+    }
+
+    /// Sends a line to the ranks and returns the answer of rank 0.
+    ///
+    /// # Errors
+    ///
+    /// Returns a one-line message if no job is running, if the job crashes or does not answer in time, or if a
+    /// rank answers with an error.
+    pub fn line(&mut self, line: &str) -> Result<String, String> {
+        Ok(self.ask(line)?.swap_remove(0))
     }
 
     /// Measures the prepared row once, for about `milliseconds`.
@@ -337,7 +374,8 @@ impl Session {
 
     /// Makes the ranks free the buffers of the prepared row.
     pub fn end(&mut self) {
-        if self.running.is_some() {
+        if self.running.is_some() && self.prepared {
+            self.prepared = false;
             // The result is ignored: if the job dies here, a new one starts for the next row.
             let _ = self.ask("end");
         }

@@ -10,6 +10,7 @@ use crate::builds::Compared;
 use crate::measure::{STEADY, median};
 use crate::summary::{FAR_TIE, IN_CACHE, TIE};
 use serde::Serialize;
+use std::time::{Duration, Instant};
 
 /// How far apart the CPUs of the first two ranks were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -141,6 +142,10 @@ impl Measured {
     }
 }
 
+/// A library whose turn takes longer than this takes no further turns in the row. Some libraries need seconds
+/// for one call of more ranks than CPUs, and a run of all rows would take hours.
+const SLOW: Duration = Duration::from_secs(5);
+
 /// How long a run measures each row.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
@@ -187,7 +192,8 @@ pub fn measure(
 }
 
 /// Prepares `row` in every job and lets the jobs take their turns. Returns, for each job, the sizes of the row
-/// and the turns; `None` for a job that has failed, whose fault is a new line of `faults`.
+/// and the turns; `None` for a job that has failed, whose fault is a new line of `faults`. A job that took longer
+/// than [`SLOW`] for a turn has fewer turns.
 pub(super) fn rounds(
     row: &Row,
     memory: Memory,
@@ -210,11 +216,21 @@ pub(super) fn rounds(
             }
         });
     }
+    let mut slow: Vec<String> = Vec::new();
     for _ in 0..effort.rounds.max(1) {
         for (session, job) in sessions.iter_mut().zip(&mut jobs) {
             let Some((_, turns)) = job else { continue };
+            if slow.contains(&session.library().name) {
+                continue;
+            }
+            let start = Instant::now();
             match session.turn(effort.milliseconds) {
-                Ok(turn) => turns.push(turn),
+                Ok(turn) => {
+                    turns.push(turn);
+                    if start.elapsed() > SLOW {
+                        slow.push(session.library().name.clone());
+                    }
+                }
                 Err(line) => {
                     fault(session, line);
                     *job = None;
@@ -238,7 +254,8 @@ fn figure(library: &str, turns: &[Turn]) -> Option<Figure> {
         return None;
     }
     let middle = median(&mut ns);
-    let spread = ns[ns.len() - 1] / ns[0];
+    // A single turn does not show whether the figure is steady, so it counts as unsteady.
+    let spread = if ns.len() > 1 { ns[ns.len() - 1] / ns[0] } else { f64::INFINITY };
     let pack = (!packs.is_empty()).then(|| median(&mut packs));
     Some(Figure { library: library.to_owned(), ns: middle, spread, pack })
 }

@@ -39,8 +39,8 @@ impl Peer {
         };
         if name.is_empty() || path.as_os_str().is_empty() || name.contains([',', '"', '\n']) {
             return Err(format!(
-                "'{text}' is not PATH or NAME=PATH; NAME must not contain a comma, a quote or a \
-                 line break"
+                "'{text}' must be PATH or NAME=PATH, neither of them empty; NAME (without NAME=, the name of \
+                 a folder of PATH) must not contain a comma, a double quote or a line break"
             ));
         }
         Ok(Self { name, library: path })

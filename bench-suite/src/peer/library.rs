@@ -135,7 +135,9 @@ impl Mpi {
         match self.dialect {
             Dialect::Standard => Ok(std::ptr::without_provenance_mut(value)),
             // The result of the lookup, the address of the symbol, is the handle.
-            Dialect::OpenMpi => self.call::<Handle>(symbol).map_err(|_| format!("no {symbol}")),
+            Dialect::OpenMpi => self
+                .call::<Handle>(symbol)
+                .map_err(|_| format!("the library exports no object {symbol}")),
         }
     }
 

@@ -24,12 +24,12 @@ const CLASSES: [(&str, &str); 4] = [
 /// more there are.
 const NAMED: usize = 5;
 
-/// One panel: its title, the packed sizes in bytes, and its lines. A line consists of the name of a
-/// competitor and its bandwidth at each size, in 10^9 bytes per second.
-struct Panel {
-    title: String,
-    sizes: Vec<f64>,
-    lines: Vec<(String, Vec<f64>)>,
+/// One panel: its title, the sizes in bytes, and its lines. A line consists of the name of a competitor and
+/// its bandwidth at each size, in 10^9 bytes per second. A bandwidth that is not finite has no point.
+pub(super) struct Panel {
+    pub(super) title: String,
+    pub(super) sizes: Vec<f64>,
+    pub(super) lines: Vec<(String, Vec<f64>)>,
 }
 
 pub(super) fn svg(
@@ -61,7 +61,8 @@ pub(super) fn svg(
         }
         for (place, panel) in panels.iter().enumerate() {
             let corner = (70 + 470 * (place as i32 % 2), 84 + 335 * (place as i32 / 2));
-            draw(root, panel, corner, &peers)?;
+            let colour = |name: &str| colour(name, peers.iter().position(|peer| *peer == name));
+            draw(root, panel, corner, "packed bytes per call", colour)?;
         }
         let where_ = format!("Geometric means over the layouts named. {}", origin(&record.machine));
         write(root, &where_, (20, SIZE.1 as i32 - 12), Stand::Left, 12, INK)
@@ -111,9 +112,20 @@ fn panel(
     })
 }
 
-fn draw(root: &Canvas<'_>, panel: &Panel, (left, top): (i32, i32), peers: &[&str]) -> Drawn {
+/// Draws a panel whose upper left corner is at `left` and `top`. `below` says what the sizes are. `colour`
+/// returns the colour and the width of the line of a competitor.
+pub(super) fn draw(
+    root: &Canvas<'_>,
+    panel: &Panel,
+    (left, top): (i32, i32),
+    below: &str,
+    colour: impl Fn(&str) -> (RGBColor, u32),
+) -> Drawn {
     let (right, bottom) = (left + 390, top + 260);
-    let all = || panel.lines.iter().flat_map(|(_, speeds)| speeds.iter().copied());
+    let all = || {
+        let speeds = panel.lines.iter().flat_map(|(_, speeds)| speeds.iter().copied());
+        speeds.filter(|speed| speed.is_finite())
+    };
     let low = all().fold(f64::INFINITY, f64::min);
     let high = all().fold(0.0, f64::max);
     let x = Log {
@@ -142,14 +154,15 @@ fn draw(root: &Canvas<'_>, panel: &Panel, (left, top): (i32, i32), peers: &[&str
     }
     write_up(root, "GB/s", (left - 44, i32::midpoint(top, bottom)), 13)?;
     let middle = i32::midpoint(left, right);
-    write(root, "packed bytes per call", (middle, bottom + 30), Stand::Middle, 13, INK)?;
+    write(root, below, (middle, bottom + 30), Stand::Middle, 13, INK)?;
     write(root, &panel.title, (left, top - 12), Stand::Left, 14, INK)?;
     for (name, speeds) in &panel.lines {
-        let (colour, width) = colour(name, peers.iter().position(|peer| peer == name));
+        let (colour, width) = colour(name);
         let points: Vec<(i32, i32)> = panel
             .sizes
             .iter()
             .zip(speeds)
+            .filter(|(_, speed)| speed.is_finite())
             .map(|(&size, &speed)| (x.at(size), y.at(speed)))
             .collect();
         for &point in &points {

@@ -1,6 +1,7 @@
 //! Draws a record as SVG pictures.
 //!
-//! `record.rs` reads the record. `bandwidth.rs` draws bandwidth against size. `speedup.rs` draws the
+//! `record.rs` reads the record. `bandwidth.rs` draws bandwidth against size, `files.rs` the
+//! bandwidth of accesses to a file against the size of a block. `speedup.rs` draws the
 //! ratios to the best peer and to the best hand loop, including all losses. `break_even.rs` draws the
 //! number of uses that repay a compilation. `axis.rs` has the code that these files share. The same
 //! record always gives byte-identical pictures. The pictures have a white background, so that they are
@@ -9,8 +10,10 @@
 mod axis;
 mod bandwidth;
 mod break_even;
+mod files;
 mod speedup;
 
+use crate::files::definition::Direction;
 use crate::record::{PEERS, Record};
 
 /// One picture.
@@ -47,6 +50,9 @@ pub fn pictures(record: &Record) -> Result<Vec<Picture>, String> {
         }
     }
     add("break-even.svg".to_owned(), break_even::svg(record))?;
+    for direction in Direction::ALL {
+        add(format!("io-{}.svg", direction.name()), files::svg(record, direction))?;
+    }
     Ok(list)
 }
 
@@ -96,6 +102,30 @@ mod tests {
         // The picture `list[1]` shows the ratios for packing. In the record, typepack's ratio to the hand
         // loop is 20 / 25. This is a loss, which the picture must also state as a number.
         assert!(list[1].text.contains("0.80"), "{}", list[1].text);
+    }
+
+    #[test]
+    fn a_record_of_files_is_drawn_with_gaps() {
+        let mut text = String::from(
+            "# cpu: some\n# typepack-bench io\nrow,class,block,direction,calls,bytes,library,first_ns,\
+             first_spread,best_ns,best_spread,turns,growth,fault\n",
+        );
+        for block in [8, 64] {
+            for library in ["typepack", "mpich", "loop-kept"] {
+                // The peer is too slow for the smaller blocks.
+                let figures = match (block, library) {
+                    (8, "mpich") => ",,,,0,,over 20",
+                    _ => "900,1.0,700,1.0,3,0,",
+                };
+                let row = format!("{block}B-read-collective,fine,{block},read,collective,1000");
+                text += &format!("{row},{library},{figures}\n");
+            }
+        }
+        let list = pictures(&Record::parse(&text).expect("a record")).expect("pictures");
+        let names: Vec<&str> = list.iter().map(|picture| picture.name.as_str()).collect();
+        assert_eq!(names, ["io-read.svg"]);
+        // Typepack and the loop have two points each, and the peer has one.
+        assert_eq!(list[0].text.matches("<circle").count(), 5, "{}", list[0].text);
     }
 
     #[test]

@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn the_best_is_picked_on_even_rounds_and_timed_on_odd_ones() {
-        // `lucky` is best over all rounds and over the odd rounds, but not over the even ones.
+        // `lucky` is best over the odd rounds, but not over the even ones.
         let lucky = tried("lucky", &[12.0, 1.0, 12.0, 1.0, 12.0], Some(6.0));
         let good = tried("good", &[10.0, 20.0, 11.0, 22.0, 9.0], Some(30.0));
         let free = tried("free", &[1.0, 40.0, 2.0, 44.0, 3.0], Some(45.0));

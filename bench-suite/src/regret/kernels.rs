@@ -1,9 +1,9 @@
 //! Measures the regret of the choice of a kernel: the free choice against forced leaf kernels and forced
 //! compiled kernels, in one process.
 //!
-//! `../command/regret.rs` calls [`measure`] for every layout and size. All three competitors are verified first
-//! and make enough calls that the policy has decided; then they take turns, and `judge.rs` computes the regret
-//! from the turns. `policy.rs` measures what the first calls cost.
+//! `../command/regret.rs` calls [`measure`] for every layout and size. All three competitors are verified
+//! first and make so many calls that the compilation policy has decided. Then they take turns, and
+//! `judge.rs` computes the regret from the turns. `policy.rs` measures what the first calls cost.
 
 use super::judge::{Judged, Tried, judge};
 use crate::competitor::{self, Competitor, JIT, TYPEPACK};
@@ -41,8 +41,9 @@ pub struct Compared {
     pub judged: Option<Judged>,
 }
 
-/// Measures `layout` in `directions` with `rounds` rounds. Both generators keep the kernels that they have
-/// compiled: `eager` serves the forced kernels, and `lazy` the free choice.
+/// Measures `layout` in `directions` with `rounds` rounds. `eager` is the code generator of the forced
+/// compiled kernels, and `lazy` that of the free choice. Both keep the kernels that they compile for later
+/// calls.
 ///
 /// # Errors
 ///

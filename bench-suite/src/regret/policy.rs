@@ -1,10 +1,10 @@
 //! Measures the regret of the compilation policy: how much more time a program takes with the default
 //! policy than with the better of two fixed choices, never compiling and compiling at commit.
 //!
-//! `../suite.rs` and the command `typepack-bench regret pack` use this module. For each layout and number of uses, the measurement times a whole
-//! sequence: one commit, followed by one pack per use. The code generator of each sequence is new and has
-//! compiled nothing yet. The regret is the time with the default policy, divided by the shorter of the
-//! times with "compile never" and "compile at commit".
+//! `../suite.rs` and the command `typepack-bench regret pack` use this module. For each layout and number
+//! of uses, the measurement times a whole sequence: one commit, followed by one pack per use. The code
+//! generator of each sequence is new and has compiled nothing yet. The regret is the time with the default
+//! policy, divided by the shorter of the times with "compile never" and "compile at commit".
 
 use crate::layout::Layout;
 use crate::measure::{STEADY, median};

@@ -1,7 +1,8 @@
 //! Compares the regrets of many rows with the bars, and prints the comparison.
 //!
-//! The input comes from `judge.rs` or `policy.rs`. Steady rows decide; the figures over all rows are printed
-//! beside them, with both counts. Without a row that decides there is no verdict.
+//! The input comes from `judge.rs` or `policy.rs`. The figures over the steady rows decide the verdicts.
+//! The figures over all rows are printed beside them, and the number of rows beside each figure. Without a
+//! steady row there is no verdict.
 
 use std::fmt::Write;
 
@@ -16,7 +17,7 @@ pub struct Bars {
 
 /// The bars of a free choice among forced candidates.
 pub const CHOICE: Bars = Bars { mean: Some([1.05, 1.02]), row: Some([1.25, 1.1]) };
-/// The bars of the compilation policy; the bar is that of `typepack-bench peers`.
+/// The bars of the compilation policy. The bar equals [`REGRET`](crate::summary::REGRET).
 pub const POLICY: Bars = Bars { mean: None, row: Some([1.15, 1.05]) };
 /// No bars: the figures are printed without a verdict.
 pub const NONE: Bars = Bars { mean: None, row: None };

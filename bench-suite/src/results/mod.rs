@@ -7,12 +7,13 @@
 //! `packing.rs` turns the tables of `typepack-bench peers` back into a [`Suite`](crate::suite::Suite).
 //! `ranks.rs` turns the tables of messages, collectives and jobs back into a
 //! [`Run`](crate::message::report::Run). So the code that compares a run with the bars can also compare a
-//! record with them. `sections.rs` writes the sections of a record, and `overview.rs` writes the summary.
+//! record with them. `sections.rs` and `files.rs` write the sections of a record, and `overview.rs` writes the summary.
 //!
 //! The page says which tables and columns a record lacks. The file `unrecorded.md` in the folder of the
 //! records has figures that are in no record. The page ends with a copy of this file, under a heading that
 //! says so.
 
+mod files;
 mod overview;
 mod packing;
 mod ranks;

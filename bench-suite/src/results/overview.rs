@@ -6,6 +6,7 @@ use super::sections::{COMMIT, from, limit, value};
 use super::{Source, counted, packing, ranks, table};
 use crate::competitor::TYPEPACK;
 use crate::face;
+use crate::files::{self, report::FILES};
 use crate::measure::STEADY;
 use crate::message::definition::{Memory, Value as Way};
 use crate::message::report::{JOBS, MESSAGES, Run, Subject};
@@ -32,6 +33,8 @@ page does not match the records. A record belongs to its commit: it says nothing
 - A figure is the median of interleaved rounds. A `~` marks a figure or a ratio whose rounds differ by more than
   1.25x: it is unsteady. Only steady rows decide about a bar. Each summary stands twice, over the steady rows and over
   all rows, each with its number of rows: `3.22 of 103` is 3.22 over 103 rows.
+- A figure of files is the best of interleaved rounds; it is unsteady if the second-best round is more than 1.25x
+  slower.
 - A bar is what the project requires. Values that miss their bar are **bold**. The bars are those of the tree, not those
   of the day of the record. Means are geometric. In a row of messages that touches more than 8 MiB of cache lines,
   ratios from 0.67 on count as ties; in other rows of messages, ratios from 0.97 on.
@@ -40,7 +43,7 @@ page does not match the records. A record belongs to its commit: it says nothing
 
 /// The kinds of measurements that a record can hold. For each kind: a description, the command that
 /// measures it, and the name of its table in records.
-const KINDS: [(&str, &str, &str); 9] = [
+const KINDS: [(&str, &str, &str); 10] = [
     ("packing and unpacking, reference layouts", "peers", PEERS),
     ("packing and unpacking, DDTBench", "peers --set ddtbench", DDTBENCH),
     ("a new type every ten uses", "peers", "storm"),
@@ -49,6 +52,7 @@ const KINDS: [(&str, &str, &str); 9] = [
     ("messages and halos", "messages", MESSAGES),
     ("whole jobs", "messages", JOBS),
     ("collectives", "collectives", "collectives"),
+    ("files", "io", FILES),
     ("creation, first use, positions, pieces, external32, fused copies", "commit", COMMIT),
 ];
 
@@ -93,6 +97,7 @@ struct Machine {
     ddtbench: Option<Suite>,
     messages: Option<Run>,
     collectives: Option<Run>,
+    files: Option<files::report::Run>,
     guidelines: Option<[usize; 2]>,
     commit: Option<[[usize; 2]; 2]>,
 }
@@ -106,6 +111,7 @@ impl Machine {
             own.ddtbench = packing::suite(record, DDTBENCH).or(own.ddtbench);
             own.messages = ranks::run(record, Subject::Messages).or(own.messages);
             own.collectives = ranks::run(record, Subject::Collectives).or(own.collectives);
+            own.files = files::report::read(record).or(own.files);
             own.guidelines = guidelines(record).or(own.guidelines);
             own.commit = commit(record).or(own.commit);
         }
@@ -206,6 +212,7 @@ fn lines(machines: &[Machine]) -> Vec<Vec<String>> {
     for subject in [Subject::Messages, Subject::Collectives] {
         messages(subject, machines, &mut lines);
     }
+    lines.extend(files_lines(machines));
     for what in ROWS {
         let text = format!("jobs: {}, {}", what.text, what.unit);
         lines.push(line(text, limit(what.bar, true), machines, |own| {
@@ -276,6 +283,18 @@ fn messages(subject: Subject, machines: &[Machine], lines: &mut Vec<Vec<String>>
             }));
         }
     }
+}
+
+fn files_lines(machines: &[Machine]) -> Vec<Vec<String>> {
+    let bars = files::definition::Definitions::built_in().bars;
+    let line_of = |bar: &files::definition::Bar| {
+        let required = limit(bar.bar, bar.against.is_at_most());
+        line(format!("files: {}, worst row", bar.text), required, machines, |own| {
+            let [steady, all, _] = super::files::cells(own.files.as_ref()?, bar)?;
+            Some([steady, all])
+        })
+    };
+    bars.iter().map(line_of).collect()
 }
 
 /// Returns a table that states, for each kind of measurement, which records of one machine hold it, or

@@ -3,6 +3,7 @@
 
 use super::{Source, counted, packing, ranks, ratio, table};
 use crate::competitor::{HAND, HAND_C, TYPEPACK};
+use crate::files::report::FILES;
 use crate::guidelines::{self, Guideline};
 use crate::measure::STEADY;
 use crate::message::definition::{Memory, Value as Way};
@@ -56,6 +57,7 @@ pub(super) fn text(source: &Source, folder: &str) -> String {
             GUIDELINES => guidelines(table, &mut out),
             MESSAGES => messages(source, Subject::Messages, &mut out),
             COMMIT => commit(table, &mut out),
+            FILES => super::files::text(source, &mut out),
             // `packing` and `messages` include these tables in their own sections.
             STORM | regret::NAME | JOBS => {}
             name if name == Subject::Collectives.table() => {

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
-use typepack_engine::Datatype;
+use typepack_engine::{Datatype, Named, Order};
 use typepack_explain as explain;
 
 /// The datatypes of the gallery: file name, title, expression, number of elements, and a hint for
@@ -150,6 +150,24 @@ fn gallery(folder: &Path) -> Result<(), Box<dyn Error>> {
             let _ = write!(index, "\n> {advice}\n");
         }
     }
+    let starts = [[0, 0], [0, 6], [4, 0], [4, 6]];
+    let quarter = |start: &[i64; 2]| {
+        let double = Datatype::named(Named::DOUBLE);
+        Ok::<_, Box<dyn Error>>((
+            0,
+            Datatype::subarray(&[8, 12], &[4, 6], start, Order::C, &double)?,
+        ))
+    };
+    let ranks: Vec<_> = starts.iter().map(quarter).collect::<Result<_, _>>()?;
+    let ranks = explain::FileRanks::new(&ranks, 1)?;
+    fs::write(folder.join("file_view.svg"), ranks.svg())?;
+    fs::write(folder.join("file_view.txt"), ranks.report(false)?)?;
+    index.push_str(
+        "\n## A file of four ranks\n\n`typepack explain --file-view 'subarray([8, 12], [4, 6], [{0|0|4|4}, \
+         {0|6|0|6}], C, double)'` ([report](file_view.txt))\n\nColours are ranks: each of them has a block of \
+         an array, and the file has the whole array. The numbers are positions in the view of the rank. [An \
+         array in a file](../tutorial/array.md) has the program.\n\n![A file of four ranks](file_view.svg)\n",
+    );
     fs::write(folder.join("README.md"), index)?;
     Ok(())
 }

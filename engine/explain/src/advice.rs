@@ -21,8 +21,7 @@ const SMALL: u64 = 32;
 const MANY: i128 = 32;
 
 /// Returns advice for sending `count` elements of the plan's type; each item has one or two sentences.
-/// Returns no advice for a decoded plan, because it has no datatype: no code in this process
-/// constructed the type.
+/// Returns no advice for a decoded plan, because such a plan has no datatype.
 pub fn advice(plan: &Plan, count: u64) -> Vec<String> {
     let mut advice = Vec::new();
     let Some(ty) = plan.datatype() else { return advice };

@@ -42,8 +42,8 @@ impl Blocks {
         let body = program.body?;
         let mut done: Vec<Self> = Vec::with_capacity(program.nodes().len());
         for node in program.nodes() {
-            // In the list, each node comes after the nodes that it uses, so `done` already holds their
-            // runs.
+            // Each node comes after the nodes that it uses, so `done` already holds the runs of those
+            // nodes.
             done.push(match &node.op {
                 Op::Block => Self { runs: 1, least: node.bytes, most: node.bytes },
                 Op::Loop { count, body, .. } => done[index(body.node)].times(i128::from(*count)),

@@ -14,6 +14,7 @@
 //! - `pieces.rs`: the basic elements in a window of memory; `picture.rs`: the rows and columns of a
 //!   drawing
 //! - `terminal.rs`, `svg.rs`: drawings for a terminal and for a browser
+//! - `file_view.rs`: where the bytes of several ranks lie in a file
 //!
 //! ```
 //! use typepack_engine::Datatype;
@@ -36,6 +37,7 @@
 
 mod advice;
 mod blocks;
+mod file_view;
 mod passes;
 mod picture;
 mod pieces;
@@ -46,6 +48,7 @@ mod tree;
 
 pub use advice::advice;
 pub use blocks::blocks;
+pub use file_view::FileRanks;
 pub use passes::{explain_passes, kernels, passes};
 pub use summary::{Measures, PassSummary, pass_summaries, summary};
 pub use svg::svg;

@@ -90,9 +90,18 @@ pub(crate) struct Picture {
     /// which an extent ends.
     marks: Vec<(i128, i128)>,
     pieces: Vec<Piece>,
+    /// In the picture of a file: the number, in packed order, of the first basic element of each rank.
+    /// Otherwise empty.
+    ranks: Vec<i128>,
 }
 
 impl Picture {
+    /// Returns the picture of a file, or `None` if there is no data. `ty` has the data of all ranks, one
+    /// rank after another, and `ranks` has the number of the first basic element of each rank.
+    pub(crate) fn of_ranks(ty: &Datatype, ranks: Vec<i128>) -> Option<Self> {
+        Some(Self { ranks, ..Self::new(ty, 1)? })
+    }
+
     /// Returns the picture of `count` elements, or `None` if there is no data.
     pub(crate) fn new(ty: &Datatype, count: u64) -> Option<Self> {
         if ty.size() == 0 || count == 0 {
@@ -124,8 +133,8 @@ impl Picture {
         one.or_else(|| memory.wrapped(32 * unit, None)).or_else(|| memory.cut(32 * unit, None))
     }
 
-    /// Returns the basic elements that have bytes in a cell, in packed order. The cell begins at byte
-    /// `at` of the row that begins at `row`.
+    /// Returns the basic elements that have bytes in the cell that begins at byte `at` of the row at `row`,
+    /// in packed order.
     pub(crate) fn covers(&self, row: i128, at: i128) -> Vec<Cover> {
         let cell = row + at..row + at + self.cell;
         let mut covers = Vec::new();
@@ -152,9 +161,45 @@ impl Picture {
         self.marks.contains(&(row, at))
     }
 
-    /// Returns the index of the colour of a basic type.
-    pub(crate) fn colour(&self, named: Named) -> usize {
-        self.types.iter().position(|&t| t == named).unwrap_or(0)
+    /// Returns the number of ranks in the picture of a file, and otherwise `None`.
+    pub(crate) fn ranks(&self) -> Option<usize> {
+        (!self.ranks.is_empty()).then_some(self.ranks.len())
+    }
+
+    /// Returns the rank whose data has the basic element with number `order`.
+    fn rank(&self, order: i128) -> usize {
+        self.ranks.partition_point(|&first| first <= order).saturating_sub(1)
+    }
+
+    /// Returns the index of the colour of a basic element: that of its rank in the picture of a file, and
+    /// otherwise that of its type.
+    pub(crate) fn colour(&self, cover: &Cover) -> usize {
+        match self.ranks() {
+            Some(_) => self.rank(cover.order),
+            None => self.types.iter().position(|&t| t == cover.named).unwrap_or(0),
+        }
+    }
+
+    /// Returns the number that the drawing shows for a basic element: that in packed order. In the picture
+    /// of a file, each rank counts from 0.
+    pub(crate) fn number(&self, order: i128) -> i128 {
+        order - self.ranks.get(self.rank(order)).unwrap_or(&0)
+    }
+
+    /// Returns what the legend calls the colours, the end of an extent, and the numbers.
+    pub(crate) fn legend(&self) -> (Vec<String>, &'static str, &'static str) {
+        match self.ranks() {
+            Some(ranks) => (
+                (0..ranks).map(|rank| format!("rank {rank}")).collect(),
+                "end of the last filetype",
+                "numbers: position in the view of the rank",
+            ),
+            None => (
+                self.types.iter().map(|named| inspect::word(*named)).collect(),
+                "end of extent",
+                "numbers: packed order",
+            ),
+        }
     }
 
     /// Returns the number of bytes that a row stands for.
@@ -181,7 +226,14 @@ impl Picture {
 
     /// Returns the largest number of a basic element in the drawing.
     pub(crate) fn largest_number(&self) -> i128 {
-        self.pieces.iter().map(|piece| piece.first + piece.count - 1).max().unwrap_or(0)
+        let last = |piece: &Piece| {
+            // A piece of a file may have data of several ranks.
+            let last = piece.first + piece.count - 1;
+            let ends = self.ranks.iter().map(|first| first - 1);
+            let ends = ends.filter(|end| (piece.first..last).contains(end));
+            ends.chain([last]).map(|order| self.number(order)).max().unwrap_or(0)
+        };
+        self.pieces.iter().map(last).max().unwrap_or(0)
     }
 }
 
@@ -302,6 +354,7 @@ impl<'a> Memory<'a> {
             memory: self.low..self.high,
             marks,
             pieces: found,
+            ranks: Vec::new(),
         };
         for line in &picture.lines {
             let Line::Row(row) = line else { continue };
@@ -315,8 +368,9 @@ impl<'a> Memory<'a> {
         Some(picture)
     }
 
-    /// Chooses which of `rows` to draw: all of them if they are few. Otherwise, the first and the last
-    /// row, the rows at the start and at the end of the data, and those in which a marked extent ends.
+    /// Chooses which of `rows` to draw. Returns all of them if there are at most [`ROWS`]. Otherwise
+    /// returns the first and the last row, the rows at the start and at the end of the data, and those in
+    /// which a marked extent ends.
     fn rows(&self, rows: Range<i128>, row_of: impl Fn(i128) -> i128) -> Vec<i128> {
         if rows.end - rows.start <= ROWS {
             return rows.collect();

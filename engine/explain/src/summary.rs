@@ -51,8 +51,8 @@ impl Measures {
                 measures.entry_bytes += (table.len() * table.width()) as u64;
             }
         };
-        // In the list, each node comes after the nodes that it uses. So the reverse order reaches a node
-        // after all nodes that use it.
+        // Each node comes after the nodes that it uses. So the reverse order reaches a node after all nodes
+        // that use it.
         for (at, node) in nodes.iter().enumerate().rev() {
             if !used[at] {
                 continue;

@@ -4,7 +4,7 @@
 
 use crate::picture::{Cover, Line, Picture, Slot};
 use std::fmt::Write;
-use typepack_engine::{Datatype, inspect, text};
+use typepack_engine::{Datatype, text};
 
 /// Fill colours of basic types, light enough for dark numbers.
 const COLOURS: [&str; 8] =
@@ -30,24 +30,31 @@ const SKIP: f64 = 22.0;
 /// Colours mark basic types, grey marks a hole, hatching marks an overlap, numbers show the packed
 /// order, and a dashed line marks the end of an extent. Long rows and large types are abridged.
 pub fn svg(ty: &Datatype, count: u64) -> String {
-    let mut title = text::abridge(ty);
-    if title.chars().count() > 110 {
-        title = title.chars().take(109).chain(['…']).collect();
-    }
+    let mut title = shortened(text::abridge(ty));
     if count != 1 {
         let _ = write!(title, "   × {count}");
     }
+    document(&title, Picture::new(ty, count).as_ref())
+}
+
+/// Cuts a text to the length of a title.
+pub(crate) fn shortened(text: String) -> String {
+    if text.chars().count() > 110 { text.chars().take(109).chain(['…']).collect() } else { text }
+}
+
+/// Returns the document of a picture, or of nothing.
+pub(crate) fn document(title: &str, picture: Option<&Picture>) -> String {
     let mut canvas = Canvas { body: String::new(), y: MARGIN + 14.0, width: 0.0 };
-    canvas.text(MARGIN, canvas.y, &title, "class=\"t\"");
+    canvas.text(MARGIN, canvas.y, title, "class=\"t\"");
     canvas.width = MARGIN + title.chars().count() as f64 * 7.3;
     canvas.y += 16.0;
-    match Picture::new(ty, count) {
+    match picture {
         None => {
             canvas.y += 12.0;
             canvas.text(MARGIN, canvas.y, "no data", "class=\"s\"");
             canvas.y += 8.0;
         }
-        Some(picture) => draw(&picture, &mut canvas),
+        Some(picture) => draw(picture, &mut canvas),
     }
     let (width, height) = ((canvas.width + MARGIN).max(360.0).ceil(), canvas.y + MARGIN);
     format!(
@@ -172,7 +179,7 @@ fn row(picture: &Picture, start: i128, left: f64, cell: f64, numbered: bool, can
                 if within {
                     figure(picture, &covers, x, width, canvas);
                 }
-                if numbered && let Some(text) = number(&covers, start + at, width) {
+                if numbered && let Some(text) = number(picture, &covers, start + at, width) {
                     canvas.text(x + width / 2.0, canvas.y + 16.0, &text, "class=\"n\"");
                 }
                 x += width;
@@ -194,17 +201,18 @@ fn figure(picture: &Picture, covers: &[Cover], x: f64, width: f64, canvas: &mut 
     // Make the figure 1 pixel narrower than its cells, so that a thin white line separates
     // neighbours.
     let (x, width) = (x + 0.5, width - 1.0);
-    let fill = COLOURS[picture.colour(first.named) % COLOURS.len()];
+    let fill = COLOURS[picture.colour(first) % COLOURS.len()];
     canvas.rect(x, width, fill, 2.0);
     if covers.len() > 1 {
         canvas.rect(x, width, "url(#h)", 2.0);
     }
 }
 
-fn number(covers: &[Cover], at: i128, width: f64) -> Option<String> {
+fn number(picture: &Picture, covers: &[Cover], at: i128, width: f64) -> Option<String> {
     let mut starting = covers.iter().filter(|cover| cover.at == at);
-    let first = starting.next()?.order.to_string();
-    let text = starting.fold(first.clone(), |text, cover| format!("{text},{}", cover.order));
+    let first = picture.number(starting.next()?.order).to_string();
+    let text = starting
+        .fold(first.clone(), |text, cover| format!("{text},{}", picture.number(cover.order)));
     if text.len() as f64 * DIGIT <= width {
         return Some(text);
     }
@@ -225,8 +233,9 @@ fn legend(picture: &Picture, numbered: bool, canvas: &mut Canvas) {
         canvas.text(x + 20.0, top + 11.0, text, "class=\"l\"");
         x += 20.0 + text.chars().count() as f64 * SMALL + 18.0;
     };
-    for (index, named) in picture.types.iter().enumerate() {
-        entry(canvas, &[COLOURS[index % COLOURS.len()]], &inspect::word(*named));
+    let (names, end, numbers) = picture.legend();
+    for (index, name) in names.iter().enumerate() {
+        entry(canvas, &[COLOURS[index % COLOURS.len()]], name);
     }
     if picture.gaps {
         entry(canvas, &[HOLE], "hole");
@@ -234,8 +243,8 @@ fn legend(picture: &Picture, numbered: bool, canvas: &mut Canvas) {
     if picture.overlaps {
         entry(canvas, &[COLOURS[0], "url(#h)"], "overlap");
     }
-    entry(canvas, &[], "end of extent");
-    let dash = x - 18.0 - 13.0 * SMALL - 12.0;
+    entry(canvas, &[], end);
+    let dash = x - 18.0 - end.len() as f64 * SMALL - 12.0;
     let _ = writeln!(
         canvas.body,
         "<line x1=\"{dash:.1}\" y1=\"{top:.1}\" x2=\"{dash:.1}\" y2=\"{:.1}\" stroke=\"{END}\" \
@@ -248,7 +257,7 @@ fn legend(picture: &Picture, numbered: bool, canvas: &mut Canvas) {
         let _ = write!(text, ", row {} B", picture.pitch());
     }
     if numbered {
-        text.push_str(", numbers: packed order");
+        let _ = write!(text, ", {numbers}");
     }
     if !picture.complete {
         text.push_str(", drawn in part");

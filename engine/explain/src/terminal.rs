@@ -7,9 +7,11 @@
 use crate::picture::{Cover, Line, NUMBERS, Picture, Slot};
 use memchr::memchr;
 use std::fmt::Write;
-use typepack_engine::{Datatype, inspect};
+use typepack_engine::Datatype;
 
 const SHADES: [char; 5] = ['█', '▓', '▒', '■', '◆'];
+/// The marks of the ranks in the drawing of a file. There are not enough shades for them.
+const RANKS: &[u8; 52] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// Background colours of basic types.
 const COLOURS: [u8; 8] = [117, 215, 114, 182, 210, 116, 221, 181];
 const GAP: char = '·';
@@ -30,12 +32,25 @@ enum Ink {
 /// Rows of memory are wrapped at a stride of the type. Each row begins with the displacement of its
 /// first byte. Long rows and large types are abridged.
 pub fn drawing(ty: &Datatype, count: u64, colour: bool) -> String {
-    let Some(picture) = Picture::new(ty, count) else {
-        return "no data\n".to_owned();
-    };
+    match Picture::new(ty, count) {
+        Some(picture) => drawn(&picture, colour),
+        None => "no data\n".to_owned(),
+    }
+}
+
+/// Returns the mark of the colour with this index in a drawing without colours.
+fn glyph(picture: &Picture, index: usize) -> char {
+    match picture.ranks() {
+        Some(_) => char::from(RANKS[index % RANKS.len()]),
+        None => SHADES[index % SHADES.len()],
+    }
+}
+
+/// Draws a picture with characters.
+pub(crate) fn drawn(picture: &Picture, colour: bool) -> String {
     let numbered = picture.numbered && picture.width() <= NUMBERS;
     let width = if numbered { picture.digits() as usize } else { 1 };
-    let label = labels(&picture);
+    let label = labels(picture);
     let mut out = String::new();
     for line in &picture.lines {
         match line {
@@ -45,7 +60,7 @@ pub fn drawing(ty: &Datatype, count: u64, colour: bool) -> String {
                 let _ = writeln!(out, "{:>label$}  {rows} more {plural}", "⋮");
             }
             Line::Row(start) => {
-                let (cells, numbers) = row(&picture, *start, width, numbered, colour);
+                let (cells, numbers) = row(picture, *start, width, numbered, colour);
                 let _ = write!(out, "{start:>label$}  ");
                 ink(&cells, colour, &mut out);
                 if numbered && !colour && numbers.iter().any(|c| *c != ' ') {
@@ -55,7 +70,7 @@ pub fn drawing(ty: &Datatype, count: u64, colour: bool) -> String {
             }
         }
     }
-    legend(&picture, numbered, colour, &mut out);
+    legend(picture, numbered, colour, &mut out);
     out
 }
 
@@ -107,7 +122,8 @@ fn row(
                 } else {
                     cells.extend(std::iter::repeat_n((' ', Ink::Plain), length * width));
                 }
-                if numbered && let Some(text) = number(&covers, start + at, length * width) {
+                if numbered && let Some(text) = number(picture, &covers, start + at, length * width)
+                {
                     let text: Vec<char> = text.chars().collect();
                     if colour {
                         for (cell, c) in cells[from..].iter_mut().zip(&text) {
@@ -129,10 +145,11 @@ fn row(
 /// Returns the numbers (in packed order) of the basic elements that begin at byte `at`, separated by
 /// commas. If `room` characters have no room for this text and a space, returns only the first number,
 /// with a `+` if there are others. Returns `None` if no basic element begins at `at`.
-fn number(covers: &[Cover], at: i128, room: usize) -> Option<String> {
+fn number(picture: &Picture, covers: &[Cover], at: i128, room: usize) -> Option<String> {
     let mut starting = covers.iter().filter(|cover| cover.at == at);
-    let first = starting.next()?.order.to_string();
-    let text = starting.fold(first, |text, cover| format!("{text},{}", cover.order));
+    let first = picture.number(starting.next()?.order).to_string();
+    let text =
+        starting.fold(first, |text, cover| format!("{text},{}", picture.number(cover.order)));
     if text.len() < room.max(2) {
         return Some(text);
     }
@@ -157,10 +174,10 @@ fn figure(
         }
         return;
     };
-    let index = picture.colour(first.named);
+    let index = picture.colour(first);
     let (glyph, ink) = match covers.len() {
         1 if colour => (' ', Ink::Type(index)),
-        1 => (SHADES[index % SHADES.len()], Ink::Type(index)),
+        1 => (glyph(picture, index), Ink::Type(index)),
         _ => (OVERLAP, Ink::Overlap(index)),
     };
     // If cells are wider than one character, a figure ends with a space, which separates it from
@@ -206,9 +223,10 @@ fn legend(picture: &Picture, numbered: bool, colour: bool, out: &mut String) {
         line.push((' ', Ink::Plain));
         line.extend(text.chars().map(|c| (c, Ink::Plain)));
     };
-    for (index, named) in picture.types.iter().enumerate() {
-        let glyph = if colour { ' ' } else { SHADES[index % SHADES.len()] };
-        entry(glyph, Ink::Type(index), &inspect::word(*named));
+    let (names, end, numbers) = picture.legend();
+    for (index, name) in names.iter().enumerate() {
+        let glyph = if colour { ' ' } else { glyph(picture, index) };
+        entry(glyph, Ink::Type(index), name);
     }
     if picture.gaps {
         entry(GAP, Ink::Faint, "gap");
@@ -216,13 +234,13 @@ fn legend(picture: &Picture, numbered: bool, colour: bool, out: &mut String) {
     if picture.overlaps {
         entry(OVERLAP, Ink::Overlap(0), "overlap");
     }
-    entry(END, Ink::Plain, "end of extent");
+    entry(END, Ink::Plain, end);
     let mut text = format!("one cell = {} B", picture.cell);
     if picture.lines.len() > 1 {
         let _ = write!(text, ", one row = {} B", picture.pitch());
     }
     if numbered {
-        text.push_str(", numbers: packed order");
+        let _ = write!(text, ", {numbers}");
     }
     if !picture.complete {
         text.push_str(", drawn in part");

@@ -33,6 +33,115 @@ fn drawings_are_as_looked_at() {
     blessed::blessed(&path, &found);
 }
 
+/// Parses views such as `0 vector(2, 1, 4, int); 4 int`: displacements and filetypes.
+fn views(text: &str) -> Vec<(u64, Datatype)> {
+    let view = |view: &str| {
+        let (displacement, filetype) = view.trim().split_once(' ').unwrap();
+        (displacement.parse().unwrap(), parse(filetype).unwrap())
+    };
+    text.split(';').map(view).collect()
+}
+
+#[test]
+fn file_views_are_as_looked_at() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/file_views.txt");
+    let wanted = std::fs::read_to_string(&path).unwrap();
+    let mut found = String::new();
+    for case in wanted.lines().filter_map(|line| line.strip_prefix("== ")) {
+        let (text, count) = case.rsplit_once(" x ").unwrap();
+        let ranks = explain::FileRanks::new(&views(text), count.parse().unwrap()).unwrap();
+        write!(found, "== {case}\n{}", ranks.report(false).unwrap()).unwrap();
+    }
+    blessed::blessed(&path, &found);
+}
+
+/// Compares the table and the coverage with a naive walk over the type maps.
+#[test]
+fn file_views_are_counted() {
+    for (text, count) in [
+        ("0 vector(3, 2, 4, int); 8 vector(3, 2, 4, int)", 1),
+        ("0 resized(0, 12, int); 4 resized(0, 12, int); 8 resized(0, 12, int)", 5),
+        ("7 int; 100 vector(2, 1, 3, double); 3 byte", 2),
+        ("0 contiguous(5, int); 4 contiguous(2, int); 8 contiguous(9, byte)", 1),
+        ("0 int; 0 int; 0 int", 1),
+        ("5 contiguous(0, int); 9 short", 3),
+    ] {
+        let views = views(text);
+        let mut uses = std::collections::BTreeMap::new();
+        let report = explain::FileRanks::new(&views, count).unwrap().report(false).unwrap();
+        for (rank, (displacement, filetype)) in views.iter().enumerate() {
+            let mut own = Vec::new();
+            for copy in 0..count as i64 {
+                for entry in typepack_engine::typemap::typemap(filetype) {
+                    let at = *displacement as i64 + copy * filetype.extent() + entry.offset;
+                    own.extend(at..at + i64::from(entry.named.size()));
+                }
+            }
+            own.iter().for_each(|&at| *uses.entry(at).or_insert(0) += 1);
+            let row: Vec<&str> = report.lines().nth(2 + rank).unwrap().split_whitespace().collect();
+            let pieces = (0..own.len()).filter(|&i| i == 0 || own[i] != own[i - 1] + 1).count();
+            let ends = [own.first(), own.last()]
+                .map(|end| end.map_or_else(|| "-".to_owned(), |at| at.to_string()));
+            let wanted = [
+                rank.to_string(),
+                displacement.to_string(),
+                own.len().to_string(),
+                pieces.to_string(),
+                ends[0].clone(),
+                ends[1].clone(),
+            ];
+            assert_eq!(row[..6], wanted, "{text}\n{report}");
+        }
+        let (low, high) = (uses.first_key_value().unwrap().0, uses.last_key_value().unwrap().0);
+        let bytes = high - low + 1;
+        let holes = bytes - uses.len() as i64;
+        let shared = uses.values().filter(|&&uses| uses > 1).count();
+        let wanted = if holes == 0 && shared == 0 {
+            format!("each of the {bytes} bytes belongs to exactly one rank")
+        } else {
+            format!("of {bytes} bytes, {holes} belong to no rank and {shared} to several views")
+        };
+        assert_eq!(report.lines().last().unwrap().trim(), wanted, "{text}");
+    }
+}
+
+#[test]
+fn file_views_are_drawn_in_little_space_or_refused() {
+    let far = views(&format!("0 vector(1_000_000_000, 1, 3, double); {} double", 1u64 << 62));
+    let ranks = explain::FileRanks::new(&far, 1).unwrap();
+    let report = ranks.report(false).unwrap();
+    assert!(report.len() < 10_000 && report.contains("> 1048576"), "{report}");
+    assert!(report.contains("more than 1048576 pieces"), "{report}");
+    assert!(ranks.svg().len() < 100_000);
+    let many = vec![(0, parse("int").unwrap()); 100];
+    let report = explain::FileRanks::new(&many, 1).unwrap().report(false).unwrap();
+    assert!(report.contains("z rank 51") && !report.contains("rank 52"), "{report}");
+    for text in ["0 hindexed([1, 1], [8, 0], int)", "0 hindexed([1], [-4], int)"] {
+        assert!(explain::FileRanks::new(&views(text), 1).is_err(), "{text}");
+    }
+    assert!(explain::FileRanks::new(&views("9223372036854775807 byte"), 1).is_err());
+    assert!(explain::FileRanks::new(&views("0 short"), u64::MAX).is_err());
+    let none = explain::FileRanks::new(&[], 1).unwrap();
+    assert!(none.report(false).unwrap().contains("no data") && none.svg().contains("no data"));
+}
+
+#[test]
+fn an_svg_of_a_file_has_a_colour_for_each_rank() {
+    let text = "0 resized(0, 12, int); 4 resized(0, 12, int); 4 resized(0, 12, int)";
+    let svg = explain::FileRanks::new(&views(text), 3).unwrap().svg();
+    for name in ["rank 0", "rank 1", "rank 2", "overlap", "hole", "end of the last filetype"] {
+        assert_eq!(svg.matches(&format!(">{name}<")).count(), 1, "{name}");
+    }
+    // The ranks 1 and 2 have the same bytes.
+    for (number, times) in [("0", 1), ("1", 1), ("2", 1), ("0,0", 1), ("1,1", 1), ("2,2", 1)] {
+        assert_eq!(
+            svg.matches(&format!("class=\"n\">{number}<")).count(),
+            times,
+            "{number}\n{svg}"
+        );
+    }
+}
+
 #[test]
 fn colours_change_nothing_but_colours() {
     let ty = parse("struct([1, 1], [0, 4], [char, int])").unwrap();

@@ -5,21 +5,22 @@
 //! knows neither a clock nor the ways themselves: a way is a number, and a cost is a number that is
 //! proportional to time.
 //!
-//! The rules:
+//! A *look* at a way is the measurement of `SAMPLES` jobs that are done in that way instead of the
+//! *present* way, which the chooser otherwise picks. The rules:
 //!
-//! - The first way is the static choice. It is used until another way has been *shown* to be better: the
-//!   median of its last `SAMPLES` costs is lower by more than `MARGIN` of the present way's median.
-//! - Looking costs at most 1 / `BUDGET` of the time that this kind of job has taken so far. The time that
-//!   a look has cost is the cost of the job minus the median of the present way. A way that has never been
-//!   tried is expected to take twice as long as the present one.
-//! - The first job in each way is not counted, because it may touch memory for the first time.
-//! - A way that takes more than `HOPELESS` times as long in two jobs is not tried again until its next second
-//!   look.
-//! - After `LOOK_FIRST` jobs, then after twice as many each time, and at last every `LOOK_AGAIN` jobs, one other
-//!   way gets a second look. A second look forgets the earlier costs of the way. The early ones repair what
-//!   the first looks saw while memory was touched for the first time. The later ones notice that a virtual
-//!   machine has moved between processors, so that near cores have become far ones. If the present way's own
-//!   median rises by more than `DRIFT`, all ways get a second look at once.
+//! - The first present way is the static choice. Another way becomes the present way if the median of its
+//!   last `SAMPLES` costs is lower than the present way's median by more than one part in `MARGIN`.
+//! - Looking costs at most one part in `BUDGET` of the time that this kind of job has taken so far. A job
+//!   of a look costs its own time minus the median of the present way. A way without recorded costs is
+//!   expected to take twice as long as the present way.
+//! - The first job in each way is not recorded, because it may touch memory for the first time.
+//! - A look ends early if, after two or more jobs, the way's median is more than `HOPELESS` times the
+//!   present way's median.
+//! - After `LOOK_FIRST` jobs, then after twice as many each time, and at last every `LOOK_AGAIN` jobs, one
+//!   other way gets a second look, which forgets the earlier costs of the way. The early second looks
+//!   correct measurements of jobs that touched memory for the first time. The later ones notice that a
+//!   virtual machine has moved between processors, so that near cores have become far ones. If the present
+//!   way's own median rises by more than one part in `DRIFT`, all other ways get a second look at once.
 //! - Single outliers, such as a page fault or stolen time, do not move a median.
 //!
 //! `contiguous/own.rs` and the runtime's `transport/tuning.rs` use choosers.
@@ -30,25 +31,25 @@ mod tests;
 /// Maximum number of ways of a chooser.
 pub const WAYS: usize = 8;
 
-/// Number of costs from which a way is judged.
+/// Number of latest costs by whose median a way is judged.
 pub const SAMPLES: usize = 7;
 
-/// Looking may cost one part in `BUDGET` of all time.
+/// Looking may cost one part in `BUDGET` of the time of all jobs.
 pub const BUDGET: u64 = 20;
 
-/// A new way must be better by one part in `MARGIN`.
+/// A new way's median must be lower than the present way's by more than one part in `MARGIN`.
 const MARGIN: u64 = 40;
 
-/// A way that costs more than this number of times the present way is dropped after two jobs.
+/// A look ends early if the way's median is more than `HOPELESS` times the present way's.
 const HOPELESS: u64 = 2;
 
-/// Number of jobs before the first second look.
+/// Number of jobs before the chooser gives a way a second look for the first time.
 const LOOK_FIRST: u32 = 64;
 
 /// Greatest number of jobs between two second looks.
 const LOOK_AGAIN: u32 = 512;
 
-/// The present way has drifted if its median has risen by one part in `DRIFT`.
+/// The present way has drifted if its median has risen by more than one part in `DRIFT`.
 const DRIFT: u64 = 3;
 
 /// Number of jobs after which only one job in [`EVERY`] of the present way is timed.
@@ -66,7 +67,7 @@ struct Way {
     next: u8,
     /// The median of `costs`.
     median: u64,
-    /// The way has been used once. The cost of the first job is not among the costs.
+    /// The way has been used once. The cost of that first job is not among the costs.
     begun: bool,
     /// The way has been dropped until the next second look, because it is much slower.
     hopeless: bool,
@@ -113,15 +114,15 @@ pub struct Chooser {
     len: u8,
     /// The present way.
     best: u8,
-    /// The median of the present way when its place was last confirmed.
+    /// The lowest median of the present way since it was chosen or last drifted; 0 if there is none yet.
     reference: u64,
-    /// Number of jobs.
+    /// Number of picks.
     jobs: u32,
     /// Number of jobs at which the next second look begins.
     again: u32,
-    /// The way that the last second look was for.
+    /// The way that was chosen for the last second look. If it was the present way, there was none.
     turn: u8,
-    /// The cost of all jobs.
+    /// The cost of all jobs. A job that was not timed counts as the median of the present way.
     spent: u64,
     /// The cost of looking.
     lost: u64,
@@ -162,7 +163,7 @@ impl Chooser {
         self.jobs
     }
 
-    /// Returns the median of the latest costs of a way, or `None` if the way has not been tried.
+    /// Returns the median of the latest costs of a way, or `None` if no cost of the way is recorded.
     pub fn median(&self, way: u8) -> Option<u64> {
         self.ways.get(usize::from(way)).and_then(Way::median)
     }
@@ -193,8 +194,8 @@ impl Chooser {
         Pick { way: self.best, timed }
     }
 
-    /// Takes note of the cost of a job that was done in this way. The unit is the caller's; it must be the
-    /// same for all jobs of one chooser.
+    /// Records the cost of a job that was done in the way `way`. The caller chooses the unit of the costs,
+    /// which must be the same for all jobs of one chooser.
     pub fn report(&mut self, way: u8, cost: u64) {
         if way >= self.len {
             return;
@@ -219,7 +220,8 @@ impl Chooser {
         }
     }
 
-    /// Takes note that a way does not work. It is not picked again. If no way works, the present one stays.
+    /// Records that a way does not work. It is not picked again, unless no way works: then the present way
+    /// stays.
     pub fn fail(&mut self, way: u8) {
         if way >= self.len {
             return;
@@ -232,7 +234,7 @@ impl Chooser {
         }
     }
 
-    /// Watches the present way: if its median rises much, the other ways get a second look.
+    /// Lets the other ways get a second look if the median of the present way has drifted.
     fn watch(&mut self) {
         let Some(median) = self.median(self.best) else { return };
         if usize::from(self.ways[usize::from(self.best)].filled) < SAMPLES {
@@ -251,7 +253,7 @@ impl Chooser {
         }
     }
 
-    /// Returns the other way that is looked at now, or `None` if the next job takes the present way.
+    /// Returns the other way that the next job looks at, or `None` if the next job uses the present way.
     fn due(&mut self) -> Option<u8> {
         if self.jobs >= self.again {
             self.again = self.jobs.saturating_add(self.jobs.min(LOOK_AGAIN));
@@ -270,7 +272,7 @@ impl Chooser {
         (self.lost.saturating_add(expected) <= self.spent / BUDGET).then_some(way)
     }
 
-    /// Returns whether the last look at a way is over.
+    /// Returns whether the latest look at a way is over.
     fn is_judged(&self, way: u8) -> bool {
         let way = &self.ways[usize::from(way)];
         way.hopeless || usize::from(way.filled) >= SAMPLES

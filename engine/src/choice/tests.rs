@@ -1,4 +1,4 @@
-//! The chooser with a false clock: noise, drift, ties, a way that fails, the budget.
+//! Tests the chooser with given costs: noise, drift, ties, a way that fails, and the budget.
 
 use super::*;
 
@@ -14,7 +14,8 @@ impl Random {
     }
 }
 
-/// Does `jobs` jobs whose way `w` costs `costs[w]`, changed by `noise`. Returns how often each way was used.
+/// Does `jobs` jobs. A job in way `w` costs `costs[w]`, changed by `noise`. Returns how often each way was
+/// used.
 fn work(
     chooser: &mut Chooser,
     jobs: usize,
@@ -56,7 +57,8 @@ fn looking_stays_within_its_budget() {
         for jobs in [10, 50, 100, 1000, 10_000] {
             work(&mut chooser, jobs, &costs, |cost| cost + random.below(cost / 10 + 1));
             let (lost, spent) = chooser.lost_and_spent();
-            // One look may cost more than expected; the budget then pays for it before the next one.
+            // One look may cost more than expected. Then no other look begins until the budget has paid for
+            // it.
             let most = costs.iter().max().unwrap() * 11 / 10;
             assert!(lost <= spent / BUDGET + most, "{costs:?}: {lost} of {spent}");
         }

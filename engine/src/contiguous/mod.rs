@@ -1,15 +1,14 @@
 //! Copies of contiguous bytes.
 //!
-//! All rooms above move contiguous runs with [`copy`]: the executors, the fused copy, and the transports
-//! of the runtime. None of them calls libc's `memcpy`, because that function decides by the model of the
-//! processor how it moves long runs. On Zen 3 its choice (`rep movsb`) was ten times slower than vector
-//! moves for lines that another core holds, and on Zen 5 it was 2.5 times faster.
+//! The executors, the fused copy and the transports of the runtime move contiguous runs with [`copy`]. None
+//! of them calls libc's `memcpy`: that function chooses its method for long runs by the processor's model.
+//! On Zen 3 its choice (`rep movsb`) was ten times slower than vector moves for lines that another core
+//! holds, and on Zen 5 it was 2.5 times faster.
 //!
 //! There are three methods ([`Method`]), one file each: `vector.rs`, `repeat.rs` and `streaming.rs`. Runs
 //! below [`LONG`] bytes always take vector moves. For longer runs the caller can ask for a method with
-//! [`with`]; a transport does so for the messages whose copies it times. Without a request, `own.rs`
-//! decides: the copy is one of this process alone, and a chooser (`choice/`) times a few of the longest
-//! ones.
+//! [`with`]; a transport does so for the messages whose copies it times. If nobody asks, `own.rs` picks the
+//! method: it times a few of the longest copies and leaves the choice to a chooser (`choice/`).
 //!
 //! No method writes a byte outside the destination, and none reads a byte outside the source.
 
@@ -27,8 +26,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 pub use own::{set_clock, set_fixed};
 
-/// Length in bytes from which a run may be copied with a method other than vector moves. Starting `rep
-/// movsb` or flushing streaming stores costs more than a shorter run saves.
+/// Minimum length, in bytes, of a run that may be copied with a method other than vector moves. For a
+/// shorter run, starting `rep movsb` or flushing streaming stores costs more time than the method saves.
 pub const LONG: usize = 2 << 10;
 
 /// A method to copy a long run.
@@ -124,10 +123,10 @@ pub fn available() -> impl Iterator<Item = Method> {
 /// The value of [`ASKED`] that asks for no method.
 const NOTHING: u8 = u8::MAX;
 
-/// The method that a caller has asked for.
+/// The method that a caller has asked for, as a code, or [`NOTHING`].
 ///
-/// One word for the whole process, not one per thread: in a shared library, a thread-local variable costs a
-/// call per access, and a transport copies pieces of a few KiB. If two threads copy at the same time, one of
+/// All threads of the process share this word. A thread-local variable would cost a call per access in a
+/// shared library, and a transport copies pieces of a few KiB. If two threads copy at the same time, one of
 /// them may use the other's method; that changes the time of its copy and nothing else.
 static ASKED: AtomicU8 = AtomicU8::new(NOTHING);
 
@@ -148,8 +147,8 @@ impl Asked for AtomicU8 {
     }
 }
 
-/// Calls `f`. During the call, long runs are copied with `method`. Calls of this function must not be nested: at
-/// the end of the inner call, the request of the outer call would end too.
+/// Calls `f`. During the call, `copy` copies long runs with `method`. Calls of this function must not be
+/// nested: at the end of the inner call, the request of the outer call would end too.
 #[inline]
 pub fn with<R>(method: Method, f: impl FnOnce() -> R) -> R {
     asking(&ASKED, method, f)
@@ -229,8 +228,8 @@ pub unsafe fn copy_by(method: Method, from: *const u8, to: *mut u8, bytes: usize
     }
 }
 
-/// Limits the copies of this process to the instruction set `isa`. Only the first call has an effect, and
-/// only if no run of more than 64 bytes has been copied yet.
+/// Limits vector moves of more than 64 bytes to the instruction set `isa`, for the whole process. Only the
+/// first call has an effect, and only if no run has been copied with such moves yet.
 pub fn limit(isa: Isa) {
     vector::limit(isa);
 }

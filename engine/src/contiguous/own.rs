@@ -1,32 +1,44 @@
-//! The method of copies for which no caller has asked for one: copies within this process.
+//! Picks the method of copies for which no caller has asked for one.
 //!
-//! Runs below [`TIMED`] bytes take vector moves. For longer runs there is one chooser per size class, which
-//! times a few real copies with the clock that [`set_clock`] has set. Without a clock, and in runs that
-//! [`set_fixed`] has fixed, nothing is timed.
+//! Runs below [`WATCHED`] bytes take vector moves. For longer runs there is one chooser per size class, which
+//! times a few real copies with the clock that [`set_clock`] has set. A run of [`TIMED`] bytes asks its chooser
+//! each time. For a shorter run that would cost too much: only one run in [`TURNS`] asks, and the others take
+//! the method that the chooser has found best so far. Without a clock, and in runs that [`set_fixed`] has
+//! fixed, nothing is timed.
 //!
 //! All threads of the process share the choosers. No thread waits for another one: while a thread picks or
-//! reports, the copies of other threads take vector moves. The loom models in `contiguous/tests/shared.rs` run two threads
-//! in every interleaving.
+//! reports, the copies of other threads take vector moves. The loom models in `contiguous/tests/shared.rs`
+//! run two threads in every interleaving.
 
 use super::{Method, available, copy_by, vector};
 use crate::choice::{Chooser, Pick};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{LazyLock, Mutex, OnceLock};
 
-/// Length in bytes from which copies are timed. Two readings of a clock take some 50 ns; a copy of this
-/// length takes at least 1 us.
+/// Length in bytes from which the method of a run is chosen by measurement. It is longer than the payloads of
+/// short messages: their copies end in memory that another rank reads, which the time of the copy does not show.
+const WATCHED: usize = 16 << 10;
+
+/// Length in bytes from which every run asks its chooser. Two readings of a clock take some 50 ns; a copy of
+/// this length takes at least 1 us.
 const TIMED: usize = 128 << 10;
 
-/// Number of size classes. The first begins at [`TIMED`] bytes, each later one at twice the length of the one
+/// Of the runs below [`TIMED`] bytes, one in this number asks its chooser.
+const TURNS: u32 = 16;
+
+/// Number of size classes. The first begins at [`WATCHED`] bytes, each later one at twice the length of the one
 /// before it. The last has no upper end.
-const CLASSES: usize = 12;
+const CLASSES: usize = 15;
+
+/// Number of size classes below [`TIMED`] bytes.
+const QUICK: usize = (TIMED / WATCHED).ilog2() as usize;
 
 /// Returns the time in nanoseconds since some fixed moment.
 pub type Clock = fn() -> u64;
 
 static CLOCK: OnceLock<Clock> = OnceLock::new();
 
-/// The value of [`FIXED`] that fixes no method.
+/// The value of [`FIXED`] that means that no method is fixed.
 const FREE: u8 = u8::MAX;
 
 static FIXED: AtomicU8 = AtomicU8::new(FREE);
@@ -55,28 +67,37 @@ impl Shared for Mutex<Chooser> {
     }
 }
 
-/// Does a job for `bytes` bytes: calls `job` once, with the number of the way that the chooser picks, or with 0 (the
-/// static choice) if another thread uses the chooser. No thread has the chooser during the call.
+/// Calls `job` once with the number of a way: the one that the chooser picks, or 0 (the static choice) if
+/// another thread uses the chooser. The job is for `bytes` bytes. This thread does not hold the chooser
+/// during the call. Returns the way that the chooser has found best so far, or `None` if another thread uses
+/// the chooser.
 pub(super) fn choose(
     chooser: &impl Shared,
     bytes: usize,
     clock: impl Fn() -> u64,
     job: impl FnOnce(u8),
-) {
-    let Some(Pick { way, timed }) = chooser.attempt(Chooser::pick) else { return job(0) };
+) -> Option<u8> {
+    let Some(Pick { way, timed }) = chooser.attempt(Chooser::pick) else {
+        job(0);
+        return None;
+    };
     if !timed {
-        return job(way);
+        job(way);
+        return chooser.attempt(|chooser| chooser.best());
     }
     let start = clock();
     job(way);
     let time = clock().saturating_sub(start);
     // The cost is the time per byte, because the lengths of one class differ. If another thread uses the
-    // chooser, this time is lost, which does no harm.
+    // chooser, this cost is not recorded.
     let cost = (time << 20) / (bytes as u64).max(1);
-    let _lost = chooser.attempt(|chooser| chooser.report(way, cost));
+    chooser.attempt(|chooser| {
+        chooser.report(way, cost);
+        chooser.best()
+    })
 }
 
-/// One size class.
+/// The chooser and the methods of one size class.
 struct Class {
     chooser: Mutex<Chooser>,
     methods: Vec<Method>,
@@ -89,6 +110,18 @@ static TABLE: LazyLock<Vec<Class>> = LazyLock::new(|| {
     (0..CLASSES).map(|_| class()).collect()
 });
 
+/// A size class below [`TIMED`] bytes.
+struct Quick {
+    /// Number of runs so far. Threads may lose counts, which does no harm.
+    runs: AtomicU32,
+    /// The method that the chooser of the class has found best so far.
+    best: AtomicU8,
+}
+
+static QUICKS: [Quick; QUICK] =
+    [const { Quick { runs: AtomicU32::new(0), best: AtomicU8::new(Method::Vector.code()) } };
+        QUICK];
+
 /// Copies a long run.
 ///
 /// # Safety
@@ -96,33 +129,51 @@ static TABLE: LazyLock<Vec<Class>> = LazyLock::new(|| {
 /// - The conditions of [`super::copy`] hold, and `bytes` is at least [`super::LONG`].
 #[inline]
 pub(super) unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
-    if bytes < TIMED && FIXED.load(Ordering::Relaxed) == FREE {
-        // SAFETY: the caller guarantees the conditions, and `LONG` is more than 64.
-        return unsafe { vector::copy(from, to, bytes) };
+    let free = FIXED.load(Ordering::Relaxed) == FREE;
+    let method = match QUICKS.get(class(bytes)) {
+        _ if !free => None,
+        _ if bytes < WATCHED => Some(Method::Vector),
+        None => None,
+        Some(quick) => {
+            let run = quick.runs.load(Ordering::Relaxed);
+            quick.runs.store(run.wrapping_add(1), Ordering::Relaxed);
+            let best = || Method::from_code(quick.best.load(Ordering::Relaxed));
+            if run % TURNS == TURNS - 1 { None } else { best() }
+        }
+    };
+    // SAFETY: the caller guarantees the conditions, and `LONG` is more than 64.
+    unsafe {
+        match method {
+            Some(Method::Vector) => vector::copy(from, to, bytes),
+            Some(method) => copy_by(method, from, to, bytes),
+            None => chosen(from, to, bytes),
+        }
     }
-    // SAFETY: the caller guarantees the conditions.
-    unsafe { chosen(from, to, bytes) }
 }
 
-/// Copies a run whose method is fixed or chosen by measurement.
+/// Copies a run whose method is fixed, or for which the chooser is asked.
 ///
 /// # Safety
 ///
 /// - The conditions of [`copy`] hold.
 #[cold]
 unsafe fn chosen(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: each call has the caller's ranges, for which the caller guarantees the conditions.
+    // SAFETY: the caller guarantees the conditions of `copy_by` for `from`, `to` and `bytes`.
     let copy = |method| unsafe { copy_by(method, from, to, bytes) };
     if let Some(fixed) = Method::from_code(FIXED.load(Ordering::Relaxed)) {
         return copy(fixed);
     }
     let Some(clock) = CLOCK.get() else { return copy(Method::Vector) };
-    let class = &TABLE[class(bytes)];
+    let class_number = class(bytes);
+    let class = &TABLE[class_number];
     // Method 0 is vector moves. `way` is less than the number of methods, so the default is never used.
     let method = |way: u8| class.methods.get(usize::from(way)).copied().unwrap_or(Method::Vector);
-    choose(&class.chooser, bytes, clock, |way| copy(method(way)));
+    let best = choose(&class.chooser, bytes, clock, |way| copy(method(way)));
+    if let (Some(best), Some(quick)) = (best, QUICKS.get(class_number)) {
+        quick.best.store(method(best).code(), Ordering::Relaxed);
+    }
 }
 
 fn class(bytes: usize) -> usize {
-    ((bytes / TIMED).max(1).ilog2() as usize).min(CLASSES - 1)
+    ((bytes / WATCHED).max(1).ilog2() as usize).min(CLASSES - 1)
 }

@@ -9,7 +9,8 @@ pub(super) fn is_available() -> bool {
         static ERMS: OnceLock<bool> = OnceLock::new();
         *ERMS.get_or_init(|| {
             use std::arch::x86_64::{__cpuid, __cpuid_count};
-            // Leaf 0 says how many leaves there are. Bit 9 of EBX of leaf 7 is ERMS.
+            // Leaf 0 of the CPUID instruction gives the number of the highest leaf. Bit 9 of EBX in leaf 7
+            // stands for ERMS.
             __cpuid(0).eax >= 7 && __cpuid_count(7, 0).ebx & 1 << 9 != 0
         })
     }
@@ -17,8 +18,8 @@ pub(super) fn is_available() -> bool {
     false
 }
 
-/// Copies a run. Its first 64 bytes are moved by themselves, so that the block move begins at a cache line
-/// of the destination.
+/// Copies a run. The first 64 bytes are moved separately, so that the block move begins at a cache line of
+/// the destination.
 ///
 /// # Safety
 ///

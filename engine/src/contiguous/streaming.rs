@@ -1,7 +1,7 @@
 //! Copies by stores that bypass the caches.
 //!
-//! For a run that does not fit in the caches, such a store saves the fetch of the old line. For a run that
-//! somebody reads soon, the method is slow, because the reader fetches every line from memory.
+//! If the destination does not fit in the caches, such a store saves the fetch of the old line. If the
+//! bytes are read soon afterwards, the method is slow, because the reader fetches every line from memory.
 
 /// Returns whether this machine has the method.
 pub(super) fn is_available() -> bool {
@@ -46,8 +46,10 @@ mod x86 {
     ///
     /// - The conditions of [`copy`](crate::contiguous::copy) hold, and `bytes` is more than 64.
     pub(super) unsafe fn sse2(from: *const u8, to: *mut u8, bytes: usize) {
-        // SAFETY: the rounds start at a multiple of 16 below `bytes - 64` and move 64 bytes; all other moves
-        // end at or before the end of the run. The caller guarantees that the run is valid.
+        // SAFETY: each round starts at an offset below `bytes - 64` and moves 64 bytes; all other moves end
+        // at or before the end of the run. The caller guarantees that the run is valid. The streaming
+        // stores are at addresses that are multiples of 16, because the first round starts at one and each
+        // round moves 64 bytes.
         unsafe {
             copy_loop!(
                 16,

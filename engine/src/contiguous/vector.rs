@@ -1,8 +1,8 @@
 //! Copies by loads and stores of vector registers.
 //!
-//! [`short`] copies up to 64 bytes with two overlapping moves. [`copy`] copies more than 64 bytes with the
-//! loop of the best instruction set: 16, 32 or 64 bytes per move, four moves per round, stores at whole
-//! cache lines. `streaming.rs` uses the same shape with other stores.
+//! [`short`] copies up to 64 bytes with at most two moves, which may overlap. [`copy`] copies more than 64
+//! bytes with the loop of the best instruction set: 16, 32 or 64 bytes per move, and four moves per round,
+//! whose stores are aligned to the length of a move. `streaming.rs` uses the same loops with other stores.
 
 use crate::isa::Isa;
 use std::sync::OnceLock;
@@ -88,8 +88,8 @@ macro_rules! copy_loop {
     ($width:literal, $from:ident, $to:ident, $bytes:ident, $load:expr, $store:expr, $aligned:expr) => {{
         let (load, store, aligned) = ($load, $store, $aligned);
         let end = $bytes - $width;
-        // A run of at most eight registers: load all of them, half from the start and half up to the end,
-        // then store them. The two halves may overlap.
+        // A run of at most four registers: load all its bytes, half of them from the start and half up to
+        // the end, then store them. The two halves may overlap.
         if $bytes <= 2 * $width {
             let (a, b) = (load($from), load($from.add(end)));
             store($to, a);
@@ -102,8 +102,8 @@ macro_rules! copy_loop {
             store($to.add(end - $width), c);
             store($to.add(end), d);
         } else {
-            // The first register, then whole rounds of four from an aligned destination on, then the last
-            // four registers. The last ones may overlap the rounds.
+            // Store the first register, then whole rounds of four registers, which begin at an aligned
+            // address, then the last four registers. These may overlap the rounds.
             let head = load($from);
             let last = $bytes - 4 * $width;
             let tail = [
@@ -172,9 +172,9 @@ macro_rules! wide_loops {
         /// - The conditions of [`copy`](crate::contiguous::copy) hold, and `bytes` is more than 64.
         #[target_feature(enable = "avx512f")]
         pub(super) unsafe fn avx512(from: *const u8, to: *mut u8, bytes: usize) {
-            // SAFETY: as in `avx2`, with registers of 64 bytes: a round starts below `bytes - 256` and moves
-            // 256 bytes. The aligned stores are at multiples of 64, because the rounds start at one and
-            // advance by 256.
+            // SAFETY: the rounds start below `bytes - 256` and move 256 bytes; all other moves end at or
+            // before the end of the run. The caller guarantees that the run is valid. The aligned stores
+            // are at multiples of 64, because the rounds start at one and advance by 256.
             unsafe {
                 copy_loop!(
                     64,

@@ -313,6 +313,24 @@ impl Datatype {
         Ok(Some(pair))
     }
 
+    /// Returns the named types whose values a predefined datatype holds. For a named type, that is the type
+    /// itself. For a Fortran 90 kind, it is the named type that represents the kind. For a pair without a name,
+    /// it is the type of the value, and then the type of the index. Returns `None` for a datatype that is not
+    /// predefined.
+    pub fn predefined_types(&self) -> Option<(Named, Option<Named>)> {
+        match self.constructor() {
+            Constructor::Named(named) => Some((*named, None)),
+            Constructor::Composite { call, .. } => match &**call {
+                Call::F90(f90) => f90.named().ok().map(|named| (named, None)),
+                Call::ValueIndex { value, index } => {
+                    Some((value.as_named()?, Some(index.as_named()?)))
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// Returns the named type that belongs to `class` and has `size` bytes, such as `MPI_INTEGER4` or
     /// `MPI_REAL8` (MPI-5.0 section 19.1.5).
     ///
@@ -383,5 +401,17 @@ mod tests {
             let found = F90::Integer { range }.named().unwrap();
             assert_eq!(found.name(), format!("MPI_INTEGER{named}"));
         }
+    }
+
+    #[test]
+    fn predefined_types_are_found() {
+        let of = |ty: &Datatype| ty.predefined_types();
+        assert_eq!(of(&Datatype::named(Named::INT)), Some((Named::INT, None)));
+        let real = Datatype::f90_real(Some(15), None).unwrap();
+        assert_eq!(of(&real), Some((Named::REAL8, None)));
+        let (value, index) = (Datatype::named(Named::REAL16), Datatype::named(Named::INT64_T));
+        let pair = Datatype::get_value_index(&value, &index).unwrap().unwrap();
+        assert_eq!(of(&pair), Some((Named::REAL16, Some(Named::INT64_T))));
+        assert_eq!(of(&Datatype::contiguous(1, &value).unwrap()), None);
     }
 }

@@ -90,7 +90,6 @@ pub(super) unsafe fn ragged<const PACK: bool>(
             None => {
                 let mem =
                     mem.wrapping_offset(place.body.offset as isize).wrapping_add(from as usize);
-                // The entry is one run, so a single copy moves its bytes.
                 let (width, bytes) = (plan.width(place.body.node), (to - from) as usize);
                 // SAFETY: bytes `from..to` of this run are in the range. If the plan swaps bytes,
                 // the range cuts no basic element, so these bytes are whole basic elements.

@@ -33,8 +33,7 @@ impl Width {
     /// The width of 1-byte elements, which have no byte order.
     pub(crate) const ONE: Self = Self(1);
 
-    /// Returns the width of an element of `bytes` bytes. Returns `None` if no element has that
-    /// length.
+    /// Returns the width of an element of `bytes` bytes, or `None` if `bytes` is not 1, 2, 4, 8 or 16.
     pub(crate) fn new(bytes: usize) -> Option<Self> {
         matches!(bytes, 1 | 2 | 4 | 8 | 16).then_some(Self(bytes as u8))
     }
@@ -267,7 +266,8 @@ unsafe fn native(from: *const u8, to: *mut u8, bytes: usize) {
 /// The conditions of [`moves::run`] hold.
 #[inline(always)]
 unsafe fn long_run<M: Machine>(from: *const u8, to: *mut u8, bytes: usize) {
-    /// Length of the longest run that does not enter the loop, in bytes.
+    /// Runs of at most this many bytes go to [`moves::run`]. Also the number of bytes of the moves at both ends
+    /// of a longer run.
     const SHORT: usize = 64;
     if bytes <= SHORT || M::WIDEST < 32 {
         // SAFETY: the conditions of `moves::run` are those of this function, and the arguments are

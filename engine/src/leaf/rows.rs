@@ -13,7 +13,7 @@ use crate::isa::Isa;
 use crate::kernel::{LevelShape, Run};
 use std::sync::Arc;
 
-/// Maximum length, in bytes, of a block that has a row of its own, for exactly that length.
+/// Maximum length, in bytes, of the blocks for whose exact length a row is compiled.
 #[cfg(target_arch = "x86_64")]
 pub(super) const FIXED: usize = crate::kernel::LeafShape::FIXED_MAX as usize;
 

@@ -189,8 +189,8 @@ fn check_swap(
             let out = bytes.place(packed, shift, at_end);
             out.fill(0);
             if let Some(routine) = Routine::new(nest, swap, Direction::Pack, isa) {
-                // `routine.build` at the end of the first iteration builds the lazy parts, so the
-                // second iteration tests them.
+                // The first iteration ends with `routine.build`, which builds the parts that are otherwise
+                // built only after several calls. The second iteration tests these parts.
                 for _ in 0..2 {
                     out.fill(0);
                     // SAFETY: `mem` contains the whole span of the nest; `out` has room for all its
@@ -227,7 +227,7 @@ fn check_swap(
             let expected = mem.to_vec();
             mem.fill(0);
             if let Some(routine) = Routine::new(nest, swap, Direction::Unpack, isa) {
-                // As above, only the second iteration tests the lazy parts.
+                // As above, only the second iteration tests the parts that `routine.build` builds.
                 for _ in 0..2 {
                     mem.fill(0);
                     // SAFETY: `mem` has room for all bytes that the nest accesses, and `out` holds

@@ -60,7 +60,6 @@ impl Threads {
                 "0 threads are requested; at least 1 is required",
             ));
         }
-        // If the system does not report the number of CPUs, assume one.
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         Self::exactly(wanted.min(cpus))
     }
@@ -188,9 +187,9 @@ impl Threads {
         });
     }
 
-    /// Calls `each` for segments that together make up `range`. If `shared` is true, there is a pool
-    /// and the range has at least `LEAST` bytes, several threads share the segments. Otherwise the
-    /// whole range is one segment.
+    /// Calls `each` for segments that together make up `range`. Several threads share the segments if
+    /// `shared` is true, there is a pool, and the range has at least `LEAST` bytes. Otherwise the whole
+    /// range is one segment.
     fn each(
         &self,
         plan: &Plan,

@@ -74,7 +74,7 @@ fn too_far(what: &str, bytes: Option<i128>) -> Error {
             format!("{what} would be {bytes} bytes, which does not fit in a signed 64-bit integer")
         }
         None => format!(
-            "{what} does not even fit in a signed 128-bit integer; it must fit in one of 64 bits"
+            "{what} does not fit even in a signed 128-bit integer; it must fit in a signed 64-bit integer"
         ),
     };
     Error::new(ErrorKind::Overflow, "program", detail)

@@ -264,8 +264,8 @@ impl Plan {
         self.0.widths.as_ref().map_or(Width::ONE, |widths| widths.of(node))
     }
 
-    /// Returns the number of packed bytes of a tile, if the leaf kernel packs several elements together
-    /// (a tile is the elements that it packs together). Otherwise returns `None`.
+    /// Returns the number of packed bytes of a tile, which consists of the elements that the leaf kernel
+    /// packs together. Returns `None` if the leaf kernel packs each element by itself.
     pub(crate) fn tile_bytes(&self) -> Option<u64> {
         let planned = self
             .whole_nest()

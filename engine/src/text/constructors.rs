@@ -285,7 +285,7 @@ pub(crate) static ROWS: &[Row] = &[
 ];
 
 /// Returns the constructor with the name `word`, or `None` if there is none. `word` is the name in the
-/// table or the C name, in which `MPI_Type_` or `MPI_Type_create_` comes before that name. Letter case
+/// table, or the C name, which is that name with `MPI_Type_` or `MPI_Type_create_` in front. Letter case
 /// does not matter.
 pub(crate) fn find(word: &str) -> Option<&'static Row> {
     let lower = word.to_ascii_lowercase();

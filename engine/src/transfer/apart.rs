@@ -1,12 +1,12 @@
-//! Copies whose two sides begin at packed positions of their own: memory from one byte of its layout on,
-//! a file from another byte of its view on.
+//! Copies between two sides that begin at different packed positions, for example from one byte of the
+//! packed form of memory to another byte of a file view.
 //!
-//! `mod.rs` copies between equal positions. Whole elements before a position only move the origin of
-//! their side. So positions that differ by whole elements (a view that is written tile by tile) become
-//! equal, and all executors of `mod.rs` can copy. If the positions still differ and one side is a single
-//! run, the copy is a pack or an unpack by the kernel of the other side. Otherwise `interpreted.rs`
-//! copies block by block, if both sides consist of blocks that fit together and both positions lie at
-//! the same byte of a block. `staged.rs` copies everything else.
+//! `mod.rs` copies between equal positions. Whole elements before a position only move the origin of their
+//! side. So positions that differ by whole elements (a view that is written tile by tile) become equal, and
+//! all executors of `mod.rs` can copy. If the positions still differ and one side is a single run, the copy
+//! is a pack or an unpack by the kernel of the other side. Otherwise `interpreted.rs` copies block by
+//! block, if both sides consist of blocks that fit together and both positions lie at the same byte of a
+//! block. `staged.rs` copies everything else.
 
 use super::{Side, copy_raw, is_ragged, memo, staged};
 use crate::exec::stats::{self, Executor};
@@ -43,9 +43,9 @@ pub unsafe fn copy_apart_raw(
     let dst = Side { memory: to, origin: 0, count, plan: dst.plan };
     let (read, written) = (src_at..src_at + bytes, dst_at..dst_at + bytes);
     if src_at == dst_at {
-        // SAFETY: `rebased` has removed elements before the position and after the end of each side,
-        // and has moved the origin past the elements before the position. So the bytes `written` are
-        // the caller's bytes on both sides: valid, and within both counts.
+        // SAFETY: `rebased` has removed the elements before the position and after the last byte of each
+        // side, and has moved the origin past the elements before the position. So on both sides, the bytes
+        // `written` are those that the caller guarantees to be valid, and they lie within both counts.
         return unsafe { copy_raw(src, dst, written) };
     }
     let run = |offset: i64, at: u64| (offset as isize).wrapping_add(at as isize);
@@ -53,8 +53,8 @@ pub unsafe fn copy_apart_raw(
         (Some(a), Some(b)) => {
             let (from, to) =
                 (from.wrapping_offset(run(a, src_at)), to.wrapping_offset(run(b, dst_at)));
-            // SAFETY: each side is a single run, and `from` and `to` are the addresses of the first
-            // byte. The caller guarantees that the bytes are valid and that none is read and written.
+            // SAFETY: each side is a single run, and `from` and `to` are the addresses of the first byte.
+            // The caller guarantees that the bytes are valid and that no byte is both read and written.
             unsafe { interpreter::copy::<true>(from.cast_mut(), to, bytes as usize) };
             stats::add(Executor::Fused, bytes);
         }

@@ -3,11 +3,11 @@
 //! divided into boxes (a box is a range of iterations at every level), and one call of the nest's
 //! kernel copies each box.
 //!
-//! `nest.rs` builds the common nest and defines the *row*, its outermost level. Usually a call executes
-//! whole iterations of the row, as many as both sides have left in their current rows. If all levels
-//! are common to both sides, one call executes the whole copy. If a range begins or ends inside an
-//! iteration of the row, a call executes the largest box that fits, as `exec/` does for one layout. The
-//! interpreter (`interpreted.rs`) or `staged.rs` copies a leaf of which the range contains only a part.
+//! `nest.rs` builds the common nest. Its outermost level is called the *row*; the two sides may have rows of
+//! different lengths. Usually a call executes whole iterations of the row, until the row of one of the two sides
+//! ends. If all levels are common to both sides, one call executes the whole copy. If a range begins or ends
+//! inside an iteration of the row, a call executes the largest box that fits, as `exec/` does for one layout. If
+//! the range contains only a part of a leaf, the interpreter (`interpreted.rs`) or `staged.rs` copies that part.
 
 use super::interpreted::Interpreted;
 use super::levels::Walk;

@@ -4,9 +4,10 @@
 //! This file is the interpreter of a transfer; `compiled.rs` is the counterpart that calls a kernel. The
 //! *sides* of a transfer are its source and its destination. If the block length of one side is at least
 //! three times that of the other side, and a multiple of it, the longer block is treated as a loop over
-//! shorter blocks; other files handle other unequal lengths. A *row* is one pass through the innermost level of a side. Each step of the loop
-//! copies as many blocks as are left in the current rows of both sides. The inner loop is compiled
-//! separately for each of several block lengths, and for a stride or a table on each side.
+//! shorter blocks; other files handle other unequal lengths. A *row* is one pass through the innermost
+//! level of a side. Each step of the loop copies as many blocks as are left in the current rows of both
+//! sides. The inner loop is compiled separately for each of several block lengths, and for a stride or a
+//! table on each side.
 
 use super::levels::{Entries, SideLevel, SideLevels, Walk};
 use super::nest::mean;
@@ -138,7 +139,10 @@ impl Interpreted {
     ///
     /// # Safety
     ///
-    /// The conditions of [`copy`](Self::copy) hold, but for the bytes of these blocks of each side.
+    /// - `self` was made for the plans and counts of `src` and `dst`. Displacement 0 of each side is at its
+    ///   `memory`.
+    /// - The `count` blocks of the source are valid for reads, and those of the destination for writes. No
+    ///   byte is both read and written.
     unsafe fn blocks(
         &self,
         src: &Side<'_, *const u8>,

@@ -200,9 +200,9 @@ pub(super) fn mean(a: u64, b: u64) -> f64 {
     a as f64 * b as f64 / (a as f64 + b as f64 - gcd(a, b) as f64)
 }
 
-/// Returns `level` itself if it has `count` iterations. Otherwise splits the loop `level` in two:
-/// returns the inner loop, which has `count` iterations, and adds the outer loop as the new innermost
-/// level of `side`. Returns `None` if `level` is a table with another count, or if `side` would have too
+/// Returns `level` itself if it has `count` iterations. Otherwise splits the loop `level` in two: returns the
+/// inner loop, which has `count` iterations, and adds the outer loop as the new innermost level of `side`.
+/// `count` divides the number of iterations of `level`. Returns `None` if `level` is a table with another count, or if `side` would have too
 /// many levels.
 fn split(level: SideLevel, count: u64, side: &mut SideLevels) -> Option<SideLevel> {
     if level.count() == count {

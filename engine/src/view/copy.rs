@@ -1,8 +1,8 @@
 //! Copies between memory and a view of a mapped file. Each side begins at a position of its own.
 //!
-//! In the native representation this is one fused copy (`../transfer/apart.rs`). In external32 the
-//! memory side counts bytes of the external form, which are the view bytes: a piece of the file of some
-//! length is converted in place, shorter pieces go through a buffer that stays in the L1 cache.
+//! In the native representation this is one fused copy (`../transfer/apart.rs`). In external32, the bytes
+//! of the external form of the memory are the view bytes. A long piece (a run of bytes of the file) is
+//! converted in place; shorter pieces go through a buffer that stays in the L1 cache.
 
 use super::{FileView, past};
 use crate::analysis::cursor::Cursor;
@@ -15,13 +15,13 @@ use std::mem::MaybeUninit;
 /// Size of the buffer in bytes: half of a typical L1 cache.
 const BUFFER: u64 = 16 << 10;
 
-/// Minimum length of a piece that is converted in place, unless less is left to copy.
+/// Minimum length, in bytes, of a piece that is converted in place. If fewer bytes are left to copy, that
+/// number suffices.
 const ALONE: u64 = 2 << 10;
 
 impl FileView {
-    /// Copies `bytes` bytes from memory, from packed byte `at` of its layout on, to the view bytes from
-    /// `position` on. `file` is the address of offset 0, that is, of the view's displacement; it need not
-    /// lie inside the mapping.
+    /// Copies packed bytes `at..at + bytes` of `memory` to view bytes `position..position + bytes`. `file`
+    /// is the address of the file's byte at the view's displacement; it need not lie inside the mapping.
     ///
     /// # Errors
     ///
@@ -51,9 +51,8 @@ impl FileView {
         Ok(())
     }
 
-    /// Copies `bytes` view bytes from `position` on to memory, from packed byte `at` of its layout on.
-    /// `file` is the address of offset 0, that is, of the view's displacement; it need not lie inside the
-    /// mapping.
+    /// Copies view bytes `position..position + bytes` to packed bytes `at..at + bytes` of `memory`. `file`
+    /// is the address of the file's byte at the view's displacement; it need not lie inside the mapping.
     ///
     /// # Errors
     ///
@@ -83,20 +82,19 @@ impl FileView {
         Ok(())
     }
 
-    /// Converts `bytes` bytes of the external32 form of `count` elements, from byte `at` of that form on,
-    /// and stores them as the view bytes from `position` on. `origin` is the address of displacement 0 of
-    /// the elements, `file` that of offset 0 of the view.
+    /// Converts bytes `at..at + bytes` of the external32 form of `count` elements, and stores them as view
+    /// bytes `position..position + bytes`. `origin` is the address of displacement 0 of the elements.
+    /// `file` is the address of the file's byte at the view's displacement.
     ///
     /// # Errors
     ///
     /// Returns the errors of [`FileView::tiles`] before anything is copied, and those of
-    /// [`pack_external_raw`]. If a value does not fit, some view bytes before it, and some of the same
-    /// call's after it, may have been written.
+    /// [`pack_external_raw`]. If a value does not fit in its external size, any of these view bytes may
+    /// already have been written.
     ///
     /// # Safety
     ///
-    /// - If the bytes touch any byte of a basic element of the memory, all data of that element is valid
-    ///   for reads.
+    /// - All data of each basic element to which some of the bytes belong is valid for reads.
     /// - Relative to `file`, the pieces of the view that hold the view bytes are valid for writes (and
     ///   for reads under `Settings::verify`).
     /// - No byte is both read and written.
@@ -117,9 +115,10 @@ impl FileView {
             let range = at + done..at + done + length;
             let target = direct.map_or(buffer, |offset| file.wrapping_offset(offset as isize));
             // SAFETY: `steps` divides the caller's bytes, which are valid in memory. The target is either
-            // one piece of the view, valid for `length` bytes, or the buffer, which has that room and
-            // overlaps nothing. Then the buffer holds the view bytes that `unpack_raw` reads, and
-            // `tiles` filetypes hold them.
+            // one piece of the view, which is valid for `length` bytes, or the buffer, which has at least
+            // `length` bytes and overlaps nothing. In the second case, `unpack_raw` reads the bytes that
+            // `pack_external_raw` has written to the buffer, and `tiles` filetypes hold the view bytes that
+            // it writes.
             unsafe {
                 pack_external_raw(external, count, origin, range, target)?;
                 if direct.is_none() {
@@ -131,10 +130,11 @@ impl FileView {
         })
     }
 
-    /// Reads the view bytes from `position` on and converts them to the external32 bytes from `at` on of
-    /// `count` elements. `origin` is the address of displacement 0 of the elements, `file` that of offset
-    /// 0 of the view. A basic element of which only the first bytes are read is not converted; as for
-    /// [`unpack_external_raw`], its bytes in memory hold these bytes until the rest arrives.
+    /// Converts view bytes `position..position + bytes`, which are bytes `at..at + bytes` of the external32
+    /// form, to `count` elements in memory. `origin` is the address of displacement 0 of the elements.
+    /// `file` is the address of the file's byte at the view's displacement. If the range ends inside a
+    /// basic element that must be converted, its bytes in memory hold the external bytes read so far until
+    /// the rest arrives, as for [`unpack_external_raw`].
     ///
     /// # Errors
     ///
@@ -143,8 +143,7 @@ impl FileView {
     ///
     /// # Safety
     ///
-    /// - If the bytes touch any byte of a basic element of the memory, all data of that element is valid
-    ///   for writes and reads.
+    /// - All data of each basic element to which some of the bytes belong is valid for writes and reads.
     /// - Relative to `file`, the pieces of the view that hold the view bytes are valid for reads.
     /// - No byte is both read and written.
     #[expect(clippy::too_many_arguments, reason = "two sides with three numbers each")]
@@ -163,8 +162,9 @@ impl FileView {
         self.steps(tiles, position, bytes, |done, length, direct, buffer| {
             let range = at + done..at + done + length;
             // SAFETY: `steps` divides the caller's bytes, which are valid in the file and in memory. The
-            // source is either one piece of the view, valid for `length` bytes, or the buffer, which has
-            // that room, overlaps nothing, and is filled by `pack_raw` before it is read.
+            // source is either one piece of the view, which is valid for `length` bytes, or the buffer,
+            // which has at least `length` bytes and overlaps nothing. `pack_raw` fills the buffer before it
+            // is read.
             unsafe {
                 let source = match direct {
                     Some(offset) => file.wrapping_offset(offset as isize),
@@ -179,9 +179,9 @@ impl FileView {
         })
     }
 
-    /// Divides `bytes` view bytes from `position` on into steps, in order. For each step calls `step`
-    /// with the number of bytes before it, its length, the offset of its piece if the step is one piece,
-    /// and a buffer of at least that length.
+    /// Divides `bytes` view bytes from `position` on into steps, in order. Calls `step` once for each, with
+    /// the number of view bytes before the step, the length of the step, the file offset if the step lies
+    /// in one piece (`None` otherwise), and a buffer of `BUFFER` bytes.
     fn steps(
         &self,
         tiles: u64,

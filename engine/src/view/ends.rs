@@ -1,18 +1,18 @@
-//! Finds where the data of a view passes an offset of the file. Reads that meet the end of the file need
-//! this, and positions relative to the end.
+//! Finds the first view byte at or after an offset of the file. This is needed for reads that reach the end
+//! of the file, and for positions relative to the end.
 //!
 //! The search goes down the loop program of the filetype once. At each level it finds the first operand
-//! whose data ends after the offset: by a division in loops, by halving in tables, lists and sequences
-//! of views without overlap, one after another otherwise. The list `ends` of the view (`mod.rs`) says
-//! where the data of each node ends.
+//! whose data ends after the offset: in a loop by a division. In a table, a list or a sequence it uses a
+//! binary search if the data of the view does not overlap, and otherwise a linear search. The list `ends`
+//! of the view (`mod.rs`) says where the data of each node ends.
 
 use super::FileView;
 use crate::error::Result;
 use crate::ir::{Edge, Op};
 
 impl FileView {
-    /// Returns how many of the `length` view bytes from `position` on can be read before one lies at or
-    /// after offset `end`, for example because the file has no more bytes. `end` counts from the view's
+    /// Returns how many of the `length` view bytes from `position` on lie before the first of them that is
+    /// at or after offset `end`, for example because the file ends there. `end` counts from the view's
     /// displacement.
     ///
     /// # Errors
@@ -27,8 +27,8 @@ impl FileView {
         if self.is_disjoint() || reached >= position {
             return Ok(reached.saturating_sub(position));
         }
-        // In a view whose data overlaps, view bytes before `position` may pass the offset while those
-        // from `position` on do not yet. At most a few elements begin before the offset.
+        // In a view whose data overlaps, view bytes from `position` on may lie before the offset although
+        // an earlier view byte, `reached`, lies at or after it.
         let mut read = 0;
         for piece in self.pieces(position, length)? {
             let before = end.saturating_sub(piece.offset as u64);
@@ -40,21 +40,21 @@ impl FileView {
         Ok(read)
     }
 
-    /// Returns the first view byte at or after offset `end`. If the view is disjoint, this is the number
-    /// of view bytes before the offset. Returns `u64::MAX` if the number is greater than 2^63 - 1 or if
-    /// the view has no data.
+    /// Returns the first view byte at or after offset `end`. If the view is disjoint, this is the number of
+    /// view bytes before the offset. Returns `u64::MAX` if the number of that view byte is greater than
+    /// 2^63 - 1 or if the view has no data.
     pub fn position_at(&self, end: u64) -> u64 {
         let program = self.filetype().program();
         let Some(body) = program.body else { return u64::MAX };
         let limit = i128::from(end);
         let ends =
             |edge: &Edge, at: i128| at + i128::from(edge.offset) + self.ends[edge.node.index()];
-        // The filetype repeats without end, so the body of its program does.
+        // The filetype repeats without end, so the body of its program repeats without end too.
         let (tile, mut at) = first(ends(&body, 0), program.stride, limit);
         let mut position = tile * i128::from(program.node(body.node).bytes);
         at += i128::from(body.offset);
         let mut node = body.node;
-        // In each round, `node` at displacement `at` is the first whose data ends after the limit.
+        // In each round, `node`, at displacement `at`, is the first node whose data ends after the limit.
         loop {
             let used = program.node(node);
             let each = |body: &Edge| i128::from(program.node(body.node).bytes);
@@ -79,7 +79,8 @@ impl FileView {
                         ends(body, at + shift(i) + i128::from(copy) * i128::from(*stride))
                     };
                     let entry = if self.is_disjoint() {
-                        // Entries without copies may lie anywhere, so the search is over copies.
+                        // Entries without copies may lie anywhere, so search the copies instead of the
+                        // entries.
                         let all = (used.bytes / program.node(body.node).bytes) as usize;
                         let copy = self.find(all, |copy| {
                             let (entry, copy) = list.seek(copy as u64);
@@ -108,9 +109,9 @@ impl FileView {
         i64::try_from(position).map_or(u64::MAX, |position| position as u64)
     }
 
-    /// Returns the first etype that begins at or after offset `end`, which is the end of file of the view
-    /// if `end` is the size of the file. Both count from the view's displacement. Returns `u64::MAX` if
-    /// there is no such etype with a number below 2^63, and 0 if the view has no data.
+    /// Returns the number of the first etype that begins at or after offset `end`, which counts from the
+    /// view's displacement. If `end` is the end of the file, this is the end of the file in the view.
+    /// Returns `u64::MAX` if the number of that etype is 2^63 or more, and 0 if the view has no data.
     #[doc(alias = "MPI_SEEK_END")]
     pub fn etypes_at(&self, end: u64) -> u64 {
         if self.filetype_bytes() == 0 {

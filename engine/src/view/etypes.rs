@@ -1,10 +1,10 @@
-//! Checks that a filetype consists of whole etypes, holes included (MPI-5.0 section 14.1.1): its data are
-//! copies of the etype, at displacements that are multiples of the etype's extent, and its own extent is
-//! such a multiple too.
+//! Checks that a filetype consists of whole etypes, holes included (MPI-5.0 section 14.1.1): its data
+//! consists of copies of the etype, at displacements that are multiples of the etype's extent, and its own
+//! extent is such a multiple too.
 //!
-//! Nearly every etype has no gaps. Then a filetype is right if every offset and every length of its runs
-//! is a multiple, which one pass over the program proves. Otherwise the runs of the filetype are compared
-//! with those of the etype, one by one.
+//! Nearly every etype has no gaps. Then a filetype is right if every offset and every length of its runs is
+//! a multiple of the etype's extent, which one pass over the program proves. Otherwise the runs of the
+//! filetype are compared with those of the etype, one by one.
 
 use super::FileView;
 use crate::analysis::cursor::Cursor;
@@ -12,12 +12,13 @@ use crate::datatype::Datatype;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ir::{Edge, Op, Program};
 
-/// Maximum number of runs that are compared. If a filetype has more and no fault among these, it passes.
+/// Maximum number of runs that are compared. If the etype has gaps, the check does not find a fault in a
+/// later run.
 const COMPARED: u64 = 1 << 20;
 
 impl FileView {
-    /// Checks that `filetype` consists of whole etypes, holes included. Both types are in the bytes of
-    /// the file. Named types do not have to be equal; only positions count.
+    /// Checks that `filetype` consists of whole etypes, holes included. Both types describe bytes of the
+    /// file. Named types do not have to be equal; only positions count. A filetype without data passes.
     ///
     /// If the etype has gaps, the check compares at most 2^20 runs of the filetype.
     ///
@@ -80,7 +81,7 @@ impl FileView {
             file.advance(same);
             one.advance(same);
         }
-        // An etype without gaps has failed the proof, so a fault lies beyond the runs compared.
+        // If the etype has no gaps, `multiples` has returned false, so the fault lies in a later run.
         match etype_plan.is_contiguous() && file.run().is_some() {
             true => fail(format!(
                 "a displacement or a hole is not a multiple of the extent of the etype, {step} bytes"

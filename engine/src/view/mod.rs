@@ -1,12 +1,13 @@
 //! File views: which bytes of a file a rank sees, and in which order (MPI-5.0 section 14.3).
 //!
-//! A view is the plan of a filetype that repeats without end from the view's displacement on. It stays a
-//! loop program: positions are found by `seek`, and no list of pieces exists, whatever the size of the
-//! file. Positions count bytes of the view's data (*view bytes*). Offsets count bytes of the file from the
-//! view's displacement on, so the caller adds the displacement.
+//! A view is the plan of a filetype that repeats without end from the view's displacement on. The plan
+//! remains a loop program: `seek` finds positions in it, and no list of the pieces (the runs of bytes of
+//! the file) is made, whatever the size of the file. *Positions* count bytes of the view's data (*view
+//! bytes*). *Offsets* count bytes of the file from the view's displacement on, so the caller adds the
+//! displacement.
 //!
-//! `copy.rs` moves data between memory and a mapped file. It comes after `transfer/` and `external32/`,
-//! which it uses; the runtime's files use this folder.
+//! `copy.rs` moves data between memory and a mapped file, with the functions of `transfer/` and
+//! `external32/`. The runtime's file code uses this folder.
 //!
 //! - `order.rs`: checks that displacements are neither negative nor decreasing
 //! - `etypes.rs`: checks that a filetype consists of whole etypes
@@ -55,9 +56,9 @@ pub struct FileView {
     etype_bytes: u64,
     /// Distance from one filetype to the next, in bytes; not 0 if the filetype has data.
     extent: u64,
-    /// True if no two view bytes lie at one offset; then offsets grow with view bytes.
+    /// True if no two view bytes lie at the same offset, so that later view bytes lie at greater offsets.
     disjoint: bool,
-    /// For each node of the program, one past the last byte of data, relative to the node.
+    /// For each node of the program: where its data ends, as a displacement from the node in bytes.
     ends: Box<[i128]>,
 }
 
@@ -65,18 +66,18 @@ pub struct FileView {
 const LONGEST: u64 = 32;
 
 impl FileView {
-    /// Makes a view of a file in the native representation. Both types are in the bytes of the file. For
+    /// Makes a view of a file in the native representation. Both types describe bytes of the file. For
     /// other representations, pass the results of [`in_file`].
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Type` for `etype` or `filetype`
+    /// Returns `ErrorKind::Type` for `etype` or `filetype` in these cases:
     ///
-    /// - if the etype has no data,
-    /// - if a displacement is negative, or smaller than the one before it,
-    /// - if a filetype begins before the last element of the filetype before it,
-    /// - if the filetype does not consist of whole etypes, holes included (see
-    ///   [`FileView::check_etypes`]).
+    /// - The etype has no data.
+    /// - A displacement is negative, or smaller than the one before it.
+    /// - The extent of a type with data is not positive, or a copy of a type begins before the last element
+    ///   of the copy before it.
+    /// - The filetype does not consist of whole etypes, holes included (see [`FileView::check_etypes`]).
     ///
     /// Returns the errors of [`Datatype::commit`].
     #[doc(alias = "MPI_File_set_view")]
@@ -122,13 +123,14 @@ impl FileView {
         self.plan.element_bytes()
     }
 
-    /// Returns true if no two view bytes lie at one offset, in any number of filetypes. Then a later view
-    /// byte always lies at a greater offset. Only such a view may be written.
+    /// Returns true if no two view bytes lie at the same offset, in any number of filetypes. Then a later
+    /// view byte always lies at a greater offset. Only such a view may be written.
     pub fn is_disjoint(&self) -> bool {
         self.disjoint
     }
 
-    /// Checks that no two view bytes lie at one offset. A file that is opened for writing needs this.
+    /// Checks that no two view bytes lie at the same offset, as the view of a file that is opened for
+    /// writing requires.
     ///
     /// # Errors
     ///
@@ -202,9 +204,9 @@ impl FileView {
         Ok(piece.offset as u64)
     }
 
-    /// Returns the offsets that `length` view bytes from `position` on span: the offset of the first and
-    /// one past that of the last. The range is empty if `length` is 0. In a view whose data overlaps,
-    /// which can only be read, the range may begin or end up to 31 bytes too far out.
+    /// Returns the range of offsets from the first of `length` view bytes from `position` on to one past
+    /// the last of them. The range is empty if `length` is 0. In a view whose data overlaps, which can only
+    /// be read, the range may begin up to 31 bytes too early and end up to 31 bytes too late.
     ///
     /// # Errors
     ///
@@ -247,7 +249,10 @@ fn past(position: u64, length: u64) -> Result<u64> {
         return Ok(0);
     }
     position.checked_add(length).ok_or_else(|| {
-        let detail = format!("{} from view byte {position} on: 2^64 or more", bytes(length));
+        let detail = format!(
+            "a range of {} from view byte {position} on ends beyond view byte 2^64 - 1",
+            bytes(length)
+        );
         Error::new(ErrorKind::Overflow, "position", detail)
     })
 }

@@ -2,9 +2,9 @@
 //! than the one before it.
 //!
 //! `mod.rs` calls [`check`] when a view is made. The plan of a type does not show the order of its
-//! elements, because passes join elements that touch. So this file computes first and last displacement
-//! of every node of the typed program, in one pass over nodes, tables and lists, without walking the
-//! elements.
+//! elements, because passes join elements that touch. So this file computes the first and the last
+//! displacement of every node of the typed program, in one pass over nodes, tables and lists, without
+//! walking the elements.
 
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorKind, Result};
@@ -37,7 +37,7 @@ impl Ends {
             return Ok(self);
         }
         self.then(self.moved(stride))?;
-        // At most 2^63 * 2^64 in magnitude, which fits.
+        // The product of a 64-bit count and a 64-bit stride fits in an `i128`.
         let last = self.last + i128::from(count - 1) * i128::from(stride);
         Ok(Self { first: self.first, last })
     }
@@ -49,8 +49,8 @@ impl Ends {
     }
 }
 
-/// Checks `ty`, and that it can repeat: a copy of it does not begin before the last element of the copy
-/// before it.
+/// Checks the displacements of `ty`, and that it can repeat: its extent is positive, and no copy of it
+/// begins before the last element of the copy before it.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! Types as they are in a file whose data representation gives basic types other sizes than memory
-//! (external32, representations of the user).
+//! Types as they are in a file whose data representation gives basic types other sizes than memory does
+//! (external32, or a representation that the user has registered).
 
 use crate::datatype::Datatype;
 use crate::error::Result;

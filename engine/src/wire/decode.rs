@@ -129,7 +129,7 @@ impl<'a> Reader<'a> {
                 ErrorKind::Truncated,
                 "wire",
                 format!(
-                    "the encoding ends too early: bytes needed: {bytes}, bytes left: {}",
+                    "the encoding ends too early; it needs {bytes} more bytes and has only {}",
                     self.rest.len()
                 ),
             )
@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
                 ErrorKind::Truncated,
                 "wire",
                 format!(
-                    "the encoding ends too early: bytes needed: {count} * {bytes}, bytes left: {}",
+                    "the encoding ends too early; it needs at least {count} * {bytes} more bytes and has only {}",
                     self.rest.len()
                 ),
             ));

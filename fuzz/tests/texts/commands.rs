@@ -92,6 +92,12 @@ const ELSEWHERE: &[Elsewhere] = &[
         equivalent: None,
     },
     Elsewhere {
+        begin: "python -c ",
+        why: "it needs numpy",
+        script: "scripts/clients",
+        equivalent: None,
+    },
+    Elsewhere {
         begin: "python3 -m venv ",
         why: "only mpi4py needs it",
         script: "scripts/clients",

@@ -8,10 +8,16 @@ use std::path::Path;
 
 /// The examples that exist in Rust, C and Python, and the numbers of ranks that each runs with.
 const EXAMPLES: &[(&str, &[usize])] =
-    &[("column", &[2]), ("halo", &[1, 2, 3, 4]), ("checkpoint", &[1, 2, 3])];
+    &[("column", &[2]), ("halo", &[1, 2, 3, 4]), ("checkpoint", &[1, 2, 3]), ("array", ARRAY)];
+
+/// The numbers of ranks of the example `array`.
+const ARRAY: &[usize] = &[1, 2, 3, 4, 6];
 
 /// The examples that exist only in Rust, and the numbers of ranks that each runs with.
 const IN_RUST: &[(&str, &[usize])] = &[("shift", &[1, 2, 4])];
+
+/// The examples that exist only in C, and the numbers of ranks that each runs with.
+const IN_C: &[(&str, &[usize])] = &[("halos", &[1, 2, 3, 5, 8])];
 
 /// Two more Rust programs: measuring tools with their own command-line arguments.
 const TOOLS: [&str; 2] = ["pingpong", "ring"];
@@ -29,13 +35,29 @@ fn run(folder: &Path, program: &str, ranks: usize, faults: &mut Vec<String>) {
     }
 }
 
+/// Runs the example `array` on a longer file of this name, and checks each byte of the file.
+fn run_array(folder: &Path, program: &str, ranks: usize, faults: &mut Vec<String>) {
+    let file = folder.join("array.bin");
+    std::fs::write(&file, [7; 1000]).expect("a file");
+    run(folder, &format!("{program} {}", file.display()), ranks, faults);
+    let wanted: Vec<u8> =
+        (0..8 * 12).flat_map(|at| f64::from(100 * (at / 12) + at % 12).to_le_bytes()).collect();
+    if std::fs::read(&file).expect("a file") != wanted {
+        faults.push(format!("{program} with {ranks} ranks: the file has other bytes"));
+    }
+}
+
 #[test]
 fn examples_in_rust_run() {
     let mut faults = Vec::new();
+    let scratch = Scratch::new();
     for (name, sizes) in EXAMPLES.iter().chain(IN_RUST) {
         let program = built().join("examples").join(name).display().to_string();
         for ranks in *sizes {
-            run(&repository(), &program, *ranks, &mut faults);
+            match *name {
+                "array" => run_array(&scratch.0, &program, *ranks, &mut faults),
+                _ => run(&repository(), &program, *ranks, &mut faults),
+            }
         }
     }
     none("examples in Rust", &faults);
@@ -45,13 +67,17 @@ fn examples_in_rust_run() {
 fn examples_in_c_run() {
     let mut faults = Vec::new();
     let scratch = Scratch::new();
-    for (name, sizes) in EXAMPLES {
+    for (name, sizes) in EXAMPLES.iter().chain(IN_C) {
         let source = repository().join(format!("runtime/examples/c/{name}.c"));
         let compile = format!("mpicc -Wall -Wextra -Werror {} -o {name}", source.display());
         let done = shell(&scratch.0, &compile);
         assert_eq!(done.code, 0, "{compile}\n{}", done.text);
         for ranks in *sizes {
-            run(&scratch.0, &format!("./{name}"), *ranks, &mut faults);
+            let program = format!("./{name}");
+            match *name {
+                "array" => run_array(&scratch.0, &program, *ranks, &mut faults),
+                _ => run(&scratch.0, &program, *ranks, &mut faults),
+            }
         }
     }
     none("examples in C", &faults);
@@ -60,8 +86,9 @@ fn examples_in_c_run() {
 #[test]
 fn every_language_has_every_example() {
     let in_rust: Vec<&str> = IN_RUST.iter().map(|(name, _)| *name).chain(TOOLS).collect();
+    let in_c: Vec<&str> = IN_C.iter().map(|(name, _)| *name).collect();
     for (folder, ending, others) in
-        [("rust", ".rs", &in_rust[..]), ("c", ".c", &[]), ("python", ".py", &[])]
+        [("rust", ".rs", &in_rust[..]), ("c", ".c", &in_c[..]), ("python", ".py", &[])]
     {
         let found = files(&format!("runtime/examples/{folder}"), ending);
         let mut wanted: Vec<&str> = EXAMPLES.iter().map(|(name, _)| *name).collect();

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// `target/release`.
 fn profile() -> PathBuf {
     let exe = std::env::current_exe().expect("the path of the test");
-    // target/PROFILE/deps/TEST
+    // The test is the file `target/PROFILE/deps/TEST`.
     exe.ancestors().nth(2).expect("a profile's folder").to_owned()
 }
 

@@ -31,6 +31,9 @@ class Judge(unittest.TestCase):
         self.assertEqual(self.ends(1, "found 3 errors\n"), "failed with exit code 1")
         self.assertEqual(self.ends(1, " No Errors\n"), "failed with exit code 1")
         self.assertEqual(self.ends(0, "nothing\n", "TestStatus"), "failed with exit code 0")
+        self.assertEqual(self.ends(0, "all data is correct\n", "Prints data is correct"), "passed")
+        self.assertEqual(self.ends(0, " No Errors\n", "Prints data is correct"), "failed with exit code 0")
+        self.assertEqual(self.ends(1, "data is correct\n", "Prints data is correct"), "failed with exit code 1")
 
     def test_crashes_and_hangs_fail_whatever_is_wanted(self):
         for wanted in ("", "TestStatus", "TestErrFatal"):

@@ -5,7 +5,7 @@ runs this program.
 
 Each directory has a list of programs. A line of the list has a program, the number of ranks, and sometimes
 arguments (arg=), variables (env=), a time limit (timeLimit=) and an expected result other than "No Errors"
-(resultTest=). How the run of a line ended follows from the exit code and the output of mpiexec. The result is the
+(resultTest=; in our own list of ROMIO's programs also `Prints` and a text, and memory=, in GB). How the run of a line ended follows from the exit code and the output of mpiexec. The result is the
 first of these that applies:
 
     crashes       a signal ended a rank, or the library reported a bug of its own (a failure in any case)
@@ -50,6 +50,7 @@ class Line:
         self.arguments = [value for key, value in pairs if key == "arg"]
         self.variables = dict(value.split("=", 1) for key, value in pairs if key == "env" and "=" in value)
         self.seconds = max([SECONDS] + [int(value) for key, value in pairs if key == "timeLimit"])
+        self.memory = max([0] + [int(value) for key, value in pairs if key == "memory"])
         self.wanted = next((value for key, value in pairs if key == "resultTest"), "")
 
     def __str__(self):
@@ -90,6 +91,8 @@ def judge(code, output, wanted, missing):
         return f"not built: {', '.join(sorted(set(ended_by)))}"
     if wanted in ("TestStatus", "TestErrFatal"):
         good = code != 0
+    elif wanted.startswith("Prints "):
+        good = code == 0 and wanted.removeprefix("Prints ") in output
     else:
         good = code == 0 and "no errors" in output.lower()
     # If a function is built but does not support an operation, the run failed, even if the list expects an error.
@@ -98,11 +101,19 @@ def judge(code, output, wanted, missing):
     return f"failed with exit code {code}"
 
 
+def available():
+    """Returns the size of the memory that programs can have, in GB."""
+    text = Path("/proc/meminfo").read_text(encoding="ascii")
+    return int(re.search(r"^MemAvailable: +(\d+) kB$", text, re.MULTILINE)[1]) * 1024 // 10**9
+
+
 def run(options, directory, line, seconds, missing):
     """Runs the program of a line. Returns how the run ended, and the output."""
     program = options.tests / directory / line.name
     if line.ranks > RANKS:
         return "too many ranks", ""
+    if line.memory > available():
+        return "too much memory", ""
     if not program.exists():
         return "cannot be compiled", ""
     command = [options.prefix / "bin/mpiexec", "-n", line.ranks, "-timeout", seconds, program]
@@ -142,7 +153,7 @@ def main():
             elif end.startswith("not built"):
                 print(f"{directory}/{line}: {end}", flush=True)
                 end = "not built"
-            elif not good and end != "too many ranks":
+            elif not good and end not in ("too many ranks", "too much memory"):
                 failed.append(f"{directory}/{line}: {end}")
                 shown = "\n    ".join(output.strip().splitlines()[-12:])
                 print(f"{failed[-1]}\n    {shown}", flush=True)

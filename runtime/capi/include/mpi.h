@@ -816,13 +816,13 @@ int MPI_Compare_and_swap(const void *origin_addr, const void *compare_addr, void
     MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Win win);
 int MPI_Dims_create(int nnodes, int ndims, int dims[]);
 int MPI_Dist_graph_create(MPI_Comm comm_old, int n, const int sources[], const int degrees[],
-    const int destinations[], const int weights[], MPI_Info info, int reorder,
+    const int destinations[], const int *weights, MPI_Info info, int reorder,
     MPI_Comm *comm_dist_graph);
 int MPI_Dist_graph_create_adjacent(MPI_Comm comm_old, int indegree, const int sources[],
-    const int sourceweights[], int outdegree, const int destinations[], const int destweights[],
+    const int *sourceweights, int outdegree, const int destinations[], const int *destweights,
     MPI_Info info, int reorder, MPI_Comm *comm_dist_graph);
-int MPI_Dist_graph_neighbors(MPI_Comm comm, int maxindegree, int sources[], int sourceweights[],
-    int maxoutdegree, int destinations[], int destweights[]);
+int MPI_Dist_graph_neighbors(MPI_Comm comm, int maxindegree, int sources[], int *sourceweights,
+    int maxoutdegree, int destinations[], int *destweights);
 int MPI_Dist_graph_neighbors_count(MPI_Comm comm, int *indegree, int *outdegree, int *weighted);
 int MPI_Errhandler_free(MPI_Errhandler *errhandler);
 MPI_Errhandler MPI_Errhandler_fromint(int errhandler);
@@ -1939,13 +1939,13 @@ int PMPI_Compare_and_swap(const void *origin_addr, const void *compare_addr, voi
     MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Win win);
 int PMPI_Dims_create(int nnodes, int ndims, int dims[]);
 int PMPI_Dist_graph_create(MPI_Comm comm_old, int n, const int sources[], const int degrees[],
-    const int destinations[], const int weights[], MPI_Info info, int reorder,
+    const int destinations[], const int *weights, MPI_Info info, int reorder,
     MPI_Comm *comm_dist_graph);
 int PMPI_Dist_graph_create_adjacent(MPI_Comm comm_old, int indegree, const int sources[],
-    const int sourceweights[], int outdegree, const int destinations[], const int destweights[],
+    const int *sourceweights, int outdegree, const int destinations[], const int *destweights,
     MPI_Info info, int reorder, MPI_Comm *comm_dist_graph);
-int PMPI_Dist_graph_neighbors(MPI_Comm comm, int maxindegree, int sources[], int sourceweights[],
-    int maxoutdegree, int destinations[], int destweights[]);
+int PMPI_Dist_graph_neighbors(MPI_Comm comm, int maxindegree, int sources[], int *sourceweights,
+    int maxoutdegree, int destinations[], int *destweights);
 int PMPI_Dist_graph_neighbors_count(MPI_Comm comm, int *indegree, int *outdegree,
     int *weighted);
 int PMPI_Errhandler_free(MPI_Errhandler *errhandler);

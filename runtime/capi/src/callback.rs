@@ -201,7 +201,7 @@ impl Generalized {
         unsafe { function(self.extra, status) }
     }
 
-    /// Calls the free function, because the request is being freed. Returns the code of the function.
+    /// Calls the free function, for a request that is being freed. Returns the function's return code.
     pub fn free(self) -> c_int {
         type Function = unsafe extern "C" fn(*mut c_void) -> c_int;
         // SAFETY: the address is not null (`new`), and free functions have no sentinels. The program
@@ -220,6 +220,76 @@ impl Generalized {
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.cancel) };
         // SAFETY: the program promises that its cancel function may be called with `extra` and a flag.
         unsafe { function(self.extra, complete.into()) }
+    }
+}
+
+/// The function of a user's reduction operation.
+#[derive(Clone, Copy, Debug)]
+pub struct UserReduction {
+    function: Callback,
+    /// True if the function takes a pointer to an `MPI_Count`, and false if it takes a pointer to a C integer.
+    large: bool,
+}
+
+// SAFETY: the value is the address of code, and the program promises that its function may run on each thread that
+// waits for an operation or tests it.
+unsafe impl Send for UserReduction {}
+// SAFETY: the address never changes, and the function may run on several threads at once (see `Send`).
+unsafe impl Sync for UserReduction {}
+
+impl UserReduction {
+    /// Returns the function at `callback`, which takes its count as a C integer; `None` for a null pointer.
+    pub fn new(callback: Callback) -> Option<Self> {
+        (!callback.is_null()).then_some(Self { function: callback, large: false })
+    }
+
+    /// Returns the function at `callback`, which takes its count as an `MPI_Count`; `None` for a null pointer.
+    pub fn new_large(callback: Callback) -> Option<Self> {
+        (!callback.is_null()).then_some(Self { function: callback, large: true })
+    }
+
+    /// Combines two vectors of `elements` elements of `datatype`, which lie `extent` bytes apart: `upper[i] =
+    /// lower[i] op upper[i]`. `lower` and `upper` are the addresses of displacement 0 of the first elements.
+    pub fn call(
+        self,
+        lower: *const u8,
+        upper: *mut u8,
+        elements: u64,
+        extent: isize,
+        datatype: raw::Datatype,
+    ) {
+        type Int = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut raw::Datatype);
+        type Large =
+            unsafe extern "C" fn(*mut c_void, *mut c_void, *mut raw::Count, *mut raw::Datatype);
+        let most = if self.large { i64::MAX as u64 } else { c_int::MAX as u64 };
+        let mut done = 0;
+        while done < elements {
+            let part = (elements - done).min(most);
+            // The elements lie in memory, so their displacements fit in an address.
+            let offset = (done as isize).wrapping_mul(extent);
+            let input = lower.wrapping_offset(offset).cast_mut().cast::<c_void>();
+            let result = upper.wrapping_offset(offset).cast::<c_void>();
+            // The function gets pointers to copies, so nothing that it writes there has an effect here.
+            let mut datatype = datatype;
+            if self.large {
+                let mut count = part as raw::Count;
+                // SAFETY: the address is not null (`new_large`), and functions of operations have no sentinels.
+                // The program registered the function by `MPI_Op_create_c`, so the function has this type.
+                let function = unsafe { std::mem::transmute::<Callback, Large>(self.function) };
+                // SAFETY: the program promises that its function may be called with two vectors of the elements
+                // that a reduction of this datatype passes. The last two pointers point to local variables.
+                unsafe { function(input, result, &raw mut count, &raw mut datatype) };
+            } else {
+                let mut count = part as c_int;
+                // SAFETY: the address is not null (`new`), and functions of operations have no sentinels. The
+                // program registered the function by `MPI_Op_create`, so the function has this type.
+                let function = unsafe { std::mem::transmute::<Callback, Int>(self.function) };
+                // SAFETY: the program promises that its function may be called with the two vectors of a
+                // reduction of this datatype. The count and the handle are local variables.
+                unsafe { function(input, result, &raw mut count, &raw mut datatype) };
+            }
+            done += part;
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::comm::{self, world};
 use crate::error::handler::{self, invoke};
 use crate::error::panics::bug;
 use crate::error::{Failure, Result};
-use crate::lifecycle::{Stage, stage};
+use crate::lifecycle::{Stage, is_open, stage};
 use crate::raw;
 use crate::{io, rma, session};
 use std::ffi::c_int;
@@ -32,15 +32,15 @@ pub enum At {
     Session(raw::Session),
 }
 
-/// Runs a function that the program may call only between init and finalize. At any other time, ends the
-/// job.
+/// Runs a function that the program may call only between init and finalize, or while a session is open. At
+/// any other time, ends the job.
 #[inline]
 pub fn enter<E: Into<Failure>>(
     name: &'static str,
     at: At,
     call: impl FnOnce() -> std::result::Result<(), E>,
 ) -> c_int {
-    if stage() != Stage::Inside {
+    if !is_open() {
         return outside(name);
     }
     always(name, at, call)

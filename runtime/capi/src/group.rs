@@ -12,18 +12,37 @@ use crate::handle::table::Table;
 use crate::lifecycle;
 use crate::raw;
 use std::ffi::c_int;
+use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 use typepack::{Comparison, Group, RankRange};
 
-static GROUPS: Table<Group> = Table::new(Kind::Group);
+/// A group behind a handle.
+#[derive(Debug)]
+pub struct Known {
+    group: Group,
+    /// The handle of the session from which the group comes; 0 if it comes from none. Communicators of the group
+    /// belong to the same session.
+    pub session: usize,
+}
 
-static EMPTY: LazyLock<Arc<Group>> = LazyLock::new(|| Arc::new(Group::empty()));
+impl Deref for Known {
+    type Target = Group;
+
+    fn deref(&self) -> &Group {
+        &self.group
+    }
+}
+
+static GROUPS: Table<Known> = Table::new(Kind::Group);
+
+static EMPTY: LazyLock<Arc<Known>> =
+    LazyLock::new(|| Arc::new(Known { group: Group::empty(), session: 0 }));
 
 /// Returns the group of a handle.
 ///
 /// # Errors
 /// Returns `MPI_ERR_GROUP` if the handle is not valid.
-pub fn find(group: raw::Group) -> Result<Arc<Group>> {
+pub fn find(group: raw::Group) -> Result<Arc<Known>> {
     match group.0 {
         abi::GROUP_EMPTY => Ok(EMPTY.clone()),
         value => GROUPS.find(value).ok_or_else(|| invalid(group)),
@@ -36,15 +55,15 @@ fn invalid(group: raw::Group) -> Failure {
     Failure::no_object(abi::ERR_GROUP, ("group", "group"), group.0, null)
 }
 
-/// Makes a handle for a group.
+/// Makes a handle for a group that comes from a session, or from none (0).
 ///
 /// # Errors
 /// Returns `MPI_ERR_OTHER` if no handle is left.
-pub fn insert(group: Group) -> Result<raw::Group> {
+pub fn insert(group: Group, session: usize) -> Result<raw::Group> {
     if group.is_empty() {
         return Ok(raw::Group(abi::GROUP_EMPTY));
     }
-    Ok(raw::Group(GROUPS.insert(Arc::new(group))?))
+    Ok(raw::Group(GROUPS.insert(Arc::new(Known { group, session }))?))
 }
 
 /// Returns the live handle whose lower 32 bits are `integer`; `None` if there is none.
@@ -144,7 +163,8 @@ fn combine(
 ) -> Result {
     let (first, second) = (find(group1)?, find(group2)?);
     let out = newgroup.required("newgroup")?;
-    out.set(insert(combine(&first, &second))?);
+    let session = if first.session == 0 { second.session } else { first.session };
+    out.set(insert(combine(&first, &second), session)?);
     Ok(())
 }
 
@@ -180,7 +200,7 @@ fn choose<T: Copy>(
     // SAFETY: `MPI_Group_incl`, `MPI_Group_excl` and their forms for ranges call this function. Their callers
     // pass an array of `n` entries.
     let chosen = unsafe { list(n, array, argument)? };
-    out.set(insert(choose(&group, chosen)?)?);
+    out.set(insert(choose(&group, chosen)?, group.session)?);
     Ok(())
 }
 

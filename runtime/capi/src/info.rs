@@ -86,6 +86,15 @@ impl Info {
         self.entries().clone()
     }
 
+    /// Sets the value of a key.
+    pub fn put(&self, key: &[u8], value: &[u8]) {
+        let mut entries = self.entries();
+        match entries.iter_mut().find(|(name, _)| name == key) {
+            Some(entry) => entry.1 = value.into(),
+            None => entries.push((key.into(), value.into())),
+        }
+    }
+
     /// Returns the value of a key; `None` if the key is not set.
     pub fn value(&self, key: &[u8]) -> Option<Vec<u8>> {
         self.entries().iter().find(|(name, _)| name == key).map(|(_, value)| value.clone())
@@ -189,11 +198,7 @@ pub fn set(info: raw::Info, key: Text, value: Text) -> Result {
     let info = find_own(info)?;
     let (key, value) =
         (read_key(key)?, value.read(abi::MAX_INFO_VAL, "value", abi::ERR_INFO_VALUE)?);
-    let mut entries = info.entries();
-    match entries.iter_mut().find(|(name, _)| *name == key) {
-        Some(entry) => entry.1 = value,
-        None => entries.push((key, value)),
-    }
+    info.put(&key, &value);
     Ok(())
 }
 

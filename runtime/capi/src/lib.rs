@@ -35,7 +35,6 @@ mod info;
 mod group;
 
 mod rma;
-mod session;
 
 mod comm;
 
@@ -47,9 +46,13 @@ mod p2p;
 
 mod io;
 
+mod topo;
+
 mod coll;
 
 mod env;
+
+mod session;
 
 mod convert;
 

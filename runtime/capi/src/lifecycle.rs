@@ -1,14 +1,15 @@
-//! The stage of the process: before init, between init and finalize, or after finalize. Which calls are
-//! allowed depends on the stage (MPI-5.0 section 11.4.1). This module also keeps the rank and the thread
-//! level of the process.
+//! The stage of the process: before init, between init and finalize, or after finalize (MPI-5.0 section 11.2),
+//! and the number of open uses of MPI. Most calls are allowed between init and finalize, and while a session
+//! is open (section 11.4.1). This module also keeps the rank and the thread level of the process.
 //!
-//! `entry.rs` reads the stage to refuse calls that are not allowed, and the functions of `env/` change it.
+//! `entry.rs` reads the number of uses to refuse calls that are not allowed. The functions of `env/` change the
+//! stage, and `session.rs` the number of uses.
 //! The functions here may be called at any time, even while an error handler runs before init.
 
 use crate::abi;
 use std::ffi::c_int;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicUsize, Ordering};
 use std::thread::ThreadId;
 
 /// The stage of the process.
@@ -34,37 +35,62 @@ pub fn stage() -> Stage {
     }
 }
 
+/// The number of open uses of MPI: one between init and finalize, and one for each open session.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns whether MPI can be used: between init and finalize, or while a session is open.
+#[inline]
+pub fn is_open() -> bool {
+    OPEN.load(Ordering::Acquire) != 0
+}
+
+/// Records that a use of MPI begins.
+pub fn open() {
+    OPEN.fetch_add(1, Ordering::AcqRel);
+}
+
+/// Records that a use of MPI has ended.
+pub fn close() {
+    OPEN.fetch_sub(1, Ordering::AcqRel);
+}
+
 /// Records that init has succeeded.
 pub fn begin() {
+    open();
     STAGE.store(1, Ordering::Release);
 }
 
 /// Records that finalize has succeeded.
 pub fn end() {
     STAGE.store(2, Ordering::Release);
+    close();
 }
 
-/// What init learns about the process.
+/// What the process learns when it joins the job.
 #[derive(Clone, Copy, Debug)]
 struct Identity {
     rank: usize,
     program_size: u64,
-    main: ThreadId,
 }
 
 static IDENTITY: OnceLock<Identity> = OnceLock::new();
+static MAIN: OnceLock<ThreadId> = OnceLock::new();
 static THREADS: AtomicI32 = AtomicI32::new(abi::THREAD_SINGLE);
 
-/// Records what init learns: the rank of the process in `MPI_COMM_WORLD`, the number of ranks that run the
-/// same program, the granted thread level, and which thread calls init (the calling thread). A second call
-/// changes only the thread level.
-pub fn identify(rank: usize, program_size: u64, threads: c_int) {
-    let main = std::thread::current().id();
-    THREADS.store(threads, Ordering::Relaxed);
-    let _first = IDENTITY.set(Identity { rank, program_size, main });
+/// Records what the process learns when it joins the job: its rank in the world, and the number of ranks that run
+/// the same program. A second call changes nothing.
+pub fn identify(rank: usize, program_size: u64) {
+    let _first = IDENTITY.set(Identity { rank, program_size });
 }
 
-/// Returns the number of ranks that run the same program as this rank; `None` before init.
+/// Records the thread level that init grants, and that the calling thread calls init.
+pub fn grant(threads: c_int) {
+    THREADS.store(threads, Ordering::Relaxed);
+    let _first = MAIN.set(std::thread::current().id());
+}
+
+/// Returns the number of ranks that run the same program as this rank; `None` before the process has joined the
+/// job.
 pub fn program_size() -> Option<u64> {
     IDENTITY.get().map(|identity| identity.program_size)
 }
@@ -76,10 +102,10 @@ pub fn threads() -> c_int {
 
 /// Returns whether the calling thread is the one that called init.
 pub fn is_main_thread() -> bool {
-    IDENTITY.get().is_some_and(|identity| identity.main == std::thread::current().id())
+    MAIN.get().is_some_and(|main| *main == std::thread::current().id())
 }
 
-/// Returns the rank in `MPI_COMM_WORLD`; `None` before init.
+/// Returns the rank in the world; `None` before the process has joined the job.
 pub fn rank() -> Option<usize> {
     IDENTITY.get().map(|identity| identity.rank)
 }

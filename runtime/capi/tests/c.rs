@@ -71,11 +71,19 @@ programs! {
     fortran: [0];
     groups: [0, 1, 3];
     communicators: [0, 2, 5];
+    intercommunicators: [0, 1, 2, 3, 5];
+    sessions: [0, 1, 2, 3, 5];
+    session_worlds: [0, 1, 2, 3, 5];
     attributes: [0, 2];
     handlers: [0, 2];
     objects: [0, 2];
     collectives: [0, 1, 2, 3, 4, 7];
     started_collectives: [0, 1, 2, 3, 5, 9];
+    operations: [0, 2, 3];
+    reductions: [0, 1, 2, 3, 4, 7];
+    campaign: [0, 1, 2, 3, 4, 5, 6, 7, 8];
+    topologies: [0, 1, 2, 3, 5, 8];
+    neighbors: [0, 1, 2, 3, 5, 8];
 }
 
 // The programs below test messages and requests.
@@ -101,9 +109,22 @@ programs! {
 // `README.md` in this folder lists the texts.
 programs! {
     lecture: [0, 2];
-    packing_units: [0, 2, 5];
+    packing_units: [0, 1, 2, 5, 8];
     decoding: [0, 2];
     languages: [0, 2];
+}
+
+/// Tests neighbourhood collectives with each protocol, and with checked types.
+#[test]
+fn neighbors_every_way() {
+    for (name, value) in [
+        ("TYPEPACK_TRANSPORT", "pipeline"),
+        ("TYPEPACK_TRANSPORT", "heap"),
+        ("TYPEPACK_CHECK_TYPES", "1"),
+        ("TYPEPACK_SPIN_US", "0"),
+    ] {
+        run_with("neighbors", &[2, 3], &[(name, value)]);
+    }
 }
 
 /// Tests files: every call that reads or writes, on 1, 2 and 3 ranks and more.
@@ -174,7 +195,9 @@ fn types() {
         run_with("types", &[2], &[CHECKED, (name, value)]);
     }
     // Programs whose types match must still work if the type check is on.
-    for name in ["collectives", "layouts", "modes", "requests", "packing_units", "truncated"] {
+    for name in
+        ["collectives", "reductions", "layouts", "modes", "requests", "packing_units", "truncated"]
+    {
         run_with(name, &[0, 2], &[CHECKED]);
     }
 }
@@ -188,6 +211,19 @@ fn reloaded() {
     command.env("LD_LIBRARY_PATH", library());
     let output = job::run(command, "reloaded", &[]);
     assert!(output.status.success(), "{}", job::text(&output));
+}
+
+/// Runs random collective calls with settings that change how messages move and who waits.
+#[test]
+fn campaign_with_settings() {
+    for (name, value) in [
+        ("TYPEPACK_EAGER_LIMIT", "0"),
+        ("TYPEPACK_TRANSPORT", "pipeline"),
+        ("TYPEPACK_CHECK_TYPES", "1"),
+        ("TYPEPACK_SPIN_US", "0"),
+    ] {
+        run_with("campaign", &[3, 6], &[(name, value), ("CAMPAIGN_SEED", "500")]);
+    }
 }
 
 /// Checks messages between all ranks, on up to 8 ranks and with several settings that change how messages

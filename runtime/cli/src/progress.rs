@@ -28,10 +28,22 @@ pub fn finish(bar: &ProgressBar) {
     let drawn = !bar.is_hidden();
     bar.finish_and_clear();
     if drawn {
-        let width = usize::from(WIDTH);
-        // If writing fails, the terminal is gone, and nobody sees the bar any more.
-        let _nobody_watches = io::stderr().write_all(format!("{:width$}\r", "").as_bytes());
+        clear();
     }
+}
+
+/// Makes room for a line of text. The next update draws the bar below the line.
+pub fn aside(bar: &ProgressBar) {
+    if !bar.is_hidden() {
+        clear();
+    }
+}
+
+/// Overwrites the bar with blanks.
+fn clear() {
+    let width = usize::from(WIDTH);
+    // If writing fails, the terminal is gone, and nobody sees the bar any more.
+    let _nobody_watches = io::stderr().write_all(format!("{:width$}\r", "").as_bytes());
 }
 
 /// A terminal with one line for the `indicatif` crate. It draws with plain text and carriage returns only.

@@ -43,6 +43,59 @@ fn a_type_of_a_file_is_drawn() {
 }
 
 #[test]
+fn a_file_view_is_drawn_for_each_rank() {
+    let svg = scratch("file_view.svg");
+    let quarters = "subarray([4, 6], [2, 3], [{0|0|2|2}, {0|3|0|3}], C, double)";
+    let done = explain(&["--file-view", quarters, "--svg", svg.to_str().unwrap()]);
+    assert!(done.status.success(), "{done:?}");
+    let report = text(&done.stdout);
+    assert!(report.contains("A rank 0   B rank 1   C rank 2   D rank 3"), "{report}");
+    assert!(report.contains("each of the 192 bytes belongs to exactly one rank"), "{report}");
+    let picture = std::fs::read_to_string(svg).unwrap();
+    assert!(picture.starts_with("<svg") && picture.contains(">rank 3<"), "{picture}");
+    let words =
+        ["--file-view", "resized(0, 24, double)", "--displacement", "{0|8}", "--count", "4"];
+    let report = text(&explain(&words).stdout);
+    assert!(
+        report.contains("of 88 bytes, 24 belong to no rank and 0 to several views"),
+        "{report}"
+    );
+    let file = scratch("file_view.toml");
+    std::fs::write(&file, "[types]\nleft = \"vector(2, 1, 2, int)\"\nright = \"left\"\n").unwrap();
+    let file = file.to_str().unwrap();
+    let words = ["--file-view", "{left|right}", "--displacement", "{0|4}", "--file", file];
+    let report = text(&explain(&words).stdout);
+    assert!(report.contains("each of the 16 bytes belongs to exactly one rank"), "{report}");
+}
+
+#[test]
+fn bad_file_views_are_refused() {
+    for (words, line) in [
+        (&["int", "--displacement", "8"][..], "--displacement: needs --file-view"),
+        (&["int", "--file-view", "--asm"], "--file-view: cannot be combined with --clif or --asm"),
+        (&["{int", "--file-view"], "TYPE: '{' has no '}' in '{int'"),
+        (
+            &["{int|int}", "--file-view", "--displacement", "{0|1|2}"],
+            "--displacement: the list has 3 alternatives; the lists of the type have 2",
+        ),
+        (
+            &["int", "--file-view", "--displacement", "{0|-8}"],
+            "--displacement: '-8' is not a position in a file; it must be a whole number from 0 to 2^63 - 1",
+        ),
+        (&["{int|inte}", "--file-view"], "1:1: "),
+        (&["hindexed([1, 1], [8, 0], int)", "--file-view"], "filetype: "),
+    ] {
+        let done = explain(words);
+        assert_eq!(done.status.code(), Some(2), "{words:?}: {done:?}");
+        assert!(
+            text(&done.stderr).starts_with(&format!("typepack: {line}")),
+            "{words:?}: {done:?}"
+        );
+        assert!(done.stdout.is_empty(), "{words:?}: {done:?}");
+    }
+}
+
+#[test]
 fn refusals_say_where_and_leave_nothing() {
     for (words, line) in [
         (

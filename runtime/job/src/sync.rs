@@ -1,11 +1,12 @@
 //! Traits for the atomics that two processes share, so that loom tests can replace them with loom's own
 //! atomics.
 //!
-//! `ring.rs`, `bulk.rs`, `withdrawal.rs`, `recall.rs` and `work_split.rs` in `shm/` use [`Word`]; `shm/doorbell.rs` uses
-//! [`Flag`] and [`Kernel`]. In the library a word is a `std` atomic inside the mapped segment. In the loom
-//! tests at the end of those files a word is an atomic of loom. The traits have only the operations that
-//! the protocols need. [`Word`] has no read-modify-write operation, because most words have only one
-//! writer; `shm/work_split.rs` adds a compare-and-swap for the words that two processes change.
+//! `ring.rs`, `bulk.rs`, `withdrawal.rs`, `recall.rs` and `work_split.rs` in `shm/` use [`Word`];
+//! `shm/doorbell.rs` uses [`Flag`] and [`Kernel`]. In the library a word is a `std` atomic inside the
+//! mapped segment. In the loom tests at the end of those files a word is an atomic of loom. The traits
+//! have only the operations that the protocols need. [`Word`] has no read-modify-write operation, because
+//! most words have only one writer; `shm/work_split.rs` adds a compare-and-swap for the words that two
+//! processes change.
 
 use crate::sys::futex::Woken;
 use std::io;
@@ -41,7 +42,8 @@ pub trait Flag {
     fn add_release(&self, value: u32);
 }
 
-/// The operations fence, sleep and wake, either those of the machine or a model of them.
+/// What a doorbell needs of the machine: fences, barriers, sleep and wake-up. Tests use a model instead
+/// of the machine.
 pub trait Kernel {
     /// The type of a word on which a rank can sleep.
     type Flag: Flag;
@@ -49,8 +51,9 @@ pub trait Kernel {
     fn fence(&self);
     /// Returns whether the barriers of other processes ([`Kernel::barrier`]) include this process.
     fn is_reached(&self) -> bool;
-    /// Keeps the compiler from moving a later load before an earlier store. The processor may move the load. A
-    /// process that [`Kernel::barrier`] reaches needs no more before it looks whether another rank sleeps.
+    /// Keeps the compiler from moving a later load before an earlier store. The processor may move the
+    /// load. A process that [`Kernel::barrier`] reaches needs no stronger ordering before it looks
+    /// whether another rank sleeps.
     fn order(&self);
     /// Executes a full fence in this thread and in all threads of all processes that are reached.
     ///

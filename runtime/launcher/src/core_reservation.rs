@@ -27,9 +27,9 @@ pub struct Reservation {
     locks: Vec<(usize, NameLock)>,
 }
 
-/// Tries to place `ranks` ranks on cores that no other job of this user has reserved, and to reserve these
-/// cores. If too few cores are free, no core is reserved. The ranks are then not bound, unless `plan` lets several ranks
-/// share a part of the machine.
+/// Tries to place `ranks` ranks on cores that no other job of this user has reserved, and to reserve
+/// these cores. If too few cores are free, no core is reserved. The ranks are then not bound, unless
+/// `plan` lets several ranks share a part of the machine.
 pub fn place_and_reserve(table: &[CpuInfo], ranks: usize, plan: Plan) -> Reservation {
     place_with(table, ranks, plan, |cpu| match name_lock::lock(&format!("typepack-cpu-{cpu}")) {
         Ok(Claim::Alone(lock)) => Answer::Ours(lock),
@@ -97,7 +97,7 @@ fn reserve_cores(
 ) -> Reservation {
     let mut free = table.to_vec();
     let mut reserved = Reservation::default();
-    // The cores that this job uses although it is not certain that no other job does.
+    // The cores of this job that another job may use, too.
     let mut uncertain = Vec::new();
     while let Some(cores) = place(&free, ranks, plan) {
         // If the ranks may share parts and there are fewer free cores than ranks, not every rank can have its

@@ -23,8 +23,8 @@ use crate::args::{Level, Map};
 pub struct Core {
     /// The CPUs of the place that the job may use, in ascending order. There is at least one.
     pub cpus: Vec<usize>,
-    /// A row of the topology table: that of the first CPU of the core or thread, or, for a larger part,
-    /// that of the core that the rank got first.
+    /// The row in the topology table of the first CPU of the core or hardware thread that was chosen for
+    /// the rank. A larger part keeps the row of this core.
     pub info: CpuInfo,
 }
 

@@ -230,6 +230,7 @@ impl Shared<'_> {
         let slot = self.segment.slot(rank);
         let pid = child.pid().as_raw_nonzero().get();
         slot.group.store(pid.unsigned_abs(), Ordering::Release);
+        slot.program.store(number as u32 + 1, Ordering::Relaxed);
         // Record the CPU only if the rank is bound to one thread or core, because within a larger part the
         // rank may move between cores.
         let narrow = matches!(self.job.bind, Bind::To(Level::Thread | Level::Core));

@@ -514,7 +514,8 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Sends `signal` to all processes of all ranks.
+    /// Sends `signal` to the process groups of all ranks, and to the members of the job outside these
+    /// groups.
     fn signal_all(&self, signal: i32) {
         if self.groups_ended {
             return;

@@ -1,4 +1,5 @@
-//! Allreduce by recursive doubling. All ranks get the same bits.
+//! Allreduce by recursive doubling. All ranks get the same bits. (Long vectors go in blocks; see
+//! `reduce_scatter.rs`.)
 //!
 //! If the number of ranks is not a power of two, some of the ranks first send their values to a neighbour,
 //! take no part in the rounds, and get the result from this neighbour at the end. The number of the other
@@ -9,150 +10,15 @@
 //! same bits, even for floating-point values.
 
 use super::Collective;
+use super::values::greatest;
 use crate::comm::{Communicator, Operation};
-use crate::commit::commit;
-use crate::endpoint::sources::{Combine, Combiner, Core};
+use crate::endpoint::sources::{Combine, Core};
 use crate::schedule::Part;
 use crate::schedule::program::{Builder, StepId};
 use crate::schedule::table::{Place, Schedules};
-use crate::{Datatype, Named, Plan, Result};
-use bytemuck::{AnyBitPattern, NoUninit};
-use std::sync::OnceLock;
-
-/// An operation that reduces values.
-#[doc(alias = "MPI_Op")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Op {
-    /// The sum. A sum of integers wraps around if it overflows.
-    #[doc(alias = "MPI_SUM")]
-    Sum,
-    /// The smallest value. Values are combined in pairs; if one value of a pair is a NaN, the result is the
-    /// value that came from the lower ranks.
-    #[doc(alias = "MPI_MIN")]
-    Min,
-    /// The largest value. Values are combined in pairs; if one value of a pair is a NaN, the result is the
-    /// value that came from the lower ranks.
-    #[doc(alias = "MPI_MAX")]
-    Max,
-}
-
-mod sealed {
-    pub trait Sealed {
-        /// Returns the committed datatype of one value of the implementing type.
-        fn plan() -> crate::Result<&'static crate::Plan>;
-    }
-}
-
-macro_rules! sealed {
-    ($($t:ty: $named:expr;)*) => {
-        $(
-            impl sealed::Sealed for $t {
-                fn plan() -> Result<&'static Plan> {
-                    static PLAN: OnceLock<Result<Plan>> = OnceLock::new();
-                    PLAN.get_or_init(|| commit(&Datatype::named($named)))
-                        .as_ref()
-                        .map_err(Clone::clone)
-                }
-            }
-        )*
-    };
-}
-
-sealed! {
-    f64: Named::F64;
-    i64: Named::I64;
-}
-
-/// Values that can be reduced: `f64` and `i64`.
-pub trait Reducible: NoUninit + AnyBitPattern + sealed::Sealed {
-    /// Returns `lower op upper`, where `lower` comes from lower ranks than `upper`.
-    fn combine(op: Op, lower: Self, upper: Self) -> Self;
-}
-
-impl Reducible for f64 {
-    #[inline]
-    fn combine(op: Op, lower: Self, upper: Self) -> Self {
-        match op {
-            Op::Sum => lower + upper,
-            Op::Min => {
-                if upper < lower {
-                    upper
-                } else {
-                    lower
-                }
-            }
-            Op::Max => {
-                if upper > lower {
-                    upper
-                } else {
-                    lower
-                }
-            }
-        }
-    }
-}
-
-impl Reducible for i64 {
-    #[inline]
-    fn combine(op: Op, lower: Self, upper: Self) -> Self {
-        match op {
-            Op::Sum => lower.wrapping_add(upper),
-            Op::Min => lower.min(upper),
-            Op::Max => lower.max(upper),
-        }
-    }
-}
-
-/// Combines two vectors of `count` values: `upper[i] = lower[i] op upper[i]`.
-///
-/// # Safety
-///
-/// - `lower` is the address of `count` readable values.
-/// - `upper` is the address of `count` readable and writable values.
-unsafe fn vector<T: Reducible, const OP: u8>(lower: *const u8, upper: *mut u8, count: usize) {
-    let op = match OP {
-        0 => Op::Sum,
-        1 => Op::Min,
-        _ => Op::Max,
-    };
-    let (lower, upper) = (lower.cast::<T>(), upper.cast::<T>());
-    for i in 0..count {
-        // SAFETY: `i < count`, so both values lie in the vectors. The caller guarantees that the vectors are
-        // valid (both conditions of `# Safety`). The accesses are unaligned, so the addresses need no
-        // alignment.
-        unsafe {
-            let (lower, upper) = (lower.add(i), upper.add(i));
-            let combined = T::combine(op, lower.read_unaligned(), upper.read_unaligned());
-            upper.write_unaligned(combined);
-        }
-    }
-}
-
-pub(super) fn combiner<T: Reducible>(op: Op) -> Combiner {
-    match op {
-        Op::Sum => vector::<T, 0>,
-        Op::Min => vector::<T, 1>,
-        Op::Max => vector::<T, 2>,
-    }
-}
+use crate::{Plan, Result};
 
 impl Communicator {
-    /// Replaces `values` by their element-wise reduction over all ranks. All ranks get the same bits. Every
-    /// run with the same values and the same number of ranks gives the same bits. Collective.
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::Truncated` or `ErrorKind::Count` if the slices have different lengths,
-    /// `ErrorKind::NoMemory` if memory runs out, and `ErrorKind::ProcAborted` if a rank has died.
-    #[doc(alias = "MPI_Allreduce")]
-    pub fn allreduce<T: Reducible>(&self, values: &mut [T], op: Op) -> Result<()> {
-        let (plan, combine) = (T::plan()?, Combine::from(combiner::<T>(op)));
-        let (recv, count) = (values.as_mut_ptr().cast(), values.len() as u64);
-        // SAFETY: `values` is mutably borrowed until the call returns and has `count` values of type `T`;
-        // `plan` is the datatype of `T`, and `combine` combines vectors of `T`.
-        unsafe { self.allreduce_raw(None, recv, plan, count, &combine) }
-    }
-
     /// Combines the elements at `send` of all ranks, in rank order, and writes the result to `recv` of all
     /// ranks. A rank that passes `None` as `send` already has its elements at `recv`. Collective.
     ///
@@ -200,8 +66,7 @@ impl Communicator {
         place: Place,
         word: *mut i64,
     ) -> Result<Operation> {
-        let plan = <i64 as sealed::Sealed>::plan()?;
-        let combine = Combine::from(combiner::<i64>(Op::Max));
+        let (plan, combine) = greatest()?;
         let recv = Part { origin: word.cast(), plan, count: 1 };
         core.with(|schedules: &mut Schedules, engine| {
             let list =
@@ -232,6 +97,9 @@ impl Communicator {
                 steps.copy(&own, recv, rank)?;
             }
             return Ok(());
+        }
+        if self.reduces_in_blocks(recv)? {
+            return self.reduce_in_blocks_steps(steps, send, recv, combine, None);
         }
         let doubling = 1 << size.ilog2();
         let extra = size - doubling;
@@ -346,22 +214,5 @@ impl<'a> Value<'a> {
         }
         self.made = Some(combined);
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn operations_do_what_they_say() {
-        assert_eq!(f64::combine(Op::Sum, 1.5, 2.0), 3.5);
-        assert_eq!(f64::combine(Op::Min, 1.5, 2.0), 1.5);
-        assert_eq!(f64::combine(Op::Max, 1.5, 2.0), 2.0);
-        assert_eq!(i64::combine(Op::Sum, i64::MAX, 1), i64::MIN);
-        assert_eq!(i64::combine(Op::Min, -1, 2), -1);
-        assert_eq!(i64::combine(Op::Max, -1, 2), 2);
-        assert!(f64::combine(Op::Min, f64::NAN, 2.0).is_nan());
-        assert_eq!(f64::combine(Op::Min, 2.0, f64::NAN), 2.0);
     }
 }

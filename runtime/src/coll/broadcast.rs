@@ -1,6 +1,6 @@
 //! Broadcasts along a binomial tree. The root of the call is the root of the tree.
 
-use super::Collective;
+use super::{Collective, Root};
 use crate::comm::{Communicator, writable};
 use crate::commit::bytes;
 use crate::schedule::Part;
@@ -22,7 +22,7 @@ impl Communicator {
         buf: &mut [T],
         plan: &Plan,
         count: u64,
-        root: usize,
+        root: impl Into<Root>,
     ) -> Result<()> {
         let layout = writable(buf, 0, plan, count, "buf");
         let layout = layout.inspect_err(|_| self.skip_collective())?;
@@ -43,11 +43,11 @@ impl Communicator {
     /// `ErrorKind::Count` if this rank's packed size differs from the root's, and `ErrorKind::ProcAborted`
     /// if a rank has died.
     #[doc(alias = "MPI_Bcast")]
-    pub unsafe fn broadcast_raw(&self, part: Part<'_>, root: usize) -> Result<()> {
+    pub unsafe fn broadcast_raw(&self, part: Part<'_>, root: impl Into<Root>) -> Result<()> {
         // SAFETY: the caller guarantees that, until `run_raw` returns, the elements of `part` are readable
         // at the root and writable at the other ranks, and that nobody else accesses them (condition of
         // `# Safety`). `Collective::Broadcast` names no other memory and no operation.
-        unsafe { self.run_raw(&Collective::Broadcast { part, root }) }
+        unsafe { self.run_raw(&Collective::Broadcast { part, root: root.into() }) }
     }
 
     /// Broadcasts a slice of plain values like [`broadcast`](Self::broadcast).
@@ -58,7 +58,7 @@ impl Communicator {
     pub fn broadcast_slice<T: NoUninit + AnyBitPattern>(
         &self,
         values: &mut [T],
-        root: usize,
+        root: impl Into<Root>,
     ) -> Result<()> {
         let count = size_of_val(values) as u64;
         self.broadcast(values, bytes()?, count, root)

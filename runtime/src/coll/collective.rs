@@ -10,11 +10,34 @@ use crate::endpoint::sources::Combine;
 use crate::schedule::Part;
 use crate::schedule::calls::{self, Kept};
 use crate::schedule::program::{Builder, Peer};
+use crate::topo::Neighbors;
 use crate::{Error, ErrorKind, Plan, Result};
 
-/// A collective call, as one rank makes it.
+/// The root of a collective call. In an intracommunicator, all ranks pass the same [`Root::Rank`]. In an
+/// intercommunicator, data moves between the root in one group and all ranks of the other group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Root {
+    /// This rank of the communicator. In an intercommunicator, it is a rank of the remote group.
+    Rank(usize),
+    /// This process is the root. Only for intercommunicators.
+    #[doc(alias = "MPI_ROOT")]
+    Here,
+    /// Another rank of this process's group is the root, so the call moves no data of this process. Only for
+    /// intercommunicators.
+    #[doc(alias = "MPI_PROC_NULL")]
+    InMyGroup,
+}
+
+impl From<usize> for Root {
+    fn from(rank: usize) -> Self {
+        Self::Rank(rank)
+    }
+}
+
+/// A collective call, as one rank makes it. In an intercommunicator, "all ranks" and "every rank" below are those
+/// of the remote group.
 ///
-/// Each `root` is a rank of the communicator. Only the root uses the fields whose documentation begins with
+/// Only the root uses the fields whose documentation begins with
 /// "At the root"; other ranks ignore them. "Read" and "written" tell how the call uses the memory of a field.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -29,7 +52,7 @@ pub enum Collective<'a> {
         /// ranks may differ; their packed sizes must be equal.
         part: Part<'a>,
         /// The rank whose elements are copied.
-        root: usize,
+        root: Root,
     },
     /// Copies `mine` of rank `i` into `parts[i]` of the root.
     #[doc(alias = "MPI_Gather")]
@@ -41,7 +64,7 @@ pub enum Collective<'a> {
         /// At the root: one part for every rank (written).
         parts: &'a [Part<'a>],
         /// The rank that gets the elements.
-        root: usize,
+        root: Root,
     },
     /// Copies `parts[i]` of the root into `mine` of rank `i`.
     #[doc(alias = "MPI_Scatter")]
@@ -53,7 +76,7 @@ pub enum Collective<'a> {
         /// stay in its entry of `parts`.
         mine: Option<Part<'a>>,
         /// The rank whose parts are copied.
-        root: usize,
+        root: Root,
     },
     /// Copies `mine` of rank `i` into `parts[i]` of every rank.
     #[doc(alias = "MPI_Allgather")]
@@ -84,6 +107,23 @@ pub enum Collective<'a> {
         /// One part for every rank (written, and also read if `send` is `None`).
         receive: &'a [Part<'a>],
     },
+    /// Exchanges data between neighbours: sends `send[j]` to destination `j`, and receives from source `i`
+    /// into `receive[i]`. Nothing is sent to a neighbour that does not exist, and nothing is written to its
+    /// part. If one rank is a neighbour several times, messages match by direction in a grid, and otherwise in
+    /// the order of the neighbours.
+    #[doc(alias = "MPI_Neighbor_allgather")]
+    #[doc(alias = "MPI_Neighbor_allgatherv")]
+    #[doc(alias = "MPI_Neighbor_alltoall")]
+    #[doc(alias = "MPI_Neighbor_alltoallv")]
+    #[doc(alias = "MPI_Neighbor_alltoallw")]
+    Neighbors {
+        /// This rank's neighbours; usually those of the communicator's topology.
+        neighbors: &'a Neighbors,
+        /// One part for each destination (read). Several entries may be the same part.
+        send: &'a [Part<'a>],
+        /// One part for each source (written).
+        receive: &'a [Part<'a>],
+    },
     /// Combines the elements at `send` of all ranks, in rank order, and writes the result to `recv` of the
     /// root.
     #[doc(alias = "MPI_Reduce")]
@@ -100,7 +140,7 @@ pub enum Collective<'a> {
         /// The operation that combines two elements.
         combine: &'a Combine,
         /// The rank that gets the result.
-        root: usize,
+        root: Root,
     },
     /// Combines the elements at `send` of all ranks, in rank order, and writes the result to `recv` of all
     /// ranks, with the same bits everywhere.
@@ -114,6 +154,54 @@ pub enum Collective<'a> {
         plan: &'a Plan,
         /// The number of elements.
         count: u64,
+        /// The operation that combines two elements.
+        combine: &'a Combine,
+    },
+    /// Combines the elements at `send` of the ranks up to and including this rank, in rank order, and writes the
+    /// result to `recv`.
+    #[doc(alias = "MPI_Scan")]
+    Scan {
+        /// The address of this rank's elements (read). `None` means that they are already at `recv`.
+        send: Option<*const u8>,
+        /// The address of the result (written and read).
+        recv: *mut u8,
+        /// The type of the elements.
+        plan: &'a Plan,
+        /// The number of elements.
+        count: u64,
+        /// The operation that combines two elements.
+        combine: &'a Combine,
+    },
+    /// Combines the elements at `send` of the ranks below this rank, in rank order, and writes the result to
+    /// `recv`. The call writes nothing on rank 0.
+    #[doc(alias = "MPI_Exscan")]
+    Exscan {
+        /// The address of this rank's elements (read). `None` means that they are already at `recv`.
+        send: Option<*const u8>,
+        /// The address of the result (written and read).
+        recv: *mut u8,
+        /// The type of the elements.
+        plan: &'a Plan,
+        /// The number of elements.
+        count: u64,
+        /// The operation that combines two elements.
+        combine: &'a Combine,
+    },
+    /// Combines the elements at `send` of all ranks, in rank order, and writes one block of the result to `recv`
+    /// of each rank.
+    #[doc(alias = "MPI_Reduce_scatter")]
+    #[doc(alias = "MPI_Reduce_scatter_block")]
+    ReduceScatter {
+        /// The address of this rank's elements for all blocks, in the order of the ranks (read). `None` means that
+        /// they are at `recv`.
+        send: Option<*const u8>,
+        /// The address of this rank's block of the result (written and read). If `send` is `None`, the elements
+        /// for all blocks are here, and the call leaves the elements after this rank's block as they are.
+        recv: *mut u8,
+        /// The type of the elements.
+        plan: &'a Plan,
+        /// The number of elements of each rank's block, the same on all ranks.
+        counts: &'a [u64],
         /// The operation that combines two elements.
         combine: &'a Combine,
     },
@@ -165,8 +253,9 @@ impl Communicator {
     ///   call.
     ///
     /// # Errors
-    /// - [`ErrorKind::Root`] if `root` is not a rank of the communicator.
-    /// - [`ErrorKind::Argument`] if the number of parts is not the number of ranks.
+    /// - [`ErrorKind::Root`] if `root` is not a rank of the communicator, or is not of the form that the kind of
+    ///   communicator needs.
+    /// - [`ErrorKind::Argument`] if the number of parts or counts is not the number of ranks, or of neighbours.
     /// - [`ErrorKind::Buffer`] if, in a gather, a scatter or a reduction to one rank, a rank other than the
     ///   root passes `None` for its own elements.
     /// - [`ErrorKind::Truncated`] or [`ErrorKind::Count`] if the sender and the receiver of a message pass
@@ -239,18 +328,21 @@ impl Communicator {
 
     #[inline]
     fn list<'a>(&self, steps: &mut Builder<'_, 'a>, call: &Collective<'a>) -> Result<()> {
+        if self.is_inter() {
+            return self.list_between(steps, call);
+        }
         match *call {
             Collective::Barrier => self.barrier_steps(steps),
             Collective::Broadcast { ref part, root } => {
-                self.check_rank(root, "root", ErrorKind::Root)?;
+                let root = self.root(root)?;
                 self.broadcast_steps(steps, part, root, &[])
             }
             Collective::Gather { ref mine, parts, root } => {
-                self.check_rank(root, "root", ErrorKind::Root)?;
+                let root = self.root(root)?;
                 self.gather_steps(steps, mine.as_ref(), parts, root).map(|_last| ())
             }
             Collective::Scatter { parts, ref mine, root } => {
-                self.check_rank(root, "root", ErrorKind::Root)?;
+                let root = self.root(root)?;
                 self.scatter_steps(steps, parts, mine.as_ref(), root)
             }
             Collective::Allgather { ref mine, parts } => {
@@ -260,15 +352,43 @@ impl Communicator {
             Collective::AlltoallEqual { send, receive } => {
                 self.alltoall_equal_steps(steps, send, receive)
             }
+            Collective::Neighbors { neighbors, send, receive } => {
+                self.neighbor_steps(steps, neighbors, send, receive)
+            }
             Collective::Reduce { send, recv, plan, count, combine, root } => {
-                self.check_rank(root, "root", ErrorKind::Root)?;
+                let root = self.root(root)?;
                 let recv = Part { origin: recv, plan, count };
-                self.reduce_steps(steps, send, &recv, combine, root)
+                // A rank other than the root that passes `None` gets its error from `reduce_steps`.
+                if self.reduces_in_blocks(&recv)? && (send.is_some() || self.rank() == root) {
+                    return self.reduce_in_blocks_steps(steps, send, &recv, combine, Some(root));
+                }
+                self.reduce_steps(steps, send, &recv, combine, root).map(|_last| ())
             }
             Collective::Allreduce { send, recv, plan, count, combine } => {
                 let recv = Part { origin: recv, plan, count };
                 self.allreduce_steps(steps, send, &recv, combine)
             }
+            Collective::Scan { send, recv, plan, count, combine } => {
+                let recv = Part { origin: recv, plan, count };
+                self.scan_steps(steps, send, &recv, combine)
+            }
+            Collective::Exscan { send, recv, plan, count, combine } => {
+                let recv = Part { origin: recv, plan, count };
+                self.exscan_steps(steps, send, &recv, combine)
+            }
+            Collective::ReduceScatter { send, recv, plan, counts, combine } => {
+                let recv = Part { origin: recv, plan, count: 0 };
+                self.reduce_scatter_steps(steps, send, &recv, counts, combine)
+            }
+        }
+    }
+
+    /// Returns the rank of the root of a call on an intracommunicator.
+    #[inline]
+    fn root(&self, root: Root) -> Result<usize> {
+        match root {
+            Root::Rank(rank) => self.check_rank(rank, "root", ErrorKind::Root).map(|()| rank),
+            Root::Here | Root::InMyGroup => Err(no_intercommunicator(root)),
         }
     }
 
@@ -279,15 +399,23 @@ impl Communicator {
     }
 }
 
-/// Checks that there is one part for each rank of the communicator.
+#[cold]
+fn no_intercommunicator(root: Root) -> Error {
+    let detail =
+        format!("Root::{root:?} is only for intercommunicators; this is an intracommunicator");
+    Error::new(ErrorKind::Root, "root", detail)
+}
+
+/// Checks that there is one part for each rank of the communicator, or of the remote group of an
+/// intercommunicator.
 pub(super) fn check_parts(comm: &Communicator, parts: &[Part<'_>]) -> Result<()> {
-    if parts.len() == comm.size() {
+    let ranks = comm.peers().size();
+    if parts.len() == ranks {
         return Ok(());
     }
     let detail = format!(
-        "the slice has length {}; its length must be the number of ranks, {}",
+        "the slice has length {}; its length must be the number of ranks, {ranks}",
         parts.len(),
-        comm.size()
     );
     Err(Error::new(ErrorKind::Argument, "parts", detail))
 }

@@ -7,16 +7,22 @@
 //! of its rank 0, and the other ranks get the number in a message. The number contains the world rank of
 //! the rank that took it, so numbers stay unique even if many ranks and threads make communicators at the
 //! same time.
+//!
+//! An intercommunicator needs two numbers: one for itself, and one for the communicators of its two local groups
+//! (these may have the same number, because no rank is in both groups). The rank 0 of each group gets a number from
+//! its counter, and both groups learn both numbers (`intercommunicator.rs`).
 
 use crate::comm::{Communicator, Group, Operation};
 use crate::commit::bytes;
 use crate::endpoint::sources::Combine;
+use crate::placement::{Placement, Resource};
 use crate::schedule::program::Builder;
 use crate::schedule::table::Place;
 use crate::schedule::{Part, calls};
+use crate::topo::Topology;
 use crate::{Error, ErrorKind, Result};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// A communicator under construction: the duplicate of another communicator; see [`Communicator::idup`].
 ///
@@ -28,32 +34,37 @@ pub struct Duplicate {
     parent: Communicator,
     operation: Operation,
     number: Arc<Number>,
+    /// The duplicate, once it has been asked for. There must be only one, because it counts its collective calls.
+    made: OnceLock<Communicator>,
 }
 
-/// The number of a duplicate that is under construction.
+/// The numbers of a duplicate that is under construction. The second one is only for intercommunicators.
 #[derive(Debug)]
 struct Number {
-    /// The number, in the word that the broadcast sends from rank 0 and receives at the other ranks. Only the
-    /// schedule accesses this word, under the endpoint's lock.
-    sent: AtomicU64,
-    /// The number, after the broadcast has completed without error on this rank; [`UNKNOWN`] before.
-    published: AtomicU64,
+    /// The numbers, in the words that the messages send from rank 0 and receive at the other ranks. Only the
+    /// schedule accesses these words, under the endpoint's lock.
+    sent: [AtomicU64; 2],
+    /// The numbers, after the messages have been received without error on this rank. Before, the first one is
+    /// [`UNKNOWN`].
+    published: [AtomicU64; 2],
 }
 
-/// Publishes the number of a duplicate. This is the last step of the duplicate's schedule. After this step
+/// Publishes the numbers of a duplicate. This is the last step of the duplicate's schedule. After this step
 /// any thread may read the number without the endpoint's lock.
 ///
 /// # Safety
 ///
-/// - `sent` is readable for 8 bytes.
-/// - `published` is the address of an `AtomicU64` that is valid and that all threads access only by atomic
+/// - `sent` is readable for 16 bytes.
+/// - `published` is the address of two `AtomicU64` that are valid and that all threads access only by atomic
 ///   operations.
 unsafe fn publish(sent: *const u8, published: *mut u8, _elements: usize) {
-    // SAFETY: the caller guarantees that `sent` is readable for 8 bytes (first condition of `# Safety`).
-    let number = unsafe { sent.cast::<u64>().read_unaligned() };
-    // SAFETY: the caller guarantees that `published` is the address of a valid `AtomicU64` (second
-    // condition of `# Safety`).
-    unsafe { AtomicU64::from_ptr(published.cast()) }.store(number, Ordering::Release);
+    // SAFETY: the caller guarantees that `sent` is readable for 16 bytes (first condition of `# Safety`).
+    let numbers = unsafe { sent.cast::<[u64; 2]>().read_unaligned() };
+    // SAFETY: the caller guarantees that `published` is the address of two valid `AtomicU64` (second
+    // condition of `# Safety`). An array of two has the address of its first one.
+    let published = unsafe { &*published.cast::<[AtomicU64; 2]>() };
+    published[1].store(numbers[1], Ordering::Relaxed);
+    published[0].store(numbers[0], Ordering::Release);
 }
 
 impl Duplicate {
@@ -67,12 +78,20 @@ impl Duplicate {
     /// # Errors
     /// Returns [`ErrorKind::Request`] if the operation is not complete or has failed.
     pub fn communicator(&self) -> Result<Communicator> {
-        match self.number.published.load(Ordering::Acquire) {
+        let [first, second] = &self.number.published;
+        match first.load(Ordering::Acquire) {
             UNKNOWN => {
                 let detail = "the duplication of the communicator has not completed, or has failed";
                 Err(Error::new(ErrorKind::Request, "request", detail))
             }
-            number => self.parent.same_ranks(number),
+            number => {
+                if let Some(made) = self.made.get() {
+                    return Ok(made.clone());
+                }
+                let numbers = [number, second.load(Ordering::Relaxed)];
+                let made = self.parent.same_ranks(numbers, self.parent.topology().cloned())?;
+                Ok(self.made.get_or_init(|| made).clone())
+            }
         }
     }
 
@@ -112,31 +131,48 @@ impl Drop for Duplicate {
     }
 }
 
-/// The value of a `Number`'s words while the number is not known. No communicator has this number.
-const UNKNOWN: u64 = u64::MAX;
+/// The value of a number that is not known. No communicator has this number.
+pub(super) const UNKNOWN: u64 = u64::MAX;
 
 impl Communicator {
-    fn derive(&self, number: u64, group: Group) -> Option<Self> {
+    pub(super) fn derive(&self, number: u64, group: Group) -> Option<Self> {
         Self::new(self.endpoint().clone(), number, group)
     }
 
-    fn same_ranks(&self, number: u64) -> Result<Self> {
-        let dup = self.derive(number, self.group().clone());
-        dup.ok_or_else(|| {
+    /// Returns the communicator with these numbers and the ranks of this communicator. An intracommunicator has
+    /// only the first number, and may have a topology.
+    fn same_ranks(&self, numbers: [u64; 2], topology: Option<Topology>) -> Result<Self> {
+        let group = self.group().clone();
+        let dup = match self.remote_group() {
+            None => self.derive(numbers[0], group),
+            Some(remote) => self.derive_between(numbers, group, remote.clone()),
+        };
+        let dup = dup.ok_or_else(|| {
             let detail = "this process is not in the group of its own communicator";
             Error::new(ErrorKind::Internal, "comm", detail)
-        })
+        })?;
+        topology.into_iter().try_fold(dup, Self::with_topology)
     }
 
-    /// Duplicates the communicator: the duplicate has the same ranks and its own message spaces. Collective.
+    /// Makes a communicator that has the same ranks, its own message spaces and this topology. Collective.
+    pub(super) fn dup_with(&self, topology: Option<Topology>) -> Result<Self> {
+        let mut number = [self.endpoint().new_context()];
+        self.broadcast_slice(&mut number, 0)?;
+        self.same_ranks([number[0], UNKNOWN], topology)
+    }
+
+    /// Duplicates the communicator: the duplicate has the same ranks, its own message spaces and the same
+    /// topology. Collective.
     ///
     /// # Errors
     /// Returns [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Comm_dup")]
     pub fn dup(&self) -> Result<Self> {
-        let mut number = [self.endpoint().new_context()];
-        self.broadcast_slice(&mut number, 0)?;
-        self.same_ranks(number[0])
+        if self.is_inter() {
+            let numbers = self.exchange_numbers(self.endpoint().new_context())?;
+            return self.same_ranks(numbers, None);
+        }
+        self.dup_with(self.topology().cloned())
     }
 
     /// Starts to duplicate the communicator, like [`dup`](Self::dup), and does not wait. Collective.
@@ -156,32 +192,39 @@ impl Communicator {
     #[doc(alias = "MPI_Comm_idup")]
     pub fn idup(&self) -> Result<Duplicate> {
         let first = if self.rank() == 0 { self.endpoint().new_context() } else { UNKNOWN };
-        let (sent, published) = (AtomicU64::new(first), AtomicU64::new(UNKNOWN));
+        let words = |first| [AtomicU64::new(first), AtomicU64::new(UNKNOWN)];
+        let (sent, published) = (words(first), words(UNKNOWN));
         let (place, number) = (self.next_place(), Arc::new(Number { sent, published }));
-        let at = |number: &AtomicU64| number.as_ptr().cast::<u8>();
-        let part = Part { origin: at(&number.sent), plan: bytes()?, count: 8 };
+        let at = |numbers: &[AtomicU64; 2]| numbers.as_ptr().cast::<u8>().cast_mut();
+        let part = Part { origin: at(&number.sent), plan: bytes()?, count: 16 };
         // SAFETY: the words `sent` and `published` live in the result, which detaches the operation before it
         // drops the words. Only the schedule accesses `sent`. Only `publish` writes `published`, by an atomic
         // store.
         let operation = unsafe {
             calls::start(self.endpoint(), place, |steps| {
-                self.broadcast_steps(steps, &part, 0, &[])?;
+                self.numbers_steps(steps, &part)?;
                 steps.operation(&Combine::Native(publish));
                 let last = steps.combine(at(&number.sent), at(&number.published), &part)?;
                 steps.after_all(last);
                 Ok(())
             })?
         };
-        Ok(Duplicate { parent: self.clone(), operation, number })
+        Ok(Duplicate { parent: self.clone(), operation, number, made: OnceLock::new() })
     }
 
     /// Makes a communicator of all ranks that pass the same color, ordered by `key` and then by rank. Returns
     /// `None` to a rank that passes no color. Collective.
     ///
+    /// From an intercommunicator, this call makes one intercommunicator for each color that ranks of both groups
+    /// pass. Ranks whose color no rank of the remote group passes get `None`.
+    ///
     /// # Errors
     /// Returns [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Comm_split")]
     pub fn split(&self, color: Option<u32>, key: i32) -> Result<Option<Self>> {
+        if self.is_inter() {
+            return self.split_between(color, key.into());
+        }
         // Every rank offers a new number. Each new communicator gets the number that its own rank 0 has
         // offered.
         let mine = [
@@ -191,15 +234,9 @@ impl Communicator {
         ];
         let all = self.all_words(&mine)?;
         let Some(color) = color else { return Ok(None) };
-        let mut members: Vec<(i64, usize)> = all
-            .iter()
-            .enumerate()
-            .filter(|(_, words)| words[0] == u64::from(color))
-            .map(|(rank, words)| (words[1] as i64, rank))
-            .collect();
-        members.sort_unstable();
-        let group = self.group().include(members.iter().map(|&(_, rank)| rank as i64))?;
-        let leader = members.first().map_or(self.rank(), |&(_, rank)| rank);
+        let members = of_color(&all, color);
+        let group = self.group().include(members.iter().map(|&rank| rank as i64))?;
+        let leader = members.first().copied().unwrap_or(self.rank());
         Ok(self.derive(all[leader][2], group))
     }
 
@@ -215,14 +252,54 @@ impl Communicator {
         self.split(take_part.then_some(0), key)
     }
 
+    /// Makes a communicator of the participating ranks that are bound to the same part of the machine of the kind
+    /// `resource`, ordered by `key` and then by rank. `placement` is that of the job
+    /// ([`Universe::placement`](crate::Universe::placement)). Returns `None` to a rank that is not bound to one such
+    /// part. Collective.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::ProcAborted`] if a rank has died.
+    #[doc(alias = "MPI_Comm_split_type")]
+    #[doc(alias = "MPI_COMM_TYPE_HW_GUIDED")]
+    pub fn split_resource(
+        &self,
+        placement: Option<&Placement>,
+        resource: Resource,
+        key: i32,
+    ) -> Result<Option<Self>> {
+        self.split(part_of(placement, self.endpoint().rank(), resource), key)
+    }
+
+    /// Returns the outermost kind of parts of the machine that divides the ranks of this communicator: not all of
+    /// them are bound to the same part. Returns `None` if there is no such kind. All ranks get the same answer.
+    #[doc(alias = "MPI_COMM_TYPE_HW_UNGUIDED")]
+    pub fn dividing_resource(&self, placement: Option<&Placement>) -> Option<Resource> {
+        let groups = [Some(self.group()), self.remote_group()];
+        let ranks: Vec<usize> = groups
+            .into_iter()
+            .flatten()
+            .flat_map(|group| (0..group.size()).filter_map(|rank| group.world_rank(rank)))
+            .collect();
+        Resource::ALL.into_iter().find(|&resource| {
+            let part = |rank: &usize| part_of(placement, *rank, resource);
+            ranks.iter().any(|rank| part(rank) != part(&ranks[0]))
+        })
+    }
+
     /// Makes a communicator of `group`'s ranks in the order of the group. Returns `None` to a rank outside
     /// the group. Ranks may pass different groups if the groups have no member in common. Collective.
+    ///
+    /// From an intercommunicator, this call makes an intercommunicator. Each rank passes a part of its local
+    /// group, and all ranks get `None` if one of the two groups is empty.
     ///
     /// # Errors
     /// Returns [`ErrorKind::Group`] if `group` has a member that this communicator does not have, and
     /// [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Comm_create")]
     pub fn create(&self, group: &Group) -> Result<Option<Self>> {
+        if self.is_inter() {
+            return self.create_between(group);
+        }
         self.among(group, self.next_place())
     }
 
@@ -230,21 +307,28 @@ impl Communicator {
     /// call. Threads that make such calls at the same time must pass different tags.
     ///
     /// # Errors
-    /// Returns the errors of [`create`](Self::create), and [`ErrorKind::Tag`] if `tag` is negative.
+    /// Returns the errors of [`create`](Self::create), [`ErrorKind::Tag`] if `tag` is negative, and
+    /// [`ErrorKind::Comm`] for an intercommunicator.
     #[doc(alias = "MPI_Comm_create_group")]
     pub fn create_group(&self, group: &Group, tag: i32) -> Result<Option<Self>> {
+        self.check_intra("comm")?;
         crate::comm::check_tag(tag)?;
         self.among(group, self.part_place(tag))
     }
 
-    fn among(&self, group: &Group, place: Place) -> Result<Option<Self>> {
-        if !group.is_subset_of(self.group()) {
-            let is_missing =
-                |&rank: &usize| matches!(group.translate(rank, self.group()), Ok(None));
-            let missing = (0..group.size()).find(is_missing).unwrap_or_default();
-            let detail = format!("rank {missing} of the group is not a member of the communicator");
-            return Err(Error::new(ErrorKind::Group, "group", detail));
+    /// Checks that the local group has all members of `group`.
+    pub(super) fn check_members(&self, group: &Group) -> Result<()> {
+        if group.is_subset_of(self.group()) {
+            return Ok(());
         }
+        let is_missing = |&rank: &usize| matches!(group.translate(rank, self.group()), Ok(None));
+        let missing = (0..group.size()).find(is_missing).unwrap_or_default();
+        let detail = format!("rank {missing} of the group is not a member of the communicator");
+        Err(Error::new(ErrorKind::Group, "group", detail))
+    }
+
+    fn among(&self, group: &Group, place: Place) -> Result<Option<Self>> {
+        self.check_members(group)?;
         let members = (0..group.size()).map(|rank| group.translate(rank, self.group()));
         let members: Vec<usize> = members.collect::<Result<Option<Vec<_>>>>()?.unwrap_or_default();
         let Some((&leader, others)) = members.split_first() else { return Ok(None) };
@@ -288,4 +372,22 @@ impl Communicator {
         }
         Ok(all)
     }
+}
+
+/// Returns the number of the part of the machine to which a rank of the world is bound. All ranks share the
+/// machine, also if nobody knows where they are.
+fn part_of(placement: Option<&Placement>, rank: usize, resource: Resource) -> Option<u32> {
+    match resource {
+        Resource::Machine => Some(0),
+        resource => placement?.part(rank, resource),
+    }
+}
+
+/// Returns the ranks that pass the color, in the order of their keys and then of their ranks. The words of a rank
+/// are its color, its key and the number that it offers.
+pub(super) fn of_color(all: &[[u64; 3]], color: u32) -> Vec<usize> {
+    let ranks = all.iter().enumerate().filter(|(_, words)| words[0] == u64::from(color));
+    let mut ranks: Vec<(i64, usize)> = ranks.map(|(rank, words)| (words[1] as i64, rank)).collect();
+    ranks.sort_unstable();
+    ranks.into_iter().map(|(_, rank)| rank).collect()
 }

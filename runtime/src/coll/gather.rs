@@ -3,8 +3,8 @@
 //! The root passes one part for each rank. So the gather implements both `MPI_Gather` and `MPI_Gatherv`, and
 //! the scatter implements both `MPI_Scatter` and `MPI_Scatterv`.
 
-use super::Collective;
 use super::collective::check_parts;
+use super::{Collective, Root};
 use crate::comm::Communicator;
 use crate::schedule::Part;
 use crate::schedule::program::{Builder, StepId};
@@ -34,13 +34,13 @@ impl Communicator {
         &self,
         mine: Option<Part<'_>>,
         parts: &[Part<'_>],
-        root: usize,
+        root: impl Into<Root>,
     ) -> Result<()> {
         // SAFETY: the caller guarantees that, until `run_raw` returns, `mine` is readable and unchanged
         // (first condition of `# Safety`), `parts` at the root are writable and nobody else accesses them
         // (second condition), and none of these overlap (third condition). `Collective::Gather` names no
         // other memory and no operation.
-        unsafe { self.run_raw(&Collective::Gather { mine, parts, root }) }
+        unsafe { self.run_raw(&Collective::Gather { mine, parts, root: root.into() }) }
     }
 
     /// Copies `parts[i]` of `root` into `mine` of rank `i`. The root may pass `None` as `mine` if its own
@@ -60,13 +60,13 @@ impl Communicator {
         &self,
         parts: &[Part<'_>],
         mine: Option<Part<'_>>,
-        root: usize,
+        root: impl Into<Root>,
     ) -> Result<()> {
         // SAFETY: the caller guarantees that, until `run_raw` returns, `parts` at the root are readable and
         // unchanged (first condition of `# Safety`), `mine` is writable and nobody else accesses it (second
         // condition), and `mine` overlaps no part (third condition). `Collective::Scatter` names no other
         // memory and no operation.
-        unsafe { self.run_raw(&Collective::Scatter { parts, mine, root }) }
+        unsafe { self.run_raw(&Collective::Scatter { parts, mine, root: root.into() }) }
     }
 
     /// Adds the steps of a gather to the schedule. Returns the steps that fill the parts; only the root has

@@ -2,9 +2,14 @@
 //!
 //! `collective.rs` has the type [`Collective`], whose values describe calls, and the three ways to make a
 //! call: run, start, prepare. One file per operation lists the steps: `barrier.rs`, `broadcast.rs`,
-//! `gather.rs` (and scatter), `allgather.rs`, `alltoall.rs`, `reduce.rs` and `allreduce.rs`. `create.rs`
-//! makes communicators from other communicators. `operator.rs` has the predefined operations on elements
-//! (`extended.rs` has the arithmetic of C's `long double`). `scope.rs` has the safe nonblocking forms.
+//! `gather.rs` (and scatter), `allgather.rs`, `alltoall.rs`, `reduce.rs`, `allreduce.rs`, `scan.rs` (and exscan),
+//! `reduce_scatter.rs` and `neighbors.rs` (exchanges between neighbours). `buffers.rs` orders the steps that use one
+//! buffer of a reduction. `create.rs` makes communicators from other communicators, `intercommunicator.rs` makes
+//! intercommunicators, merges them, and makes communicators of groups alone, and `topology/` makes communicators
+//! with topologies. `between.rs` lists the steps of the calls on intercommunicators. `operator.rs` has the
+//! predefined operations on elements (`extended.rs` has the arithmetic of C's `long double`, `binary128.rs` that of
+//! reals of 16 bytes, and `pairs.rs` the operations on pairs without a name). `values.rs` has the safe reductions of
+//! values, and `scope.rs` the safe nonblocking forms.
 //!
 //! With `TYPEPACK_CHECK_TYPES=1` (which must be set for all ranks or for none), the library compares the
 //! types of the sender and the receiver for the messages of collective calls too, and for the part that a
@@ -22,19 +27,30 @@ mod allgather;
 mod allreduce;
 mod alltoall;
 mod barrier;
+mod between;
+mod binary128;
 mod broadcast;
+mod buffers;
 mod collective;
 mod create;
 #[cfg(target_arch = "x86_64")]
 mod extended;
 mod gather;
+mod intercommunicator;
+mod neighbors;
 mod operator;
+mod pairs;
 mod reduce;
+mod reduce_scatter;
+mod scan;
 mod scope;
+mod topology;
+mod values;
 
 pub use crate::endpoint::sources::{Combine, Combiner};
 pub use crate::schedule::Part;
-pub use allreduce::{Op, Reducible};
-pub use collective::{Collective, Prepared};
+pub use collective::{Collective, Prepared, Root};
 pub use create::Duplicate;
-pub use operator::{NoCombiner, Operator};
+pub use operator::{Operator, Operator as Op};
+pub use topology::Cartesian;
+pub use values::{Reducible, Reduction};

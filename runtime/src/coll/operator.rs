@@ -5,11 +5,21 @@
 //! came from the lower ranks. The result of a logical operation is 0 or 1. Elements need no alignment. The
 //! functions do not write to the gaps inside the elements of pair types.
 
+use super::binary128::Quad;
 #[cfg(target_arch = "x86_64")]
 use super::extended::Extended;
-use crate::endpoint::sources::Combiner;
+use super::pairs;
+use crate::endpoint::sources::{Combine, Combiner};
+use half::f16;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Mul};
-use typepack_engine::Named;
+use typepack_engine::{Datatype, Named};
+
+/// C's `long double`.
+#[cfg(target_arch = "x86_64")]
+pub(super) type LongDouble = Extended;
+/// C's `long double`.
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) type LongDouble = Quad;
 
 /// A predefined operation.
 #[doc(alias = "MPI_Op")]
@@ -53,88 +63,66 @@ pub enum Operator {
     Minloc,
 }
 
-/// The kinds of types for which the standard defines operations. `I8` to `F64` have the names of Rust
-/// types. `Extended` is C's `long double`. `Complex32` consists of two `f32`. The names of pair types, such
-/// as `LongInt`, consist of the types of the two members. `Logical` holds the size of the truth value in
-/// bytes.
+/// The kinds of types for which the standard defines operations. `Signed` and `Unsigned` hold the size of the
+/// integer in bytes, and `Logical` the size of the truth value. `language` is true for the integers of C, which
+/// also have logical operations. `F16` to `F128` are reals of so many bits. `Complex32` consists of two `f32`.
+/// The names of pair types, such as `LongInt`, consist of the types of the two members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    I8,
-    I16,
-    I32,
-    I64,
-    I128,
-    U8,
-    U16,
-    U32,
-    U64,
+    Signed { size: u32, language: bool },
+    Unsigned { size: u32 },
+    F16,
     F32,
     F64,
-    #[cfg(target_arch = "x86_64")]
-    Extended,
+    F128,
+    LongDouble,
+    Complex16,
     Complex32,
     Complex64,
-    #[cfg(target_arch = "x86_64")]
-    ComplexExtended,
+    Complex128,
+    ComplexLongDouble,
     Byte,
     Logical(u32),
     FloatInt,
     DoubleInt,
     LongInt,
     ShortInt,
-    #[cfg(target_arch = "x86_64")]
-    ExtendedInt,
+    LongDoubleInt,
     IntInt,
     FloatFloat,
     DoubleDouble,
 }
 
-/// The reason why a type has no combiner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoCombiner {
-    /// The standard does not define the operation on this type.
-    Undefined,
-    /// The standard defines the operation, but this library has no arithmetic for the type. These types are
-    /// the reals of 16 and of 128 bits and the complex numbers made of such reals. On machines other than
-    /// x86-64, they also include all types that contain C's `long double`.
-    Missing,
-}
-
-fn kind(named: Named) -> Result<Kind, NoCombiner> {
-    let signed = |size| match size {
-        1 => Kind::I8,
-        2 => Kind::I16,
-        4 => Kind::I32,
-        8 => Kind::I64,
-        _ => Kind::I128,
-    };
-    let unsigned = |size| match size {
-        1 => Kind::U8,
-        2 => Kind::U16,
-        4 => Kind::U32,
-        _ => Kind::U64,
-    };
+fn kind(named: Named) -> Option<Kind> {
     let size = named.size();
-    Ok(match named {
-        Named::SHORT | Named::INT | Named::LONG | Named::LONG_LONG | Named::SIGNED_CHAR => {
-            signed(size)
-        }
+    let c = Kind::Signed { size, language: true };
+    let other = Kind::Signed { size, language: false };
+    Some(match named {
+        Named::SHORT | Named::INT | Named::LONG | Named::LONG_LONG | Named::SIGNED_CHAR => c,
         // The standard does not list CHAR among the integer types of reductions, but other implementations
         // accept it as one.
-        Named::CHAR => Kind::I8,
-        Named::INT8_T | Named::INT16_T | Named::INT32_T | Named::INT64_T => signed(size),
-        Named::INTEGER | Named::INTEGER1 | Named::INTEGER2 | Named::INTEGER4 => signed(size),
-        Named::INTEGER8 | Named::INTEGER16 => signed(size),
-        Named::AINT | Named::OFFSET | Named::COUNT => signed(size),
-        Named::UNSIGNED_CHAR | Named::UNSIGNED_SHORT | Named::UNSIGNED => unsigned(size),
-        Named::UNSIGNED_LONG | Named::UNSIGNED_LONG_LONG => unsigned(size),
-        Named::UINT8_T | Named::UINT16_T | Named::UINT32_T | Named::UINT64_T => unsigned(size),
+        Named::CHAR => c,
+        Named::INT8_T | Named::INT16_T | Named::INT32_T | Named::INT64_T => c,
+        Named::INTEGER | Named::INTEGER1 | Named::INTEGER2 | Named::INTEGER4 => other,
+        Named::INTEGER8 | Named::INTEGER16 => other,
+        Named::AINT | Named::OFFSET | Named::COUNT => other,
+        Named::UNSIGNED_CHAR | Named::UNSIGNED_SHORT | Named::UNSIGNED => Kind::Unsigned { size },
+        Named::UNSIGNED_LONG | Named::UNSIGNED_LONG_LONG => Kind::Unsigned { size },
+        Named::UINT8_T | Named::UINT16_T | Named::UINT32_T | Named::UINT64_T => {
+            Kind::Unsigned { size }
+        }
+        Named::REAL2 => Kind::F16,
         Named::FLOAT | Named::REAL | Named::REAL4 => Kind::F32,
         Named::DOUBLE | Named::DOUBLE_PRECISION | Named::REAL8 => Kind::F64,
+        Named::REAL16 => Kind::F128,
+        Named::LONG_DOUBLE => Kind::LongDouble,
+        Named::COMPLEX4 => Kind::Complex16,
         Named::C_FLOAT_COMPLEX | Named::CXX_FLOAT_COMPLEX => Kind::Complex32,
         Named::COMPLEX | Named::COMPLEX8 => Kind::Complex32,
         Named::C_DOUBLE_COMPLEX | Named::CXX_DOUBLE_COMPLEX => Kind::Complex64,
         Named::DOUBLE_COMPLEX | Named::COMPLEX16 => Kind::Complex64,
+        Named::COMPLEX32 => Kind::Complex128,
+        Named::C_LONG_DOUBLE_COMPLEX | Named::CXX_LONG_DOUBLE_COMPLEX => Kind::ComplexLongDouble,
         Named::BYTE => Kind::Byte,
         Named::C_BOOL | Named::CXX_BOOL | Named::LOGICAL => Kind::Logical(size),
         Named::LOGICAL1 | Named::LOGICAL2 | Named::LOGICAL4 => Kind::Logical(size),
@@ -143,60 +131,46 @@ fn kind(named: Named) -> Result<Kind, NoCombiner> {
         Named::DOUBLE_INT => Kind::DoubleInt,
         Named::LONG_INT => Kind::LongInt,
         Named::SHORT_INT => Kind::ShortInt,
+        Named::LONG_DOUBLE_INT => Kind::LongDoubleInt,
         Named::PAIR_INT | Named::PAIR_INTEGER => Kind::IntInt,
         Named::PAIR_REAL => Kind::FloatFloat,
         Named::PAIR_DOUBLE_PRECISION => Kind::DoubleDouble,
-        #[cfg(target_arch = "x86_64")]
-        Named::LONG_DOUBLE => Kind::Extended,
-        #[cfg(target_arch = "x86_64")]
-        Named::C_LONG_DOUBLE_COMPLEX | Named::CXX_LONG_DOUBLE_COMPLEX => Kind::ComplexExtended,
-        #[cfg(target_arch = "x86_64")]
-        Named::LONG_DOUBLE_INT => Kind::ExtendedInt,
-        #[cfg(not(target_arch = "x86_64"))]
-        Named::LONG_DOUBLE
-        | Named::LONG_DOUBLE_INT
-        | Named::C_LONG_DOUBLE_COMPLEX
-        | Named::CXX_LONG_DOUBLE_COMPLEX => return Err(NoCombiner::Missing),
-        Named::REAL2 | Named::REAL16 | Named::COMPLEX4 | Named::COMPLEX32 => {
-            return Err(NoCombiner::Missing);
-        }
-        _ => return Err(NoCombiner::Undefined),
+        _ => return None,
     })
 }
 
 impl Operator {
-    /// Returns the function that combines elements of a named type.
+    /// Returns the function that combines elements of a named type, or `None` if the standard does not define
+    /// the operation on this type.
     ///
     /// The function takes, for each of two vectors, the address of displacement 0 of its first element, and
     /// the number of elements. The distance in bytes between two successive elements is the type's extent;
     /// see [`Combine`](crate::Combine).
-    ///
-    /// # Errors
-    /// Returns [`NoCombiner`] if the standard does not define the operation on the type, or if this library
-    /// does not implement it.
-    pub fn combiner(self, named: Named) -> Result<Combiner, NoCombiner> {
-        let found = match kind(named)? {
-            Kind::I8 => integer::<i8>(self),
-            Kind::I16 => integer::<i16>(self),
-            Kind::I32 => integer::<i32>(self),
-            Kind::I64 => integer::<i64>(self),
-            Kind::I128 => integer::<i128>(self),
-            Kind::U8 => integer::<u8>(self),
-            Kind::U16 => integer::<u16>(self),
-            Kind::U32 => integer::<u32>(self),
-            Kind::U64 => integer::<u64>(self),
-            Kind::F32 => arithmetic::<Float<f32>>(self).or_else(|| ordered::<f32>(self)),
-            Kind::F64 => arithmetic::<Float<f64>>(self).or_else(|| ordered::<f64>(self)),
-            #[cfg(target_arch = "x86_64")]
-            Kind::Extended => {
-                arithmetic::<Float<Extended>>(self).or_else(|| ordered::<Extended>(self))
-            }
-            #[cfg(target_arch = "x86_64")]
-            Kind::ComplexExtended => arithmetic::<Complex<Extended>>(self),
-            #[cfg(target_arch = "x86_64")]
-            Kind::ExtendedInt => located::<Extended, i32>(self),
+    pub fn combiner(self, named: Named) -> Option<Combiner> {
+        match kind(named)? {
+            Kind::Signed { size, language } => match size {
+                1 => integer::<i8>(self, language),
+                2 => integer::<i16>(self, language),
+                4 => integer::<i32>(self, language),
+                8 => integer::<i64>(self, language),
+                _ => integer::<i128>(self, language),
+            },
+            Kind::Unsigned { size } => match size {
+                1 => integer::<u8>(self, true),
+                2 => integer::<u16>(self, true),
+                4 => integer::<u32>(self, true),
+                _ => integer::<u64>(self, true),
+            },
+            Kind::F16 => real::<f16>(self),
+            Kind::F32 => real::<f32>(self),
+            Kind::F64 => real::<f64>(self),
+            Kind::F128 => real::<Quad>(self),
+            Kind::LongDouble => real::<LongDouble>(self),
+            Kind::Complex16 => arithmetic::<Complex<f16>>(self),
             Kind::Complex32 => arithmetic::<Complex<f32>>(self),
             Kind::Complex64 => arithmetic::<Complex<f64>>(self),
+            Kind::Complex128 => arithmetic::<Complex<Quad>>(self),
+            Kind::ComplexLongDouble => arithmetic::<Complex<LongDouble>>(self),
             Kind::Byte => bitwise::<u8>(self),
             Kind::Logical(1) => logical::<u8>(self),
             Kind::Logical(2) => logical::<u16>(self),
@@ -207,11 +181,28 @@ impl Operator {
             Kind::DoubleInt => located::<f64, i32>(self),
             Kind::LongInt => located::<i64, i32>(self),
             Kind::ShortInt => located::<i16, i32>(self),
+            Kind::LongDoubleInt => located::<LongDouble, i32>(self),
             Kind::IntInt => located::<i32, i32>(self),
             Kind::FloatFloat => located::<f32, f32>(self),
             Kind::DoubleDouble => located::<f64, f64>(self),
-        };
-        found.ok_or(NoCombiner::Undefined)
+        }
+    }
+
+    /// Returns the operation on elements of a datatype, or `None` if the standard does not define the operation
+    /// on this datatype. A predefined operation is defined on predefined datatypes only. These include Fortran
+    /// 90 kinds, and pairs without a name.
+    pub fn combine(self, datatype: &Datatype) -> Option<Combine> {
+        match datatype.predefined_types()? {
+            (named, None) => self.combiner(named).map(Combine::from),
+            (value, Some(index)) => {
+                let largest = match self {
+                    Self::Maxloc => true,
+                    Self::Minloc => false,
+                    _ => return None,
+                };
+                pairs::combine(value, index, datatype.extent() as usize, largest)
+            }
+        }
     }
 }
 
@@ -386,7 +377,8 @@ fn logical<T: Truth>(operator: Operator) -> Option<Combiner> {
     })
 }
 
-fn integer<T>(operator: Operator) -> Option<Combiner>
+/// The operations on integers. Only C's integers have logical operations.
+fn integer<T>(operator: Operator, is_logical: bool) -> Option<Combiner>
 where
     T: Arithmetic
         + Truth
@@ -398,7 +390,14 @@ where
     arithmetic::<T>(operator)
         .or_else(|| ordered::<T>(operator))
         .or_else(|| bitwise::<T>(operator))
-        .or_else(|| logical::<T>(operator))
+        .or_else(|| is_logical.then(|| logical::<T>(operator)).flatten())
+}
+
+fn real<T>(operator: Operator) -> Option<Combiner>
+where
+    T: Copy + PartialOrd + Add<Output = T> + Mul<Output = T>,
+{
+    arithmetic::<Float<T>>(operator).or_else(|| ordered::<T>(operator))
 }
 
 /// A value and its index, with the layout that a C compiler gives to a struct of these two members.
@@ -499,14 +498,17 @@ mod tests {
             (Operator::Sum, Named::BYTE),
             (Operator::Sum, Named::C_BOOL),
             (Operator::Land, Named::DOUBLE),
+            (Operator::Lor, Named::INTEGER),
+            (Operator::Lxor, Named::AINT),
+            (Operator::Max, Named::COMPLEX32),
+            (Operator::Band, Named::REAL16),
+            (Operator::Max, Named::PACKED),
             (Operator::Maxloc, Named::INT),
             (Operator::Sum, Named::FLOAT_INT),
             (Operator::Sum, Named::PACKED),
             (Operator::Sum, Named::WCHAR),
         ] {
-            assert_eq!(operator.combiner(named), Err(NoCombiner::Undefined), "{operator:?}");
+            assert!(operator.combiner(named).is_none(), "{operator:?} on {named}");
         }
-        assert_eq!(Operator::Sum.combiner(Named::REAL16), Err(NoCombiner::Missing));
-        assert_eq!(Operator::Max.combiner(Named::PACKED), Err(NoCombiner::Undefined));
     }
 }

@@ -1,13 +1,13 @@
-//! Reduces to one rank along a binomial tree, in rank order.
+//! Reduces to one rank along a binomial tree, in rank order. (Long vectors go in blocks; see `reduce_scatter.rs`.)
 //!
 //! The root of the tree is always rank 0. So every partial result covers consecutive ranks, and the operands
 //! stay in rank order. If the call names another root, rank 0 sends the result to that root.
 
-use super::Collective;
+use super::{Collective, Root};
 use crate::comm::Communicator;
 use crate::endpoint::sources::Combine;
 use crate::schedule::Part;
-use crate::schedule::program::Builder;
+use crate::schedule::program::{Builder, StepId};
 use crate::{Error, ErrorKind, Plan, Result};
 
 impl Communicator {
@@ -36,15 +36,27 @@ impl Communicator {
         plan: &Plan,
         count: u64,
         combine: &Combine,
-        root: usize,
+        root: impl Into<Root>,
     ) -> Result<()> {
         // SAFETY: the caller guarantees that, until `run_raw` returns, the elements at `send` are readable
         // and unchanged, that the elements at `recv` of the root are readable and writable and nobody else
         // accesses them, that the two do not overlap, and that `combine` fits these elements (the four
         // conditions of `# Safety`, in this order).
-        unsafe { self.run_raw(&Collective::Reduce { send, recv, plan, count, combine, root }) }
+        unsafe {
+            self.run_raw(&Collective::Reduce {
+                send,
+                recv,
+                plan,
+                count,
+                combine,
+                root: root.into(),
+            })
+        }
     }
 
+    /// Adds the steps of a reduction to the schedule. Returns the last step: the step that writes the result at
+    /// the root, or the step that sends this rank's partial result. At the root, `None` means that the result was
+    /// there before.
     pub(super) fn reduce_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
@@ -52,7 +64,7 @@ impl Communicator {
         recv: &Part<'a>,
         combine: &Combine,
         root: usize,
-    ) -> Result<()> {
+    ) -> Result<Option<StepId>> {
         let (rank, size) = (self.rank(), self.size());
         let at = |origin: *mut u8| Part { origin, ..*recv };
         let own = match send {
@@ -66,7 +78,7 @@ impl Communicator {
             }
         };
         if own.bytes()? == 0 {
-            return Ok(());
+            return Ok(None);
         }
         steps.operation(combine);
         // `mine` is this rank's partial result and the lower operand; the combining step only reads it. The
@@ -102,7 +114,7 @@ impl Communicator {
             steps.after(sent, made);
         }
         if rank != root {
-            return Ok(());
+            return Ok(sent);
         }
         if root != 0 {
             let received = steps.receive(recv, self.peer(0)?)?;
@@ -111,12 +123,15 @@ impl Communicator {
                 // may arrive there.
                 steps.follow(received, sent);
             }
-        } else if mine.origin != recv.origin {
-            let copied = steps.copy(&mine, recv, rank)?;
-            if let Some(made) = made {
-                steps.after(copied, made);
-            }
+            return Ok(Some(received));
         }
-        Ok(())
+        if mine.origin == recv.origin {
+            return Ok(made);
+        }
+        let copied = steps.copy(&mine, recv, rank)?;
+        if let Some(made) = made {
+            steps.after(copied, made);
+        }
+        Ok(Some(copied))
     }
 }

@@ -4,11 +4,10 @@
 //! ended. If the program panics in a scope, the scope detaches its pending operations from their buffers. The
 //! ranks that depend on the data of these operations then get an error.
 
-use super::Collective;
-use super::allreduce::{Op, Reducible, combiner};
+use super::values::{self, Kind, Reduction};
+use super::{Collective, Root};
 use crate::comm::{Request, Scope, writable};
 use crate::commit::bytes;
-use crate::endpoint::sources::Combine;
 use crate::schedule::Part;
 use crate::{Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
@@ -47,14 +46,16 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         buf: &'env mut [T],
         plan: &Plan,
         count: u64,
-        root: usize,
+        root: impl Into<Root>,
     ) -> Result<Request<'scope>> {
         let layout = writable(buf, 0, plan, count, "buf");
         let layout = layout.inspect_err(|_| self.comm().skip_collective())?;
         let part = Part { origin: layout.origin, plan, count };
         // SAFETY: `buf` holds the `count` elements (`writable` has checked this) and is mutably borrowed for
         // 'env, which outlives the scope; the scope ends after the operation is complete or detached.
-        Ok(self.keep(unsafe { self.comm().start_raw(&Collective::Broadcast { part, root })? }))
+        Ok(self.keep(unsafe {
+            self.comm().start_raw(&Collective::Broadcast { part, root: root.into() })?
+        }))
     }
 
     /// Starts a broadcast of a slice of plain values. Collective.
@@ -65,7 +66,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     pub fn ibroadcast_slice<T: NoUninit + AnyBitPattern>(
         &'scope self,
         values: &'env mut [T],
-        root: usize,
+        root: impl Into<Root>,
     ) -> Result<Request<'scope>> {
         let count = size_of_val(values) as u64;
         self.ibroadcast(values, bytes()?, count, root)
@@ -77,17 +78,104 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// # Errors
     /// Returns the errors of [`Communicator::allreduce`](crate::Communicator::allreduce).
     #[doc(alias = "MPI_Iallreduce")]
-    pub fn iallreduce<T: Reducible>(
+    pub fn iallreduce<T: NoUninit + AnyBitPattern>(
         &'scope self,
         values: &'env mut [T],
-        op: Op,
+        op: impl Reduction<T>,
     ) -> Result<Request<'scope>> {
-        let (plan, combine) = (T::plan()?, Combine::from(combiner::<T>(op)));
-        let (recv, count) = (values.as_mut_ptr().cast(), values.len() as u64);
-        let call = Collective::Allreduce { send: None, recv, plan, count, combine: &combine };
-        // SAFETY: `values` has `count` values of type `T`, the type of `plan` and `combine`. The slice is
-        // mutably borrowed for 'env, which outlives the scope; the scope ends after the operation is complete
-        // or detached.
-        Ok(self.keep(unsafe { self.comm().start_raw(&call)? }))
+        self.values(Kind::Allreduce, None, values, op)
+    }
+
+    /// Starts a reduction of `send` to all ranks; see
+    /// [`Communicator::all_reduce`](crate::Communicator::all_reduce). Collective.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Communicator::all_reduce`](crate::Communicator::all_reduce).
+    #[doc(alias = "MPI_Iallreduce")]
+    pub fn iall_reduce<T: NoUninit + AnyBitPattern>(
+        &'scope self,
+        send: &'env [T],
+        recv: &'env mut [T],
+        op: impl Reduction<T>,
+    ) -> Result<Request<'scope>> {
+        self.values(Kind::Allreduce, Some(send), recv, op)
+    }
+
+    /// Starts a reduction to one rank; see
+    /// [`Communicator::reduce`](crate::Communicator::reduce). Collective.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Communicator::reduce`](crate::Communicator::reduce).
+    #[doc(alias = "MPI_Ireduce")]
+    pub fn ireduce<T: NoUninit + AnyBitPattern>(
+        &'scope self,
+        send: &'env [T],
+        recv: &'env mut [T],
+        op: impl Reduction<T>,
+        root: usize,
+    ) -> Result<Request<'scope>> {
+        self.values(Kind::Reduce(root), Some(send), recv, op)
+    }
+
+    /// Starts a scan; see
+    /// [`Communicator::scan`](crate::Communicator::scan). Collective.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Communicator::scan`](crate::Communicator::scan).
+    #[doc(alias = "MPI_Iscan")]
+    pub fn iscan<T: NoUninit + AnyBitPattern>(
+        &'scope self,
+        send: &'env [T],
+        recv: &'env mut [T],
+        op: impl Reduction<T>,
+    ) -> Result<Request<'scope>> {
+        self.values(Kind::Scan, Some(send), recv, op)
+    }
+
+    /// Starts an exscan; see
+    /// [`Communicator::exscan`](crate::Communicator::exscan). Collective.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Communicator::exscan`](crate::Communicator::exscan).
+    #[doc(alias = "MPI_Iexscan")]
+    pub fn iexscan<T: NoUninit + AnyBitPattern>(
+        &'scope self,
+        send: &'env [T],
+        recv: &'env mut [T],
+        op: impl Reduction<T>,
+    ) -> Result<Request<'scope>> {
+        self.values(Kind::Exscan, Some(send), recv, op)
+    }
+
+    /// Starts a reduction whose result is divided among the ranks; see
+    /// [`Communicator::reduce_scatter`](crate::Communicator::reduce_scatter). Collective.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Communicator::reduce_scatter`](crate::Communicator::reduce_scatter).
+    #[doc(alias = "MPI_Ireduce_scatter")]
+    pub fn ireduce_scatter<T: NoUninit + AnyBitPattern>(
+        &'scope self,
+        send: &'env [T],
+        recv: &'env mut [T],
+        counts: &[usize],
+        op: impl Reduction<T>,
+    ) -> Result<Request<'scope>> {
+        self.values(Kind::ReduceScatter(counts), Some(send), recv, op)
+    }
+
+    /// Starts a reduction of values.
+    fn values<T: NoUninit + AnyBitPattern>(
+        &'scope self,
+        kind: Kind<'_>,
+        send: Option<&'env [T]>,
+        recv: &'env mut [T],
+        op: impl Reduction<T>,
+    ) -> Result<Request<'scope>> {
+        values::call(self.comm(), kind, send, recv, op, |call| {
+            // SAFETY: `call` uses only the elements of `send` and `recv` (`values::call` checks the lengths of the
+            // slices). The slices are borrowed for 'env, which outlives the scope, and `recv` mutably; the scope
+            // ends after the operation is complete or detached. The operation is one on values of type `T`.
+            Ok(self.keep(unsafe { self.comm().start_raw(call)? }))
+        })
     }
 }

@@ -4,7 +4,10 @@
 //! This file has the communicator and its blocking calls. `scope.rs` has the safe nonblocking calls, `raw.rs`
 //! the calls on memory that the caller manages, and `group.rs` groups. Every call first checks rank, tag,
 //! count and buffer, and starts nothing if a check fails. Collective calls, including the construction of
-//! communicators, are in `coll/`; grids are in `topo/`.
+//! communicators, are in `coll/`; the topologies that a communicator may have are in `topo/`.
+//!
+//! An intercommunicator has a local and a remote group. Its calls take ranks of the remote group. It also keeps
+//! the communicator of its local group, because some of its collective calls move data within the group.
 //!
 //! Invariant: when a call starts, this file translates ranks of the communicator into the slots that the
 //! message engine uses (`slot`, `sender`). When a call ends, it translates the source in the status back
@@ -26,12 +29,13 @@ pub use crate::message::{Operation, Source, Status, Tag};
 use crate::endpoint::progress::{Endpoint, OnUnwind};
 use crate::message::label::{Label, SPACES, Sender, Slot};
 use crate::schedule::table::{Place, ROUNDS};
+use crate::topo::Topology;
 use crate::{Error, ErrorKind, Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 use peers::Peers;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use typepack_engine::check_bounds;
 
 /// A group of ranks that can exchange messages. Messages of one communicator never match receives of another
@@ -51,18 +55,32 @@ struct Shared {
     context: u64,
     /// The ranks to which a call may send and from which it may receive.
     peers: Peers,
+    /// If this is an intercommunicator: the communicator of the local group.
+    local: Option<Communicator>,
     /// The number of collective calls so far. The tag of a call's messages is derived from the number
     /// before the call. All ranks make the same calls in the same order, so they get the same tags.
     collectives: AtomicU32,
     /// The number of persistent collective operations that have been prepared so far. The tags of their
     /// messages are derived from this number in the same way.
     persistent: AtomicU32,
+    /// The topology, if the communicator has one. It is set before the program gets the communicator.
+    topology: OnceLock<Topology>,
 }
 
 impl Shared {
     fn new(endpoint: Arc<Endpoint>, context: u64, peers: Peers) -> Arc<Self> {
+        Self::with(endpoint, context, peers, None)
+    }
+
+    fn with(
+        endpoint: Arc<Endpoint>,
+        context: u64,
+        peers: Peers,
+        local: Option<Communicator>,
+    ) -> Arc<Self> {
         let (collectives, persistent) = (AtomicU32::new(0), AtomicU32::new(0));
-        Arc::new(Self { endpoint, context, peers, collectives, persistent })
+        let topology = OnceLock::new();
+        Arc::new(Self { endpoint, context, peers, local, collectives, persistent, topology })
     }
 }
 
@@ -90,6 +108,9 @@ pub(crate) enum Space {
     Region = 3,
     /// Persistent collective operations.
     Persistent = 4,
+    /// The messages of two leaders that connect their groups by an intercommunicator. The user's tag
+    /// distinguishes these calls.
+    Leaders = 5,
 }
 
 impl Space {
@@ -105,6 +126,16 @@ impl Communicator {
         // rank of the rank that took the number, and 48 bits for the counter of that rank.
         let context = number * Space::COUNT;
         Some(Self { shared: Shared::new(endpoint, context, peers) })
+    }
+
+    /// Returns the intercommunicator with this number between the group of `local` and `remote`. The groups
+    /// have no common member. Every rank of both groups has the same number, and every rank of a group has
+    /// the same `local`.
+    pub(crate) fn between(number: u64, local: Self, remote: Group) -> Option<Self> {
+        let endpoint = local.endpoint().clone();
+        let peers = Peers::between(local.group().clone(), remote, endpoint.rank())?;
+        let context = number * Space::COUNT;
+        Some(Self { shared: Shared::with(endpoint, context, peers, Some(local)) })
     }
 
     /// Returns the communicator of all ranks of the job. Its number is 0.
@@ -134,28 +165,108 @@ impl Communicator {
         self.shared.peers.rank()
     }
 
-    /// Returns the number of ranks.
+    /// Returns the number of ranks. For an intercommunicator, this is the size of the local group.
     #[doc(alias = "MPI_Comm_size")]
     pub fn size(&self) -> usize {
         self.group().size()
     }
 
-    /// Returns the group of the communicator's ranks.
+    /// Returns the group of the communicator's ranks. For an intercommunicator, this is the local group, to
+    /// which this process belongs.
     #[doc(alias = "MPI_Comm_group")]
     pub fn group(&self) -> &Group {
         self.shared.peers.local()
     }
 
+    /// Returns whether this is an intercommunicator.
+    #[doc(alias = "MPI_Comm_test_inter")]
+    #[inline]
+    pub fn is_inter(&self) -> bool {
+        self.shared.local.is_some()
+    }
+
+    /// Returns the remote group of an intercommunicator, or `None` if this is an intracommunicator.
+    #[doc(alias = "MPI_Comm_remote_group")]
+    #[doc(alias = "MPI_Comm_remote_size")]
+    pub fn remote_group(&self) -> Option<&Group> {
+        self.shared.peers.remote()
+    }
+
+    /// Returns the group whose ranks are the destinations, sources and roots of the calls: the remote group of
+    /// an intercommunicator, and the only group of an intracommunicator.
+    #[inline]
+    pub fn peers(&self) -> &Group {
+        self.shared.peers.named()
+    }
+
+    /// Returns the communicator of the local group of an intercommunicator.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::Comm`] if this is an intracommunicator.
+    pub(crate) fn local_side(&self, argument: &'static str) -> Result<&Self> {
+        self.shared.local.as_ref().ok_or_else(|| {
+            let detail = "the call needs an intercommunicator; this is an intracommunicator";
+            Error::new(ErrorKind::Comm, argument, detail)
+        })
+    }
+
+    /// Checks that this is an intracommunicator. `argument` is the name of the communicator in the call.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::Comm`] if this is an intercommunicator.
+    #[inline]
+    pub fn check_intra(&self, argument: &'static str) -> Result<()> {
+        if !self.is_inter() {
+            return Ok(());
+        }
+        let detail = "the call needs an intracommunicator; this is an intercommunicator";
+        Err(Error::new(ErrorKind::Comm, argument, detail))
+    }
+
     /// Returns the relation of two communicators: `Identical` for the same communicator, `Congruent` for
-    /// different communicators with equal groups, and otherwise the relation of their groups.
+    /// different communicators with equal groups, and otherwise the relation of their groups. For
+    /// intercommunicators, the relation holds for the local and for the remote groups. An intercommunicator
+    /// and an intracommunicator are `Unequal`.
     #[doc(alias = "MPI_Comm_compare")]
     pub fn compare(&self, other: &Self) -> Comparison {
         if Arc::ptr_eq(&self.shared, &other.shared) {
             return Comparison::Identical;
         }
-        match self.group().compare(other.group()) {
+        let groups = match (self.remote_group(), other.remote_group()) {
+            (None, None) => self.group().compare(other.group()),
+            (Some(remote), Some(others)) => {
+                match (self.group().compare(other.group()), remote.compare(others)) {
+                    (Comparison::Unequal, _) | (_, Comparison::Unequal) => Comparison::Unequal,
+                    (Comparison::Identical, Comparison::Identical) => Comparison::Identical,
+                    _ => Comparison::Similar,
+                }
+            }
+            _ => Comparison::Unequal,
+        };
+        match groups {
             Comparison::Identical => Comparison::Congruent,
             other => other,
+        }
+    }
+
+    /// Returns the topology of the communicator, or `None` if it has none. A duplicate of a communicator has
+    /// the same topology.
+    #[doc(alias = "MPI_Topo_test")]
+    pub fn topology(&self) -> Option<&Topology> {
+        self.shared.topology.get()
+    }
+
+    /// Gives a new communicator its topology.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Internal` if the communicator has a topology.
+    pub(crate) fn with_topology(self, topology: Topology) -> Result<Self> {
+        match self.shared.topology.set(topology) {
+            Ok(()) => Ok(self),
+            Err(_) => {
+                let detail = "a new communicator has a topology already";
+                Err(Error::new(ErrorKind::Internal, "comm", detail))
+            }
         }
     }
 
@@ -174,6 +285,11 @@ impl Communicator {
         let number = self.shared.persistent.fetch_add(1, Ordering::Relaxed);
         let tag = (number % (i32::MAX / ROUNDS) as u32) as i32 * ROUNDS;
         Place { context: self.context(Space::Persistent), tag }
+    }
+
+    /// Returns the context and tag of the messages between two leaders. The leaders have agreed on `tag`.
+    pub(crate) fn leaders_place(&self, tag: i32) -> Place {
+        Place { context: self.context(Space::Leaders), tag }
     }
 
     /// Returns the context and tag of a call that only some of the ranks make. These ranks have agreed on

@@ -47,10 +47,6 @@ impl Peers {
 
     /// Returns the peers of an intercommunicator, or `None` if this process (rank `world` of the world) is
     /// not in `local`. The two groups have no common member.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "intercommunicators come with MPI_Intercomm_create")
-    )]
     pub(super) fn between(local: Group, remote: Group, world: usize) -> Option<Self> {
         Some(Self { remote: Some(remote), ..Self::within(local, world)? })
     }
@@ -67,10 +63,16 @@ impl Peers {
         &self.local
     }
 
+    /// Returns the remote group, or `None` if this is an intracommunicator.
+    #[inline]
+    pub(super) fn remote(&self) -> Option<&Group> {
+        self.remote.as_ref()
+    }
+
     /// Returns the group whose ranks the calls of the communicator use: the remote group if there is one,
     /// and otherwise the local group.
     #[inline]
-    fn named(&self) -> &Group {
+    pub(super) fn named(&self) -> &Group {
         self.remote.as_ref().unwrap_or(&self.local)
     }
 
@@ -125,8 +127,18 @@ impl Peers {
     pub(super) fn status(&self, status: Status) -> Result<Status> {
         match self.named().rank_of(status.source) {
             Some(source) => Ok(Status { source, ..status }),
-            None => Err(stranger(status.source)),
+            None => self.own_status(status),
         }
+    }
+
+    /// Translates the status of a send or of a collective operation of an intercommunicator. The source of such a
+    /// status is this process, which is not in the remote group, and has no meaning.
+    #[cold]
+    fn own_status(&self, status: Status) -> Result<Status> {
+        if self.remote.is_some() && self.local.rank_of(status.source) == Some(self.rank) {
+            return Ok(Status { source: self.rank, ..status });
+        }
+        Err(stranger(status.source))
     }
 
     /// Checks that the group has rank `rank`.
@@ -221,6 +233,8 @@ mod tests {
         assert_eq!(there.status(status(2)).expect("a peer").source, 2);
         // A message from a member of this rank's own group must be an error.
         assert_eq!(here.status(status(4)).expect_err("a stranger").kind(), ErrorKind::Other);
+        // The status of a send names its sender, this rank.
+        assert_eq!(here.status(status(2)).expect("its own").source, 2);
         assert!(here.check(1, "dest", ErrorKind::Rank).is_ok());
         let error = here.check(2, "dest", ErrorKind::Rank).expect_err("no rank");
         let text = "dest: 2 is not a rank of the remote group, whose size is 2";

@@ -10,6 +10,7 @@ use super::{Communicator, Space, readable, writable};
 use crate::message::{Operation, Source, Status, Tag};
 use crate::{Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
+use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -42,6 +43,8 @@ struct Pending {
     /// The number of the operation at each place; `None` if the place is free.
     ids: Vec<Option<u64>>,
     free: Vec<usize>,
+    /// Values that live until an operation has ended, with the number of the operation.
+    kept: Vec<(u64, Box<dyn Any + Send>)>,
 }
 
 impl Pending {
@@ -61,6 +64,14 @@ impl Pending {
         {
             *held = None;
             self.free.push(place);
+        }
+        self.release(id);
+    }
+
+    /// Drops the values that live until the operation has ended.
+    fn release(&mut self, id: u64) {
+        if !self.kept.is_empty() {
+            self.kept.retain(|(of, _)| *of != id);
         }
     }
 }
@@ -159,6 +170,7 @@ impl End<'_> {
             if let Err(error) = self.comm.endpoint().wait(id) {
                 failed = failed.or(Some(error));
             }
+            locked(self.pending).release(id);
         }
         failed.map_or(Ok(()), Err)
     }
@@ -184,6 +196,14 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             place = locked(&self.pending).add(id);
         }
         Request { started, place, scope: PhantomData }
+    }
+
+    /// Keeps an operation like [`keep`](Self::keep), and `value` until the operation has ended.
+    pub(crate) fn keep_with(&self, started: Operation, value: impl Any + Send) -> Request<'scope> {
+        if let Operation::Pending(id) = started {
+            locked(&self.pending).kept.push((id, Box::new(value)));
+        }
+        self.keep(started)
     }
 
     fn forget(&self, place: usize, id: u64) {

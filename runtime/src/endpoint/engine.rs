@@ -200,8 +200,9 @@ impl MessageEngine {
         self.requests.completions() + self.kept
     }
 
-    /// Returns true if no operation of this rank is in flight. In that case a turn could only copy messages
-    /// from the rings to private memory, which costs one more copy than leaving them in the rings.
+    /// Returns true if no operation of this rank is in flight and no peer has work left. In that case a
+    /// turn could only copy messages from the rings to private memory, which costs one more copy than
+    /// leaving them in the rings.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.requests.in_flight() == 0 && !self.busy
@@ -255,8 +256,6 @@ impl MessageEngine {
         self.busy |= left;
         result
     }
-
-    // ---- starting ----
 
     /// Starts a send of `label.bytes` packed bytes to the process in slot `dest`. `label.types` contains
     /// the check bits of the message's types, or `OF_LAYOUT` if the message has the types of the layout.

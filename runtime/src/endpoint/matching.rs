@@ -27,7 +27,7 @@ use crate::message::label::{Label, Sender, Slot};
 use crate::message::payload::Kept;
 use crate::transport::types::Located;
 
-/// The place of the data of an unexpected message, which arrived before its receive was posted.
+/// Where the data of an unexpected message is. Such a message arrived before its receive was posted.
 #[derive(Debug)]
 pub enum Arrived {
     /// The packed bytes, which this rank has copied out of the ring. The second value is present if the send
@@ -103,8 +103,8 @@ impl Matching {
         self.find(source, label).map(|at| self.posted.remove(at))
     }
 
-    /// Returns the receive that a message from `source` with this label matches. The receive stays in the
-    /// queue. Its number is for [`Matching::remove`].
+    /// Finds the receive that a message from `source` with this label matches, and returns the number by
+    /// which [`Matching::remove`] removes it. The receive stays in the queue.
     #[inline]
     pub fn find(&self, source: Slot, label: &Label) -> Option<u32> {
         self.posted.find(label.context, source, label.tag)

@@ -12,8 +12,8 @@
 //! 3. If a source has an errand ready (a user's function, a long copy), the thread that finds the errand
 //!    stops polling, runs the errand without the lock, and then reports that the errand has ended.
 //! 4. After the spin time the poller announces on the shared doorbell that it will sleep, runs one more
-//!    turn, checks the failure epoch, releases the lock, and sleeps until a rank or thread rings. The sleep
-//!    also ends after a timeout, but only as a safety net.
+//!    turn, checks whether a rank has died, releases the lock, and sleeps until a rank or thread rings.
+//!    The sleep also ends after a timeout, but only as a safety net.
 //!
 //! Invariants: no thread holds the lock while it sleeps. A panic under the lock poisons the lock. No turn
 //! runs after that, so no call touches the memory of unfinished operations any more.
@@ -27,6 +27,7 @@ use super::sources::{Core, Source as ProgressSource};
 use crate::message::label::{Label, Sender, Slot};
 use crate::message::payload::{LayoutRef, Posting};
 use crate::message::{Operation, Status, Tag};
+use crate::placement::Cpu;
 use crate::settings::Forced;
 use crate::sys::fork;
 use crate::transport::fabric::Fabric;
@@ -43,6 +44,9 @@ const GLANCES: usize = 64;
 
 /// Longest time that a thread sleeps. After this time the thread looks again, even if nobody has woken it.
 const NAP: Duration = Duration::from_millis(100);
+
+/// The longest sleep of a thread that waits for a change of shared memory while another thread polls.
+const OUTSIDE: Duration = Duration::from_micros(200);
 
 #[derive(Debug)]
 struct State {
@@ -125,7 +129,7 @@ impl Endpoint {
     /// Returns the ways of long messages that this job and earlier jobs have learnt.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` in a forked child.
+    /// Returns `ErrorKind::State` after finalization or in a forked child.
     pub fn learnt(&self) -> Result<Vec<Learnt>> {
         Ok(self.lock()?.core.engine.learnt())
     }
@@ -133,7 +137,7 @@ impl Endpoint {
     /// Returns the ways of long messages that this rank has chosen by measurement, one line each.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` in a forked child.
+    /// Returns `ErrorKind::State` after finalization or in a forked child.
     pub fn choices(&self) -> Result<Vec<String>> {
         Ok(self.lock()?.core.engine.choices())
     }
@@ -141,7 +145,7 @@ impl Endpoint {
     /// Returns what this rank has measured about the ways of long messages.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` in a forked child.
+    /// Returns `ErrorKind::State` after finalization or in a forked child.
     pub fn measured(&self) -> Result<Vec<Measured>> {
         Ok(self.lock()?.core.engine.measured())
     }
@@ -149,7 +153,7 @@ impl Endpoint {
     /// Returns the ways of long messages that this rank has from earlier jobs, one line each.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` in a forked child.
+    /// Returns `ErrorKind::State` after finalization or in a forked child.
     pub fn loaded(&self) -> Result<Vec<String>> {
         Ok(self.lock()?.core.engine.loaded())
     }
@@ -178,6 +182,12 @@ impl Endpoint {
     /// Returns the number of ranks.
     pub fn size(&self) -> usize {
         self.fabric.size()
+    }
+
+    /// Returns the CPU to which rank `rank` of the world is bound. Returns `None` if the rank is not bound
+    /// to a CPU.
+    pub fn cpu_of(&self, rank: usize) -> Option<Cpu> {
+        self.fabric.cpu_of(rank)
     }
 
     /// Returns a new context number, which this rank has given to no other communicator.
@@ -225,7 +235,8 @@ impl Endpoint {
         self.wanting.load(Ordering::Relaxed) > 0
     }
 
-    /// Runs a turn after an operation has started (see `MessageEngine::progress_at_start`). Wakes the threads whose operations may have completed.
+    /// Runs a turn after an operation has started (see `MessageEngine::progress_at_start`). Wakes the
+    /// threads whose operations may have completed.
     #[inline]
     fn started(&self, state: &mut State, news: u64) -> Result<()> {
         if !state.core.is_idle() {
@@ -297,8 +308,9 @@ impl Endpoint {
         self.settle(&mut state, news, started)
     }
 
-    /// Takes the message that a receive would match now out of its queue, and returns it. If `wait` is true,
-    /// the call waits for such a message.
+    /// Finds the message that a receive would match now, removes it from the queue of unexpected
+    /// messages, and returns it. If there is no such message, waits for one if `wait` is true, and
+    /// otherwise returns `None`.
     ///
     /// # Errors
     /// Returns an error under the conditions of [`Endpoint::attend`].
@@ -342,7 +354,24 @@ impl Endpoint {
     /// Returns `ErrorKind::ProcAborted` if a rank has died, `ErrorKind::Other` if another rank broke the
     /// protocol, and `ErrorKind::State` after finalization or in a forked child.
     pub fn attend<R>(&self, mut look: impl FnMut(&mut MessageEngine) -> Option<R>) -> Result<R> {
-        self.wait_until(self.lock()?, |core| look(&mut core.engine))
+        self.wait_until(self.lock()?, NAP, |core| look(&mut core.engine))
+    }
+
+    /// Waits until `look` returns an answer, which another process gives: it changes shared memory and then
+    /// rings ([`ring`](Self::ring)). Otherwise like [`attend`](Self::attend).
+    ///
+    /// # Errors
+    /// Returns an error under the conditions of [`Endpoint::attend`].
+    pub fn attend_outside<R>(&self, mut look: impl FnMut() -> Option<R>) -> Result<R> {
+        // If another thread of this process polls, the doorbell wakes only that thread, which does not know of
+        // this one. So this thread looks often by itself.
+        self.wait_until(self.lock()?, OUTSIDE, |_| look())
+    }
+
+    /// Wakes `rank` if it sleeps, after a change of memory that it waits for
+    /// ([`attend_outside`](Self::attend_outside)).
+    pub fn ring(&self, rank: usize) {
+        self.fabric.ring(rank);
     }
 
     /// Runs one turn, and then returns the answer of `look`, if it gives one.
@@ -485,7 +514,7 @@ impl Endpoint {
     /// Waits for a request. If the wait unwinds, detaches the operation from its memory.
     fn wait_for(&self, state: MutexGuard<'_, State>, id: u64) -> Result<Result<Status>> {
         let guard = OnUnwind::new(|| self.detach(id));
-        let waited = self.wait_until(state, |core| core.engine.requests().fetch(id));
+        let waited = self.wait_until(state, NAP, |core| core.engine.requests().fetch(id));
         guard.disarm();
         waited
     }
@@ -609,7 +638,7 @@ impl Endpoint {
             return Ok(answer);
         }
         let mut guard = OnUnwind::new(|| self.let_go(|core| abandon(core, token)));
-        let waited = self.wait_until(state, |core| done(core, token));
+        let waited = self.wait_until(state, NAP, |core| done(core, token));
         if waited.is_err() {
             guard.call();
         }
@@ -632,8 +661,8 @@ impl Endpoint {
         settled
     }
 
-    /// Returns the status of the message that a receive would match now. If `wait` is true, the call waits
-    /// for such a message.
+    /// Returns the status of the message that a receive would match now. If there is none, waits for one
+    /// if `wait` is true, and otherwise returns `None`.
     ///
     /// # Errors
     /// Returns an error under the conditions of [`Endpoint::attend`].
@@ -657,8 +686,7 @@ impl Endpoint {
     /// Runs one turn. A program calls this function between the parts of a long computation.
     ///
     /// # Errors
-    /// Returns `ErrorKind::ProcAborted` if a rank has died, and `ErrorKind::Other` if another rank broke
-    /// the protocol.
+    /// Returns an error under the conditions of [`Endpoint::attend`].
     pub fn progress(&self) -> Result<()> {
         drop(self.attentive()?);
         self.fabric.failure().map_or(Ok(()), Err)
@@ -681,13 +709,7 @@ impl Endpoint {
     /// Returns the errors of [`Endpoint::wait`]. The function closes the endpoint even if it returns an
     /// error.
     pub fn finalize(&self, wait: bool) -> Result<()> {
-        let state = self.lock()?;
-        let sent = if wait {
-            self.wait_until(state, |core| core.others_are_served().then_some(()))
-        } else {
-            drop(state);
-            Ok(())
-        };
+        let sent = if wait { self.serve() } else { Ok(()) };
         let mut state = self.lock()?;
         state.closed = true;
         self.called.notify_all();
@@ -695,6 +717,33 @@ impl Endpoint {
             self.fabric.finalized();
         }
         sent
+    }
+
+    /// Completes all operations for which other ranks wait.
+    fn serve(&self) -> Result<()> {
+        let state = self.lock()?;
+        self.wait_until(state, NAP, |core| core.others_are_served().then_some(()))
+    }
+
+    /// Leaves the job like [`finalize`](Self::finalize), but keeps the endpoint open, so that the process can
+    /// return to the job.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Endpoint::wait`]. After an error, the launcher still counts this rank as a member.
+    pub fn pause(&self) -> Result<()> {
+        self.serve()?;
+        self.fabric.finalized();
+        Ok(())
+    }
+
+    /// Returns to the job after [`pause`](Self::pause).
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` in a forked child.
+    pub fn resume(&self) -> Result<()> {
+        drop(self.lock()?);
+        self.fabric.returned();
+        Ok(())
     }
 }
 

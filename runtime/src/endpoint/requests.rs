@@ -1,8 +1,8 @@
 //! Operations in flight: a table of numbered requests.
 //!
 //! `engine.rs` opens requests. The protocols of `transport/` advance and complete them
-//! (`transport/in_flight.rs` has the states). `progress.rs` waits for them. The number of a request contains
-//! a generation, so that an old number, or a number that another rank invented, names no request.
+//! (`transport/in_flight.rs` has the states). `progress.rs` waits for them. The number of a request
+//! contains a generation, so that the number of an old request does not name a new one.
 
 use crate::message::Status;
 use crate::shm::recall::ID_END;
@@ -41,10 +41,11 @@ pub struct Owner {
     pub token: u64,
 }
 
-/// The end of the range of generations. Ids are below [`ID_END`], and the generation is the high half of an id.
+/// All generations are below this number, because all ids are below [`ID_END`] and the generation is the
+/// high half of an id.
 const GENERATIONS: u32 = (ID_END >> 32) as u32;
 
-/// Number of entries up to which the table never shrinks.
+/// A table with at most this number of entries does not shrink.
 const SMALL: usize = 1024;
 
 /// The table shrinks if fewer than one in this number of its entries is in use.
@@ -69,7 +70,7 @@ pub struct Requests {
     free: Vec<u32>,
     /// The generation of the first request of a new entry.
     first: u32,
-    /// Number of requests that have left the table since `shrink` last looked.
+    /// Number of requests that have left the table since the last call of `shrink`.
     closed: usize,
     in_flight: usize,
     /// Number of sends in flight to other ranks.
@@ -188,7 +189,7 @@ impl Requests {
     }
 
     /// Completes a request in flight. If the request is an orphan, the function drops the request and its
-    /// result, because no thread has its number.
+    /// result, because no thread will ask for the result.
     pub fn complete(&mut self, id: u64, result: Result<Status>) {
         let own = self.own;
         let Some(entry) = self.entry(id) else { return };
@@ -210,8 +211,9 @@ impl Requests {
         matches!(self.get(id), Some(Request::Done(_)) | None)
     }
 
-    /// Removes a complete request and returns its result. Returns `None` if the request is not complete yet.
-    /// After the result has been returned, the number `id` names no request any more.
+    /// Removes a complete request and returns its result. Returns `None` if the request is not complete
+    /// yet, and an error if `id` names no request or a request that a source owns. After the result has
+    /// been returned, the number `id` names no request any more.
     pub fn fetch(&mut self, id: u64) -> Option<Result<Status>> {
         let owned = self.is_owned(id);
         match self.get(id) {
@@ -407,7 +409,8 @@ mod tests {
                 requests.complete(*id, Ok(status));
                 assert_eq!(requests.fetch(*id), Some(Ok(status)));
             }
-            // Few messages go on: the table shrinks at the latest after as many as the flood had.
+            // Further messages come one at a time. After as many of them as the flood had, the table has
+            // shrunk.
             for _ in 0..50_000 {
                 let id = requests.open(receive());
                 requests.complete(id, Ok(status));

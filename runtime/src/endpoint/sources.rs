@@ -6,9 +6,9 @@
 //! While a source asks for turns ([`Source::nap`]), the engine gives it turns. An idle source costs nothing:
 //! a turn checks only one queue and one flag, however many sources exist.
 //!
-//! A source must not do long work, or call a user's function, under the lock. For such work it prepares an
-//! [`Errand`]. Any thread that waits or tests takes the errand, runs it without the lock, and then reports
-//! that the errand has ended ([`Source::ran`]). The code for this is in `progress.rs`.
+//! A source must not do long work, or call a user's function, under the lock. For such work it prepares
+//! an [`Errand`]. Any thread that waits or tests takes the errand, runs it without the lock, and then
+//! reports that the errand has ended ([`Source::ran`]). The code for this is in `progress/waiting.rs`.
 
 use crate::endpoint::engine::MessageEngine;
 use crate::endpoint::requests::Owner;
@@ -126,8 +126,8 @@ impl Errand {
     ///   adds them to a schedule.)
     pub unsafe fn run(self) {
         match self {
-            // SAFETY: the caller guarantees that `lower` and `upper` are the addresses of `elements` valid
-            // elements, and that nobody else uses those at `upper` (the condition of `# Safety`).
+            // SAFETY: the caller guarantees that `lower` and `upper` are the addresses of `elements`
+            // valid elements, and that nobody else uses those at `upper` (first condition of `# Safety`).
             Self::Combine { with, lower, upper, first, elements } => unsafe {
                 with.call(lower, upper, first, elements);
             },
@@ -156,7 +156,7 @@ pub trait Source: Any + fmt::Debug + Send {
     /// no turns.
     fn nap(&self) -> Option<Duration>;
 
-    /// Returns whether a source has an errand ready.
+    /// Returns whether this source has an errand ready.
     fn has_errand(&self) -> bool;
 
     /// Returns the next errand, and the token with which the thread that runs the errand reports that the

@@ -1,9 +1,9 @@
-//! An exchange that is under way: its operations, and the guard that borrows its fields.
+//! An exchange that is under way: its operation, and the guard that borrows its fields.
 //!
 //! `plan.rs` starts an exchange. The caller computes on the [`Interior`] (`interior.rs`) and then waits.
 //!
 //! Invariants:
-//! - [`Pending`] owns the operations of one exchange. The guard's `wait`, the guard's drop, or (if the guard
+//! - [`Pending`] owns the operation of one exchange. The guard's `wait`, the guard's drop, or (if the guard
 //!   was leaked) one of the fields completes the exchange. Whichever comes first completes the exchange for
 //!   the guard and for all fields.
 //! - After completion, even if the exchange has failed, no message accesses the memory. The waiting calls of
@@ -12,7 +12,6 @@
 //!   leaks the memory too.
 
 use std::fmt;
-use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::field::{Element, Field, Storage};
@@ -21,20 +20,20 @@ use crate::comm::Messages;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Operation;
 
-/// The messages of one exchange, until they are complete, and the result of the exchange after that.
+/// The operation of one exchange, until it is complete, and the result of the exchange after that.
 pub(super) struct Pending {
     messages: Messages,
     state: Mutex<State>,
 }
 
 enum State {
-    Running(Vec<Operation>),
+    Running(Operation),
     Ended(Result<()>),
 }
 
 impl Pending {
-    pub(super) fn new(messages: Messages, operations: Vec<Operation>) -> Self {
-        Self { messages, state: Mutex::new(State::Running(operations)) }
+    pub(super) fn new(messages: Messages, operation: Operation) -> Self {
+        Self { messages, state: Mutex::new(State::Running(operation)) }
     }
 
     /// Waits for all messages of the exchange. After the call, even with an error, no message accesses the
@@ -45,12 +44,12 @@ impl Pending {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *state {
             State::Ended(result) => result.clone(),
-            State::Running(operations) => {
-                let mut operations = mem::take(operations);
+            State::Running(operation) => {
+                let operation = *operation;
                 let detail = "an earlier wait for this exchange has panicked";
                 let panicked = Error::new(ErrorKind::Internal, "exchange", detail);
                 *state = State::Ended(Err(panicked));
-                let result = self.messages.finish_all(&mut operations).map(|_statuses| ());
+                let result = self.messages.finish(operation).map(|_status| ());
                 *state = State::Ended(result.clone());
                 result
             }

@@ -10,10 +10,9 @@
 //!   distance of this field from the first field. The plan commits these datatypes when it first sees a set
 //!   of distances, and keeps the datatypes of the `LAYOUTS_MAX` sets that it used most recently. So a
 //!   computation that swaps two sets of fields commits datatypes only in the first exchange of each set.
-//! - A message towards side `s` has the tag of `s`, on a communicator that only the plan uses. In a periodic
-//!   dimension of 1 or 2 ranks, both neighbours are the same rank, and only the tag distinguishes their
-//!   messages.
-//! - The plan posts all receives before all sends, and does not wait between them.
+//! - An exchange is a collective call on a communicator that only the plan uses. In a periodic dimension of 1
+//!   or 2 ranks, both neighbours are the same rank. Their messages match by order: a rank sends towards its
+//!   sides in ascending order, and receives from its sides in descending order (`Neighbors::of_sides`).
 
 use std::fmt;
 use std::ptr;
@@ -24,10 +23,10 @@ use typepack_engine::{Datatype, Direction, Plan};
 use super::exchange::{Exchange, Pending};
 use super::field::{Element, Field};
 use super::geometry::{Block, Face, Side, Stencil};
-use crate::comm::{Communicator, SendMode};
+use crate::coll::{Cartesian, Collective, Part};
+use crate::comm::Communicator;
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{Source, Tag};
-use crate::topo::Cartesian;
+use crate::topo::Neighbors;
 
 /// The largest number of layouts that a plan keeps. Each layout has the datatypes for one set of distances
 /// between fields.
@@ -42,6 +41,8 @@ pub struct Halo<T: Element, const N: usize> {
     stencil: Stencil,
     fields: usize,
     links: Vec<Link<N>>,
+    /// The neighbours of `links`, in the same order.
+    neighbors: Neighbors,
     /// At most [`LAYOUTS_MAX`] layouts, the most recently used first.
     layouts: Mutex<Vec<Arc<Layout>>>,
     element: std::marker::PhantomData<fn(T) -> T>,
@@ -153,6 +154,7 @@ impl<T: Element, const N: usize> Halo<T, N> {
             block,
             stencil,
             fields,
+            neighbors: Neighbors::of_sides(links.iter().map(|link| link.neighbour)),
             links,
             layouts: Mutex::new(Vec::new()),
             element: std::marker::PhantomData,
@@ -280,8 +282,8 @@ impl<T: Element, const N: usize> Halo<T, N> {
         ))
     }
 
-    /// Posts all messages of one exchange. If a message cannot be posted, abandons the messages that are
-    /// already posted, and returns the error.
+    /// Starts the exchange, which is a neighbourhood collective (`coll/neighbors.rs`) over the sides of the
+    /// stencil.
     ///
     /// # Safety
     ///
@@ -296,43 +298,18 @@ impl<T: Element, const N: usize> Halo<T, N> {
         // provenance of any of them.
         let addresses: Vec<usize> = starts.iter().map(|start| start.expose_provenance()).collect();
         let origin = ptr::with_exposed_provenance_mut::<u8>(addresses[0]);
-        let messages = self.comm.messages();
-        let mut operations = Vec::with_capacity(2 * self.links.len());
-        let mut post_all = || {
-            for (link, (_, recv)) in self.links.iter().zip(&layout.plans) {
-                // The neighbour sends towards this rank, so its message has the tag of the opposite side.
-                let tag = Tag::Is(link.face.side.opposite().index());
-                let source = Source::Rank(self.comm.world_rank(
-                    link.neighbour,
-                    "source",
-                    ErrorKind::Rank,
-                )?);
-                // SAFETY: `recv` covers the receive boxes of the arrays at their distances from `origin`. The
-                // caller guarantees that, until completion, the boxes are valid and nobody else accesses them
-                // (second condition of `# Safety`). `source` is a rank of the world, and a side's index is
-                // not negative.
-                operations.push(unsafe { messages.receive(origin, recv, 1, source, tag) }?);
-            }
-            for (link, (send, _)) in self.links.iter().zip(&layout.plans) {
-                let dest = self.comm.world_rank(link.neighbour, "dest", ErrorKind::Rank)?;
-                let (mode, tag) = (SendMode::Standard, link.face.side.index());
-                // SAFETY: `send` covers the send boxes of the arrays at their distances from `origin`. The
-                // caller guarantees that the boxes stay valid and unchanged until completion (second
-                // condition of `# Safety`). `dest` is a rank of the world, a side's index is not negative,
-                // and `mode` lends no memory.
-                operations.push(unsafe { messages.send(mode, origin, send, 1, dest, tag) }?);
-            }
-            Ok(())
-        };
-        if let Err(error) = post_all() {
-            // The neighbours may never post the matching messages, and a wait for the operations started here
-            // could then take forever. So abandon these operations.
-            for operation in operations {
-                messages.abandon(operation);
-            }
-            return Err(error);
-        }
-        Ok(Pending::new(messages, operations))
+        let part = |plan| Part { origin, plan, count: 1 };
+        let (send, receive): (Vec<_>, Vec<_>) =
+            layout.plans.iter().map(|(send, recv)| (part(send), part(recv))).unzip();
+        let call =
+            Collective::Neighbors { neighbors: &self.neighbors, send: &send, receive: &receive };
+        // SAFETY: the plans of `layout` cover the send boxes and the receive boxes of the arrays at their
+        // distances from `origin`. The caller guarantees that, until the result has been completed, the arrays
+        // stay valid, nobody writes the send boxes, and nobody accesses the receive boxes (second condition of
+        // `# Safety`). Receive boxes overlap neither each other nor send boxes, because `geometry.rs` places
+        // the latter in the owned cells. The call has no operation that combines elements.
+        let operation = unsafe { self.comm.start_raw(&call)? };
+        Ok(Pending::new(self.comm.messages(), operation))
     }
 
     /// Returns the committed datatypes for arrays that begin at `starts`. If the plan does not have them yet,

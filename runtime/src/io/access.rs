@@ -7,13 +7,15 @@
 //!
 //! A file pointer moves by the amount that was asked for, when the access begins.
 //!
-//! A collective access exchanges no data: every rank moves its own part, and then the ranks agree on the
-//! error. Each rank reports its own number of bytes.
+//! A collective access exchanges no data. If it writes, the ranks first agree that the arguments of all ranks are
+//! right, so that a wrong argument on one rank keeps all ranks from writing. Then every rank moves its own part, and
+//! the ranks agree on the error. Each rank reports its own number of bytes.
 
-use super::agree::{agree, verdict, word};
-use super::background::{self, Agreement, Job, Work, counted};
+use super::agree::{told, verdict, word};
+use super::background::{self, Agreement, Job, Task, counted};
 use super::file::{File, Inner, Split, refused};
 use super::mode::Mode;
+use super::representation::Representation;
 use super::transfer::bytes_in_file;
 use super::view::View;
 use crate::comm::{Operation, readable, writable};
@@ -49,6 +51,33 @@ pub struct Access {
     /// True if all ranks make the access together. With the shared file pointer, the accesses of the ranks are
     /// then ordered by rank.
     pub collective: bool,
+}
+
+impl Access {
+    const fn of(position: Position) -> Self {
+        Self { write: false, position, collective: false }
+    }
+
+    /// An access at etype `offset` of the view.
+    pub const fn at(offset: u64) -> Self {
+        // An offset that is too large becomes negative, and the access refuses it.
+        Self::of(Position::At(offset as i64))
+    }
+
+    /// An access at this rank's file pointer.
+    pub const fn next() -> Self {
+        Self::of(Position::Individual)
+    }
+
+    /// An access at the file pointer that all ranks share.
+    pub const fn shared() -> Self {
+        Self::of(Position::Shared)
+    }
+
+    /// The same access, made by all ranks together.
+    pub const fn together(self) -> Self {
+        Self { collective: true, ..self }
+    }
 }
 
 /// A nonblocking access that has been started.
@@ -108,6 +137,18 @@ impl Inner {
         }
         let view = self.state().view.clone();
         let bytes = bytes_in_file(&layout(part), &view)?;
+        // This is the thread that calls MPI, so the extent function of the user may run here.
+        let representation = view.representation();
+        if !matches!(representation, Representation::External32)
+            && representation.converts()
+            && representation.converter(access.write).is_none()
+            && bytes != part.plan.packed_bytes(part.count)?
+        {
+            let detail = "the data representation has no conversion function for this direction, but its sizes \
+                          in the file differ from those in memory";
+            let kind = ErrorKind::Engine(crate::ErrorClass::CONVERSION);
+            return Err(Error::new(kind, "datarep", detail));
+        }
         if !bytes.is_multiple_of(view.etype_bytes()) {
             let detail = format!(
                 "the elements have {bytes} bytes, which is not a multiple of the etype's {} bytes",
@@ -117,11 +158,18 @@ impl Inner {
             return Err(Error::new(kind, "datatype", detail));
         }
         let etypes = bytes / view.etype_bytes();
-        if let Position::At(offset) = access.position {
-            let at = u64::try_from(offset).map_err(|_| {
-                Error::new(ErrorKind::Argument, "offset", format!("{offset} is negative"))
-            })?;
-            reach(&view, at, bytes)?;
+        match access.position {
+            Position::At(offset) => {
+                let at = u64::try_from(offset).map_err(|_| {
+                    Error::new(ErrorKind::Argument, "offset", format!("{offset} is negative"))
+                })?;
+                reach(&view, at, bytes)?;
+            }
+            Position::Individual => {
+                reach(&view, self.state().position, bytes)?;
+            }
+            // The pointer may move until the access begins.
+            Position::Shared => {}
         }
         Ok(Checked { view, bytes, etypes })
     }
@@ -137,7 +185,10 @@ impl Inner {
                 state.position = at + checked.etypes;
                 at
             }
-            Position::Shared => self.words.advance(checked.etypes)?,
+            Position::Shared => {
+                let fits = |at| reach(&checked.view, at, checked.bytes);
+                return Ok(self.words.advance(checked.etypes, fits)?.1);
+            }
         };
         reach(&checked.view, at, checked.bytes)
     }
@@ -159,27 +210,47 @@ impl Inner {
         unsafe { self.comm.allgather_raw(Some(own), &parts)? };
         let agreed = all.iter().map(|words| words[0]).max().unwrap_or(0);
         let checked = verdict(agreed, checked)?;
-        let sum = |words: &[[i64; 2]]| words.iter().map(|words| words[1] as u64).sum::<u64>();
-        let mut first = [0u64];
-        if rank == 0 {
-            first[0] = self.words.advance(sum(&all))?;
-        }
-        self.comm.broadcast_slice(&mut first, 0)?;
-        let at = first[0].saturating_add(sum(&all[..rank]));
+        let sum = |words: &[[i64; 2]]| {
+            words.iter().try_fold(0u64, |sum, words| sum.checked_add(words[1] as u64))
+        };
+        // All ranks have the same view, so the first rank can tell whether the view reaches far enough.
+        let first = told(&self.comm, || {
+            let total = sum(&all).ok_or_else(|| {
+                let detail = "the elements of all ranks are more than 2^64 - 1 etypes";
+                Error::new(ErrorKind::Argument, "count", detail)
+            })?;
+            let bytes = checked.view.start(total)?;
+            Ok(self.words.advance(total, |at| reach(&checked.view, at, bytes))?.0)
+        })?;
+        let at = first.saturating_add(sum(&all[..rank]).unwrap_or(u64::MAX));
         Ok(reach(&checked.view, at, checked.bytes).map(|start| (checked, start)))
     }
 
-    /// Finds out where an access begins, and moves the file pointer. The outer result is an error on all
-    /// ranks of a collective access; the inner result is one of this rank only.
-    fn begun(&self, access: Access, checked: Result<Checked>) -> Result<Result<(Checked, u64)>> {
+    /// Finds out where an access begins, and moves the file pointer. `meets` says whether the ranks agree on
+    /// their arguments before the access begins. The outer result is an error on all ranks of a collective
+    /// access; the inner result is one of this rank only.
+    fn begun(
+        &self,
+        access: Access,
+        checked: Result<Checked>,
+        meets: bool,
+    ) -> Result<Result<(Checked, u64)>> {
+        let nothing = |error: Error| error.of_message(Status { source: 0, tag: 0, bytes: 0 });
         if access.collective && access.position == Position::Shared {
-            return self.begin_ordered(checked);
+            return self.begin_ordered(checked).map_err(nothing);
         }
+        let checked = if meets { Ok(self.met(checked).map_err(nothing)?) } else { checked };
         Ok(checked.and_then(|checked| {
             let start = self.begin(access.position, &checked)?;
             Ok((checked, start))
         }))
     }
+}
+
+/// Returns whether the ranks of an access agree on their arguments by an agreement that comes before the access.
+/// The agreement on the positions of an ordered access is one on the arguments too.
+fn agrees_first(access: Access) -> bool {
+    access.write && access.collective && access.position != Position::Shared
 }
 
 /// Returns the view byte at which etype `at` begins. Checks that the view reaches as far as an access of
@@ -241,12 +312,14 @@ impl File {
     /// - The condition of [`access_raw`](Self::access_raw) holds if there is a part.
     unsafe fn blocking(&self, access: Access, part: Result<&Part<'_>>) -> Result<Status> {
         let inner = &self.inner;
-        let begun = inner.begun(access, inner.check(access, part.clone()))?;
+        let checked = inner.check(access, part.clone());
+        let begun = inner.begun(access, checked, agrees_first(access))?;
         let run = || match (&begun, &part) {
-            // SAFETY: the caller guarantees that the elements of a part stay valid until this call returns
-            // (the condition of `# Safety`).
-            (Ok((checked, start)), Ok(part)) => unsafe {
-                inner.run(&checked.view, access.write, layout(part), *start)
+            (Ok((checked, start)), Ok(part)) => match inner.queue_up(access.write) {
+                // SAFETY: the caller guarantees that the elements of a part stay valid until this call returns
+                // (the condition of `# Safety`).
+                Ok(()) => unsafe { inner.run(&checked.view, access.write, layout(part), *start) },
+                Err(error) => (0, Err(error)),
             },
             (Err(error), _) | (_, Err(error)) => (0, Err(error.clone())),
         };
@@ -256,7 +329,7 @@ impl File {
         }
         let (bytes, result) =
             if inner.target.kind == FileKind::Stream { in_rank_order(inner, run)? } else { run() };
-        counted(bytes, agree(&inner.comm, result))
+        counted(bytes, inner.met(result))
     }
 
     /// Starts an access in the background.
@@ -283,30 +356,62 @@ impl File {
     /// - The condition of [`start_raw`](Self::start_raw) holds if there is a part.
     unsafe fn starting(&self, access: Access, part: Result<&Part<'_>>) -> Result<Started> {
         let inner = &self.inner;
-        let begun = inner.begun(access, inner.check(access, part.clone()))?;
-        let agreement = access.collective.then(|| {
+        // The call must not wait for the other ranks, so the agreements take place in the background.
+        let begun = inner.begun(access, inner.check(access, part.clone()), false)?;
+        let agreement = || {
             let place = inner.comm.next_place();
             Agreement { comm: inner.comm.clone(), place }
-        });
+        };
+        let before = agrees_first(access).then(agreement);
+        let after = access.collective.then(agreement);
         let error = begun.as_ref().err().cloned();
         if let (Some(error), false) = (&error, access.collective) {
             return Err(error.clone());
         }
+        // An ordered access to a stream is made at once, because only the order in which the ranks call the
+        // system orders their data.
+        let stream = inner.target.kind == FileKind::Stream;
+        let done = match stream && access.collective && access.position == Position::Shared {
+            false => None,
+            true => Some(in_rank_order(inner, || match (&begun, &part) {
+                (Ok((checked, start)), Ok(part)) => match inner.queue_up(access.write) {
+                    // SAFETY: the caller guarantees that the elements of a part stay valid until the operation
+                    // is complete or detached (the condition of `# Safety`), which is after this call.
+                    Ok(()) => unsafe {
+                        inner.run(&checked.view, access.write, layout(part), *start)
+                    },
+                    Err(error) => (0, Err(error)),
+                },
+                (Err(error), _) | (_, Err(error)) => (0, Err(error.clone())),
+            })?),
+        };
         let work = begun.and_then(|(Checked { view, .. }, start)| {
-            let (file, write, memory) = (inner.clone(), access.write, layout(part?));
-            if view.representation().converter(write).is_none() {
-                let memory = memory.keep();
-                return Ok(Work::Job(Job { file, view, write, memory, start }));
+            if let Some(done) = done {
+                return Ok(Job { file: inner.clone(), task: Task::Done(done) });
             }
-            // The user's function runs in this thread.
-            // SAFETY: the caller guarantees that the elements stay valid until the operation is complete or
-            // detached (the condition of `# Safety`), which is after this call.
-            Ok(Work::Done(unsafe { inner.run(&view, write, memory, start) }))
+            let (file, write, memory) = (inner.clone(), access.write, layout(part?));
+            // The functions of the user run in this thread.
+            let task = match view.representation().converter(write) {
+                None => Task::Access { view, write, memory: memory.keep(), start },
+                Some(converter) if agrees_first(access) => {
+                    // SAFETY: the caller guarantees that the elements stay readable until the operation is
+                    // complete or detached (the condition of `# Safety`), which is after this call.
+                    let data = unsafe { file.converted_whole(&view, memory, converter)? };
+                    Task::Converted { view, data, start }
+                }
+                Some(_) => {
+                    inner.queue_up(write)?;
+                    // SAFETY: the caller guarantees that the elements stay valid until the operation is
+                    // complete or detached (the condition of `# Safety`), which is after this call.
+                    Task::Done(unsafe { inner.run(&view, write, memory, start) })
+                }
+            };
+            Ok(Job { file, task })
         });
         let pending = Pending::new(&inner.outstanding);
         // SAFETY: the caller guarantees that the elements of a part stay valid until the operation is
         // complete or detached (the condition of `# Safety`).
-        let operation = unsafe { background::start(inner.endpoint(), work, agreement)? };
+        let operation = unsafe { background::start(inner.endpoint(), work, before, after)? };
         match error {
             None => Ok(Started { operation, pending }),
             Some(error) => {
@@ -425,7 +530,8 @@ macro_rules! slices {
 }
 
 impl File {
-    /// Reads `count` elements of `plan`'s type into `buf`, and returns the number of bytes.
+    /// Reads `count` elements of `plan`'s type into `buf`, and returns the number of bytes. `access` says
+    /// where; whether `access` itself reads or writes does not matter.
     ///
     /// # Errors
     /// Returns an engine error if `buf` does not hold the elements, and the errors of
@@ -437,15 +543,18 @@ impl File {
         plan: &Plan,
         count: u64,
     ) -> Result<usize> {
-        let layout = writable(buf, 0, plan, count, "buf")?;
+        let access = Access { write: false, ..access };
+        let layout = writable(buf, 0, plan, count, "buf");
+        let layout = layout.inspect_err(|error| self.refuse(access, false, error.clone()))?;
         let part = Part { origin: layout.origin, plan, count };
         // SAFETY: `buf` holds the elements (`writable` has checked this) and is mutably borrowed until the
         // call returns.
-        let status = unsafe { self.access_raw(Access { write: false, ..access }, &part)? };
+        let status = unsafe { self.access_raw(access, &part)? };
         Ok(status.bytes as usize)
     }
 
-    /// Writes `count` elements of `plan`'s type from `buf`.
+    /// Writes `count` elements of `plan`'s type from `buf`. `access` says where; whether `access` itself reads
+    /// or writes does not matter.
     ///
     /// # Errors
     /// Returns an engine error if `buf` does not hold the elements, and the errors of
@@ -457,11 +566,13 @@ impl File {
         plan: &Plan,
         count: u64,
     ) -> Result<()> {
-        let layout = readable(buf, 0, plan, count, "buf")?;
+        let access = Access { write: true, ..access };
+        let layout = readable(buf, 0, plan, count, "buf");
+        let layout = layout.inspect_err(|error| self.refuse(access, false, error.clone()))?;
         let part = Part { origin: layout.origin, plan, count };
         // SAFETY: `buf` holds the elements (`readable` has checked this) and is borrowed until the call
         // returns.
-        unsafe { self.access_raw(Access { write: true, ..access }, &part)? };
+        unsafe { self.access_raw(access, &part)? };
         Ok(())
     }
 

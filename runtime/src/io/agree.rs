@@ -43,6 +43,15 @@ pub(super) fn agree<T>(comm: &Communicator, own: Result<T>) -> Result<T> {
     verdict(words[0], own)
 }
 
+/// Lets rank 0 find out a number, and returns the number on all ranks. If rank 0 fails, all ranks return an error
+/// of the same class. The ranks have agreed before that all of them make this call.
+pub(super) fn told(comm: &Communicator, find: impl FnOnce() -> Result<u64>) -> Result<u64> {
+    let own = if comm.rank() == 0 { find() } else { Ok(0) };
+    let mut words = [word(own.as_ref().err(), 0), *own.as_ref().unwrap_or(&0) as i64];
+    comm.broadcast_slice(&mut words, 0)?;
+    verdict(words[0], own.map(|_| words[1] as u64))
+}
+
 /// Like [`agree`], and also checks that all ranks passed the same `words`. `what` names them in the error.
 pub(super) fn agree_same<T>(
     comm: &Communicator,

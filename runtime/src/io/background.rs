@@ -3,7 +3,14 @@
 //! A nonblocking access opens a request and puts a job into the queue of the I/O threads. A thread runs the
 //! job without any lock, and then reports its end to the source. If the access is collective, the source now
 //! agrees with the other ranks on the error, by a schedule of messages; then it completes the request. So a
-//! collective access completes on a rank when all ranks have moved their data.
+//! collective access completes on a rank when all ranks have moved their data. Before a collective write, the
+//! source also agrees with the other ranks that the arguments of all of them are right. The job waits for that, and
+//! none of the ranks writes if one of them refuses.
+//!
+//! The accesses to a stream have to move their data in the order in which the program has started them. So the
+//! accesses that read a stream have a queue and a thread of their own, and so have those that write it. A thread
+//! that waits for data of a stream stops no other file and no other direction. A job that waits for an agreement
+//! keeps its place in such a queue.
 //!
 //! The program completes the request with the same calls as the request of a message. A program that abandons
 //! the request waits until no thread uses its memory any more.
@@ -20,37 +27,51 @@ use crate::endpoint::sources::{Core, Errand, Panic, Source};
 use crate::message::Status;
 use crate::message::payload::Layout;
 use crate::schedule::table::Place;
-use crate::sys::signal::{SignalSet, block};
+use crate::sys::files::FileKind;
+use crate::sys::signal::{SignalSet, set_mask};
 use crate::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The most I/O threads of a process. More threads than that only wait for each other, because the kernel
-/// locks a file while one of them writes.
+/// The most I/O threads of a process for files that are no streams. More threads than that only wait for each
+/// other, because the kernel locks a file while one of them writes.
 const THREADS: usize = 2;
 
-/// The work of one access in the background.
+/// How long the thread of a stream waits for more work.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// One access in the background.
 #[derive(Debug)]
 pub(super) struct Job {
     pub file: Arc<Inner>,
-    pub view: Arc<View>,
-    pub write: bool,
-    pub memory: Layout,
-    /// The view byte at which the access begins.
-    pub start: u64,
+    pub task: Task,
 }
 
-/// What an operation in the background stands for.
-pub(super) enum Work {
-    /// Work of an I/O thread.
-    Job(Job),
-    /// Work that the calling thread has done already, with its outcome.
+/// What an I/O thread does for an access.
+#[derive(Debug)]
+pub(super) enum Task {
+    /// Moves the data.
+    Access {
+        view: Arc<View>,
+        write: bool,
+        memory: Layout,
+        /// The view byte at which the access begins.
+        start: u64,
+    },
+    /// Writes data that a function of the user has converted.
+    Converted {
+        view: Arc<View>,
+        data: Vec<u8>,
+        /// The view byte at which the access begins.
+        start: u64,
+    },
+    /// Nothing, because the outcome is known.
     Done(Transferred),
 }
 
-/// An agreement that follows the work of a collective access.
+/// An agreement that comes before or after the work of a collective access.
 #[derive(Debug)]
 pub(super) struct Agreement {
     pub comm: Communicator,
@@ -59,10 +80,20 @@ pub(super) struct Agreement {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Stage {
+    /// The ranks agree that the arguments are right. Nobody uses the program's memory yet.
+    Meeting,
     /// In the queue, or a thread works on it.
     Working,
     /// The ranks agree on the error. Nobody uses the program's memory any more.
     Agreeing,
+}
+
+/// A job that waits for an agreement, and its place.
+#[derive(Debug)]
+struct Waiting {
+    ticket: Ticket,
+    lane: Arc<Lane>,
+    job: Job,
 }
 
 #[derive(Debug)]
@@ -71,8 +102,10 @@ struct Entry {
     stage: Stage,
     bytes: u64,
     result: Result<()>,
+    /// The job that begins if the ranks agree on their arguments.
+    waiting: Option<Waiting>,
     agreement: Option<Agreement>,
-    /// The word of the agreement. It lives until the agreement is over.
+    /// The word of an agreement. It lives until the agreement is over.
     word: Box<i64>,
 }
 
@@ -83,19 +116,180 @@ pub(super) struct Operations {
     entries: Vec<Option<Entry>>,
 }
 
-/// The queue of the I/O threads, with the token of each job.
-struct Queue {
-    jobs: VecDeque<(u64, Job)>,
-    threads: usize,
-    idle: usize,
+/// A queue of jobs, and the threads that run them.
+#[derive(Debug)]
+pub(super) struct Lane {
+    /// True if the jobs run one after another, in the order of the queue.
+    ordered: bool,
+    queue: Mutex<Queue>,
+    wake: Condvar,
 }
 
-static QUEUE: Mutex<Queue> = Mutex::new(Queue { jobs: VecDeque::new(), threads: 0, idle: 0 });
-static WAKE: Condvar = Condvar::new();
+#[derive(Debug, Default)]
+struct Queue {
+    places: VecDeque<Seat>,
+    threads: usize,
+    idle: usize,
+    /// Number of jobs that threads run now.
+    working: usize,
+    /// The last ticket.
+    ticket: Ticket,
+}
 
-fn queue() -> MutexGuard<'static, Queue> {
-    // No code under this lock can panic between two changes that belong together.
-    QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
+/// Identifies a place in a queue.
+type Ticket = u64;
+
+/// A place in a queue. The job is missing while it waits for an agreement.
+#[derive(Debug)]
+struct Seat {
+    ticket: Ticket,
+    /// The job, with the token of its operation. A job without a token only has to be dropped.
+    job: Option<(Option<u64>, Job)>,
+}
+
+/// The queue for files that are no streams.
+static COMMON: LazyLock<Arc<Lane>> = LazyLock::new(|| Arc::new(Lane::new(false)));
+
+impl Default for Lane {
+    /// Makes the queue of a stream.
+    fn default() -> Self {
+        Self::new(true)
+    }
+}
+
+impl Lane {
+    fn new(ordered: bool) -> Self {
+        Self { ordered, queue: Mutex::default(), wake: Condvar::new() }
+    }
+
+    /// Returns the queue of a job.
+    fn of(job: &Job) -> Arc<Self> {
+        let write = match &job.task {
+            Task::Access { write, .. } => *write,
+            Task::Converted { .. } => true,
+            Task::Done(_) => return COMMON.clone(),
+        };
+        match job.file.target.kind {
+            FileKind::Stream => job.file.lanes[usize::from(write)].clone(),
+            _ => COMMON.clone(),
+        }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        // No code under this lock can panic between two changes that belong together.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether no job is in the queue and none is running.
+    pub fn is_quiet(&self) -> bool {
+        let queue = self.queue();
+        queue.places.is_empty() && queue.working == 0
+    }
+
+    /// Takes a place at the end of the queue. Starts a thread if none is idle and there may be one more. If the
+    /// queue has no order, the place is the end of the queue at the time of [`fill`](Self::fill).
+    fn reserve(self: &Arc<Self>) -> Result<Ticket> {
+        let most = if self.ordered { 1 } else { THREADS };
+        let mut queue = self.queue();
+        if queue.idle <= queue.places.len() && queue.threads < most {
+            let lane = self.clone();
+            let thread = std::thread::Builder::new().name("typepack-io".into());
+            match thread.spawn(move || lane.serve()) {
+                Ok(_) => queue.threads += 1,
+                Err(error) if queue.threads == 0 => {
+                    let detail = format!("cannot start an I/O thread: {error}");
+                    return Err(Error::new(ErrorKind::Other, "file", detail));
+                }
+                Err(_) => {}
+            }
+        }
+        queue.ticket += 1;
+        let ticket = queue.ticket;
+        if self.ordered {
+            queue.places.push_back(Seat { ticket, job: None });
+        }
+        Ok(ticket)
+    }
+
+    /// Puts a job at a place that [`reserve`](Self::reserve) has returned.
+    fn fill(&self, ticket: Ticket, token: Option<u64>, job: Job) {
+        let mut queue = self.queue();
+        let job = Some((token, job));
+        match queue.places.iter_mut().find(|place| place.ticket == ticket) {
+            Some(place) => place.job = job,
+            None => queue.places.push_back(Seat { ticket, job }),
+        }
+        self.wake.notify_one();
+    }
+
+    /// Waits for the next job. Returns `None` if the thread shall end.
+    fn take(&self) -> Option<(Option<u64>, Job)> {
+        let mut queue = self.queue();
+        loop {
+            if queue.places.front().is_some_and(|place| place.job.is_some()) {
+                queue.working += 1;
+                return queue.places.pop_front()?.job;
+            }
+            queue.idle += 1;
+            if self.ordered {
+                let (woken, waited) =
+                    self.wake.wait_timeout(queue, LINGER).unwrap_or_else(PoisonError::into_inner);
+                queue = woken;
+                if waited.timed_out() && queue.places.is_empty() {
+                    (queue.idle, queue.threads) = (queue.idle - 1, queue.threads - 1);
+                    return None;
+                }
+            } else {
+                queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            }
+            queue.idle -= 1;
+        }
+    }
+
+    /// The body of an I/O thread.
+    fn serve(&self) {
+        // Signals of the program run on threads of the program. Those that a fault of this thread raises stay, also
+        // if the thread that started this one blocks them.
+        let own =
+            [libc::SIGBUS, libc::SIGSEGV, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGABRT];
+        let others: Vec<i32> = (1..=64).filter(|signal| !own.contains(signal)).collect();
+        set_mask(&SignalSet::new(&others));
+        while let Some((token, job)) = self.take() {
+            let endpoint = job.file.endpoint().clone();
+            let moved = match token {
+                Some(_) => job.run(),
+                None => (0, Ok(())),
+            };
+            // The file goes first, so that the program, when it learns of the end, has the only share.
+            drop(job);
+            self.queue().working -= 1;
+            // After finalization nobody waits for the operation any more.
+            let _ = endpoint.report(|core| {
+                if let Some(token) = token {
+                    // The only error is that the source does not exist, and it lives as long as the endpoint.
+                    let _ = worked(core, token, Some(moved));
+                }
+            });
+        }
+    }
+}
+
+impl Job {
+    fn run(&self) -> Transferred {
+        let moved = catch_unwind(AssertUnwindSafe(|| match &self.task {
+            Task::Done((bytes, result)) => (*bytes, result.clone()),
+            Task::Converted { view, data, start } => self.file.run_packed(view, data, *start),
+            Task::Access { view, write, memory, start } => {
+                // SAFETY: whoever started the operation guarantees that the memory stays valid until the
+                // operation is complete or detached (`start`). `detach` waits while this thread works.
+                unsafe { self.file.run(view, *write, memory.view(), *start) }
+            }
+        }));
+        moved.unwrap_or_else(|_| {
+            let detail = "a panic has ended the access; this is a bug in typepack";
+            (0, Err(Error::new(ErrorKind::Internal, "file", detail)))
+        })
+    }
 }
 
 /// Registers the operations in the background as a source of progress of this endpoint.
@@ -106,8 +300,9 @@ pub(crate) fn register(endpoint: &Endpoint) -> Result<()> {
     endpoint.register(|number| Operations { number, entries: Vec::new() })
 }
 
-/// Starts an access in the background and returns its operation. If `agreement` is given, the access is
-/// collective. `work` is the error if this rank has found one in its arguments.
+/// Starts an access in the background and returns its operation. If the access is collective, `after` is the
+/// agreement that follows the work, and `before` is the one that comes before the work, if there is one. `work`
+/// is the error if this rank has found one in its arguments.
 ///
 /// # Safety
 ///
@@ -117,105 +312,66 @@ pub(crate) fn register(endpoint: &Endpoint) -> Result<()> {
 /// Returns `ErrorKind::State` after finalization. If the call returns an error, nothing has started.
 pub(super) unsafe fn start(
     endpoint: &Endpoint,
-    work: Result<Work>,
-    agreement: Option<Agreement>,
+    work: Result<Job>,
+    before: Option<Agreement>,
+    after: Option<Agreement>,
 ) -> Result<Operation> {
-    let (bytes, result, job) = match work {
-        Ok(Work::Job(job)) => (0, Ok(()), Some(job)),
-        Ok(Work::Done((bytes, result))) => (bytes, result, None),
-        Err(error) => (0, Err(error), None),
+    // The place in the queue comes first, because a thread can be missing.
+    let placed = work.and_then(|job| {
+        let lane = Lane::of(&job);
+        Ok(Waiting { ticket: lane.reserve()?, lane, job })
+    });
+    let (result, mut placed) = match placed {
+        Ok(placed) => (Ok(()), Some(placed)),
+        Err(error) => (Err(error), None),
     };
-    let working = job.is_some();
-    let mut number = 0;
+    let (mut number, meets, working) = (0, before.is_some(), placed.is_some());
+    let waiting = match meets {
+        true => placed.take(),
+        false => None,
+    };
+    let stage = if meets { Stage::Meeting } else { Stage::Working };
+    let word = Box::new(0);
+    let entry = Entry { request: 0, stage, bytes: 0, result, waiting, agreement: after, word };
     let started = endpoint.begin(|core| {
         let id = core.with(|operations: &mut Operations, engine| {
-            let entry = Entry {
-                request: 0,
-                stage: Stage::Working,
-                bytes,
-                result,
-                agreement,
-                word: Box::new(0),
-            };
             let (token, id) = operations.open(engine, entry);
             number = token;
             id
         })?;
-        if !working {
-            worked(core, number, None)?;
+        match before {
+            Some(agreement) => meet(core, number, agreement)?,
+            None if !working => worked(core, number, None)?,
+            None => {}
         }
         Ok(Operation::Pending(id))
+    });
+    if let Some(Waiting { ticket, lane, job }) = placed {
+        // Without an operation, the job only gives back its place.
+        lane.fill(ticket, started.is_ok().then_some(number), job);
+    }
+    started
+}
+
+/// Lets the ranks agree that the arguments of all of them are right.
+fn meet(core: &mut Core, token: u64, agreement: Agreement) -> Result<()> {
+    let Agreement { comm, place } = agreement;
+    let word = core.with(|operations: &mut Operations, _| {
+        let entry = operations.entry(token)?;
+        *entry.word = agree::word(entry.result.as_ref().err(), comm.rank());
+        Some(std::ptr::from_mut(&mut *entry.word))
     })?;
-    if let Some(job) = job
-        && let Err(error) = enqueue(number, job)
-    {
-        endpoint.report(|core| {
-            // The only error is that the source does not exist, which it does.
-            let _ = worked(core, number, Some((0, Err(error))));
-        })?;
-    }
-    Ok(started)
-}
-
-/// Puts a job into the queue. Starts an I/O thread if none is idle and there may be one more.
-fn enqueue(token: u64, job: Job) -> Result<()> {
-    let mut queue = queue();
-    if queue.idle <= queue.jobs.len() && queue.threads < THREADS {
-        let spawned = std::thread::Builder::new().name("typepack-io".into()).spawn(serve);
-        match spawned {
-            Ok(_) => queue.threads += 1,
-            Err(error) if queue.threads == 0 => {
-                let detail = format!("cannot start an I/O thread: {error}");
-                return Err(Error::new(ErrorKind::Other, "file", detail));
-            }
-            Err(_) => {}
+    let Some(word) = word else { return Ok(()) };
+    // SAFETY: `word` lies in the box of the entry, which lives until `met` has been called for the agreement.
+    // Nobody else accesses the box before.
+    let started = unsafe { comm.start_greatest(core, place, word) };
+    core.with(|operations: &mut Operations, engine| match started {
+        Ok(Operation::Pending(id)) => {
+            engine.requests().own(id, Owner { source: operations.number, token });
         }
-    }
-    queue.jobs.push_back((token, job));
-    WAKE.notify_one();
-    Ok(())
-}
-
-/// The body of an I/O thread.
-fn serve() {
-    // Signals of the program run on threads of the program. Those that a fault of this thread raises stay.
-    let own =
-        [libc::SIGBUS, libc::SIGSEGV, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGABRT];
-    let others: Vec<i32> = (1..=64).filter(|signal| !own.contains(signal)).collect();
-    // Without the block the thread works just as well.
-    let _ = block(&SignalSet::new(&others));
-    loop {
-        let (token, job) = {
-            let mut queue = queue();
-            queue.idle += 1;
-            let job = loop {
-                match queue.jobs.pop_front() {
-                    Some(job) => break job,
-                    None => queue = WAKE.wait(queue).unwrap_or_else(PoisonError::into_inner),
-                }
-            };
-            queue.idle -= 1;
-            job
-        };
-        let endpoint = job.file.endpoint().clone();
-        let moved = catch_unwind(AssertUnwindSafe(|| {
-            let memory = job.memory.view();
-            // SAFETY: whoever started the operation guarantees that the memory stays valid until the
-            // operation is complete or detached (`start`). `detach` waits while this thread works.
-            unsafe { job.file.run(&job.view, job.write, memory, job.start) }
-        }));
-        let moved = moved.unwrap_or_else(|_| {
-            let detail = "a panic has ended the access; this is a bug in typepack";
-            (0, Err(Error::new(ErrorKind::Internal, "file", detail)))
-        });
-        // The file goes first, so that the program, when it learns of the end, has the only share.
-        drop(job);
-        // After finalization nobody waits for the operation any more.
-        let _ = endpoint.report(|core| {
-            // The only error is that the source does not exist, and it lives as long as the endpoint.
-            let _ = worked(core, token, Some(moved));
-        });
-    }
+        Ok(Operation::Done(_)) => operations.met(engine, token, Ok(())),
+        Err(error) => operations.met(engine, token, Err(error)),
+    })
 }
 
 /// Handles the end of the work of an operation. `moved` is `None` if there was no work.
@@ -271,6 +427,28 @@ impl Operations {
         self.entries.get_mut(token as usize)?.as_mut()
     }
 
+    /// Handles the end of the agreement that comes before the work: starts the work, or completes the operation
+    /// if a rank has refused.
+    fn met(&mut self, engine: &mut MessageEngine, token: u64, result: Result<()>) {
+        let Some(entry) = self.entry(token) else { return };
+        let agreed = *entry.word;
+        let waiting = entry.waiting.take();
+        let begins = agreed == 0 && result.is_ok() && waiting.is_some();
+        if let Some(Waiting { ticket, lane, job }) = waiting {
+            // A job that does not begin goes to its thread too, because its last share of the file must not end
+            // under the lock.
+            lane.fill(ticket, begins.then_some(token), job);
+        }
+        match result {
+            Ok(()) if begins => entry.stage = Stage::Working,
+            Ok(()) => self.complete(engine, token, agreed),
+            Err(error) => {
+                entry.result = Err(error);
+                self.complete(engine, token, 0);
+            }
+        }
+    }
+
     /// Completes an operation. `agreed` is the word on which the ranks have agreed.
     fn complete(&mut self, engine: &mut MessageEngine, token: u64, agreed: i64) {
         let Some(entry) = self.entries.get_mut(token as usize).and_then(Option::take) else {
@@ -290,6 +468,9 @@ pub(super) fn counted(bytes: u64, result: Result<()>) -> Result<Status> {
 impl Source for Operations {
     fn completed(&mut self, engine: &mut MessageEngine, token: u64, result: Result<Status>) {
         let Some(entry) = self.entry(token) else { return };
+        if entry.stage == Stage::Meeting {
+            return self.met(engine, token, result.map(|_| ()));
+        }
         let agreed = *entry.word;
         match result {
             Ok(_) => self.complete(engine, token, agreed),
@@ -321,8 +502,22 @@ impl Source for Operations {
     }
 
     fn detach(&mut self, _: &mut MessageEngine, token: u64) -> bool {
-        // A job always ends by itself. An agreement continues for the other ranks, and its word stays.
-        self.entry(token).is_none_or(|entry| entry.stage == Stage::Agreeing)
+        let Some(entry) = self.entry(token) else { return true };
+        match entry.stage {
+            // A job always ends by itself.
+            Stage::Working => false,
+            // An agreement continues for the other ranks, and its word stays.
+            Stage::Agreeing => true,
+            Stage::Meeting => {
+                // The agreement may never end, for example because a rank is dead. So the job loses its work.
+                if let Some(Waiting { job, .. }) = &mut entry.waiting {
+                    let detail = "the program has abandoned the access";
+                    let error = Error::new(ErrorKind::Request, "file", detail);
+                    job.task = Task::Done((0, Err(error)));
+                }
+                true
+            }
+        }
     }
 
     fn is_needed(&self) -> bool {

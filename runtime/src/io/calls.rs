@@ -29,13 +29,13 @@ pub(super) fn size(file: &Target) -> Result<u64> {
     Ok(facts.size)
 }
 
-/// Moves the data of an access from byte `done` of `memory` on, and counts it in `done`. View byte `start` is
-/// that of byte 0 of `memory`.
+/// Moves the data of an access between the file and `memory`, beginning at byte `done` of `memory`. Adds the number
+/// of bytes moved to `done`. Byte 0 of `memory` corresponds to view byte `start`.
 ///
 /// # Safety
 ///
-/// - The elements of `memory` are readable and nobody changes them until the call returns; or, if `write` is
-///   false, they are writable and nobody else accesses them.
+/// - If `write` is true, the elements of `memory` are readable and nobody changes them until the call returns.
+///   If `write` is false, they are writable and nobody else accesses them until the call returns.
 pub(super) unsafe fn run(
     file: &Target,
     view: &View,

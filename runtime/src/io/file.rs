@@ -4,16 +4,17 @@
 //! changes anything. So a wrong argument on one rank is an error on all ranks.
 
 use super::access::Position;
-use super::agree::{agree, agree_same, system, text_words};
+use super::agree::{agree, agree_same, system, text_words, told, verdict, word};
+use super::background::Lane;
 use super::hints::Hints;
 use super::mode::Mode;
-use super::representation::{Conversion, Converter, Representation};
+use super::representation::Representation;
 use super::shared::{Shared, Turn};
 use super::transfer::{self, Memory, Target, Transferred};
 use super::view::View;
+use super::ways::Ways;
 use super::window::Windows;
 use crate::comm::{Communicator, Operation};
-use crate::commit::bytes;
 use crate::endpoint::progress::Endpoint;
 use crate::message::payload::LayoutRef;
 use crate::settings::Settings;
@@ -25,14 +26,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Size in bytes of the buffers for data that functions of the user convert.
-const CONVERTED: u64 = 1 << 20;
-
 /// A file that the ranks of a communicator have opened together.
 ///
 /// Every rank sees the file through a view: at first all bytes, one after another. Each rank has a file
 /// pointer of its own, and all ranks together have a shared one. Positions and pointers are counted in
 /// etypes of the view.
+///
+/// Calls that end in `_all` are made by all ranks together. [`scope`](File::scope) starts accesses in the
+/// background.
 ///
 /// ```
 /// use typepack::io::{File, Mode};
@@ -85,11 +86,13 @@ pub enum Refused {
 pub(super) struct Inner {
     pub comm: Communicator,
     pub target: Target,
-    windows: Windows,
+    pub windows: Windows,
     path: CString,
     pub mode: Mode,
     pub words: Shared,
     state: Mutex<State>,
+    /// The accesses in the background to a stream: those that read and those that write.
+    pub lanes: [Arc<Lane>; 2],
     /// True if this rank has written since the last sync.
     pub written: AtomicBool,
     /// Number of accesses that have been started and not completed by the program.
@@ -168,7 +171,7 @@ impl Inner {
             Ok(_) => return (0, Ok(())),
             Err(error) => return (0, Err(error)),
         };
-        let _turn = match self.turn() {
+        let _turn = match self.turn(write) {
             Ok(turn) => turn,
             Err(error) => return (0, Err(error)),
         };
@@ -180,83 +183,32 @@ impl Inner {
     }
 
     /// Waits for this rank's turn, if accesses of the ranks to this file happen one after another.
-    fn turn(&self) -> Result<Option<Turn<'_>>> {
-        // A stream has one position for all ranks.
-        let in_turn = self.target.kind == FileKind::Stream || self.state().atomic;
+    pub fn turn(&self, write: bool) -> Result<Option<Turn<'_>>> {
+        // A stream has one position for all ranks. A rank that waits for data of a stream must not keep the
+        // others from writing these data.
+        let stream = self.target.kind == FileKind::Stream;
+        let which = usize::from(stream && write);
         let (own, ranks) = (self.endpoint().rank(), self.endpoint().size());
-        in_turn.then(|| self.words.lock(own, ranks)).transpose()
+        (stream || self.state().atomic).then(|| self.words.lock(which, own, ranks)).transpose()
     }
 
-    /// Moves the data of an access that calls a conversion function of the user, some elements at a time.
-    ///
-    /// # Safety
-    ///
-    /// - The first condition of [`run`](Self::run) holds.
-    unsafe fn run_converted(
-        &self,
-        view: &View,
-        write: bool,
-        layout: LayoutRef<'_>,
-        start: u64,
-        converter: &Converter,
-    ) -> Transferred {
-        let mut done = 0;
-        // SAFETY: the caller guarantees that the elements stay valid (the condition of `# Safety`).
-        let result = unsafe { self.converted(view, write, layout, start, converter, &mut done) };
-        (view.in_memory(done), result)
-    }
-
-    /// Does what [`run_converted`](Self::run_converted) does, and counts the view bytes in `done`.
-    ///
-    /// # Safety
-    ///
-    /// - The first condition of [`run`](Self::run) holds.
-    unsafe fn converted(
-        &self,
-        view: &View,
-        write: bool,
-        layout: LayoutRef<'_>,
-        start: u64,
-        converter: &Converter,
-        done: &mut u64,
-    ) -> Result<()> {
-        let element = transfer::element_in_file(&layout, view)?;
-        if element == 0 || layout.count == 0 {
+    /// Waits until the accesses in the background that read (or write) a stream are over, because an access
+    /// that comes later moves the data that come later.
+    pub fn queue_up(&self, write: bool) -> Result<()> {
+        if self.target.kind != FileKind::Stream {
             return Ok(());
         }
-        let datatype = transfer::datatype_of(&layout)?;
-        let (chunk, byte) = (CONVERTED.div_ceil(element), bytes()?);
-        let mut packed = transfer::buffer(element * chunk.min(layout.count))?;
-        let mut position = 0;
-        while position < layout.count {
-            let count = chunk.min(layout.count - position);
-            let file = packed.as_mut_ptr();
-            let part = LayoutRef { origin: file, plan: byte, count: count * element };
-            let call = |count| {
-                converter(&Conversion { memory: layout.origin, datatype, count, file, position })
-            };
-            if write {
-                call(count)?;
-            }
-            let memory = Memory::of_bytes(part);
-            let at = start + position * element;
-            let _turn = self.turn()?;
-            // SAFETY: `packed` has the `count * element` bytes of `part`, and only this thread uses it.
-            let (moved, result) =
-                unsafe { transfer::run(&self.target, &self.windows, view, write, &memory, at) };
-            drop(_turn);
-            let whole = moved / element;
-            if !write && whole > 0 {
-                call(whole)?;
-            }
-            *done += if write { moved } else { whole * element };
-            result?;
-            if moved < count * element {
-                break;
-            }
-            position += count;
-        }
-        Ok(())
+        let lane = &self.lanes[usize::from(write)];
+        self.endpoint().attend_outside(|| lane.is_quiet().then_some(()))
+    }
+
+    /// Returns `own` if all ranks have succeeded, and otherwise an error of the same class on all ranks. Does
+    /// the same as `agree` without messages. Only blocking accesses meet in this way.
+    pub fn met<T>(&self, own: Result<T>) -> Result<T> {
+        let mine = word(own.as_ref().err(), self.comm.rank());
+        let mut agreed = 0;
+        self.words.meet(&self.comm, mine as u64, |word| agreed = agreed.max(word as i64))?;
+        verdict(agreed, own)
     }
 
     /// Checks that no access is under way.
@@ -340,6 +292,7 @@ impl File {
         mode: Mode,
         hints: &[(String, String)],
     ) -> Result<Self> {
+        comm.check_intra("comm")?;
         let name = CString::new(path.as_ref().as_os_str().as_bytes());
         let name = name.map_err(|_| {
             refused(FileErrorKind::BadFile, "filename", "the name contains a zero byte")
@@ -370,10 +323,13 @@ impl File {
         let state = State { view, position, atomic: false, hints: known, split: None };
         let (written, outstanding) = (AtomicBool::new(false), Arc::default());
         let state = Mutex::new(state);
-        let method = Settings::get()?.file_method;
+        let settings = Settings::get()?;
         let both = mode.contains(Mode::READ_WRITE);
-        let windows = Windows::new(&target, mode.reads(), both, method);
-        let inner = Inner { comm, target, windows, path, mode, words, state, written, outstanding };
+        let ways = settings.tune.then(|| Ways::of(facts.identity.0));
+        let windows = Windows::new(&target, mode.reads(), both, settings.file_method, ways);
+        let lanes = Default::default();
+        let inner =
+            Inner { comm, target, windows, path, mode, words, state, lanes, written, outstanding };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -388,6 +344,9 @@ impl File {
     pub fn refuse_call(&self, call: Refused, error: Error) {
         let comm = &self.inner.comm;
         let _same = match call {
+            Refused::SetView if self.inner.mode.contains(Mode::SEQUENTIAL) => {
+                agree(comm, Err(error))
+            }
             Refused::SetView => agree_same(comm, Err(error), &[0; 3], "etype and datarep"),
             Refused::SeekShared => agree_same(comm, Err(error), &[0; 2], "offset and whence"),
             Refused::SetHints => Hints::default().set(comm, Err(error)),
@@ -559,25 +518,34 @@ impl File {
         representation: &str,
     ) -> Result<()> {
         let inner = &self.inner;
-        let made = inner.check_quiet().and_then(|()| {
-            let sequence = inner.mode.contains(Mode::SEQUENTIAL);
-            let displacement = match (displacement, sequence) {
-                (None, true) => {
+        let sequence = inner.mode.contains(Mode::SEQUENTIAL);
+        let byte = inner.check_quiet().and_then(|()| match (displacement, sequence) {
+            (None, true) => Ok(0),
+            (None, false) => {
+                let detail = "MPI_DISPLACEMENT_CURRENT is only for files that are used in sequence \
+                              (MPI_MODE_SEQUENTIAL)";
+                Err(wrong("disp", detail))
+            }
+            (Some(_), true) => {
+                let detail = "a file that is used in sequence needs MPI_DISPLACEMENT_CURRENT";
+                Err(wrong("disp", detail))
+            }
+            (Some(byte), false) => {
+                u64::try_from(byte).map_err(|_| wrong("disp", format!("{byte} is negative")))
+            }
+        });
+        let byte = match sequence {
+            false => byte,
+            true => {
+                // A rank that has not come yet may still move the shared file pointer.
+                agree(&inner.comm, byte)?;
+                Ok(told(&inner.comm, || {
                     let view = inner.state().view.clone();
-                    view.offset(view.start(inner.words.pointer()?)?)?
-                }
-                (None, false) => {
-                    let detail = "the current position is for files that are used in sequence";
-                    return Err(wrong("disp", detail));
-                }
-                (Some(_), true) => {
-                    let detail = "a file that is used in sequence needs MPI_DISPLACEMENT_CURRENT";
-                    return Err(wrong("disp", detail));
-                }
-                (Some(byte), false) => {
-                    u64::try_from(byte).map_err(|_| wrong("disp", format!("{byte} is negative")))?
-                }
-            };
+                    view.offset(view.start(inner.words.pointer()?)?)
+                })?)
+            }
+        };
+        let made = byte.and_then(|displacement| {
             let representation = Representation::named(representation)?;
             View::new(displacement, etype, filetype, representation, inner.mode.writes())
         });
@@ -645,15 +613,16 @@ impl File {
     #[doc(alias = "MPI_File_seek_shared")]
     pub fn seek_shared(&self, offset: i64, whence: Whence) -> Result<()> {
         let inner = &self.inner;
-        let sought = inner.check_random().and_then(|()| {
+        let words = [offset, whence as i64];
+        agree_same(&inner.comm, inner.check_random(), &words, "offset and whence")?;
+        // Now no rank moves the pointer or changes the size of the file before all ranks know the result.
+        told(&inner.comm, || {
             let view = inner.state().view.clone();
-            inner.sought(offset, whence, inner.words.pointer()?, &view)
-        });
-        let place = agree_same(&inner.comm, sought, &[offset, whence as i64], "offset and whence")?;
-        if inner.comm.rank() == 0 {
+            let place = inner.sought(offset, whence, inner.words.pointer()?, &view)?;
             inner.words.set_pointer(place)?;
-        }
-        inner.comm.barrier()
+            Ok(place)
+        })?;
+        Ok(())
     }
 
     /// Returns the position of the shared file pointer, in etypes.

@@ -1,25 +1,32 @@
 //! Files that the ranks of a communicator open together (MPI-5.0 chapter 14).
 //!
 //! `file.rs` has [`File`]: opening, closing, sizes, views and file pointers. `access.rs` reads and writes.
+//! `scope.rs` starts accesses in the background, and `array.rs` moves views of `ndarray`.
 //! `mode.rs` has the access modes, `hints.rs` the hints, and `view.rs` finds the bytes of a view, and
 //! `representation.rs` has the representations of data.
+//! `converted.rs` calls the conversion functions of the user.
 //! `transfer.rs` moves the bytes: `window.rs` maps files, and `calls.rs` makes system calls. `background.rs` has the I/O threads for nonblocking
 //! accesses. `shared.rs` has the words that the ranks of a file share, and `agree.rs` their agreement on
 //! errors and arguments.
 //!
-//! This folder uses `coll/` and `region/`. Only `world.rs` and the C library use this folder.
+//! This folder uses `coll/`, `region/` and the values of `halo/`. Only `world.rs` and the C library use this folder.
 
 mod access;
 mod agree;
+#[cfg(feature = "ndarray")]
+mod array;
 mod background;
 mod calls;
+mod converted;
 mod file;
 mod hints;
 mod mode;
 mod representation;
+mod scope;
 mod shared;
 mod transfer;
 mod view;
+mod ways;
 mod window;
 
 pub use access::{Access, Pending, Position, Started};

@@ -2,7 +2,8 @@
 //!
 //! A representation of the user has conversion functions and a function that gives the sizes of basic types in the
 //! file. The conversion functions run only in threads that call this library: `access.rs` moves the data of such an
-//! access in the calling thread, also if the access is nonblocking.
+//! access in the calling thread, also if the access is nonblocking. The calling thread of a nonblocking collective write
+//! only converts the data, because the write must not begin before the ranks have agreed.
 
 use crate::{Datatype, Error, ErrorKind, FileErrorKind, Named, Result};
 use std::fmt;
@@ -31,7 +32,7 @@ pub type Converter = dyn Fn(&Conversion<'_>) -> Result<()> + Send + Sync;
 /// A function that returns how many bytes an element of a basic type takes in the file.
 pub type Width = dyn Fn(Named) -> Result<u64> + Send + Sync;
 
-/// A representation of the user.
+/// A data representation that the program has registered (`MPI_Register_datarep`).
 pub struct UserRepresentation {
     name: String,
     read: Option<Box<Converter>>,

@@ -5,7 +5,8 @@
 //! an error.
 //!
 //! An access uses the mapped window of the file (`window.rs`) if the pieces of its view are short and close.
-//! Otherwise it makes system calls (`calls.rs`).
+//! Otherwise it makes system calls (`calls.rs`). That is the first choice; `ways.rs` measures both ways where both
+//! may be faster.
 
 use super::calls;
 use super::representation::Representation;
@@ -13,7 +14,8 @@ use super::view::View;
 use super::window::Windows;
 use crate::message::payload::LayoutRef;
 use crate::sys::files::{FileKind, SizeSignal};
-use crate::{Datatype, Error, ErrorClass, ErrorKind, Result};
+use crate::sys::mapped;
+use crate::{Datatype, Error, ErrorKind, Result};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use typepack_engine::external32::{External32, pack_external_raw, unpack_external_raw};
@@ -56,15 +58,6 @@ impl<'a> Memory<'a> {
     pub fn new(layout: LayoutRef<'a>, view: &View) -> Result<Self> {
         if !matches!(view.representation(), Representation::External32) {
             let bytes = layout.plan.packed_bytes(layout.count)?;
-            if view.representation().converts() && bytes != bytes_in_file(&layout, view)? {
-                let detail = "the data representation has no conversion function for this direction, but its \
-                              sizes in the file differ from those in memory";
-                return Err(Error::new(
-                    ErrorKind::Engine(ErrorClass::CONVERSION),
-                    "datarep",
-                    detail,
-                ));
-            }
             return Ok(Self { layout, external: None, bytes });
         }
         let external = layout.plan.external32()?;
@@ -262,18 +255,34 @@ pub(super) unsafe fn run(
         Some(_) => windows.always(),
         None => view.distance() <= CLOSE,
     };
-    if suits && view.is_ordered() && windows.may_map(write) {
+    let can_map = view.is_ordered() && windows.may_map(write);
+    let ways = windows.ways().filter(|_| can_map && memory.external.is_none());
+    let (use_window, trial) = match ways {
+        Some(ways) => ways.pick(windows.key(view, write, start, memory.bytes()), suits),
+        None => (suits && can_map, None),
+    };
+    let finished = |done: u64| {
+        // A read that meets the end of the file says nothing about accesses of its size.
+        if let (Some(ways), Some(trial), true) = (ways, &trial, done == memory.bytes()) {
+            ways.report(trial);
+        }
+    };
+    if use_window {
         // SAFETY: the caller guarantees that the elements stay valid for the direction of the access.
-        let moved = unsafe { mapped(file, windows, view, write, memory, start, &mut done) };
+        let moved = unsafe { through_window(file, windows, view, write, memory, start, &mut done) };
         match moved {
-            Ok(true) => return (done, Ok(())),
+            Ok(true) => {
+                finished(done);
+                return (done, Ok(()));
+            }
             Ok(false) => {}
             Err(error) => return (done, Err(error)),
         }
     }
     // SAFETY: the caller guarantees that the elements stay valid for the direction of the access. `done` is
-    // at most their length, because `mapped` counts only bytes that it has moved.
+    // at most their length, because `through_window` counts only bytes that it has moved.
     let result = unsafe { calls::run(file, view, write, memory, start, &mut done) };
+    finished(done);
     (done, result)
 }
 
@@ -283,7 +292,7 @@ pub(super) unsafe fn run(
 /// # Safety
 ///
 /// - The condition of [`run`] holds.
-unsafe fn mapped(
+unsafe fn through_window(
     file: &Target,
     windows: &Windows,
     view: &View,
@@ -292,6 +301,7 @@ unsafe fn mapped(
     start: u64,
     done: &mut u64,
 ) -> Result<bool> {
+    let _signal = mapped::admit();
     let mut size = calls::size(file)?;
     let bytes = memory.bytes();
     while *done < bytes {
@@ -304,6 +314,13 @@ unsafe fn mapped(
             return Ok(false);
         }
         let high = view.offset(at + length - 1)? + 1;
+        if write {
+            // The space comes first: without it the file must not get longer than its data.
+            let dense = view.is_dense(length, high - low, DENSE);
+            if !windows.prepare(file, low..high, dense) {
+                return Ok(false);
+            }
+        }
         if !write {
             length = view.below(at, length, size)?;
         } else if high > size {
@@ -315,10 +332,6 @@ unsafe fn mapped(
                 return Ok(false);
             }
             size = high;
-        }
-        let dense = view.is_dense(length, high - low, DENSE);
-        if write && !windows.prepare(file, low..high, dense) {
-            return Ok(false);
         }
         if length > 0 {
             let displacement = window.zero().wrapping_add(view.displacement() as usize);

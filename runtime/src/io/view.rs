@@ -10,6 +10,7 @@ use crate::commit::engine_settings;
 use crate::{Datatype, Error, ErrorKind, Named, Plan, Result};
 use std::fmt;
 use typepack_engine::FileView;
+use typepack_engine::analysis::Facts;
 
 /// A view of a file.
 #[derive(Clone)]
@@ -21,6 +22,8 @@ pub struct View {
     map: FileView,
     /// The offset of view byte 0 from the beginning of the file, if the view is one run of the file.
     run: Option<u64>,
+    /// Number of pieces of the filetype, at least 1.
+    pieces: u64,
 }
 
 impl fmt::Debug for View {
@@ -76,8 +79,9 @@ impl View {
         let low = u64::try_from(plan.footprint().true_lb).unwrap_or(0);
         let one = plan.is_contiguous() && plan.element_bytes() > 0;
         let run = one.then(|| displacement.saturating_add(low));
+        let pieces = Facts::of(plan).runs.max(1);
         let (etype, filetype) = (etype.clone(), filetype.clone());
-        Ok(Self { displacement, etype, filetype, representation, map, run })
+        Ok(Self { displacement, etype, filetype, representation, map, run, pieces })
     }
 
     /// Returns the byte of the file at which the view begins.
@@ -101,7 +105,25 @@ impl View {
     }
 
     /// Returns the pieces of the file that hold `bytes` view bytes from `start` on: their offsets from the
-    /// beginning of the file, and their lengths.
+    /// beginning of the file, and their lengths. The iterator finds each piece when it is asked for; no list
+    /// exists.
+    ///
+    /// ```
+    /// use typepack::io::{File, Mode};
+    /// use typepack::{Datatype, Named};
+    /// # let universe = typepack::init()?;
+    /// # let world = universe.world();
+    /// # let path = std::env::temp_dir().join(format!("typepack-pieces-{}", std::process::id()));
+    /// let file = File::open(&world, &path, Mode::CREATE_READ_WRITE | Mode::DELETE_ON_CLOSE)?;
+    /// // From byte 100 on, the first two of every five ints.
+    /// let int = Datatype::named(Named::I32);
+    /// let two_of_five = Datatype::resized(0, 20, &Datatype::contiguous(2, &int)?)?;
+    /// file.set_view(Some(100), &int, &two_of_five, "native")?;
+    /// let pieces: Vec<_> = file.view().pieces(4, 16)?.collect();
+    /// assert_eq!(pieces, [(104, 4), (120, 8), (140, 4)]);
+    /// # file.close()?;
+    /// # Ok::<(), typepack::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Returns an error if the view has no data, or if the pieces reach beyond byte 2^63 - 1.
@@ -137,20 +159,25 @@ impl View {
         self.map.is_disjoint()
     }
 
-    /// Returns an estimate of the mean distance between the starts of two pieces, in bytes.
+    /// Returns the mean distance between the starts of two pieces of an element of the filetype, in bytes. If the
+    /// element is one piece, returns the extent.
     pub(super) fn distance(&self) -> u64 {
-        let plan = self.plan();
-        let shape = plan.footprint();
-        match plan.element_bytes() / plan.first_run_bytes().max(1) {
-            0 | 1 => shape.extent.unsigned_abs(),
+        let shape = self.plan().footprint();
+        match self.pieces {
+            1 => shape.extent.unsigned_abs(),
             pieces => (shape.true_ub - shape.true_lb).unsigned_abs() / pieces,
         }
+    }
+
+    /// Returns the mean length of a piece, in bytes.
+    pub(super) fn piece(&self) -> u64 {
+        self.plan().element_bytes() / self.pieces
     }
 
     /// Returns whether the pieces of `bytes` view bytes, which reach over `span` bytes of the file, begin at most
     /// `distance` bytes apart on average.
     pub(super) fn is_dense(&self, bytes: u64, span: u64, distance: u64) -> bool {
-        let pieces = (bytes / self.plan().first_run_bytes().max(1)).max(1);
+        let pieces = (bytes / self.piece().max(1)).max(1);
         self.run.is_some() || span <= distance.saturating_mul(pieces)
     }
 

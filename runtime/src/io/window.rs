@@ -11,16 +11,17 @@
 //! makes system calls, so that the other pages stay holes. A page that is missing nevertheless (another process has truncated the file)
 //! breaks the mapping (`sys/mapped.rs`); then the whole copy is done again by system calls.
 //!
-//! Not mapped are streams, files that are open for writing only, files on file systems that this file does not
+//! Not mapped are streams, devices, files that are open for writing only, files on file systems that this file does not
 //! know as local, and every file if the system refuses the mapping.
 
 use super::transfer::Target;
+use super::view::View;
+use super::ways::{Key, Ways};
 use crate::settings::FileMethod;
 use crate::sys::files::{self, FileKind};
 use crate::sys::mapped::FileMapping;
 use std::ops::Range;
-use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Size of a window, and of the steps at which windows begin, in bytes.
@@ -34,6 +35,10 @@ pub(super) struct Windows {
     writable: bool,
     /// True if views that are one run of the file are mapped too.
     always: bool,
+    /// The measured choices between the window and system calls; `None` if nothing is measured.
+    ways: Option<Arc<Ways>>,
+    /// The end of the accesses so far.
+    reached: AtomicU64,
     kept: Mutex<Kept>,
 }
 
@@ -70,8 +75,15 @@ impl Window {
 }
 
 impl Windows {
-    /// Makes the windows of a file. `writable` says whether the file is open for reading and writing.
-    pub fn new(target: &Target, readable: bool, writable: bool, method: FileMethod) -> Self {
+    /// Makes the windows of a file. `writable` says whether the file is open for reading and writing. `ways` are
+    /// the measured choices of its file system, if choices are measured.
+    pub fn new(
+        target: &Target,
+        readable: bool,
+        writable: bool,
+        method: FileMethod,
+        ways: Option<Arc<Ways>>,
+    ) -> Self {
         let usable = readable
             && target.kind == FileKind::Regular
             && match method {
@@ -80,7 +92,9 @@ impl Windows {
                 FileMethod::Auto => files::is_local(&target.fd),
             };
         let (usable, always) = (AtomicBool::new(usable), method == FileMethod::Mapped);
-        Self { usable, writable, always, kept: Mutex::default() }
+        let ways = ways.filter(|_| method == FileMethod::Auto);
+        let reached = AtomicU64::new(0);
+        Self { usable, writable, always, ways, reached, kept: Mutex::default() }
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -98,6 +112,20 @@ impl Windows {
         self.always
     }
 
+    /// Returns the measured choices between the window and system calls; `None` if nothing is measured.
+    pub fn ways(&self) -> Option<&Ways> {
+        self.ways.as_deref()
+    }
+
+    /// Returns what the choice of an access of `bytes` view bytes from `start` on depends on.
+    pub fn key(&self, view: &View, write: bool, start: u64, bytes: u64) -> Key {
+        // The caller has checked that the offsets exist. Without them, the access counts as one that grows.
+        let last = start.saturating_add(bytes.max(1) - 1);
+        let end = view.offset(last).map_or(u64::MAX, |last| last + 1);
+        let grows = end > self.reached.fetch_max(end, Ordering::Relaxed);
+        Key { write, grows, bytes, piece: view.run().is_none().then(|| view.piece()) }
+    }
+
     /// Returns the window that holds file offset `at`; `None` if the file cannot be mapped.
     pub fn window(&self, target: &Target, at: u64) -> Option<Arc<Window>> {
         let mut kept = self.kept();
@@ -110,7 +138,7 @@ impl Windows {
         // The old window goes first, so that the address space holds one window of each file.
         kept.window = None;
         let start = at / WINDOW * WINDOW;
-        match FileMapping::new(target.fd.as_fd(), start, WINDOW as usize, self.writable) {
+        match files::map(&target.fd, start, WINDOW as usize, self.writable) {
             Ok(map) => {
                 let window = Arc::new(Window { map, start });
                 kept.window = Some(window.clone());
@@ -131,12 +159,12 @@ impl Windows {
         if known.start <= range.start && range.end <= known.end {
             return true;
         }
-        let ready = if dense {
-            files::reserve(&target.fd, range.start, range.end - range.start).is_ok()
-        } else {
-            files::is_filled(&target.fd, range.start, range.end)
-        };
-        if !ready {
+        // One call tells about a long part of the file, so that short accesses one after another need it once.
+        let filled = files::filled_until(&target.fd, range.start);
+        let range = range.start..range.end.max(filled);
+        let is_ready = filled >= range.end
+            || dense && files::reserve(&target.fd, range.start, range.end - range.start).is_ok();
+        if !is_ready {
             return false;
         }
         let touching = range.start <= known.end && known.start <= range.end && !known.is_empty();
@@ -149,6 +177,7 @@ impl Windows {
 
     /// Forgets what is known about the file's pages, because the file may have become shorter.
     pub fn forget(&self) {
+        self.reached.store(0, Ordering::Relaxed);
         self.kept().reserved = 0..0;
     }
 

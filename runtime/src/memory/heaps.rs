@@ -37,7 +37,6 @@ impl Heaps {
     /// Returns this rank's heap, and maps the heap first if necessary. Returns `None` in a job without
     /// heaps, or if the address space is too small.
     pub(crate) fn own(&self) -> Option<&Heap> {
-        // If there is no heap, the caller uses ordinary memory.
         self.own.get_or_init(|| Heap::new(self.segment.clone(), self.rank).ok()).as_ref()
     }
 

@@ -1,11 +1,11 @@
 //! Memory that other ranks can read and write in place: blocks of `MPI_Alloc_mem`, shared buffers of Rust
 //! programs, and the fields of `halo/`.
 //!
-//! The data of a long message in such memory is copied only once, from layout to layout, whatever the two
-//! layouts are. In all other respects the memory is ordinary. After [`init`](crate::init) has joined a
-//! job of several ranks, the memory comes from this rank's part of the shared heap (`heaps.rs` has the
-//! table of all heaps). Before that, and in a job of one rank, the memory comes from the ordinary
-//! allocator.
+//! The receiver can copy the data of a long message in such memory directly from layout to layout,
+//! whatever the two layouts are. In all other respects the memory is ordinary. After
+//! [`init`](crate::init) has joined a job of several ranks, the memory comes from this rank's part of the
+//! shared heap (`heaps.rs` has the table of all heaps). Before that, and in a job of one rank, the memory
+//! comes from the ordinary allocator.
 //!
 //! Invariant: a block has one owner. When the owner is dropped, the block goes back to the allocator that
 //! it came from.
@@ -68,8 +68,9 @@ impl Block {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::NoMemory`] if the machine, a cgroup or the heap has too little memory left, and
-    /// [`ErrorKind::Argument`] if `align` is not a power of two.
+    /// Returns [`ErrorKind::NoMemory`] if the machine, a cgroup or the heap has too little memory left,
+    /// [`ErrorKind::Argument`] if `align` is not a power of two, and [`ErrorKind::State`] in a forked
+    /// child.
     #[doc(alias = "MPI_Alloc_mem")]
     pub fn new(len: usize, align: usize, zeroed: bool) -> Result<Self> {
         if !align.is_power_of_two() {

@@ -32,9 +32,9 @@
 //!          RTS, Synchronous, Recall: word 4 bits 40..64 0, or 1 plus the number of the word by which the
 //!          message can be recalled
 //!          RTS: word 4 bits 36..40 the shape of the data; the other bits 0, or the place of the data in the
-//!          sender: word 4 bits 0..32 the type's number, bits
-//!          32..40 1 for the shared heap or 2 for private memory; word 5 the place of displacement 0, as
-//!          an offset in the heap or an address in private memory; word 6 the number of elements
+//!          sender: word 4 bits 0..32 the type's number, bits 32..36 1 for the shared heap or 2 for private
+//!          memory; word 5 the place of displacement 0, as an offset in the heap or an address in private
+//!          memory; word 6 the number of elements
 //!          Help: the place of the data in the receiver's heap, in the format of an RTS
 //! ```
 //!
@@ -76,14 +76,16 @@ const _: () =
     assert!(INLINE_MAX == 32 && EAGER_MAX == 16 << 10 && TYPE_MAX == 16 << 10 && TYPES == 64);
 const _: () = assert!(RECALLS == 56 && LONG_TYPES == 8 && LONG_MAX == 8 << 20);
 
-/// The position of the shape in word 4 of an RTS.
+/// The lowest bit of the shape in word 4 of an RTS.
 const SHAPE_AT: u32 = 36;
 
-/// The bits of the shape.
+/// The mask of the shape's bits after a shift by `SHAPE_AT`.
 const SHAPES: u64 = 0xf;
 
 /// The code in word 4 that means: this place is in a heap.
 const IN_HEAP: u64 = 1;
+
+/// The code in word 4 that means: this place is in private memory.
 const PRIVATE: u64 = 2;
 
 /// Number of types that a sender can have defined at one receiver at the same time.
@@ -106,8 +108,8 @@ pub const LONG_MAX: usize = 8 << 20;
 /// The number after the last number of a defined type.
 pub const NUMBERS_END: usize = TYPES + LONG_TYPES;
 
-/// The position in word 4 of the number of the word by which a message can be recalled. The type's number and
-/// the kind of memory are below this position.
+/// The lowest bit, in word 4, of the number of the word by which a message can be recalled. The type's
+/// number, the kind of memory and the shape are in lower bits.
 const RECALL_AT: u32 = 40;
 
 /// The name of a message whose sender waits for an answer. The alignment of 4 bytes keeps an [`Envelope`] at 64
@@ -144,7 +146,7 @@ impl Offer {
             0 => None,
             // The conversion loses nothing, because the number is at most `RECALLS`.
             number if number <= RECALLS as u64 => Some((number - 1) as u8),
-            _ => return Err(Malformed("an envelope names a word for its recall above 56")),
+            _ => return Err(Malformed("an envelope has a recall word number above 56")),
         };
         let Some(shape) = Shape::from_code(words[4] >> SHAPE_AT & SHAPES) else {
             return Err(Malformed("an envelope has a shape code above 2"));
@@ -443,7 +445,7 @@ impl Envelope {
             _ if (TYPE_MAX as u64 + 1..=LONG_MAX as u64).contains(&bytes) => {
                 Ok(Self::DefineLong { number: number as u32, bytes, at })
             }
-            _ => Err(Malformed("a long type has no more than 16 KiB, or more than 8 MiB")),
+            _ => Err(Malformed("an encoded long type has at most 16 KiB or more than 8 MiB")),
         }
     }
 

@@ -85,8 +85,8 @@ impl From<i32> for Tag {
     }
 }
 
-/// Number of contexts of a communicator. It is a power of two. The context of a message is a multiple of this
-/// number plus the number of a space (`comm/mod.rs`). Space 0 has the user's messages.
+/// Number of spaces (kinds of messages, `comm/mod.rs`) of a communicator, a power of two. The context of
+/// a message is a multiple of this number plus the number of its space. Space 0 has the user's messages.
 pub(crate) const SPACES: u64 = 8;
 
 /// A started operation.

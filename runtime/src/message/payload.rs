@@ -28,8 +28,9 @@ pub struct Layout {
     pub count: u64,
 }
 
-// SAFETY: a layout consists of an address and a shared, immutable plan. The caller that made the layout
-// guarantees that any thread may use the memory until the operation is complete (see `Messages`).
+// SAFETY: a layout consists of an address, a count, and a shared, immutable plan. The caller that made
+// the layout guarantees that any thread may use the memory until the operation is complete (see
+// `Messages`).
 unsafe impl Send for Layout {}
 
 /// A borrowed layout, made from the arguments of a call. The engine makes an owned [`Layout`] of it only if
@@ -64,7 +65,7 @@ impl<'a> Posting<'a> {
     /// Describes a receive into all elements of `layout`.
     ///
     /// # Errors
-    /// Returns an engine error if the number of packed bytes does not fit in 63 bits.
+    /// Returns an engine error if the number of packed bytes exceeds 2^63 - 1.
     #[inline]
     pub fn new(layout: LayoutRef<'a>, context: u64, source: Sender, tag: Tag) -> Result<Self> {
         let capacity = layout.plan.packed_bytes(layout.count)?;
@@ -381,8 +382,7 @@ pub unsafe fn push_to(from: &Layout, origin: *mut u8, plan: &Plan, count: u64, r
     unsafe { engine::copy_raw(src, dst, range) };
 }
 
-/// Returns a zeroed buffer of `bytes` bytes. If memory runs out, the function returns an error; it does not
-/// abort the process.
+/// Returns a zeroed buffer of `bytes` bytes.
 ///
 /// # Errors
 /// Returns `ErrorKind::NoMemory` if memory ran out.
@@ -451,8 +451,8 @@ const CLASSES: usize = 8;
 /// Number of bytes in unused buffers above which a buffer that is given back is freed.
 const UNUSED_MAX: usize = 2 << 20;
 
-/// Buffers for the data of messages that wait for their receives. A buffer whose message has been received is used
-/// again, so that no message needs an allocation, and no buffer has to be filled with zeros twice.
+/// Buffers for the data of messages that wait for their receives. A buffer whose message has been
+/// received is used again. This saves an allocation and the filling with zeros.
 #[derive(Debug, Default)]
 pub struct Buffers {
     unused: [Vec<Vec<u8>>; CLASSES],

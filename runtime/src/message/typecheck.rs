@@ -13,8 +13,8 @@
 //! difference: the receiver does not compare a message that is longer than the receive, because it does
 //! not know the hash of the part that fits. The receive truncates such a message without a check.
 //!
-//! Because the hash has 24 bits, the check misses one mismatch in 16 million. If a rank sends wrong check
-//! bits, the worst effect is that its message is received as if there were no check.
+//! Because the folded hash has 24 bits, the check misses about one mismatch in 16 million. If a rank
+//! sends wrong check bits, the worst effect is that its message is received as if there were no check.
 
 use super::Status;
 use super::payload::LayoutRef;
@@ -34,9 +34,9 @@ pub const UNKNOWN: u32 = 0;
 pub const VOID: u32 = 1;
 
 /// A value for the label of a send that means: the message has the types of the layout. The engine
-/// computes the check bits only if it compares types, so no envelope contains this value. The value must
-/// differ from [`UNKNOWN`], because a packed copy of `MPI_PACKED` data is sent with `UNKNOWN` in its
-/// label.
+/// replaces the value by the check bits, or by [`UNKNOWN`] if it does not compare types, so no envelope
+/// contains it. The value must differ from [`UNKNOWN`], because a packed copy of `MPI_PACKED` data is
+/// sent with `UNKNOWN` in its label.
 pub const OF_LAYOUT: u32 = u32::MAX;
 
 /// Every result of `fold` is below this number.

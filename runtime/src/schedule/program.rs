@@ -109,7 +109,7 @@ const NONE: u32 = u32::MAX;
 
 /// Maximum size of the scratch memory that a schedule may keep after it has ended, in bytes. A schedule with
 /// more scratch memory frees all of it.
-const KEPT_SCRATCH: usize = 4 << 20;
+const KEPT_SCRATCH: usize = (8 << 20) + 4096;
 
 /// One schedule.
 #[derive(Debug, Default)]
@@ -358,7 +358,23 @@ impl<'s, 'a> Builder<'s, 'a> {
     /// Returns the errors of [`send`](Self::send).
     #[inline]
     pub fn combine(&mut self, lower: *const u8, upper: *mut u8, all: &Part<'a>) -> Result<StepId> {
-        let (first, elements, bytes) = (0, all.count, all.bytes()?);
+        self.combine_part(lower, upper, 0, all)
+    }
+
+    /// Adds a step that combines elements like [`combine`](Self::combine). `first` is the index of the first of
+    /// them in the whole reduction.
+    ///
+    /// # Errors
+    /// Returns the errors of [`send`](Self::send).
+    #[inline]
+    pub fn combine_part(
+        &mut self,
+        lower: *const u8,
+        upper: *mut u8,
+        first: u64,
+        part: &Part<'a>,
+    ) -> Result<StepId> {
+        let (elements, bytes) = (part.count, part.bytes()?);
         Ok(self.push(Action::Combine { lower, upper, first, elements, bytes }))
     }
 

@@ -1,4 +1,6 @@
 //! The answers that a sender receives for its messages, and the states in which each answer is allowed.
+//! An answer is an envelope (`message/envelope.rs`); RTS (request to send) is the envelope that announces
+//! a long message.
 //!
 //! | answer | state of the send | effect |
 //! |---|---|---|
@@ -9,8 +11,8 @@
 //! | Help | Offered, and the RTS named a place in the heap | this rank may copy a part |
 //!
 //! Any other combination is a violation of the protocol. A Help or a FIN may still arrive after this rank
-//! has withdrawn the message, because the two envelopes have crossed. The send is then still in the state
-//! Offered, but is marked as withdrawn.
+//! has withdrawn the message, because the answer and the Withdraw have crossed. The send is then still in
+//! the state Offered, but is marked as withdrawn.
 //!
 //! `peer.rs` uses this file for each such envelope.
 
@@ -23,7 +25,8 @@ use crate::shm::ring::Violation;
 use crate::{Error, Result};
 
 /// Returns the send that the rank `from` answers. Returns an error with the text `otherwise` if `from` is
-/// not the destination of the send, or if `fits` does not accept the state of the send.
+/// not the destination of the send, if `fits` does not accept the state of the send, or if there is no
+/// send `id`.
 fn answered<'a, R: RequestTable>(
     requests: &'a mut R,
     from: usize,
@@ -103,7 +106,8 @@ pub fn refused<R: RequestTable>(work: &mut Work<'_, R>, from: usize, id: u64) ->
     Ok(())
 }
 
-/// Handles a Help: the receiver copies a message of `bytes` bytes out of the heap and asks for help. Returns false if this rank has withdrawn the message in the meantime.
+/// Handles a Help: the receiver copies a message of `bytes` bytes out of the heap and asks for help.
+/// Returns false if this rank has withdrawn the message in the meantime.
 ///
 /// # Errors
 /// Returns `ErrorKind::Other` if `from` broke the protocol.
@@ -117,7 +121,7 @@ pub fn help<R: RequestTable>(
         let (here, gone) = (Told::In(Space::Heap), Told::Withdrawn);
         stage == SendStage::Offered(here) || stage == SendStage::Offered(gone)
     };
-    let otherwise = "help with a message whose RTS named no such place";
+    let otherwise = "a request for help with a message whose RTS named no place in the heap";
     let send = answered(work.requests, from, id, told, otherwise)?;
     if send.label.bytes != bytes {
         let has = send.label.bytes;

@@ -1,7 +1,8 @@
 //! Access to the area of one ordered pair of ranks: the ring, the chunks, and the words beside them.
 //!
 //! `fabric.rs` finds the area, and `link.rs` keeps one area for each direction. `shm/pair.rs` defines the
-//! layout of an area. This file is the only file of the transport that uses the offsets of that layout.
+//! layout of an area. Only this file accesses memory at the offsets of that layout. `fabric.rs` uses them
+//! to allocate memory.
 
 use crate::shm::bulk::ChunkMemory;
 use crate::shm::pair;
@@ -24,7 +25,8 @@ pub struct Area {
     chunks: u64,
 }
 
-/// The place of a pair's small chunk. The chunks of the sender's pool have the places below.
+/// The place of a pair's small chunk. The chunks of the sender's pool have smaller places
+/// (`shm/bulk.rs`).
 pub const SMALL: u64 = pair::POOL_CHUNKS as u64;
 
 // SAFETY: an area is only an address of shared memory. All threads access this memory only by atomics and
@@ -46,10 +48,10 @@ impl Area {
     #[inline]
     fn word(&self, offset: usize) -> &AtomicU64 {
         debug_assert!(offset + 8 <= pair::PAIR_BYTES && offset.is_multiple_of(8));
-        // SAFETY: each caller's offset is a constant of `pair.rs`, plus a masked index or the number of a slot
-        // of a ring (condition of `RingMemory::slot`), so it is a multiple
-        // of 8 and lies within the area (asserted above in debug builds). The area stays mapped for as
-        // long as `self` is used (type invariant).
+        // SAFETY: each caller's offset is a constant of `pair.rs`, plus a masked index or the number of a
+        // slot of a ring (condition of `RingMemory::slot`), so it is a multiple of 8 and lies within the
+        // area (asserted above in debug builds). The area stays mapped for as long as `self` is used
+        // (type invariant).
         unsafe { atomic_u64(self.base.as_ptr().add(offset)) }
     }
 
@@ -65,7 +67,8 @@ impl Area {
         self.word(line * pair::LINE)
     }
 
-    /// Returns the word that says whether the message to which this word was lent is matched or recalled.
+    /// Returns recall word number `word`. It says whether the message to which it was lent is matched or
+    /// recalled.
     #[inline]
     pub fn recall(&self, word: u8) -> &AtomicU64 {
         self.word(pair::RECALLS_AT + usize::from(word) * 8)
@@ -77,8 +80,8 @@ impl Area {
         self.word(pair::FULL)
     }
 
-    /// Returns the address of byte `offset` of the payload areas, counted from the payload area of the
-    /// smallest ring.
+    /// Returns the address of a byte of the payload areas. `offset` counts from the first byte of the
+    /// smallest ring's payload area.
     #[inline]
     pub fn payload(&self, offset: usize) -> *mut u8 {
         debug_assert!(pair::PAYLOAD_AT + offset < pair::STAMPS_AT);

@@ -1,10 +1,10 @@
 //! Chooses the protocol that carries a message.
 //!
 //! The sender chooses first. A short message is eager. For a long message, [`offers`] lists the protocols
-//! in the order in which the sender asks them. The first protocol that does not decline writes the
-//! envelope, and the envelope may say where the data lies. When a receive has matched, the receiver chooses
-//! among the ways that the RTS allows, by measurement (`tuning.rs`). The other functions here are the static
-//! rules: they say which way is the first one.
+//! in the order in which the sender asks them. The first protocol that does not decline writes the first
+//! envelope. For a long message this is an RTS (request to send), which may say where the data lies. When
+//! a receive has matched, the receiver chooses among the ways that the RTS allows, by measurement
+//! (`tuning.rs`). The other functions here are the static rules: they say which way is the first one.
 //!
 //! `peer.rs` calls [`offers`] and [`carriers`], and `tuning.rs` and `private.rs` call the other functions.
 //! `endpoint/engine.rs` calls [`Terms::is_eager`] before it opens a request.
@@ -36,10 +36,8 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Returns whether a message of `bytes` bytes is eager: it travels through the ring with its envelope.
-    /// Every send first calls this function, for two reasons. An eager message that finds the queue to its
-    /// receiver empty needs no request (`endpoint/engine.rs`). An eager message of a rank to itself is
-    /// copied (`endpoint/engine/own.rs`).
+    /// Returns whether a message of `bytes` bytes is eager, which means that it travels through the ring
+    /// with its envelope.
     #[inline]
     pub fn is_eager(self, bytes: u64) -> bool {
         bytes <= self.eager_limit
@@ -72,13 +70,14 @@ pub fn carriers(place: Option<Space>) -> &'static [Choice] {
     }
 }
 
-/// Source data is sparse if fewer than this number of bytes of each touched cache line belong to the
-/// message. If the receiver reads the data, whole lines cross between the cores, however few of their bytes
-/// belong to the message. If the sender packs a column of doubles instead, only an eighth of these lines
-/// crosses.
+/// Source data is sparse if, on average, fewer than this number of bytes of each touched cache line
+/// belong to the message. If the receiver reads the data, whole lines cross between the cores, however
+/// few of their bytes belong to the message. If the sender packs a column of doubles instead, only an
+/// eighth of these lines crosses.
 ///
-/// Measured with `typepack-bench pingpong` between near cores (60 ns). Both ranks exchange faces at the
-/// same time. Times in us:
+/// Measured with `typepack-bench pingpong` between near cores, while both ranks exchange faces at the
+/// same time. Packed messages go through chunks; for fused ones, the receiver reads the source. Times in
+/// us:
 ///
 /// | data | packed | fused |
 /// |---|---|---|
@@ -87,17 +86,18 @@ pub fn carriers(place: Option<Space>) -> &'static [Choice] {
 /// | cells of 40 bytes (24 bytes of a line by the estimate here) | 704 | 913 |
 const SPARSE: u64 = 32;
 
-/// Returns whether the receiver copies the data of a message out of the sender's heap instead of having
-/// it packed.
+/// Returns whether the receiver copies the data of a message out of the sender's heap. Otherwise the
+/// sender packs it.
 ///
 /// - Between far cores, data that is not sparse is copied only once. Two copies through chunks were
-///   measured at 2 GB/s, and one copy at 13 GB/s (notes on the Zen 4 machine).
-/// - Between near cores, two ranks that pack and unpack at the same time move the same number of lines in
-///   less time than one rank that copies alone (contiguous 1 MiB: 74 us against 90 us; structs of 52 in 56
-///   bytes: 75 us against 109 us). Two ranks that copy together are faster than both (28 us and 36 us for
-///   the two messages).
-/// - Sparse data is copied together only if both ranks have nothing else to do. The x face of 128^3 then
-///   takes 50 us, and 60 us packed. For faces that both ranks exchange at the same time, see [`SPARSE`].
+///   measured at 2 GB/s, and one copy at 13 GB/s (Zen 4).
+/// - Between near cores, data is copied out of the heap only if both ranks can copy it together. Two
+///   ranks that pack and unpack at the same time are faster than one rank that copies alone (1 MiB
+///   contiguous: 74 us against 90 us; structs of 52 bytes every 56 bytes: 75 us against 109 us). Two
+///   ranks that copy together are faster still (28 us and 36 us for these two messages).
+/// - Sparse data between near cores is copied together only if the receiver is not busy. The x face of a
+///   grid of 128^3 doubles then takes 50 us, and 60 us packed. For faces that both ranks exchange at the
+///   same time, see [`SPARSE`].
 ///
 /// `useful` is the mean number of bytes that belong to the message in each touched cache line of the source.
 pub fn is_fused(forced: Forced, situation: Situation, useful: u64) -> bool {
@@ -111,20 +111,20 @@ pub fn is_fused(forced: Forced, situation: Situation, useful: u64) -> bool {
     }
 }
 
-/// Length of the shortest message that both ranks copy from heap to heap, in bytes. Shorter messages are
-/// usually eager. Measured with `typepack-bench pingpong` between near cores, 16 KiB in 64-byte blocks: 1.7
-/// us if both ranks copy, 2.4 us if the receiver copies alone, 3.3 us packed.
+/// Length of the shortest message that both ranks copy from heap to heap, in bytes. Measured with
+/// `typepack-bench pingpong` between near cores, 16 KiB in 64-byte blocks: 1.7 us if both ranks copy, 2.4
+/// us if the receiver copies alone, 3.3 us packed.
 pub const HELP_MIN: u64 = 8 << 10;
 
-/// Length of the shortest message that the receiver first copies from private memory to private memory between
-/// near cores, in bytes. For a shorter message, two ranks that pack and unpack at the same time are faster than
-/// one rank that copies alone; from this length on, each byte comes from memory and not from a cache, so one
-/// copy is better than two. The measurements of `tuning.rs` replace this value.
+/// Length in bytes of the shortest message that the receiver copies from private memory to private memory
+/// between near cores, as long as it has no measurements (`tuning.rs`). For a shorter message, two ranks
+/// that pack and unpack at the same time are faster than one rank that copies alone; from this length on,
+/// each byte comes from memory and not from a cache, so one copy is better than two.
 pub const PRIVATE_NEAR: u64 = 8 << 20;
 
-/// Length of the shortest message that the receiver first copies from private memory to private memory between
-/// far cores, in bytes. From 1 MiB on, chunks were measured at 2 GB/s and system calls at 13 GB/s. (The
-/// measurement is from the notes on another machine; this machine has no far cores.) Below this length a
+/// Length in bytes of the shortest message that the receiver copies from private memory to private memory
+/// between far cores, as long as it has no measurements (`tuning.rs`). From 1 MiB on, chunks were
+/// measured at 2 GB/s and system calls at 13 GB/s, on a machine with far cores. Below this length a
 /// system call costs more time than it saves. The sender names no address for a shorter message.
 pub const PRIVATE_FAR: u64 = 128 << 10;
 
@@ -154,7 +154,7 @@ mod tests {
     use crate::message::label::Shape;
     use crate::shm::topology::Distance;
 
-    /// A message out of a heap.
+    /// Returns the situation of a message whose data lies in a heap.
     fn situation(far: bool, shared: bool, busy: bool) -> Situation {
         let (place, shape) = (Some(Space::Heap), Shape::Dense);
         Situation { place, shape, contiguous: true, shared, far, busy }

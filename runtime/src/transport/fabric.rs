@@ -4,12 +4,14 @@
 //! This file uses `shm/segment.rs`; `link.rs` and `progress.rs` use this file. A job of one rank has no
 //! segment, and in such a job no code asks this file for another rank.
 //!
-//! The job crate's `shm/contacts.rs` describes how `a` first writes to `b`: `a` takes an area, allocates
-//! the memory of the ring's pages, writes the area's number into the mailbox of `b`, and rings `b`.
+//! The job crate's `shm/contacts.rs` describes how a rank `a` first writes to a rank `b`: `a` takes an
+//! area, allocates the memory of the ring's pages, writes the area's number into the mailbox of `b`, and
+//! rings `b`.
 
 use super::area::Area;
 use super::pool::Pool;
 use crate::memory::heaps::Heaps;
+use crate::placement::Cpu;
 use crate::shm::budget::Need;
 use crate::shm::contacts::Contacts;
 use crate::shm::heap::Heap;
@@ -95,13 +97,13 @@ impl Fabric {
         self.heaps.as_ref()?.used()
     }
 
-    /// Returns the size of each rank's heap in bytes.
+    /// Returns the size of each rank's heap in bytes, or 0 in a job of one rank.
     pub fn heap_bytes(&self) -> u64 {
         self.heaps.as_ref().map_or(0, |heaps| heaps.bytes())
     }
 
-    /// Returns the heap of another rank. This process maps each heap only once. Returns `None` if the
-    /// address space is too small.
+    /// Returns the heap of another rank. This process maps each heap only once. Returns `None` in a job
+    /// of one rank, in a job without a shared heap, or if the address space is too small.
     pub fn heap_of(&self, rank: usize) -> Option<&Arc<Mapping>> {
         self.heaps.as_ref()?.of(rank)
     }
@@ -119,6 +121,11 @@ impl Fabric {
             (Some(a), Some(b)) => distance(&segment.cpu(a), &segment.cpu(b)),
             _ => Distance::Machine,
         }
+    }
+
+    /// Returns the CPU to which `rank` is bound. Returns `None` if the rank is not bound to a CPU.
+    pub fn cpu_of(&self, rank: usize) -> Option<Cpu> {
+        Cpu::of(self.segment.as_ref()?, rank)
     }
 
     /// Permits the other ranks of the job to access the memory of this process, as far as the system allows
@@ -208,7 +215,7 @@ impl Fabric {
             .is_some_and(|contacts| contacts.reserve(to, at, bytes, Need::Wish).is_ok())
     }
 
-    /// Returns the level of the ring with which every pair of this job begins.
+    /// Returns the level (index in `pair::LEVELS`) of the ring with which every pair of this job begins.
     pub fn first_level(&self) -> usize {
         pair::first_level(self.size)
     }
@@ -240,7 +247,8 @@ impl Fabric {
         self.segment.as_ref()?.connected(self.rank, seen)
     }
 
-    /// Returns an upper bound: every slot that has begun to write to this rank has a number below it.
+    /// Returns a number that is greater than the number of every rank that has begun to write to this
+    /// rank.
     pub fn writers(&self) -> usize {
         self.segment.as_ref().map_or(0, |segment| segment.writers(self.rank))
     }
@@ -268,10 +276,10 @@ impl Fabric {
         }
     }
 
-    /// Lets the kernel execute the barriers of other ranks in this process, so that this rank needs no fence when
-    /// it wakes ranks that pay for that. If `pays`, this rank pays too: it executes a barrier before it sleeps.
-    /// A rank that spins before it sleeps sleeps rarely and should pay. Where the kernel denies barriers, every
-    /// wake-up costs a fence, as before this call.
+    /// Asks the kernel to include this process in the memory barriers of other ranks (`shm/doorbell.rs`).
+    /// This rank then needs no fence when it wakes a rank that executes such a barrier before it sleeps.
+    /// If `pays` is true, this rank executes a barrier before it sleeps, too. If the kernel refuses,
+    /// every wake-up still costs a fence.
     pub fn register_barrier(&self, pays: bool) {
         if let Some(segment) = &self.segment
             && segment.register_barrier()
@@ -281,8 +289,9 @@ impl Fabric {
         }
     }
 
-    /// Announces that this rank is about to sleep. Between this call and [`Fabric::sleep`], the caller must
-    /// check once more for every event that could wake this rank.
+    /// Announces that this rank is about to sleep. Returns the value that the caller passes to
+    /// [`Fabric::sleep`] as `seen`. Between this call and [`Fabric::sleep`], the caller must check once
+    /// more for every event that could wake this rank.
     pub fn announce(&self) -> u32 {
         self.segment.as_ref().map_or(0, |segment| segment.prepare_wait(self.rank))
     }
@@ -294,8 +303,9 @@ impl Fabric {
         }
     }
 
-    /// Sleeps until another rank or thread rings the doorbell, or until `timeout` has passed. In a job of
-    /// one rank no other rank can ring, so this call only lets the time pass.
+    /// Sleeps until another rank or thread rings this rank's doorbell, or until `timeout` has passed.
+    /// Returns at once if the doorbell has rung since [`Fabric::announce`] returned `seen`. In a job of
+    /// one rank nobody can ring, so the call sleeps for `timeout`, but at most for 1 ms.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the kernel refuses to sleep.
@@ -352,6 +362,13 @@ impl Fabric {
     pub fn finalized(&self) {
         if let Some(segment) = &self.segment {
             segment.mark_finalized(self.rank);
+        }
+    }
+
+    /// Tells the launcher that this rank takes part in the job again.
+    pub fn returned(&self) {
+        if let Some(segment) = &self.segment {
+            segment.mark_returned(self.rank);
         }
     }
 }

@@ -14,9 +14,8 @@ pub fn broken(rank: usize, violation: Violation) -> Error {
     )
 }
 
-/// Builds the error for a place that this rank has refused. Rank `rank` named the place, and is normally
-/// at fault. But the refusal may have another cause: this rank could not make its own plan for raw bytes.
-/// The error then states that cause.
+/// Builds the error for a place of data that rank `rank` named and that this rank refused. Normally
+/// `rank` is at fault. But if this rank could not make its own plan for raw bytes, the error says so.
 #[cold]
 pub fn of_place(rank: usize, violation: Violation) -> Error {
     match crate::commit::bytes() {

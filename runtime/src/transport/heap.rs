@@ -21,20 +21,20 @@ use typepack_engine::{contiguous, wire};
 #[derive(Debug, Default)]
 pub struct HeapCopier;
 
-/// The protocol.
+/// The protocol of heap copies.
 pub type HeapCopy = SingleCopies<HeapCopier>;
 
 impl Copier for HeapCopier {
     const SPACE: Space = Space::Heap;
-    /// Messages of up to 32 KiB are cut into pieces of this length, and longer messages into about eight
-    /// pieces of at most `PIECE_MAX` bytes. Smaller pieces would cost more time than they save, because
-    /// each claim of a piece moves a cache line between the cores. With larger pieces, one rank waits
-    /// longer for the other rank at the end. Measured between near cores: 64 KiB contiguous take 4.7 us in
-    /// pieces of 4 KiB and 3.4 us in pieces of 8 KiB; 1 MiB takes 25 to 28 us in pieces of 64 KiB.
+    /// Messages of up to 32 KiB are cut into pieces of this length, messages of up to 512 KiB into about
+    /// eight pieces, and longer messages into pieces of `PIECE_MAX` bytes. Smaller pieces would cost more
+    /// time than they save, because each claim of a piece moves a cache line between the cores. With
+    /// larger pieces, one rank waits longer for the other rank at the end. Measured between near cores:
+    /// 64 KiB contiguous take 4.7 us in pieces of 4 KiB and 3.4 us in pieces of 8 KiB; 1 MiB takes 25 to
+    /// 28 us in pieces of 64 KiB.
     const PIECE_MIN: u64 = 4 << 10;
     const PIECE_MAX: u64 = 64 << 10;
-    /// A rank copies a message of at most this length in a single turn. With this value, a turn ends within
-    /// about 100 us.
+    /// Number of bytes that a turn copies. With this value, a turn ends within about 100 us.
     const TURN: u64 = 1 << 20;
 
     fn place(
@@ -119,8 +119,10 @@ pub fn is_shared(fabric: &Fabric, to: &Sink, bytes: u64) -> bool {
     }
 }
 
-/// Returns the place of the data of a send or a receive, if the data lies in this rank's heap. Defines the
-/// type of the data first if necessary.
+/// Returns the place of the `bytes` bytes of a send or a receive in this rank's heap. If the other rank
+/// does not know the type of the data, first sends it the definition of the type. Returns
+/// [`Said::NoRoom`] if the ring has no room for the definition, and [`Said::Nothing`] if the data does
+/// not lie in the heap or its type cannot be defined.
 fn place(fabric: &Fabric, tx: &mut Tx, layout: &Layout, bytes: u64) -> Result<Said> {
     let Some((place, plan)) = place_in(fabric, layout, bytes) else {
         return Ok(Said::Nothing);

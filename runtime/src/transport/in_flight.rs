@@ -60,12 +60,14 @@ pub struct Send {
     pub synchronous: bool,
     /// The state.
     pub stage: SendStage,
-    /// The word that `recalls.rs` has lent to the message, so that this rank can recall it.
+    /// The word that `recalls.rs` has lent to the message, so that this rank can recall the message;
+    /// `None` if it has lent none.
     pub recall: Option<u8>,
 }
 
 impl Send {
-    /// Returns the name of the message in its envelope. `id` is the number of this send.
+    /// Returns how the envelope names the message: by the number `id` of this send and by its recall
+    /// word.
     #[inline]
     pub fn offer(&self, id: u64) -> Offer {
         Offer { recall: self.recall, ..id.into() }
@@ -97,8 +99,8 @@ pub struct Receive {
 }
 
 impl Receive {
-    /// Returns the error if this receive must refuse a message with the given types; see
-    /// [`typecheck::refusal`].
+    /// Returns an error if this receive must refuse a message with the given types, and otherwise `None`;
+    /// see [`typecheck::refusal`].
     #[inline]
     pub fn refusal(&self, check: bool, status: Status, types: u32) -> Option<Error> {
         match &self.sink {

@@ -1,7 +1,9 @@
-//! The file of `TYPEPACK_TUNE_FILE`: what jobs have learnt about the ways of long messages on this machine.
+//! The file of `TYPEPACK_TUNE_FILE`: the fastest ways to copy long messages that jobs on this machine
+//! have measured. A way is a protocol and a copy method.
 //!
-//! `world.rs` reads the file when a rank joins the job, and rank 0 writes it when it leaves. `tuning.rs` uses a
-//! way from the file as the first way of a message, and measures as it does without a file.
+//! `world.rs` reads the file when a rank joins the job, and rank 0 writes it when it leaves the job.
+//! `tuning.rs` uses a way from the file as the first way of a message, and measures as it does without a
+//! file.
 //!
 //! The file is text. The first line has the version, the second line a hash of the processor's description:
 //!
@@ -26,7 +28,7 @@ pub const FILE_MAX: u64 = 1 << 20;
 
 const VERSION: &str = "typepack tune file 1";
 
-/// What the first line of the files of all versions begins with.
+/// The beginning of the first line of a tune file of any version.
 const OURS: &str = "typepack tune file ";
 
 /// The least number of bytes of a situation's messages, the situation, and the best way.
@@ -53,7 +55,7 @@ pub fn print(learnt: &[Learnt], processor: &str) -> String {
     text
 }
 
-/// Returns whether a version of typepack has written the file with this text.
+/// Returns whether the text begins like a tune file of any version.
 pub fn is_ours(text: &str) -> bool {
     text.starts_with(OURS)
 }
@@ -74,7 +76,7 @@ pub fn parse(text: &str, processor: &str) -> Result<Vec<Learnt>, String> {
     }
     let line = |(number, line)| {
         self::line(line).ok_or_else(|| {
-            format!("line {number} is not a situation and a way that this machine has")
+            format!("line {number} is no valid entry, or names a copy method that this machine does not have")
         })
     };
     (3..).zip(lines).map(line).collect()

@@ -24,7 +24,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use typepack_engine::contiguous::Method;
 
-/// Number of messages between the last one and the one whose cache lines a sender fetches.
+/// How many messages ahead of its next message a sender fetches cache lines.
 const AHEAD: u32 = 8;
 
 /// Length of the longest payload whose lines a sender fetches ahead, in bytes. A longer message has enough lines of
@@ -35,11 +35,11 @@ const AHEAD_MAX: usize = 4 * LINE;
 /// sender of the message.
 #[derive(Clone, Copy, Debug)]
 pub struct HelpWanted {
-    /// The number of the sender's request.
+    /// The sender's request id of the message, from the RTS.
     pub offer: u64,
     /// The number of the receive on this rank.
     pub receive: u64,
-    /// The number of the split, which distinguishes this shared copy from earlier ones.
+    /// The number that distinguishes this shared copy from earlier ones.
     pub number: u32,
     /// The method by which the sender copies long runs.
     pub method: Method,
@@ -106,8 +106,7 @@ impl Tx {
         self.queue.push_back(outgoing);
     }
 
-    /// Returns whether the receiver wants no more payloads of messages that no receive has matched. The data of
-    /// a message to which this applies stays here until the match.
+    /// Returns whether the receiver wants no more payloads of messages that no receive has matched.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.area.full().load(Ordering::Relaxed) != 0
@@ -163,8 +162,8 @@ impl Tx {
         Ok(None)
     }
 
-    /// Returns whether a ring that memory permits has room for a payload of `len` bytes, now or when the
-    /// receiver has freed older messages.
+    /// Returns false if the ring will never have room for a payload of `len` bytes: the ring is too
+    /// small, and there was no memory for a larger one.
     #[inline]
     pub fn admits(&self, len: usize) -> bool {
         len <= self.ring.longest() || !self.refused
@@ -178,10 +177,11 @@ impl Tx {
         fabric.ring(self.rank);
     }
 
-    /// Fetches the cache lines of the message that is [`AHEAD`] messages ahead, if it has `len` bytes in the payload
-    /// area like the last one. The receiver was the last to read these lines, and to fetch one back from its
-    /// cache takes longer than to write a short message. So a rank that sends one message after the other does
-    /// not wait for its lines.
+    /// Fetches the cache lines of the message that comes [`AHEAD`] messages after the next one, on the
+    /// assumption that all these messages have `len` bytes in the payload area, like the last one. The
+    /// receiver was the last to read these lines, and to fetch one back from its cache takes longer than
+    /// to write a short message. So a rank that sends one message after the other does not wait for its
+    /// lines.
     #[inline]
     pub fn fetch_ahead(&self, len: usize) {
         if let Some(slot) = self.ring.ahead(AHEAD) {

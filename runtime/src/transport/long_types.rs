@@ -21,7 +21,7 @@ use std::ptr::NonNull;
 #[cfg(doc)]
 use crate::message::envelope::LONG_MAX;
 
-/// Number of plans of which the sender remembers that one message has used them.
+/// Maximum number of plans in the list of plans that messages have used and that have no number.
 const SEEN: usize = 4;
 
 /// A type that the receiver knows, or will know when it reads the next envelopes.
@@ -46,9 +46,10 @@ unsafe impl Send for Piece {}
 #[derive(Debug, Default)]
 pub struct LongTypes {
     types: Vec<LongType>,
-    /// The number, less [`TYPES`], that gets a new definition next, after all numbers are in use.
+    /// When all numbers are in use: the number that the next definition replaces, minus [`TYPES`].
     next: usize,
-    /// The plans that one message has used.
+    /// Up to [`SEEN`] plans with which a message was sent and whose types have no number. The oldest is
+    /// first.
     seen: VecDeque<Plan>,
 }
 
@@ -59,9 +60,9 @@ impl LongTypes {
         Some((TYPES + at) as u32)
     }
 
-    /// Returns the number under which the sender can define the type of `plan` now. Returns `None` if this is
-    /// the first message with this plan, or if the receiver has not yet answered the last definition of the
-    /// number.
+    /// Returns the number under which the sender can define the type of `plan` now. Returns `None` if
+    /// `plan` is not among the plans of the last messages (`seen`), and then adds it to them. Also
+    /// returns `None` if the receiver has not yet answered the last definition of the number.
     pub fn free_number(&mut self, plan: &Plan) -> Option<u32> {
         let Some(at) = self.seen.iter().position(|seen| seen.is_same(plan)) else {
             if self.seen.len() == SEEN {
@@ -92,8 +93,8 @@ impl LongTypes {
         }
     }
 
-    /// Frees the piece of a definition, which the receiver has copied. Returns false if the receiver has no
-    /// definition of this number to answer.
+    /// Frees the piece of a definition, which the receiver has copied. Returns false if this rank waits
+    /// for no answer to a definition of this number.
     pub fn defined(&mut self, number: u32, heap: &Heap) -> bool {
         let at = (number as usize).checked_sub(TYPES);
         let long = at.and_then(|at| self.types.get_mut(at));

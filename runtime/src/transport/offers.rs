@@ -1,5 +1,5 @@
-//! The messages whose data this rank may read in place. The table has an entry for each RTS with a place,
-//! until this rank has answered the RTS.
+//! The messages whose data this rank may read in place. The table has an entry for each RTS (the envelope
+//! that announces a long message) that names the place of its data, until this rank has answered the RTS.
 //!
 //! `link.rs` keeps one table for each sender. The protocols that copy only once (`heap.rs`, `private.rs`)
 //! ask the table before they copy. They read the sender's memory only between [`Offers::begin`] and
@@ -52,8 +52,8 @@ impl Offers {
     }
 
     /// Tells the sender that this rank begins to read the sender's memory. The sender then waits for
-    /// [`Offers::end`] before it takes any of this memory back. Returns false if the sender has withdrawn a
-    /// message and its Withdraw has not arrived here yet.
+    /// [`Offers::end`] before it takes any of this memory back. Returns false if the sender has withdrawn
+    /// a message and its Withdraw has not arrived here yet; then this rank must not read.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the sender broke the protocol.

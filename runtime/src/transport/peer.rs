@@ -147,7 +147,11 @@ impl Peer {
             match offered {
                 Offered::Declined => {}
                 Offered::NoRoom => return Ok(false),
-                Offered::Written => return Ok(true),
+                Offered::Written if *choice == Choice::Eager => return Ok(true),
+                Offered::Written => {
+                    self.pipeline.pack_ahead(work, &mut self.link, id)?;
+                    return Ok(true);
+                }
             }
         }
         // The message is short, but memory is too short for a ring that has room for it.
@@ -176,6 +180,7 @@ impl Peer {
             (SendStage::Unacknowledged | SendStage::Offered(_), Some(word))
                 if tx.recalls.recall(&tx.area, word, id) =>
             {
+                self.pipeline.forget(id);
                 // Tell the receiver, so that it frees the memory of the message. If an error occurs here, it
                 // occurs again in the next turn.
                 tx.push(Outgoing::Say(Envelope::Recall(send.label, send.offer(id))));
@@ -446,6 +451,15 @@ impl Peer {
             return;
         };
         let send = work.requests.send(id).filter(|send| send.dest.index() == self.link.rank);
+        if let Some(send) = &send
+            && matches!(send.stage, SendStage::Offered(_))
+        {
+            let answer = if let Envelope::Cts(_, method) = *envelope { Some(method) } else { None };
+            self.pipeline.expect(send.label.bytes, answer);
+            if answer.is_none() {
+                self.pipeline.forget(id);
+            }
+        }
         if let (Some(tx), Some(word)) = (&mut self.link.tx, send.and_then(|s| s.recall.take())) {
             tx.recalls.give_back(word);
         }

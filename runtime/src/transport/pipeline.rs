@@ -8,7 +8,7 @@
 use super::area::{Area, SMALL};
 use super::fabric::Fabric;
 use super::failure::{broken, lost, lost_at};
-use super::in_flight::{RequestTable, SendStage, Told};
+use super::in_flight::{self, RequestTable, SendStage, Told};
 use super::link::{Link, Outgoing};
 use super::pool::Pool;
 use super::protocol::{Advance, Arrival, CopyPlan, Matched, Offered, Protocol, Work};
@@ -37,6 +37,22 @@ const PIECES: u64 = 8;
 /// Number of chunks that a rank fills or drains in one turn before it does other work.
 const CHUNKS_PER_TURN: usize = 2;
 
+/// Number of size classes for which a pipeline remembers the last answer. Class `n` has the messages whose
+/// length in bytes needs `n` bits.
+const CLASSES: usize = 65;
+
+/// The first piece of a send, which this rank has packed while it waits for the answer to the RTS. The piece
+/// lies in a chunk, but has no stamp yet, so the receiver does not see it.
+#[derive(Clone, Copy, Debug)]
+struct Ahead {
+    /// The send.
+    id: u64,
+    /// The number of the chunk. The piece is of use only if the chunk is the next one to be published.
+    number: u64,
+    place: u64,
+    len: usize,
+}
+
 /// The address of the first chunk of another rank.
 #[derive(Clone, Copy, Debug)]
 struct Chunks(NonNull<u8>);
@@ -62,6 +78,20 @@ pub struct Pipeline {
     /// The receives whose CTS this rank has queued or sent, in the order of the CTS envelopes, and the methods
     /// for their long runs.
     incoming: VecDeque<(u64, Method)>,
+    /// The piece that this rank has packed without a CTS.
+    ahead: Option<Ahead>,
+    /// For each size class, the method of the last CTS, or `None` if the last answer to an RTS was no CTS.
+    answers: [Option<Method>; CLASSES],
+}
+
+/// Returns the size class of a message of `bytes` bytes.
+fn class(bytes: u64) -> usize {
+    (u64::BITS - bytes.leading_zeros()) as usize
+}
+
+/// Returns the number of bytes in each piece of a message of `total` bytes, except the last piece.
+fn piece_bytes(total: u64) -> u64 {
+    (total / PIECES).next_multiple_of(4096).clamp(PIECE_MIN, CHUNK_BYTES as u64)
 }
 
 impl Pipeline {
@@ -76,6 +106,73 @@ impl Pipeline {
             cleared: VecDeque::new(),
             drainer: Drainer::new(fabric.window()),
             incoming: VecDeque::new(),
+            ahead: None,
+            answers: [None; CLASSES],
+        }
+    }
+
+    /// Remembers how the other rank has answered an RTS for `bytes` bytes: the method of a CTS, or `None` for
+    /// any other answer. [`Pipeline::pack_ahead`] expects the same answer next time.
+    pub fn expect(&mut self, bytes: u64, answer: Option<Method>) {
+        self.answers[class(bytes)] = answer;
+    }
+
+    /// Packs the first piece of the send `id`, whose RTS is in the ring, if the other rank has answered the last
+    /// RTS of this size with a CTS. The CTS is on its way for some hundred nanoseconds, and this rank would only
+    /// wait. If the answer is no CTS, the piece is dropped.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Other` if the other rank broke the protocol, and `ErrorKind::NoMemory` if memory ran
+    /// out.
+    pub fn pack_ahead<R: RequestTable>(
+        &mut self,
+        work: &mut Work<'_, R>,
+        link: &mut Link,
+        id: u64,
+    ) -> Result<()> {
+        let Some(send) = work.requests.send(id) else { return Ok(()) };
+        let expected = self.answers[class(send.label.bytes)];
+        let (Some(method), SendStage::Offered(_)) = (expected, send.stage) else { return Ok(()) };
+        // Another message would be published first, so the piece would get another number.
+        if !self.cleared.is_empty() {
+            return Ok(());
+        }
+        if let Some(ahead) = self.ahead {
+            let waits = |send: &mut in_flight::Send| matches!(send.stage, SendStage::Offered(_));
+            if work.requests.send(ahead.id).is_some_and(waits) {
+                return Ok(());
+            }
+            self.drop_ahead();
+        }
+        if !self.pool.as_ref().is_some_and(|pool| pool.begin_ahead()) {
+            return Ok(());
+        }
+        let packed = self.pack_piece(work, link, (id, 0), method, false);
+        if let Ok(Some((number, place, len))) = packed {
+            self.ahead = Some(Ahead { id, number, place, len });
+        } else {
+            self.end_ahead(None);
+        }
+        packed.map(drop)
+    }
+
+    fn end_ahead(&self, unused: Option<u64>) {
+        if let Some(pool) = &self.pool {
+            pool.end_ahead(unused);
+        }
+    }
+
+    /// Drops the piece of the send `id`, if this rank has packed one without a CTS.
+    pub fn forget(&mut self, id: u64) {
+        if self.ahead.is_some_and(|ahead| ahead.id == id) {
+            self.drop_ahead();
+        }
+    }
+
+    /// Gives back the chunk of the piece that this rank has packed without a CTS.
+    fn drop_ahead(&mut self) {
+        if let Some(ahead) = self.ahead.take() {
+            self.end_ahead(Some(ahead.place));
         }
     }
 
@@ -114,54 +211,86 @@ impl Pipeline {
         link.tx.as_mut().is_some_and(|tx| tx.ready.prepare(&tx.area, self.pool.as_deref()))
     }
 
+    /// Packs the piece of the send `id` that begins at byte `done` into a free chunk. Returns the number, the
+    /// place and the length of the chunk, or `None` if no chunk is free. With `small`, the piece may go into the
+    /// small chunk of the pair.
+    fn pack_piece<R: RequestTable>(
+        &mut self,
+        work: &mut Work<'_, R>,
+        link: &mut Link,
+        (id, done): (u64, u64),
+        method: Method,
+        small: bool,
+    ) -> Result<Option<(u64, u64, usize)>> {
+        let (rank, tx) = (link.rank, link.tx()?);
+        let Some(send) = work.requests.send(id) else { return Err(lost("a send", id)) };
+        let next = self.filler.next(&tx.area).map_err(|v| broken(rank, v))?;
+        let Some(number) = next else { return Ok(None) };
+        if !self.reserved {
+            work.fabric.reserve_stamps(rank)?;
+            self.reserved = true;
+        }
+        let chunk = self.pool.as_ref().and_then(|pool| pool.borrow(rank, tx.area, number));
+        let (place, to, size) = match chunk {
+            Some((place, to)) => (place, to, CHUNK_BYTES),
+            None if small && self.filler.is_idle(&tx.area) => {
+                (SMALL, tx.area.small_chunk(self.window), SMALL_CHUNK_BYTES)
+            }
+            // Go on when the receiver frees a chunk of this pair. It then rings this rank.
+            None => return Ok(None),
+        };
+        let total = send.label.bytes;
+        let end = total.min(done + piece_bytes(total).min(size as u64));
+        let (supply, len) = (&send.supply, (end - done) as usize);
+        // SAFETY: `done..end` lies within the message and has at most `size` bytes, which is at most
+        // `CHUNK_BYTES`, so both the chunk and the stage have room for it. The chunk is free, so only this
+        // rank writes to it. No user layout overlaps shared memory or the stage.
+        unsafe {
+            let pack = |to| supply.pack(done..end, to);
+            match &send.supply {
+                // Vector moves need no stage, because the kernel makes the same moves. For sparse
+                // layouts the reading takes most of the time, and a stage would only add to it.
+                Supply::Memory(layout)
+                    if method != Method::Vector
+                        && Stage::shape(&layout.plan, layout.count) == Shape::Dense =>
+                {
+                    work.stage.pack(len, to, method, pack);
+                }
+                _ => contiguous::with(method, || pack(to)),
+            }
+        }
+        Ok(Some((number, place, len)))
+    }
+
     /// Packs pieces of messages whose CTS has arrived into a few free chunks. Returns true if anything
     /// moved.
     fn fill<R: RequestTable>(&mut self, work: &mut Work<'_, R>, link: &mut Link) -> Result<bool> {
         let mut moved = false;
         for _ in 0..CHUNKS_PER_TURN {
             let Some(&(id, method)) = self.cleared.front() else { break };
-            let (rank, tx) = (link.rank, link.tx()?);
             let Some(send) = work.requests.send(id) else { return Err(lost("a send", id)) };
             let SendStage::Streaming(done) = send.stage else { return Err(lost("a send", id)) };
-            let next = self.filler.next(&tx.area).map_err(|v| broken(rank, v))?;
-            let Some(number) = next else { break };
-            if !self.reserved {
-                work.fabric.reserve_stamps(rank)?;
-                self.reserved = true;
-            }
-            let chunk = self.pool.as_ref().and_then(|pool| pool.borrow(rank, tx.area, number));
-            let (place, to, size) = match chunk {
-                Some((place, to)) => (place, to, CHUNK_BYTES),
-                None if self.filler.is_idle(&tx.area) => {
-                    (SMALL, tx.area.small_chunk(self.window), SMALL_CHUNK_BYTES)
+            let ahead = self.ahead.filter(|ahead| {
+                ahead.id == id && done == 0 && ahead.number == self.filler.filled()
+            });
+            let packed = match ahead {
+                Some(Ahead { number, place, len, .. }) => {
+                    self.ahead = None;
+                    self.end_ahead(None);
+                    Some((number, place, len))
                 }
-                // Go on when the receiver frees a chunk of this pair. It then rings this rank.
-                None => break,
+                None => {
+                    // The chunk of a piece of another send has the number that this piece gets now.
+                    self.drop_ahead();
+                    self.pack_piece(work, link, (id, done), method, true)?
+                }
             };
-            let total = send.label.bytes;
-            let piece =
-                (total / PIECES).next_multiple_of(4096).clamp(PIECE_MIN, CHUNK_BYTES as u64);
-            let end = total.min(done + piece.min(size as u64));
-            let (supply, len) = (&send.supply, (end - done) as usize);
-            // SAFETY: `done..end` lies within the message and has at most `size` bytes, which is at most
-            // `CHUNK_BYTES`, so both the chunk and the stage have room for it. The chunk is free, so only this
-            // rank writes to it. No user layout overlaps shared memory or the stage.
-            unsafe {
-                let pack = |to| supply.pack(done..end, to);
-                match &send.supply {
-                    // Vector moves need no stage, because the kernel makes the same moves. For sparse
-                    // layouts the reading takes most of the time, and a stage would only add to it.
-                    Supply::Memory(layout)
-                        if method != Method::Vector
-                            && Stage::shape(&layout.plan, layout.count) == Shape::Dense =>
-                    {
-                        work.stage.pack(len, to, method, pack);
-                    }
-                    _ => contiguous::with(method, || pack(to)),
-                }
-            }
+            let Some((_, place, len)) = packed else { break };
+            let Some(send) = work.requests.send(id) else { return Err(lost("a send", id)) };
+            let (total, end, tx) = (send.label.bytes, done + len as u64, link.tx.as_mut());
+            let Some(tx) = tx else { return Err(lost_at("the link to", link.rank)) };
             self.filler.publish(&tx.area, place, len);
-            work.fabric.ring(rank);
+            work.fabric.ring(link.rank);
             moved = true;
             send.stage = SendStage::Streaming(end);
             if end == total {
@@ -169,7 +298,7 @@ impl Pipeline {
                 let status = Status { source, tag: send.label.tag, bytes: total };
                 self.cleared.pop_front();
                 work.requests.complete(id, Ok(status));
-                tx.ready = Ready::chunks(total, piece);
+                tx.ready = Ready::chunks(total, piece_bytes(total));
             }
         }
         Ok(moved)

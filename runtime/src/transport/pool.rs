@@ -26,12 +26,16 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 /// Number of chunks by which the pool grows at a time while it has few chunks.
 const AT_ONCE: usize = 8;
 
+/// Maximum number of chunks of this rank that hold pieces of messages which no receive may have matched yet.
+const AHEAD: usize = AT_ONCE / 2;
+
 /// The chunks of this rank.
 #[derive(Debug)]
 pub struct Pool {
     contacts: Arc<Contacts>,
     rank: usize,
-    /// Number of chunks up to which the pool grows although it has free chunks.
+    /// While the pool has fewer chunks than this, it grows even if some of its chunks are free: the lines of a
+    /// chunk that was used long ago have left the receiver's cache.
     rotation: usize,
     /// The address of the first chunk, once a chunk has been lent.
     base: OnceLock<Base>,
@@ -57,6 +61,8 @@ struct State {
     next: usize,
     /// Maximum number of chunks.
     most: usize,
+    /// Number of chunks with pieces of messages that no receive may have matched yet.
+    ahead: usize,
 }
 
 /// A chunk that a pair has borrowed.
@@ -81,7 +87,7 @@ impl Pool {
     /// Creates the pool of rank `rank` in a job of `ranks` ranks.
     pub fn new(contacts: Arc<Contacts>, rank: usize, ranks: usize) -> Self {
         let (loans, freed, next) = (Vec::new(), vec![0; ranks], 0);
-        let state = Mutex::new(State { loans, freed, next, most: pair::pool(ranks) });
+        let state = Mutex::new(State { loans, freed, next, most: pair::pool(ranks), ahead: 0 });
         Self { contacts, rank, rotation: pair::rotation(ranks), base: OnceLock::new(), state }
     }
 
@@ -128,6 +134,26 @@ impl Pool {
         Some((chunk as u64, Self::chunk(base.0, chunk)))
     }
 
+    /// Counts a chunk that this rank fills for a message that no receive may have matched yet. Returns false if
+    /// there are [`AHEAD`] such chunks already. Unmatched messages may wait for ever, and must not take the
+    /// chunks of the other messages.
+    pub fn begin_ahead(&self) -> bool {
+        let state = &mut *self.lock();
+        let room = state.ahead < AHEAD;
+        state.ahead += usize::from(room);
+        room
+    }
+
+    /// Ends the count of a chunk that [`Pool::begin_ahead`] began. If this rank has filled the chunk at
+    /// `unused` but does not publish it, the chunk is free again.
+    pub fn end_ahead(&self, unused: Option<u64>) {
+        let state = &mut *self.lock();
+        state.ahead = state.ahead.saturating_sub(1);
+        if let Some(loan) = unused.and_then(|place| state.loans.get_mut(place as usize)) {
+            *loan = None;
+        }
+    }
+
     /// Returns the next free chunk in rotation.
     fn find(state: &mut State) -> Option<usize> {
         let chunks = state.loans.len();
@@ -170,6 +196,12 @@ impl Pool {
     pub fn chunk(base: NonNull<u8>, chunk: usize) -> *mut u8 {
         debug_assert!(chunk < pair::POOL_CHUNKS);
         base.as_ptr().wrapping_add(chunk * CHUNK_BYTES)
+    }
+
+    /// Returns the number of chunks that [`Pool::begin_ahead`] counts.
+    #[cfg(test)]
+    pub fn ahead_count(&self) -> usize {
+        self.lock().ahead
     }
 
     /// Limits the pool to `most` chunks.

@@ -36,7 +36,7 @@ enum Access {
     /// This rank has not tried yet.
     #[default]
     Unknown,
-    /// This rank can access the memory of this process.
+    /// This rank can read the memory of the process with this id.
     Allowed(NonZeroU32),
     /// This rank cannot access the memory, or must not do so.
     Refused,
@@ -78,10 +78,10 @@ impl Access {
     }
 }
 
-/// Attempts to access the memory of `rank`: reads the number at the address that `rank` has announced in its
-/// slot, and compares it with the number in the slot. The comparison is necessary because in another
-/// namespace the same process id may belong to another process. Returns the process id if the numbers are
-/// equal.
+/// Attempts to access the memory of `rank`: reads the number at the address that `rank` has announced in
+/// its slot, and compares it with the number in the slot. The comparison is necessary because another
+/// process may have the same process id in this rank's namespace. Returns the process id if the numbers
+/// are equal.
 #[cold]
 fn try_access(fabric: &Fabric, rank: usize) -> Option<NonZeroU32> {
     let (process, at, number) = fabric.probe_of(rank)?;
@@ -120,13 +120,13 @@ pub struct PrivateCopier {
     reads: Access,
 }
 
-/// The protocol.
+/// The protocol of private copies.
 pub type PrivateCopy = SingleCopies<PrivateCopier>;
 
 impl Copier for PrivateCopier {
     const SPACE: Space = Space::Private;
-    /// With this value, a turn ends within about 100 us, and the cost of a system call (0.5 to 1 us) is small
-    /// beside the time of the copy.
+    /// Number of bytes that a turn copies. With this value, a turn ends within about 100 us, and the cost
+    /// of a system call (0.5 to 1 us) is small beside the time of the copy.
     const TURN: u64 = 1 << 20;
 
     fn place(
@@ -164,9 +164,9 @@ impl Copier for PrivateCopier {
         to: &Layout,
         range: Range<u64>,
     ) -> std::result::Result<(), Denied> {
-        // SAFETY: the receive is one run of memory, because `takes` accepts no other. The caller guarantees
-        // that the bytes of `range` are valid and that no other rank writes to them (third condition of `#
-        // Safety`).
+        // SAFETY: the receive is one run of memory, because `takes` accepts no other. The caller
+        // guarantees that the bytes of `range` are valid and that no other rank writes to them (third
+        // condition of the trait).
         unsafe { self.reads.copy(to.first(), from.origin, &range) }
     }
 }

@@ -44,7 +44,7 @@ pub struct Work<'a, R> {
     pub requests: &'a mut R,
     /// The private buffer into which this rank packs pieces before it copies the pieces to the chunks.
     pub stage: &'a mut Stage,
-    /// Chooses the ways of messages to this rank.
+    /// Chooses by measurement how messages to this rank are copied.
     pub tuning: &'a mut Tuning,
     /// Counts what this rank has sent.
     pub traffic: &'a mut Traffic,
@@ -70,7 +70,7 @@ pub enum Offered {
 #[derive(Clone, Copy, Debug)]
 pub struct Payload {
     data: *const u8,
-    /// The name of the message, if its sender is synchronous and waits for the ACK.
+    /// How an ACK names the message; `None` if its sender waits for no ACK.
     pub waiting: Option<Offer>,
 }
 
@@ -103,12 +103,13 @@ pub enum Arrival {
     Rts(u64, Shape, Option<Box<Located>>),
 }
 
-/// How a message is copied that has matched.
+/// How a matched message is copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyPlan {
     /// The method for long runs.
     pub method: Method,
-    /// True if the receive's memory lies in a heap, so that the sender can copy a part of the message.
+    /// True if the receive's memory lies in a heap and its elements do not overlap, so that the sender
+    /// can copy a part of the message.
     pub shared: bool,
 }
 
@@ -123,7 +124,7 @@ pub struct Matched {
     pub arrival: Arrival,
 }
 
-/// The result of a protocol's work in one turn.
+/// The result of a protocol's turn, which is one call of [`Protocol::advance`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advance {
     /// The protocol could not make progress.

@@ -61,7 +61,7 @@ impl Ready {
         Self { chunks: true, lines, left: (left as usize).div_ceil(LINE), ..Self::default() }
     }
 
-    /// Fetches a few lines. Returns false if no lines are left.
+    /// Fetches at most `READY_STEP` lines. Returns false if no lines were left.
     #[inline]
     pub fn prepare(&mut self, area: &Area, pool: Option<&Pool>) -> bool {
         if self.left == 0 {
@@ -75,7 +75,7 @@ impl Ready {
             }
             return true;
         }
-        // One look at the pool serves all lines of this step, because it takes a lock.
+        // A look at the pool takes a lock, so one look serves all lines of this step.
         let Some(chunk) = pool.and_then(|pool| pool.ahead(self.at)) else {
             // The receiver has not freed this chunk yet. It still reads the chunk's lines, so do not fetch
             // them.

@@ -1,4 +1,5 @@
-//! The words by which this rank can recall its messages to one other rank, if the program cancels the send.
+//! The shared words by which this rank recalls (takes back) messages to one other rank when the program
+//! cancels their sends.
 //!
 //! `link.rs` keeps one [`Recalls`] for each receiver. `peer.rs` lends a word to a message when it writes the
 //! message's envelope, and takes the word back when the receiver has answered. A message that finds no free

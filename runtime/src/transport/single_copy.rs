@@ -1,16 +1,17 @@
 //! Single copies: a message goes from layout to layout in one copy, by its receiver alone or by both
 //! ranks together.
 //!
-//! This file is the common part of `heap.rs` and `private.rs`. It has the queue of messages that this rank
-//! reads, the queue of messages that this rank helps to copy, and the code by which two ranks share one copy
-//! (`shm/work_split.rs`). Ranks share only copies between heaps. A [`Copier`] has the parts in which the two files differ: it builds the place in
-//! the RTS, accepts or declines messages, and copies a piece from one memory to the other.
+//! This file is the common part of `heap.rs` and `private.rs`. It has the queue of messages that this
+//! rank reads, the queue of messages that this rank helps to copy, and the code by which two ranks share
+//! one copy (`shm/work_split.rs`). Ranks share only copies between heaps. A [`Copier`] has the parts in
+//! which the two files differ: it builds the place in the RTS, accepts or declines messages, and copies a
+//! piece from one memory to the other.
 //!
-//! The receiver opens a split for the message at the front of its queue and asks the sender for help. From
-//! then on the receiver claims pieces from the start and the sender claims pieces from the end, and each rank
-//! copies the pieces that it has claimed. A sender that is busy with a computation claims nothing, and then
-//! the receiver copies the whole message. A rank claims, copies and counts a piece within one turn, so no
-//! rank holds a claimed piece while it does other work.
+//! The receiver opens a split, which is one shared copy, for the message at the front of its queue and
+//! asks the sender for help. From then on the receiver claims pieces from the start and the sender claims
+//! pieces from the end, and each rank copies the pieces that it has claimed. A sender that is busy with a
+//! computation claims nothing, and then the receiver copies the whole message. A rank claims, copies and
+//! counts a piece within one turn, so no rank holds a claimed piece while it does other work.
 //!
 //! Invariants: `types.rs` has checked every place from an RTS or from a request for help before this file
 //! uses the place. A rank reads only message data from the other rank's memory. So if the other rank writes
@@ -73,12 +74,13 @@ pub enum Takes {
     Together,
 }
 
-/// Moves bytes from the memory of one rank into the memory of another. The functions for a copier whose copies
-/// two ranks share ([`Takes::Together`]) have a body for a copier that never does so.
+/// Moves bytes from the memory of one rank into the memory of another. The functions that only shared
+/// copies ([`Takes::Together`]) need have default bodies for a copier without shared copies.
 pub trait Copier {
     /// The kind of the other rank's memory that the copier reads and writes.
     const SPACE: Space;
-    /// Number of bytes that a rank copies in one turn, rounded up to a whole piece if two ranks share the copy.
+    /// Number of bytes that a rank copies in one turn (one call of [`Protocol::advance`]), rounded up to
+    /// a whole piece if two ranks share the copy.
     const TURN: u64;
     /// Length of the shortest piece of a shared copy, in bytes.
     const PIECE_MIN: u64 = Self::TURN;
@@ -106,8 +108,8 @@ pub trait Copier {
         false
     }
 
-    /// Returns the place for a request for help: where the sender can write the `bytes` bytes of a receive
-    /// into `to`.
+    /// Returns the place for a request for help: where the sender can write the `bytes` bytes of a
+    /// message into `to`, the layout of the receive.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the other rank broke the protocol.
@@ -276,8 +278,8 @@ impl<C: Copier> SingleCopies<C> {
         Some(incoming.receive)
     }
 
-    /// Claims all remaining pieces of the copy `next`, and waits until the sender has finished the piece that
-    /// it is copying. The wait goes on even if a third rank dies.
+    /// Claims all remaining pieces of the copy `next`, and waits until the sender has finished the piece
+    /// that it is copying, has given up, or has died.
     fn stop_sender(&self, fabric: &Fabric, link: &Link, next: &Incoming) {
         let (Some(number), Some(rx)) = (next.split, &link.rx) else { return };
         let split = rx.area.split();
@@ -328,9 +330,10 @@ impl<C: Copier> SingleCopies<C> {
                 work.tuning.complete(stream.total);
                 self.finish(link)
             }
-            // The system now refuses an access that it once allowed, because the process has changed its
-            // user, a filter has been installed, or the memory has been unmapped. As soon as the sender
-            // writes no more pieces, the message starts again from the beginning and goes through the chunks.
+            // The system now refuses an access that it once allowed, for example because the process has
+            // changed its user, a filter has been installed, or the memory has been unmapped. As soon as
+            // the sender writes no more pieces, the message starts again from the beginning and goes
+            // through the chunks.
             Copied::Denied => {
                 let Some(next) = self.incoming.pop_front() else { return Ok(Advance::Idle) };
                 self.stop_sender(work.fabric, link, &next);
@@ -349,7 +352,8 @@ impl<C: Copier> SingleCopies<C> {
         Ok(Advance::Moved)
     }
 
-    /// Copies pieces of a message of this rank into the receiver's memory. Returns true if anything moved.
+    /// Copies pieces of a message of this rank into the receiver's memory. Returns false if it claimed no
+    /// piece.
     fn write<R: RequestTable>(&mut self, work: &mut Work<'_, R>, link: &mut Link) -> Result<bool> {
         let Some(next) = self.helped.front_mut() else { return Ok(false) };
         let (rank, tx) = (link.rank, link.tx()?);

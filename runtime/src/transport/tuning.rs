@@ -1,21 +1,22 @@
 //! The ways of long messages, chosen by measurement.
 //!
-//! A long message can be copied in place or through chunks, and its long runs can be copied with different
-//! methods of the engine (`typepack_engine::contiguous`). Which way is best depends on the machine, on the
-//! distance of the two cores, and on the layouts. So the receiver of a message, which knows most about it,
-//! picks a way and tells the sender in the CTS or in the request for help. The receiver then takes the time
-//! from the match to the last byte, and a chooser (`typepack_engine::choice`) learns from it.
+//! A long message can be copied in place or through chunks, and its long runs can be copied with
+//! different methods of the engine (`typepack_engine::contiguous`). Which way is best depends on the
+//! machine, on the distance of the two cores, and on the layouts. So the receiver of a message, which
+//! knows most about it, picks a way and tells the sender in the CTS or in the request for help. The
+//! receiver measures the time, and a chooser (`typepack_engine::choice`) learns from it.
 //!
 //! There is one chooser per [`Situation`] and size class. Its first way follows the static rule
 //! (`choice::is_fused`) and the method that has won in the neighbouring size classes.
 //!
-//! Messages overlap in time. So the unit of time is the *busy period*: it begins when a message is matched
-//! while no other long message is on its way to this rank, and ends when the last of them is complete. Only
-//! one key (a situation and a size class) has a trial in a busy period, and all its messages in the period go
-//! the same way. The keys take turns: of the keys in the last period, the one whose turn is the longest ago has
-//! the next one, or a key whose turn is even longer ago. The cost is the time per byte from the first message on trial to the end of the period. Keys
-//! whose messages take less than [`SHORT`] are timed in one of [`RARELY`] of their turns, because reading the
-//! clock more often would cost more than a better way could save.
+//! Messages overlap in time. So the unit of time is the *busy period*: it begins when a message is
+//! matched while no other long message is on its way to this rank, and ends when no long message is on
+//! its way to this rank any more. Only one key (a situation and a size class) has a trial in a busy
+//! period, and all its messages in the trial go the same way. The keys take turns: a key may have its
+//! turn in a period if no key of the period before has waited longer for its turn. The cost is the time
+//! per byte from the first message on trial to the end of the period. A key whose last trial took less
+//! than [`SHORT`] nanoseconds, and whose ways have all been compared, is timed in only one of [`RARELY`]
+//! turns, because reading the clock more often would cost more than a better way could save.
 //!
 //! A choice changes neither the result nor the order of messages. `peer.rs` asks for the way of a message
 //! that has matched; `pipeline.rs` and `single_copy.rs` say when a message is complete.
@@ -31,14 +32,14 @@ use std::time::Instant;
 use typepack_engine::choice::{Chooser, Pick, WAYS};
 use typepack_engine::contiguous::{self, Method};
 
-/// Messages that take less time than this are not worth two readings of the clock, in nanoseconds.
+/// A trial of less than this number of nanoseconds is not worth two readings of the clock.
 const SHORT: u64 = 2000;
 
-/// Of how many turns of a key with short messages one is timed.
+/// A key with short messages is timed only once in this number of its turns.
 const RARELY: u64 = 16;
 
-/// Length from which streaming stores are offered as a way, in bytes. Shorter messages fit in every cache, and
-/// their reader wants them there.
+/// Length from which streaming stores are offered as a way, in bytes. Shorter messages fit in every
+/// cache, from which the receiver reads them faster.
 const STREAMING: u64 = 1 << 20;
 
 /// Number of size classes. Class `n` has messages of 2^(n + 10) to 2^(n + 11) bytes; the first class also has
@@ -84,9 +85,10 @@ pub struct Situation {
     pub place: Option<Space>,
     /// How the data lies at the sender.
     pub shape: Shape,
-    /// True if the receive is one run.
+    /// True if the receive's memory is one contiguous run.
     pub contiguous: bool,
-    /// True if the receive's memory lies in a heap, so that both ranks can copy.
+    /// True if the receive's memory lies in a heap and its elements do not overlap, so that both ranks
+    /// can copy.
     pub shared: bool,
     /// True if the cores of the two ranks share no cache, by the table of the launcher.
     pub far: bool,
@@ -138,8 +140,8 @@ impl Situation {
         let packed = methods.iter().map(|&method| Way::Packed(method));
         match (self.place, terms.forced) {
             (None, _) | (_, Forced::Packed) => packed.take(WAYS).collect(),
-            // If both ranks copy data without large gaps in place, no second copy can be faster, and a trial
-            // would take memory for chunks.
+            // If both ranks copy data without large gaps in place, a copy through chunks cannot be
+            // faster, and its trial would take memory for chunks.
             (Some(Space::Heap), Forced::Nothing) if self.shared && self.shape != Shape::Sparse => {
                 in_place.take(WAYS).collect()
             }
@@ -170,7 +172,7 @@ impl fmt::Display for Situation {
     }
 }
 
-/// A chooser and its ways.
+/// The chooser and the ways of a key. A key stands for a situation and a size class.
 #[derive(Debug)]
 struct Entry {
     situation: Situation,
@@ -212,20 +214,22 @@ struct Trial {
     way: u8,
     /// Number of bytes of the messages that have ended since `start`.
     bytes: u64,
-    /// False if the period no longer says anything about the way.
+    /// False if a message could not go its picked way, so that the time says nothing about the way.
     valid: bool,
 }
 
-/// The keys that take turns.
+/// Decides which key has its turn in a busy period.
 #[derive(Debug, Default)]
 struct Turns {
     /// Number of busy periods so far, with the present one.
     periods: u64,
-    /// A key has the turn in this period if its last turn was in this period or in an earlier one.
+    /// A key may have its turn in the present period if its last turn was in the period of this number or
+    /// in an earlier one.
     last: u64,
-    /// True if a key has had its turn in this period.
+    /// True if a key has had its turn in the present period.
     taken: bool,
-    /// Of the keys in this period, the period of the turn that is the longest ago.
+    /// The smallest `Entry::turn` of the keys that have had messages in the present period; `None` if
+    /// there are none.
     oldest: Option<u64>,
 }
 
@@ -261,13 +265,13 @@ impl Default for Tuning {
 }
 
 impl Tuning {
-    /// Sets whether this rank measures, and the method that all copies must use.
+    /// Sets whether this rank measures, and the method that all copies must use (`None`: any method).
     pub fn set(&mut self, measures: bool, copy: Option<Method>) {
         (self.measures, self.copy) = (measures, copy);
         self.entries.clear();
         (self.trial, self.turns) = (None, Turns::default());
-        // A message that is on its way now is not counted any more. When it completes, the busy period of later
-        // messages may end early; a chooser's medians bear that.
+        // A message that is on its way now is not counted any more. When it completes, the busy period of
+        // later messages may end early. That does little harm, because a chooser compares medians.
         self.under_way = 0;
     }
 
@@ -395,7 +399,8 @@ impl Tuning {
         Entry { situation, chooser, ways, short: false, turn: 0, turns: 0 }
     }
 
-    /// Returns the best way of the nearest size class of the same situation that has compared its ways.
+    /// Looks at the other size classes of the same situation, the nearest first. Returns the best way of
+    /// the first class that has compared its ways, or `None` if there is no such class.
     fn neighbour(&self, key: usize) -> Option<Way> {
         let row = key - key % CLASSES;
         (1..CLASSES)
@@ -457,7 +462,7 @@ pub struct Measured {
     /// The ways in the order of their numbers, and the median of the latest times per byte in nanoseconds, or
     /// `None` if the way was not tried.
     pub ways: Vec<(Way, Option<f64>)>,
-    /// The number of the present way.
+    /// The index in `ways` of the present way.
     pub best: usize,
     /// True if the present way has been compared with all other ways that work.
     pub settled: bool,
@@ -492,8 +497,8 @@ fn class(bytes: u64) -> usize {
     (bytes.max(1).ilog2() as usize).saturating_sub(10).min(CLASSES - 1)
 }
 
-/// Returns whether the static rule copies a message in place; see [`choice::is_fused`]. `useful` is the mean
-/// number of useful bytes of each touched line of the source.
+/// Returns whether the static rule copies a message in place; see [`choice::is_fused`]. `useful` is the
+/// mean number of bytes that belong to the message in each touched cache line of the source.
 pub fn fused_first(situation: Situation, terms: Terms, useful: u64, bytes: u64) -> bool {
     match situation.place {
         None => false,
@@ -554,7 +559,8 @@ mod tests {
         assert_eq!(alone.ways(1 << 20, terms(Forced::Nothing), vector), both);
     }
 
-    /// Busy periods with messages of two keys: one key has the trial, and all its messages go the same way.
+    /// Checks busy periods with messages of two keys: one key has the trial, and all its messages go the
+    /// same way.
     #[test]
     fn one_key_is_on_trial_at_a_time() {
         let mut tuning = Tuning::default();
@@ -581,7 +587,8 @@ mod tests {
         }
     }
 
-    /// Messages that always overlap, in the same order: each key compares its ways nevertheless.
+    /// Checks that each key compares its ways even if messages of several keys always overlap, in the
+    /// same order.
     #[test]
     fn every_key_has_its_turn() {
         let mut tuning = Tuning::default();
@@ -602,7 +609,7 @@ mod tests {
         }
     }
 
-    /// Messages of two keys that take turns, one at a time: both keys compare their ways.
+    /// Checks that both keys compare their ways if messages of two keys alternate, one at a time.
     #[test]
     fn keys_that_alternate_have_their_turns() {
         let mut tuning = Tuning::default();
@@ -665,7 +672,7 @@ mod tests {
         assert_eq!(way, Way::InPlace(Method::Vector));
     }
 
-    /// A completion without a beginning, which a protocol error could cause, changes nothing.
+    /// Checks that a completion without a beginning, which a protocol error could cause, changes nothing.
     #[test]
     fn a_stray_completion_is_harmless() {
         let mut tuning = Tuning::default();

@@ -39,7 +39,7 @@ pub struct Defined {
     /// The number that was used last. It is tried first, because messages of one type often follow each
     /// other.
     recent: usize,
-    /// The number that gets a new definition next, after all numbers are in use.
+    /// When all numbers are in use: the number that the next definition replaces.
     next: usize,
     /// The types whose encoded form is too long for the ring.
     pub long: LongTypes,
@@ -238,7 +238,7 @@ fn undefined(number: u32) -> Violation {
 
 #[cold]
 fn too_many(count: u64) -> Violation {
-    Violation::new(format!("a place has {count} elements, whose size does not fit in 64 bits"))
+    Violation::new(format!("a place has {count} elements, whose packed bytes exceed 2^63 - 1"))
 }
 
 #[cold]

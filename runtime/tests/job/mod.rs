@@ -14,6 +14,12 @@ use typepack::Communicator;
 const MARK: &str = "JOB_TEST";
 const LIMIT: Duration = Duration::from_secs(120);
 
+/// Returns the time limit of a job. A campaign sets a longer one in `JOB_TEST_MINUTES`.
+fn limit() -> Duration {
+    let minutes = std::env::var("JOB_TEST_MINUTES").ok().and_then(|text| text.parse::<u64>().ok());
+    minutes.map_or(LIMIT, |minutes| Duration::from_secs(60 * minutes))
+}
+
 /// Returns the path of the launcher (`mpiexec`) of this build, and builds the launcher first if necessary.
 pub fn mpiexec() -> PathBuf {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
@@ -79,7 +85,7 @@ impl Deadline {
         let (done, wait) = std::sync::mpsc::channel();
         let start = Instant::now();
         let thread = std::thread::spawn(move || {
-            if wait.recv_timeout(LIMIT.saturating_sub(start.elapsed())).is_ok() {
+            if wait.recv_timeout(limit().saturating_sub(start.elapsed())).is_ok() {
                 return false;
             }
             // The sender is dropped only after it has sent a message. So an error can only mean that the time
@@ -94,7 +100,7 @@ impl Deadline {
         // of the thread is true, and the assertion below fails.
         let _ = self.done.send(());
         let killed = self.thread.join().expect("the deadline's thread");
-        assert!(!killed, "{name}: the job did not end within {LIMIT:?}\n{}", text(output));
+        assert!(!killed, "{name}: the job did not end within {:?}\n{}", limit(), text(output));
     }
 }
 
@@ -109,19 +115,20 @@ pub fn ranks(size: usize, name: &str, body: impl FnOnce(&Communicator)) {
     ranks_with(size, name, &[], body);
 }
 
-/// Runs `as_rank` as `size` ranks under `mpiexec`, with the variables `env` in their environment.
+/// Runs `as_rank` as `size` ranks under `mpiexec`, with the variables `env` in their environment. Returns the output
+/// of the ranks; in a rank, nothing.
 pub fn ranks_with(
     size: usize,
     name: &str,
     env: &[(&str, &str)],
     as_rank: impl FnOnce(&Communicator),
-) {
+) -> String {
     if is_rank() {
         let universe = typepack::init().expect("joining the job");
         let world = universe.world();
         assert_eq!(world.size(), size);
         as_rank(&world);
-        return;
+        return String::new();
     }
     let mut command = Command::new(mpiexec());
     command.args(["-n", &size.to_string()]).args(body(name));
@@ -129,8 +136,10 @@ pub fn ranks_with(
     assert!(output.status.success(), "{name}: {}\n{}", output.status, text(&output));
     // If the binary has no test of this name, a rank runs nothing and still succeeds. So count the tests
     // that have passed.
-    let passed = text(&output).matches("1 passed").count();
-    assert_eq!(passed, size, "{name}: not every rank ran the test\n{}", text(&output));
+    let output = text(&output);
+    let passed = output.matches("1 passed").count();
+    assert_eq!(passed, size, "{name}: not every rank ran the test\n{output}");
+    output
 }
 
 /// A small generator of pseudo-random numbers (splitmix64). Ranks that begin with the same seed get the

@@ -1,4 +1,5 @@
-//! The forced ways of a message, and the environment variables that force them.
+//! The forced ways of a message, and the environment variables that force them. A *way* is how the bytes of
+//! a message get from one rank to the other: the transport and its copy method.
 //!
 //! `mod.rs` starts a job for each candidate, and `command.rs` asks which candidates are possible for a row.
 
@@ -39,10 +40,11 @@ impl Candidate {
     }
 }
 
-/// Returns the candidates that are possible for `row` with buffers in `memory` on this machine: chunks (`ring`)
-/// for all rows, copies out of the shared heap (`heap`) for memory of `MPI_Alloc_mem`, each with every copy
-/// method of the machine; and copies between private memories (`cma`) for contiguous user memory, which the
-/// kernel carries out with a method of its own.
+/// Returns the candidates that are possible for `row` with buffers in `memory` on this machine. Copies
+/// through chunks (`ring`) are possible for all rows, and copies out of the shared heap (`heap`) for memory
+/// of `MPI_Alloc_mem`; each of them exists with every copy method of the machine. Copies between private
+/// memories (`cma`) are possible for contiguous user memory; the operating system carries them out with a
+/// method of its own.
 pub fn possible(row: &Row, memory: Memory) -> Vec<Candidate> {
     with(&contiguous::available().collect::<Vec<_>>(), row.is_contiguous(), memory)
 }

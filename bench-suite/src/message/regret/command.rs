@@ -112,7 +112,7 @@ pub fn run(
     }
     run.versions.push(jobs.version.clone());
     if jobs.woken > 0 {
-        let line = format!("ranks woke up {} times while others were measured", jobs.woken);
+        let line = format!("ranks woke up {} times while other jobs were measured", jobs.woken);
         run.versions.push(line);
     }
     if let Some(path) = &arguments.csv {

@@ -1,12 +1,12 @@
-//! `typepack-bench regret messages`: compares the ways of long messages that the library chooses by
-//! measurement with forced ways.
+//! `typepack-bench regret messages`: compares the free choice of the library, which picks the way of each
+//! long message by measurement, with forced ways.
 //!
 //! The flow: `command.rs` (arguments) -> `candidate.rs` (the forced ways that are possible for a row, and the
 //! environment variables that force them) -> this file (jobs of one installed typepack, one for each way, that
 //! take turns) -> `report.rs` (table, CSV, summary). `../../regret/` computes regrets and verdicts.
 //!
-//! Invariant: the jobs of a row are new. So the turns of a row begin with an untrained free choice, and all
-//! exchanges since then are the time with learning.
+//! Invariant: every row is measured with new jobs. So the free choice has learned nothing when a row
+//! begins, and the time of all exchanges of its job includes the learning.
 
 pub mod candidate;
 pub mod command;
@@ -68,7 +68,7 @@ pub struct Jobs<'a> {
     pub version: String,
     /// For each candidate that has failed: its name, and in how many rows.
     failures: Vec<(String, usize)>,
-    /// How many times ranks woke up while others were measured.
+    /// How many times ranks woke up while another job was measured.
     pub woken: u64,
 }
 
@@ -151,8 +151,8 @@ impl<'a> Jobs<'a> {
     }
 }
 
-/// Judges a row. `jobs` are the names of the jobs with their results; the first one is the free choice. Returns the
-/// row and, if it cannot be judged, a line that says why.
+/// Judges a row. `jobs` are the names of the jobs with their results; the first one is the free choice.
+/// Returns the row and, if it cannot be judged, a line that says why.
 fn compared<'a>(
     row: &Row,
     memory: Memory,

@@ -1,5 +1,5 @@
-//! Every method at every alignment and at lengths around all bounds, with canary bytes on both sides, and at
-//! the edge of a mapped page.
+//! Copies runs with every method, with seven pairs of alignments, and with lengths around all limits.
+//! Checks that the bytes before and after the destination do not change.
 
 mod shared;
 
@@ -52,7 +52,7 @@ fn every_instruction_set_copies_every_length() {
     }
 }
 
-/// The request is one word for the process, so tests that depend on the word take turns.
+/// A request is one word for the whole process, so tests that depend on this word take turns.
 static TURN: Mutex<()> = Mutex::new(());
 
 #[test]
@@ -74,14 +74,13 @@ fn a_request_ends_with_its_call() {
     assert_eq!(asked(), None);
 }
 
-/// The clock of this process, which can be set only once.
+/// The time that [`tick`] returns. The clock of a process can be set only once.
 static TIME: AtomicU64 = AtomicU64::new(0);
 
 fn tick() -> u64 {
     TIME.fetch_add(1000, Ordering::Relaxed)
 }
 
-/// With a clock, long copies are timed, and their results stay the same.
 #[test]
 fn copies_that_are_timed_are_right() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);

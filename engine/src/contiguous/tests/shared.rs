@@ -1,5 +1,5 @@
-//! What several threads share: the choosers of `own.rs`, and the word of a request (`mod.rs`). Loom runs two threads in
-//! every interleaving; a last test runs real threads over real copies.
+//! Tests of what several threads share: the choosers of `own.rs`, and the requested method (`ASKED` in
+//! `mod.rs`). Loom runs two threads in every interleaving; the last test runs real threads that copy bytes.
 
 use super::super::own::{self, Shared, choose};
 use super::super::{Asked, LONG, Method, NOTHING, asking, available, copy, with};
@@ -24,8 +24,8 @@ impl Asked for AtomicU8 {
     }
 }
 
-/// Returns a chooser over two ways that has timed the first one often enough, so that the next jobs are trials
-/// of the second one.
+/// Returns a chooser over two ways that has recorded enough costs of the first way, so that it looks at the
+/// second way in the next jobs.
 fn about_to_try() -> Chooser {
     let mut chooser = Chooser::new(2, 0);
     for _ in 0..60 {
@@ -39,9 +39,9 @@ fn about_to_try() -> Chooser {
     chooser
 }
 
-/// Checks in every interleaving that two threads with two jobs each do every job exactly once, in a way that
-/// exists, and alone with their own memory; that the chooser counts each pick; and that it gets no more times
-/// than there were jobs.
+/// Runs two threads with two jobs each in every interleaving. Checks that every job is done exactly once,
+/// in a way that exists, and that no other thread uses the job's memory. Checks that the chooser counts
+/// each pick, and records no more costs than there were jobs.
 #[test]
 fn loom_two_threads_share_a_chooser() {
     let primed = about_to_try();
@@ -55,7 +55,7 @@ fn loom_two_threads_share_a_chooser() {
                 choose(
                     shared,
                     1 << 20,
-                    // The second reading of the clock is 50 later than the first one.
+                    // Each reading of the clock returns 50 more than the one before.
                     || now.fetch_add(50, Relaxed),
                     |way| {
                         // SAFETY: the memory belongs to this thread. Loom reports a concurrent access.
@@ -77,7 +77,7 @@ fn loom_two_threads_share_a_chooser() {
         let ways = [work(&shared), other.join().expect("the thread")].concat();
         let chooser = shared.lock().expect("nobody panicked").clone();
         let picks = chooser.jobs() - before;
-        // A job without a pick has found the chooser in use, which the other thread's jobs can cause.
+        // A job makes no pick if the other thread is using the chooser at that moment.
         assert!((1..=4).contains(&picks), "{picks}");
         let tried = ways.iter().filter(|way| **way == 1).count();
         assert!(tried as u32 <= picks);
@@ -87,8 +87,8 @@ fn loom_two_threads_share_a_chooser() {
     });
 }
 
-/// Checks in every interleaving that a thread between two requests of other threads sees one of them or none,
-/// and that nothing is asked when both have ended.
+/// Checks in every interleaving of two requests that each thread reads one of the two methods or none, and
+/// that no method is asked for after both requests have ended.
 #[test]
 fn loom_requests_of_two_threads() {
     loom::model(|| {
@@ -104,8 +104,8 @@ fn loom_requests_of_two_threads() {
     });
 }
 
-/// Real threads copy long runs while the choosers learn, while other threads ask for methods, and while the
-/// fixed method changes. No byte may differ.
+/// Real threads copy long runs while the choosers learn, while another thread asks for methods, and while
+/// the fixed method changes. Checks all copied bytes.
 #[test]
 fn threads_copy_while_the_methods_change() {
     let _turn = super::TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -120,7 +120,7 @@ fn threads_copy_while_the_methods_change() {
                 for round in 0..60 {
                     to.fill(0);
                     let bytes = [LONG, 50_000, 130_000, 399_000][round % 4] + round;
-                    // SAFETY: the two buffers are separate and longer than `bytes` and one byte.
+                    // SAFETY: the two buffers are separate, and each has more than `bytes + 1` bytes.
                     let mut run = || unsafe { copy(from.as_ptr(), to[1..].as_mut_ptr(), bytes) };
                     let method = methods[round % methods.len()];
                     match (thread, round % 3) {

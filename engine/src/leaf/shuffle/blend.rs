@@ -3,8 +3,8 @@
 //! `lanes.rs` uses this method if two, three or four loads cover the memory of 32 packed bytes. A load may
 //! begin a few bytes early, so that its data falls between the data of the other loads. Then the loads are
 //! blended into one register, which holds nothing but data, and a permutation puts the data in order. There
-//! are half as many loads as in `lanes.rs`, and fewer shuffles. Every second byte, and every second group of
-//! 2 bytes, has instructions of its own, which narrow the elements of two registers.
+//! are half as many loads as in `lanes.rs`, and fewer shuffles. Two patterns, 1 of every 2 bytes and 2 of
+//! every 4 bytes, use special instructions instead, which narrow the elements of two registers into one.
 
 use super::{Pattern, Stripe};
 use std::arch::x86_64::*;
@@ -12,7 +12,7 @@ use std::arch::x86_64::*;
 /// Length of a register in bytes.
 const REGISTER: usize = 32;
 
-/// A number of bytes of a register.
+/// One value for each byte of a register.
 type Bytes = [u8; REGISTER];
 
 /// The largest number of loads.
@@ -66,8 +66,8 @@ impl Blend {
     }
 
     /// Returns a method for the same registers that loads no byte behind their last byte of data. If the
-    /// loads of [`new`](Self::new) reach beyond this byte, all loads begin earlier instead. So a register
-    /// that is not the first one must lie before.
+    /// loads of [`new`](Self::new) reach beyond this byte, all loads begin earlier instead. So the method
+    /// is for registers that another register precedes in memory.
     pub(super) fn ending(pattern: &Pattern) -> Option<Self> {
         let data = (REGISTER / pattern.bytes - 1) * pattern.stride + pattern.extent;
         let blend = Self::made(pattern, 0)?;
@@ -77,7 +77,8 @@ impl Blend {
         }
     }
 
-    /// Makes the method with loads that begin `back` bytes before the elements.
+    /// Makes the method with loads that cover the memory from `back` bytes before the first element on.
+    /// Returns `None` if the method does not suit the pattern.
     fn made(pattern: &Pattern, back: usize) -> Option<Self> {
         let loads = Self::loads(pattern)?;
         let mut sources = pattern.sources(REGISTER / pattern.bytes);
@@ -94,8 +95,8 @@ impl Blend {
                 .filter(|&(_, at)| (start..start + REGISTER).contains(at))
                 .map(|(nth, &at)| (nth, at))
                 .collect();
-            // The smallest number of bytes by which the load must begin early: all of its data is in the
-            // register, and falls on bytes that no other load uses.
+            // Find the smallest number of bytes by which the load must begin early so that all its data is
+            // in the register and falls on bytes that no other load uses.
             let early = (0..REGISTER.min(start + 1)).find(|early| {
                 let from = start - early;
                 data.iter().all(|(_, at)| *at < from + REGISTER && blended[at - from].is_none())
@@ -209,7 +210,7 @@ impl Blend {
         packed: *mut u8,
         order: impl Fn(__m256i) -> __m256i,
     ) {
-        // The entry of the first load is not used.
+        // `masks[0]` is not used.
         let masks: [__m256i; N] = std::array::from_fn(|n| register(&self.masks[n]));
         let offsets: [isize; N] = std::array::from_fn(|n| self.offsets[n]);
         let (mut mem, mut packed) = (mem, packed);
@@ -263,7 +264,8 @@ unsafe fn narrowed<const BYTES: usize>(
             let mask = _mm256_set1_epi32(0xffff);
             _mm256_packus_epi32(_mm256_and_si256(low, mask), _mm256_and_si256(high, mask))
         };
-        // They work on halves of registers, so the second and the third quarter change places.
+        // These instructions work on each half of a register separately, so the second and the third
+        // quarter of the result change places.
         let data = _mm256_permute4x64_epi64::<0xd8>(halves);
         // SAFETY: `packed` is where the 32 packed bytes of this register begin, and the caller guarantees that
         // these are writable.
@@ -274,7 +276,8 @@ unsafe fn narrowed<const BYTES: usize>(
 }
 
 impl Order {
-    /// Returns the instructions that move, for each packed byte, the byte at its place.
+    /// Returns the instructions that put the blended bytes in packed order. `places[i]` is the position of
+    /// packed byte `i` in the blended register.
     fn of(places: &[usize; REGISTER]) -> Self {
         let words = |word: usize| &places[4 * word..4 * word + 4];
         let whole = |word: &[usize]| {
@@ -286,7 +289,7 @@ impl Order {
         let half = REGISTER / 2;
         if (0..8).all(|word| words(word).iter().all(|place| place / half == words(word)[0] / half))
         {
-            // The words of each half, in ascending order, take its four places.
+            // Within each half, the words whose bytes come from this half are stored in ascending order.
             let mut used = [0; 2];
             let (mut bytes, mut order) = ([0; REGISTER], [0; 8]);
             for (word, at) in order.iter_mut().enumerate() {
@@ -315,7 +318,7 @@ impl Order {
 #[inline]
 fn register<T: Copy, const N: usize>(values: &[T; N]) -> __m256i {
     const { assert!(N * size_of::<T>() == REGISTER) };
-    // SAFETY: the assertion has found that `values` has 32 bytes.
+    // SAFETY: the assertion checks that `values` has 32 bytes.
     unsafe { _mm256_loadu_si256(values.as_ptr().cast()) }
 }
 

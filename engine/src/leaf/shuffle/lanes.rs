@@ -7,8 +7,8 @@
 //! crosses the halves.
 //!
 //! The windows of a lane begin at its first byte of data and may read beyond its last one. So the last
-//! lanes of a call use windows that end at data instead (`last`), and reach beyond nothing. The very last
-//! lane may overlap the lane before it, and then stores some packed bytes again.
+//! lanes of a call use other windows (`last`), which do not read beyond the last byte of data. The very
+//! last lane may overlap the lane before it, and then stores some packed bytes again.
 
 #[cfg(target_arch = "x86_64")]
 use super::blend::Blend;
@@ -56,7 +56,7 @@ impl Lanes {
             .collect();
         // At least a quarter of the memory is data, so the 16 bytes of a lane come from at most 64 bytes.
         assert!(first.len() <= WINDOWS, "a dense pattern has {} windows", first.len());
-        // The same greedy cover, from the last source backwards.
+        // Cover the sources again, with windows from the last source backwards.
         let mut last = Vec::new();
         let mut end = sources.len();
         while end > 0 {
@@ -197,10 +197,10 @@ impl Lanes {
             // which no memory precedes, uses the other windows; a second lane follows it.
             let list = if from == 0 { &self.first } else { &self.last };
             // SAFETY: `from` is at most `count - elements`, so the lane has `elements` elements, and its
-            // data and its packed bytes are valid. The windows of `last` lie between the first element and
-            // the last byte of data: they end at data of the lane, and they begin less than 16 bytes
-            // before its first byte of data, while at least 16 bytes of memory lie before a lane other than
-            // the first, because an element that lies before has data and the count is at least two lanes.
+            // data and its packed bytes are valid. The windows of `last` end at data of the lane, and begin
+            // less than 16 bytes before its first byte of data. If `from` is not 0, at least one whole
+            // lane, which has 16 bytes of data, lies before this lane, so these windows begin at or after
+            // the first element.
             unsafe {
                 lane::<Register>(
                     list,

@@ -7,8 +7,8 @@
 //!
 //! - `lanes.rs` fills whole registers: the data of a 16-byte *lane* of packed bytes is shuffled out of a few
 //!   *windows* of 16 bytes of memory;
-//! - `blend.rs` does the same on AVX2 if one of two, three or four bytes is data: it blends adjacent loads of
-//!   32 bytes into one register, and puts the data in order;
+//! - `blend.rs` does the same on AVX2 if exactly a half, a third or a quarter of the bytes is data: it
+//!   blends adjacent loads of 32 bytes into one register, and puts the data in order;
 //! - `steps.rs` shuffles the data of one window to the front of a register and stores the whole register.
 //!   The next store overlaps the bytes behind the data.
 //!
@@ -18,7 +18,7 @@
 //! thread; the shuffles drop these bytes.
 //!
 //! There is no unpacking here. Gaps must not be written, so a store is as narrow as its run, and rows do
-//! that as fast (`rows.rs`; `typepack-bench pack --isa avx2`).
+//! that equally fast (`rows.rs`; `typepack-bench pack --isa avx2`).
 
 #[cfg(target_arch = "x86_64")]
 mod blend;
@@ -39,7 +39,7 @@ const LANE: usize = 16;
 /// contains a whole page.
 const STRIDE: i64 = 4096;
 
-/// A pattern is dense if at least one of this many bytes of memory is data. A window of a sparser pattern
+/// A pattern is dense if at least one in this many bytes of memory is data. A window of a sparser pattern
 /// could touch cache lines without data.
 const DENSE: usize = 4;
 

@@ -2,8 +2,9 @@
 //!
 //! `mod.rs` uses this method for patterns whose elements do not fill a lane, such as structs with gaps. A
 //! *period* is a small number of elements. A step loads a window of the period, moves its data to the front
-//! of the register, and stores the whole register. The next step overwrites the bytes behind the data. So
-//! enough packed bytes, and enough memory, must follow the last period; a row packs these elements.
+//! of the register, and stores the whole register. The next step overwrites the bytes behind the data. The
+//! last step reads and writes beyond its data, so a few elements (`spare`) must follow the last period; a
+//! row packs them.
 
 use super::vector::{Register, Vector};
 use super::{Call, Isa, LANE, NONE, Pattern, Window, windows};
@@ -96,7 +97,8 @@ impl Steps {
         unsafe { self.sized::<Register>(pattern, periods, mem, packed) }
     }
 
-    /// The same code, compiled with the instructions of AVX2, which have three operands.
+    /// Does what [`baseline`](Self::baseline) does, with the instructions of AVX2, which have three
+    /// operands.
     ///
     /// # Safety
     ///

@@ -5,15 +5,18 @@
 #![expect(clippy::too_many_arguments, reason = "the argument lists of the standard")]
 
 use super::op;
-use super::parts::{Spread, Table, apart, in_place, own, own_type, part, root, typed, types};
+use super::parts::{
+    Rooted, Spread, Table, apart, in_place, own, own_type, part, root, typed, types,
+};
 use super::way::{Make, Way, make};
+use crate::abi;
 use crate::argument::{Array, Output};
 use crate::count_width::{CountWidth, count};
 use crate::datatype;
-use crate::error::Result;
+use crate::error::{Failure, Result};
 use crate::raw;
 use std::ffi::{c_int, c_void};
-use typepack::{Collective, Combine, Communicator, Part};
+use typepack::{Collective, Combine, Communicator, Part, Plan};
 
 /// Generates the blocking, the nonblocking and the persistent form of each listed call. Every form takes
 /// the arguments that its entry lists in parentheses, and then the communicator. The nonblocking form also
@@ -122,10 +125,13 @@ fn meet(comm: raw::Comm, way: Way) -> Result {
 three_ways! {
     bcast ibcast bcast_init "Bcast" (
         buffer: *mut c_void, elements: W::Count, datatype: raw::Datatype, from: c_int
-    ) |_comm, make| {
-        let (elements, ty) = (count(elements, "count")?, datatype::find(datatype)?);
+    ) |comm, make| {
+        let from = root(comm, from)?;
+        let significant = if from.is_idle() { raw::Datatype(abi::BYTE) } else { datatype };
+        let elements = if from.is_idle() { 0 } else { count(elements, "count")? };
+        let ty = datatype::find(significant)?;
         let part = part(buffer, 0, elements, ty.plan()?, "buffer")?;
-        make(&Collective::Broadcast { part, root: root(from)? })
+        make(&Collective::Broadcast { part, root: from.root })
     };
     gather igather gather_init "Gather" (
         sendbuf: *const c_void, sendcount: W::Count, sendtype: raw::Datatype,
@@ -211,8 +217,49 @@ three_ways! {
     allreduce iallreduce allreduce_init "Allreduce" (
         sendbuf: *const c_void, recvbuf: *mut c_void, elements: W::Count, datatype: raw::Datatype,
         op: raw::Op
-    ) |_comm, make| {
-        reduce_everywhere::<W>(make, sendbuf, recvbuf, (elements, datatype, op))
+    ) |comm, make| {
+        let elements = (elements, datatype, op);
+        reduce_on_each::<W>(comm, make, sendbuf, recvbuf, elements, true, |send, recv, plan, count, combine| {
+            Collective::Allreduce { send, recv, plan, count, combine }
+        })
+    };
+    scan iscan scan_init "Scan" (
+        sendbuf: *const c_void, recvbuf: *mut c_void, elements: W::Count, datatype: raw::Datatype,
+        op: raw::Op
+    ) |comm, make| {
+        let elements = (elements, datatype, op);
+        reduce_on_each::<W>(comm, make, sendbuf, recvbuf, elements, true, |send, recv, plan, count, combine| {
+            Collective::Scan { send, recv, plan, count, combine }
+        })
+    };
+    exscan iexscan exscan_init "Exscan" (
+        sendbuf: *const c_void, recvbuf: *mut c_void, elements: W::Count, datatype: raw::Datatype,
+        op: raw::Op
+    ) |comm, make| {
+        let elements = (elements, datatype, op);
+        // Rank 0 gets no result, so its receive buffer has no meaning, unless its elements are there.
+        let receives = comm.rank() > 0 || in_place(sendbuf);
+        reduce_on_each::<W>(comm, make, sendbuf, recvbuf, elements, receives, |send, recv, plan, count, combine| {
+            Collective::Exscan { send, recv, plan, count, combine }
+        })
+    };
+    reduce_scatter ireduce_scatter reduce_scatter_init "Reduce_scatter" (
+        sendbuf: *const c_void, recvbuf: *mut c_void, recvcounts: Array<W::Count>,
+        datatype: raw::Datatype, op: raw::Op
+    ) |comm, make| {
+        // SAFETY: the standard requires that the array of `MPI_Reduce_scatter` has one entry for each rank of
+        // `comm`.
+        let counts = unsafe { recvcounts.copy(comm.size(), "recvcounts")? };
+        let counts: Result<Vec<u64>> =
+            counts.into_iter().map(|elements| Ok(count(elements, "recvcounts")?)).collect();
+        reduce_and_divide(comm, make, sendbuf, recvbuf, &counts?, (datatype, op))
+    };
+    reduce_scatter_block ireduce_scatter_block reduce_scatter_block_init "Reduce_scatter_block" (
+        sendbuf: *const c_void, recvbuf: *mut c_void, recvcount: W::Count,
+        datatype: raw::Datatype, op: raw::Op
+    ) |comm, make| {
+        let counts = vec![count(recvcount, "recvcount")?; comm.size()];
+        reduce_and_divide(comm, make, sendbuf, recvbuf, &counts, (datatype, op))
     };
 }
 
@@ -231,13 +278,16 @@ pub unsafe fn reduce_local<W: CountWidth>(
     op: raw::Op,
 ) -> Result {
     let (elements, ty) = (count(elements, "count")?, datatype::find(datatype)?);
-    let (plan, function) = (ty.plan()?, op::combiner(op, &ty)?);
+    let (plan, combine) = (ty.plan()?, op::combine(op, datatype, &ty)?);
     let input = part(inbuf, 0, elements, plan, "inbuf")?;
     let result = part(inoutbuf, 0, elements, plan, "inoutbuf")?;
+    if input.bytes()? == 0 {
+        return Ok(());
+    }
     // SAFETY: `input` has `elements` readable elements at `inbuf` (first condition of `# Safety`). `result`
     // has `elements` readable and writable elements at `inoutbuf`, and they do not overlap those of `input`
-    // (second condition). `op::combiner` returned `function` for exactly this datatype.
-    unsafe { function(input.origin, result.origin, elements as usize) };
+    // (second condition). `op::combine` returned the operation for exactly this datatype.
+    unsafe { combine.call(input.origin, result.origin, 0, elements) };
     Ok(())
 }
 
@@ -252,9 +302,8 @@ fn gather_to<W: CountWidth>(
     recvtype: raw::Datatype,
     to: c_int,
 ) -> Result {
-    let root = root(to)?;
-    let at_root = comm.rank() == root;
-    let placed = at_root && in_place(sendbuf);
+    let Rooted { root, own: has_own, all: at_root } = root(comm, to)?;
+    let placed = !has_own || at_root && in_place(sendbuf);
     let (elements, ty) = own_type::<W>(placed, sendcount, sendtype, "sendcount")?;
     let mine = own(sendbuf, elements, &ty, "sendbuf")?;
     if !at_root {
@@ -262,8 +311,8 @@ fn gather_to<W: CountWidth>(
     }
     let (all, spread) = (datatype::find(recvtype)?, spread()?);
     // SAFETY: this rank is the root. The standard requires that the root of a gather passes arrays with one
-    // entry for each rank of `comm`.
-    let parts = unsafe { spread.parts(recvbuf, all.plan()?, comm.size(), "recvbuf")? };
+    // entry for each rank of `comm`, or of its remote group.
+    let parts = unsafe { spread.parts(recvbuf, all.plan()?, comm.peers().size(), "recvbuf")? };
     if let Some(mine) = &mine {
         apart(mine, &parts[comm.rank()])?;
     }
@@ -281,9 +330,8 @@ fn scatter_from<W: CountWidth>(
     (recvbuf, recvcount, recvtype): (*mut c_void, W::Count, raw::Datatype),
     from: c_int,
 ) -> Result {
-    let root = root(from)?;
-    let at_root = comm.rank() == root;
-    let placed = at_root && in_place(recvbuf);
+    let Rooted { root, own: has_own, all: at_root } = root(comm, from)?;
+    let placed = !has_own || at_root && in_place(recvbuf);
     let (elements, ty) = own_type::<W>(placed, recvcount, recvtype, "recvcount")?;
     let mine = own(recvbuf, elements, &ty, "recvbuf")?;
     if !at_root {
@@ -291,8 +339,8 @@ fn scatter_from<W: CountWidth>(
     }
     let (all, spread) = (datatype::find(sendtype)?, spread()?);
     // SAFETY: this rank is the root. The standard requires that the root of a scatter passes arrays with one
-    // entry for each rank of `comm`.
-    let parts = unsafe { spread.parts(sendbuf, all.plan()?, comm.size(), "sendbuf")? };
+    // entry for each rank of `comm`, or of its remote group.
+    let parts = unsafe { spread.parts(sendbuf, all.plan()?, comm.peers().size(), "sendbuf")? };
     if let Some(mine) = &mine {
         apart(&parts[comm.rank()], mine)?;
     }
@@ -309,13 +357,14 @@ fn gather_everywhere<W: CountWidth>(
     spread: Spread<W>,
     recvtype: raw::Datatype,
 ) -> Result {
-    let (elements, ty) = own_type::<W>(in_place(sendbuf), sendcount, sendtype, "sendcount")?;
+    let placed = in_place(sendbuf) && !comm.is_inter();
+    let (elements, ty) = own_type::<W>(placed, sendcount, sendtype, "sendcount")?;
     let mine = own(sendbuf, elements, &ty, "sendbuf")?;
     let all = datatype::find(recvtype)?;
     // SAFETY: the standard requires that every rank of an allgather passes arrays with one entry for each
-    // rank of `comm`.
-    let parts = unsafe { spread.parts(recvbuf, all.plan()?, comm.size(), "recvbuf")? };
-    if let Some(mine) = &mine {
+    // rank of `comm`, or of its remote group.
+    let parts = unsafe { spread.parts(recvbuf, all.plan()?, comm.peers().size(), "recvbuf")? };
+    if let (Some(mine), false) = (&mine, comm.is_inter()) {
         apart(mine, &parts[comm.rank()])?;
     }
     make(&Collective::Allgather { mine, parts: &parts })
@@ -332,17 +381,31 @@ fn exchange<W: CountWidth>(
     // In `MPI_Alltoall`, the parts of all ranks have the same packed size.
     let equal = matches!(receive, Spread::Row(_));
     // SAFETY: the standard requires that the receive arrays of an alltoall have one entry for each rank of
-    // `comm`.
-    let incoming = unsafe { receive.parts(recvbuf, to.plan()?, comm.size(), "recvbuf")? };
-    if in_place(sendbuf) {
+    // `comm`, or of its remote group.
+    let incoming = unsafe { receive.parts(recvbuf, to.plan()?, comm.peers().size(), "recvbuf")? };
+    if exchanges_in_place(comm, sendbuf)? {
         return make(&alltoall_call(equal, None, &incoming));
     }
     let (from, send) = (datatype::find(sendtype)?, send()?);
     // SAFETY: the call is not in place, so the standard requires that the send arrays of an alltoall have one
-    // entry for each rank of `comm`.
-    let outgoing = unsafe { send.parts(sendbuf, from.plan()?, comm.size(), "sendbuf")? };
-    apart(&outgoing[comm.rank()], &incoming[comm.rank()])?;
+    // entry for each rank of `comm`, or of its remote group.
+    let outgoing = unsafe { send.parts(sendbuf, from.plan()?, comm.peers().size(), "sendbuf")? };
+    if !comm.is_inter() {
+        apart(&outgoing[comm.rank()], &incoming[comm.rank()])?;
+    }
     make(&alltoall_call(equal, Some(&outgoing), &incoming))
+}
+
+/// Returns whether an alltoall is in place.
+///
+/// # Errors
+/// Returns `MPI_ERR_BUFFER` if it is, on an intercommunicator.
+fn exchanges_in_place(comm: &Communicator, sendbuf: *const c_void) -> Result<bool> {
+    if in_place(sendbuf) && comm.is_inter() {
+        let detail = "MPI_IN_PLACE is not allowed in an intercommunicator; a buffer is needed";
+        return Err(Failure::new(abi::ERR_BUFFER, "sendbuf", detail));
+    }
+    Ok(in_place(sendbuf))
 }
 
 fn alltoall_call<'a>(
@@ -364,25 +427,27 @@ fn exchange_typed<W: CountWidth>(
     (recvbuf, receive, recvtypes): (*mut c_void, Table<W>, Array<raw::Datatype>),
 ) -> Result {
     // SAFETY: the standard requires that the receive arrays of `MPI_Alltoallw` have one entry for each rank
-    // of `comm`, and `entries` has `comm.size()` entries.
+    // of `comm` or of its remote group, and `entries` has as many entries.
     let (entries, to) = unsafe {
-        let entries = receive.read(comm.size())?;
+        let entries = receive.read(comm.peers().size())?;
         let to = types(recvtypes, &entries, "recvtypes")?;
         (entries, to)
     };
     let incoming = typed(recvbuf, &entries, &to, "recvbuf")?;
-    if in_place(sendbuf) {
+    if exchanges_in_place(comm, sendbuf)? {
         return make(&Collective::Alltoall { send: None, receive: &incoming });
     }
     // SAFETY: the call is not in place, so the standard requires that the send arrays of `MPI_Alltoallw` have
-    // one entry for each rank of `comm`. `entries` has `comm.size()` entries.
+    // one entry for each rank of `comm` or of its remote group. `entries` has as many entries.
     let (entries, from) = unsafe {
-        let entries = send.read(comm.size())?;
+        let entries = send.read(comm.peers().size())?;
         let from = types(sendtypes, &entries, "sendtypes")?;
         (entries, from)
     };
     let outgoing = typed(sendbuf, &entries, &from, "sendbuf")?;
-    apart(&outgoing[comm.rank()], &incoming[comm.rank()])?;
+    if !comm.is_inter() {
+        apart(&outgoing[comm.rank()], &incoming[comm.rank()])?;
+    }
     make(&Collective::Alltoall { send: Some(&outgoing), receive: &incoming })
 }
 
@@ -395,11 +460,16 @@ fn reduce_to<W: CountWidth>(
     (elements, datatype, op): (W::Count, raw::Datatype, raw::Op),
     to: c_int,
 ) -> Result {
-    let root = root(to)?;
-    let (count, ty) = (count(elements, "count")?, datatype::find(datatype)?);
-    let (plan, combine) = (ty.plan()?, Combine::from(op::combiner(op, &ty)?));
-    let at_root = comm.rank() == root;
-    let send = if at_root && in_place(sendbuf) {
+    let to = root(comm, to)?;
+    let (count, datatype, op) = match to.is_idle() {
+        // The arguments are not significant on this rank.
+        true => (0, raw::Datatype(abi::BYTE), raw::Op(abi::BOR)),
+        false => (count(elements, "count")?, datatype, op),
+    };
+    let Rooted { root, own: has_own, all: at_root } = to;
+    let ty = datatype::find(datatype)?;
+    let (plan, combine) = (ty.plan()?, op::combine(op, datatype, &ty)?);
+    let send = if !has_own || at_root && in_place(sendbuf) {
         None
     } else {
         Some(part(sendbuf, 0, count, plan, "sendbuf")?)
@@ -414,23 +484,58 @@ fn reduce_to<W: CountWidth>(
     make(&Collective::Reduce { send, recv, plan, count, combine: &combine, root })
 }
 
-/// Makes a call of `MPI_Allreduce` in one of the three forms.
-fn reduce_everywhere<W: CountWidth>(
+/// Makes a call of `MPI_Allreduce`, `MPI_Scan` or `MPI_Exscan` in one of the three forms. `receives` is false if
+/// this rank gets no result. `call` makes the `Collective` from the addresses of the elements and of the result, the
+/// type and the number of the elements, and the operation.
+fn reduce_on_each<W: CountWidth>(
+    comm: &Communicator,
     make: Make<'_>,
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
     (elements, datatype, op): (W::Count, raw::Datatype, raw::Op),
+    receives: bool,
+    call: impl for<'a> Fn(Option<*const u8>, *mut u8, &'a Plan, u64, &'a Combine) -> Collective<'a>,
 ) -> Result {
     let (count, ty) = (count(elements, "count")?, datatype::find(datatype)?);
-    let (plan, combine) = (ty.plan()?, Combine::from(op::combiner(op, &ty)?));
-    let receive = part(recvbuf, 0, count, plan, "recvbuf")?;
-    let send = if in_place(sendbuf) {
+    let (plan, combine) = (ty.plan()?, op::combine(op, datatype, &ty)?);
+    let receive = part(recvbuf, 0, if receives { count } else { 0 }, plan, "recvbuf")?;
+    let send = if in_place(sendbuf) && !comm.is_inter() {
         None
     } else {
         let send = part(sendbuf, 0, count, plan, "sendbuf")?;
         apart(&send, &receive)?;
         Some(send.origin.cast_const())
     };
+    make(&call(send, receive.origin, plan, count, &combine))
+}
+
+/// Makes a call of `MPI_Reduce_scatter` or `MPI_Reduce_scatter_block` in one of the three forms. `counts` has the
+/// number of elements that each rank gets.
+fn reduce_and_divide(
+    comm: &Communicator,
+    make: Make<'_>,
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    counts: &[u64],
+    (datatype, op): (raw::Datatype, raw::Op),
+) -> Result {
+    let ty = datatype::find(datatype)?;
+    let (plan, combine) = (ty.plan()?, op::combine(op, datatype, &ty)?);
+    let total = counts.iter().try_fold(0u64, |sum, count| sum.checked_add(*count));
+    let total = total.ok_or_else(|| {
+        let detail = "the sum of the counts does not fit in 64 bits";
+        Failure::new(abi::ERR_VALUE_TOO_LARGE, "recvcounts", detail)
+    })?;
+    let placed = in_place(sendbuf) && !comm.is_inter();
+    let mine = if placed { total } else { counts[comm.rank()] };
+    let receive = part(recvbuf, 0, mine, plan, "recvbuf")?;
+    let send = if placed {
+        None
+    } else {
+        let send = part(sendbuf, 0, total, plan, "sendbuf")?;
+        apart(&send, &receive)?;
+        Some(send.origin.cast_const())
+    };
     let recv = receive.origin;
-    make(&Collective::Allreduce { send, recv, plan, count, combine: &combine })
+    make(&Collective::ReduceScatter { send, recv, plan, counts, combine: &combine })
 }

@@ -1,26 +1,86 @@
-//! Reduction operations behind handles: the predefined operations (MPI-5.0 section 6.9.2), and a table for
-//! users' operations. The table is still empty, because the calls that make users' operations are not
-//! implemented yet.
+//! Reduction operations behind handles: the predefined operations (MPI-5.0 section 6.9.2), and those of the user
+//! (section 6.9.5).
 //!
-//! The runtime combines the elements (`typepack::Operator`). This file finds the operator of a handle, and
-//! the operator's function for a datatype.
+//! The runtime combines the elements (`typepack::Operator`, `typepack::Combine`). This file finds the operation of a
+//! handle, and the function that combines elements of a datatype.
 
 use crate::abi;
-use crate::argument::InOut;
-use crate::datatype::Type;
+use crate::argument::{InOut, Output};
+use crate::callback::UserReduction;
+use crate::datatype::{self, Type};
 use crate::error::{Failure, Result};
 use crate::handle::Kind;
 use crate::handle::table::Table;
 use crate::raw;
 use std::ffi::c_int;
-use typepack::{Combiner, NoCombiner, Operator};
+use std::sync::Arc;
+use typepack::{Combine, Operator};
+
+/// An operation of the user.
+#[derive(Debug)]
+struct UserOp {
+    function: UserReduction,
+    /// What the program said about the operation. The library always combines in rank order, so it only returns
+    /// this value.
+    commutes: bool,
+}
 
 /// The users' operations.
-static OPS: Table<Operator> = Table::new(Kind::Op);
+static OPS: Table<UserOp> = Table::new(Kind::Op);
+
+/// An operation that a handle stands for.
+enum Found {
+    Predefined(Operator),
+    User(Arc<UserOp>),
+}
 
 /// Returns the live handle whose lower 32 bits are `integer`; `None` if there is none.
 pub fn from_int(integer: c_int) -> Option<usize> {
     OPS.of_int(integer)
+}
+
+/// `MPI_Op_create`.
+pub fn create(function: raw::Callback, commute: c_int, op: Output<raw::Op>) -> Result {
+    create_with(UserReduction::new(function), commute, op)
+}
+
+/// `MPI_Op_create_c`.
+pub fn create_large(function: raw::Callback, commute: c_int, op: Output<raw::Op>) -> Result {
+    create_with(UserReduction::new_large(function), commute, op)
+}
+
+fn create_with(function: Option<UserReduction>, commute: c_int, op: Output<raw::Op>) -> Result {
+    let out = op.required("op")?;
+    let function = function.ok_or_else(|| Failure::null("user_fn"))?;
+    let made = UserOp { function, commutes: commute != 0 };
+    out.set(raw::Op(OPS.insert(Arc::new(made))?));
+    Ok(())
+}
+
+/// `MPI_Op_free`. Operations that have been started with the operation continue.
+pub fn free(op: InOut<raw::Op>) -> Result {
+    let (handle, out) = op.read("op")?;
+    check(handle)?;
+    if OPS.remove(handle.0).is_some() {
+        out.set(raw::Op::NULL);
+        return Ok(());
+    }
+    let detail = format!("{:#x} is predefined and cannot be freed", handle.0);
+    Err(Failure::new(abi::ERR_OP, "op", detail))
+}
+
+/// `MPI_Op_commutative`.
+pub fn commutative(op: raw::Op, commute: Output<c_int>) -> Result {
+    let out = commute.required("commute")?;
+    let commutes = match op.0 {
+        abi::REPLACE | abi::NO_OP => false,
+        _ => match find(op)? {
+            Found::Predefined(_) => true,
+            Found::User(made) => made.commutes,
+        },
+    };
+    out.set(commutes.into());
+    Ok(())
 }
 
 /// Checks the handle of an operation. `MPI_REPLACE` and `MPI_NO_OP`, which only one-sided calls take, are
@@ -35,27 +95,13 @@ pub fn check(op: raw::Op) -> Result {
     }
 }
 
-/// Checks that an operation may be freed. Predefined operations may not.
-///
-/// # Errors
-/// Returns `MPI_ERR_OP` if the handle is not valid or the operation is predefined, and `MPI_ERR_ARG` if the
-/// pointer is null.
-pub fn check_at(op: InOut<raw::Op>) -> Result {
-    let (op, _) = op.read("op")?;
-    check(op)?;
-    if OPS.has(op.0) {
-        return Ok(());
-    }
-    Err(Failure::new(abi::ERR_OP, "op", format!("{:#x} is predefined and cannot be freed", op.0)))
-}
-
 /// Returns the operation of a handle.
 ///
 /// # Errors
 /// Returns `MPI_ERR_OP` if the handle is not valid, or if the operation is one that only one-sided calls
 /// take.
-fn find(op: raw::Op) -> Result<Operator> {
-    Ok(match op.0 {
+fn find(op: raw::Op) -> Result<Found> {
+    Ok(Found::Predefined(match op.0 {
         abi::MAX => Operator::Max,
         abi::MIN => Operator::Min,
         abi::SUM => Operator::Sum,
@@ -70,7 +116,7 @@ fn find(op: raw::Op) -> Result<Operator> {
         abi::MINLOC => Operator::Minloc,
         value => {
             if let Some(made) = OPS.find(value) {
-                return Ok(*made);
+                return Ok(Found::User(made));
             }
             let detail = match value {
                 abi::OP_NULL => "MPI_OP_NULL is not an operation".to_owned(),
@@ -80,32 +126,33 @@ fn find(op: raw::Op) -> Result<Operator> {
             };
             return Err(Failure::new(abi::ERR_OP, "op", detail));
         }
-    })
+    }))
 }
 
-/// Returns the function that combines elements of a datatype by an operation.
+/// Returns the function that combines elements of the datatype `ty`, whose handle is `datatype`.
 ///
 /// # Errors
-/// Returns `MPI_ERR_OP` if the handle is not valid or the operation is not defined on the datatype, and
-/// `MPI_ERR_UNSUPPORTED_OPERATION` if the standard defines the operation on the datatype but this library
-/// does not implement it.
-pub fn combiner(op: raw::Op, ty: &Type) -> Result<Combiner> {
-    let operator = find(op)?;
-    let undefined = |what: &str| {
-        let detail = format!("{operator:?} is not defined on {what}");
-        Failure::new(abi::ERR_OP, "op", detail)
-    };
-    let missing = |what: &str| {
-        let detail = format!("this version of typepack does not implement {operator:?} on {what}");
-        Failure::new(abi::ERR_UNSUPPORTED_OPERATION, "op", detail)
-    };
-    match ty.tree().as_named() {
-        Some(named) => operator.combiner(named).map_err(|refused| match refused {
-            NoCombiner::Undefined => undefined(named.name()),
-            NoCombiner::Missing => missing(named.name()),
+/// Returns `MPI_ERR_OP` if the handle is not valid or the operation is not defined on the datatype.
+pub fn combine(op: raw::Op, datatype: raw::Datatype, ty: &Arc<Type>) -> Result<Combine> {
+    match find(op)? {
+        Found::Predefined(operator) => operator.combine(ty.tree()).ok_or_else(|| {
+            let what = match ty.tree().as_named() {
+                Some(named) => named.name(),
+                None if ty.tree().is_predefined() => "this predefined datatype",
+                None => "derived datatypes",
+            };
+            let detail = format!("{operator:?} is not defined on {what}");
+            Failure::new(abi::ERR_OP, "op", detail)
         }),
-        // A predefined type without a name is a type of a Fortran 90 kind, or a pair type.
-        None if ty.tree().is_predefined() => Err(missing("a pair type or a Fortran 90 type")),
-        None => Err(undefined("derived datatypes")),
+        Found::User(made) => {
+            let (function, extent) = (made.function, ty.tree().extent() as isize);
+            let ty = Arc::clone(ty);
+            Ok(Combine::user(move |lower, upper, _, elements| {
+                // The program may have freed the datatype after it started the operation.
+                datatype::with_handle(datatype, &ty, |datatype| {
+                    function.call(lower, upper, elements, extent, datatype);
+                });
+            }))
+        }
     }
 }

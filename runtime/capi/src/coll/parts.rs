@@ -14,7 +14,7 @@ use crate::error::{Failure, Result};
 use crate::raw;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
-use typepack::{Part, Plan};
+use typepack::{Communicator, Part, Plan, Root};
 
 /// No object begins below this address, because the first page is never mapped. If elements would lie at a
 /// lower address, the program has passed a null pointer or a sentinel by mistake. A null pointer as
@@ -188,15 +188,47 @@ pub fn typed<'a>(
     entries.iter().zip(types).map(part).collect()
 }
 
+/// The root of a call, and which buffers of the call are significant on this rank.
+pub struct Rooted {
+    /// The root.
+    pub root: Root,
+    /// Whether the buffer with this rank's own data is significant. In an intercommunicator, only the ranks of the
+    /// group without the root have such data.
+    pub own: bool,
+    /// Whether the buffer with the data of all ranks is significant: this rank is the root.
+    pub all: bool,
+}
+
+impl Rooted {
+    /// Returns whether no buffer is significant: another rank of this rank's group is the root.
+    pub fn is_idle(&self) -> bool {
+        self.root == Root::InMyGroup
+    }
+}
+
 /// Converts the argument for the root. The runtime checks later that the root is less than the number of
 /// ranks.
 ///
 /// # Errors
-/// Returns `MPI_ERR_ROOT` if the root is negative.
-pub fn root(root: c_int) -> Result<usize> {
-    usize::try_from(root).map_err(|_| {
-        Failure::new(abi::ERR_ROOT, "root", format!("{root} is negative; a root must be 0 or more"))
-    })
+/// Returns `MPI_ERR_ROOT` if the root is negative, except for `MPI_ROOT` and `MPI_PROC_NULL` in an
+/// intercommunicator.
+pub fn root(comm: &Communicator, root: c_int) -> Result<Rooted> {
+    let inter = comm.is_inter();
+    match root {
+        abi::ROOT if inter => Ok(Rooted { root: Root::Here, own: false, all: true }),
+        abi::PROC_NULL if inter => Ok(Rooted { root: Root::InMyGroup, own: false, all: false }),
+        _ => match usize::try_from(root) {
+            Ok(rank) => {
+                Ok(Rooted { root: Root::Rank(rank), own: true, all: !inter && comm.rank() == rank })
+            }
+            Err(_) => {
+                let allowed =
+                    if inter { "MPI_ROOT, MPI_PROC_NULL, or 0 or more" } else { "0 or more" };
+                let detail = format!("{root} is negative; a root must be {allowed}");
+                Err(Failure::new(abi::ERR_ROOT, "root", detail))
+            }
+        },
+    }
 }
 
 /// Returns the part of memory that holds this rank's own data: `elements` elements of type `ty` at `buffer`.

@@ -1,5 +1,5 @@
 //! Buffers for buffered sends (MPI-5.0 section 3.6): the buffer of the process and the buffers of
-//! communicators.
+//! communicators and sessions.
 //!
 //! A message that cannot be sent at once is packed into the attached buffer, and stays there until the
 //! runtime has sent it. The bytes of the buffer that a message occupies are its place. The places follow
@@ -10,8 +10,10 @@
 //! receiver is. With `MPI_BUFFER_AUTOMATIC`, the message is packed into memory of the library instead.
 //!
 //! If a communicator has a buffer, its sends use that buffer instead of the buffer of the process (section
-//! 3.6.1). A table maps the handle of the communicator to the buffer. `create.rs` calls [`release`] when it
-//! frees a communicator. The MPI calls that attach and detach buffers are in `p2p/buffered.rs`.
+//! 3.6.1). Otherwise, if it comes from a session that has a buffer, its sends use that one. A table maps the handles
+//! of communicators and sessions to their buffers. Such a handle is called owner below. `create.rs` calls [`release`]
+//! when it frees a communicator, and `session.rs` when it ends a session. The MPI calls that attach and detach
+//! buffers are in `p2p/buffered.rs`.
 //!
 //! Invariant: no thread holds the lock of a [`Pool`] while it waits in the runtime, and no thread takes that
 //! lock while it holds the lock of the runtime.
@@ -19,7 +21,6 @@
 use super::{Comm, On, world};
 use crate::abi;
 use crate::error::{Failure, Result};
-use crate::raw;
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
@@ -147,23 +148,23 @@ pub struct Pool(Mutex<Option<Buffer>>);
 /// The buffer of the process.
 pub static PROCESS: Pool = Pool(Mutex::new(None));
 
-/// The buffers of communicators. The key is the handle of the communicator.
-static COMMS: LazyLock<Mutex<HashMap<usize, Arc<Pool>>>> = LazyLock::new(Mutex::default);
+/// The buffers of communicators and sessions. The key is the owner; handles of different kinds differ.
+static OWNED: LazyLock<Mutex<HashMap<usize, Arc<Pool>>>> = LazyLock::new(Mutex::default);
 
-/// The number of communicators that have a buffer. In most programs this number is 0, and a buffered send
-/// then does not take the lock of [`COMMS`].
+/// The number of communicators and sessions that have a buffer. In most programs this number is 0, and a buffered send
+/// then does not take the lock of [`OWNED`].
 static ATTACHED: AtomicUsize = AtomicUsize::new(0);
 
-fn of_comms() -> MutexGuard<'static, HashMap<usize, Arc<Pool>>> {
-    COMMS.lock().unwrap_or_else(PoisonError::into_inner)
+fn owned() -> MutexGuard<'static, HashMap<usize, Arc<Pool>>> {
+    OWNED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the buffer of a communicator; `None` if it has none.
-pub fn of_comm(comm: raw::Comm) -> Option<Arc<Pool>> {
+/// Returns the buffer of a communicator or a session; `None` if it has none.
+pub fn of(owner: usize) -> Option<Arc<Pool>> {
     if ATTACHED.load(Ordering::Acquire) == 0 {
         return None;
     }
-    of_comms().get(&comm.0).cloned()
+    owned().get(&owner).cloned()
 }
 
 fn full(detail: String) -> Failure {
@@ -302,27 +303,25 @@ impl Pool {
     }
 }
 
-/// Attaches a buffer to a communicator.
+/// Attaches a buffer to a communicator or a session.
 ///
 /// # Errors
-/// Returns `MPI_ERR_BUFFER` if the communicator already has a buffer.
+/// Returns `MPI_ERR_BUFFER` if the owner already has a buffer.
 ///
 /// # Safety
 ///
 /// - `address` is `MPI_BUFFER_AUTOMATIC`; or, until [`remove`] returns, `size` bytes at `address` are
 ///   writable and nobody else accesses them.
-pub unsafe fn add(comm: raw::Comm, address: *mut c_void, size: u64) -> Result {
+pub unsafe fn add(owner: usize, address: *mut c_void, size: u64) -> Result {
     let pool = Arc::new(Pool::default());
     // SAFETY: the caller lets this library write `size` bytes at `address` until `remove` returns (condition
     // of `# Safety`), and `remove` calls `detach`.
     unsafe { pool.attach(address, size)? };
-    let mut pools = of_comms();
-    if pools.contains_key(&comm.0) {
-        return Err(full(
-            "a buffer is already attached to the communicator; detach it first".to_owned(),
-        ));
+    let mut pools = owned();
+    if pools.contains_key(&owner) {
+        return Err(full("a buffer is already attached to the object; detach it first".to_owned()));
     }
-    pools.insert(comm.0, pool);
+    pools.insert(owner, pool);
     ATTACHED.fetch_add(1, Ordering::AcqRel);
     Ok(())
 }
@@ -331,8 +330,7 @@ pub unsafe fn add(comm: raw::Comm, address: *mut c_void, size: u64) -> Result {
 /// rank has died, this function abandons the sends that are not complete, so that the runtime no longer
 /// uses their memory, and returns the runtime's error.
 fn wait(sends: &[u64]) -> Result {
-    let Some(world) = world() else { return Ok(()) };
-    let messages = world.messages();
+    let Some(messages) = world::messages() else { return Ok(()) };
     let mut left = 0;
     let waited = messages.wait_until(|ongoing| {
         while left < sends.len() && ongoing.is_complete(sends[left]) {
@@ -350,8 +348,8 @@ fn wait(sends: &[u64]) -> Result {
     Ok(waited?)
 }
 
-/// Sends a message through the buffer of the communicator if it has one, and through the buffer of the
-/// process otherwise.
+/// Sends a message through the buffer of the communicator if it has one, else through that of its session if there
+/// is one, and through the buffer of the process otherwise.
 ///
 /// # Errors
 /// Returns `MPI_ERR_BUFFER` if no buffer is attached or the buffer has no room, and the runtime's errors.
@@ -370,33 +368,33 @@ pub unsafe fn send(
     // SAFETY: the `count` elements at `buf` are readable (condition of `# Safety`), which `Pool::send`
     // requires.
     unsafe {
-        match of_comm(on.handle) {
+        match of(on.handle.0).or_else(|| of(on.comm.session)) {
             Some(pool) => pool.send(&on.comm, buf, plan, count, dest, tag),
             None => PROCESS.send(&on.comm, buf, plan, count, dest, tag),
         }
     }
 }
 
-/// Detaches the buffer of a communicator that is being freed, if it has one. Waits until all messages have
+/// Detaches the buffer of a communicator or session that is being freed, if it has one. Waits until all messages have
 /// left the buffer (MPI-5.0 section 3.6).
 ///
 /// # Errors
 /// Returns the runtime's error if a rank has died.
-pub fn release(comm: raw::Comm) -> Result {
-    match of_comm(comm) {
-        Some(pool) => remove(comm, &pool).map(drop),
+pub fn release(owner: usize) -> Result {
+    match of(owner) {
+        Some(pool) => remove(owner, &pool).map(drop),
         None => Ok(()),
     }
 }
 
-/// Waits until all messages have left the buffer of a communicator, and detaches the buffer. Returns the
+/// Waits until all messages have left the buffer of a communicator or session, and detaches the buffer. Returns the
 /// address and the size of the buffer.
 ///
 /// # Errors
 /// Returns the runtime's error if a rank has died.
-pub fn remove(comm: raw::Comm, pool: &Pool) -> Result<(usize, u64)> {
+pub fn remove(owner: usize, pool: &Pool) -> Result<(usize, u64)> {
     let detached = pool.detach()?;
-    if of_comms().remove(&comm.0).is_some() {
+    if owned().remove(&owner).is_some() {
         ATTACHED.fetch_sub(1, Ordering::AcqRel);
     }
     Ok(detached)

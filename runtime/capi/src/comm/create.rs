@@ -17,15 +17,18 @@ use crate::raw;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use typepack::{Communicator, Duplicate, Operation};
+use typepack::{Communicator, Duplicate, Operation, Resource, Universe};
 
 /// Makes a handle for a new communicator and writes the handle to `out`. If this rank is not in the
 /// communicator, writes the null handle.
-fn hand_out(parent: &Comm, made: Option<Communicator>, out: Place<raw::Comm>) -> Result {
+///
+/// # Errors
+/// Returns `MPI_ERR_OTHER` if no handle is left.
+pub fn hand_out(parent: &Comm, made: Option<Communicator>, out: Place<raw::Comm>) -> Result {
     let handle = match made {
         None => raw::Comm::NULL,
         Some(communicator) => {
-            let comm = Comm::new(communicator, parent.handler.get(), "");
+            let comm = Comm::new(communicator, parent.handler.get(), "", parent.session);
             raw::Comm(COMMS.insert(Arc::new(comm))?)
         }
     };
@@ -39,7 +42,8 @@ fn duplicate(comm: raw::Comm, hints: &[Entry], newcomm: Output<raw::Comm>) -> Re
     // The collective operation comes first. If the copy functions ran first and one failed on this rank, the
     // other ranks would wait for this rank in the collective operation.
     let communicator = parent.communicator.dup()?;
-    let dup = Arc::new(Comm::new(communicator, parent.handler.get(), ""));
+    let dup = Comm::new(communicator, parent.handler.get(), "", parent.session);
+    let dup = Arc::new(dup);
     dup.hints.set(hints);
     let handle = COMMS.insert(dup.clone())?;
     if let Err(failure) = parent.attributes.copy(comm.0, &dup.attributes, handle) {
@@ -59,6 +63,7 @@ pub struct Making {
     duplicate: Duplicate,
     handle: usize,
     handler: Arc<HandlerCell>,
+    session: usize,
     /// The attributes and hints of the duplicate; `None` once the duplicate exists and has taken them.
     rest: Mutex<Option<(Attributes, Hints)>>,
 }
@@ -99,7 +104,14 @@ impl Making {
         known.set(hints);
         let handler = Arc::new(HandlerCell::new(parent.comm.handler.get()));
         in_the_making().insert(handle, handler.clone());
-        Ok(Self { duplicate, handle, handler, rest: Mutex::new(Some((attributes, known))) })
+        let session = parent.comm.session;
+        Ok(Self {
+            duplicate,
+            handle,
+            handler,
+            session,
+            rest: Mutex::new(Some((attributes, known))),
+        })
     }
 
     /// Returns the runtime's operation that makes the duplicate.
@@ -122,7 +134,7 @@ impl Making {
         let rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((attributes, hints)) = rest {
             let (made, handler) =
-                (Comm::new(communicator, Handler::Return, ""), self.handler.clone());
+                (Comm::new(communicator, Handler::Return, "", self.session), self.handler.clone());
             COMMS.fill(self.handle, Arc::new(Comm { handler, attributes, hints, ..made }));
             in_the_making().remove(&self.handle);
         }
@@ -205,15 +217,15 @@ pub fn split(comm: raw::Comm, color: c_int, key: c_int, newcomm: Output<raw::Com
 /// resource get a common communicator.
 const RESOURCE: &[u8] = b"mpi_hw_resource_type";
 const MEMORY: &[u8] = b"mpi_shared_memory";
-/// The hint that names a set of processes, and the names of the two sets that exist. The processes of a set
-/// get a common communicator.
+/// The hint that names a process set. The processes of the set get a common communicator.
 const SET: &[u8] = b"mpi_pset_name";
-const ALL: &[u8] = b"mpi://WORLD";
-const ALONE: &[u8] = b"mpi://SELF";
+/// The name of the set that contains only the calling process.
+const ALONE: &str = "mpi://SELF";
 
 /// `MPI_Comm_split_type`. All ranks share memory, so a split by shared memory gives one communicator. If the
-/// program names a type of resource that this function does not know, it gets the null handle, as the
-/// standard requires.
+/// program names a type of resource that this function does not know, or a part of the machine to which the rank is
+/// not bound, it gets the null handle, as the standard requires. `MPI_COMM_TYPE_HW_UNGUIDED` takes the outermost
+/// type of resources that divides the ranks, and names the type in `info`.
 pub fn split_type(
     comm: raw::Comm,
     split_type: c_int,
@@ -228,17 +240,35 @@ pub fn split_type(
         info => Some(info::find(info)?),
     };
     let named = |hint| hints.as_ref().and_then(|hints| hints.value(hint));
-    let of_memory = || (named(RESOURCE)? == MEMORY).then_some(0);
-    let of_set = || match named(SET)?.as_slice() {
-        ALL => Some(0),
-        ALONE => u32::try_from(parent.rank()).ok(),
-        _ => None,
+    let communicator = &parent.communicator;
+    let universe = super::world::joined()?;
+    let placement = universe.placement();
+    let resource = || match named(RESOURCE)?.as_slice() {
+        MEMORY => Some(Resource::Machine),
+        name => Resource::ALL.into_iter().find(|resource| resource.uri().as_bytes() == name),
     };
-    let color = match split_type {
-        abi::COMM_TYPE_SHARED => Some(0),
-        abi::COMM_TYPE_HW_GUIDED => of_memory(),
-        abi::COMM_TYPE_RESOURCE_GUIDED => of_memory().or_else(of_set),
-        abi::COMM_TYPE_HW_UNGUIDED | abi::UNDEFINED => None,
+    let split = |resource: Option<Resource>| match resource {
+        Some(resource) => communicator.split_resource(placement.as_ref(), resource, key),
+        None => communicator.split(None, key),
+    };
+    let made = match split_type {
+        abi::COMM_TYPE_SHARED => split(Some(Resource::Machine))?,
+        abi::COMM_TYPE_HW_GUIDED => split(resource())?,
+        abi::COMM_TYPE_RESOURCE_GUIDED if named(RESOURCE).is_some() => split(resource())?,
+        abi::COMM_TYPE_RESOURCE_GUIDED => {
+            communicator.split(named(SET).and_then(|name| in_set(universe, &name)), key)?
+        }
+        abi::COMM_TYPE_HW_UNGUIDED => {
+            let resource = communicator.dividing_resource(placement.as_ref());
+            let made = split(resource)?;
+            // `MPI_INFO_ENV` cannot be changed.
+            let own = hints.as_ref().filter(|_| info.0 != abi::INFO_ENV);
+            if let (Some(_), Some(resource), Some(hints)) = (&made, resource, own) {
+                hints.put(RESOURCE, resource.uri().as_bytes());
+            }
+            made
+        }
+        abi::UNDEFINED => split(None)?,
         other => {
             let detail = format!(
                 "{other} is neither MPI_UNDEFINED nor one of MPI_COMM_TYPE_SHARED, _HW_GUIDED, \
@@ -247,7 +277,20 @@ pub fn split_type(
             return Err(Failure::new(abi::ERR_ARG, "split_type", detail));
         }
     };
-    hand_out(&parent, parent.communicator.split(color, key)?, out)
+    hand_out(&parent, made, out)
+}
+
+/// Returns the color by which the members of a process set get a common communicator; `None` if this process is not
+/// in the set, or if there is no such set. All processes are in their own set `mpi://SELF`, so there the color is
+/// the rank in the world.
+fn in_set(universe: &Universe, name: &[u8]) -> Option<u32> {
+    let rank = universe.rank();
+    // All ranks have the same list. Each set has a color of its own, because the ranks may name different sets.
+    let sets = universe.process_sets();
+    let number = sets.iter().position(|set| set.is_named(name))?;
+    sets[number].group.rank_of(rank)?;
+    let color = if sets[number].name == ALONE { sets.len() + rank } else { number };
+    u32::try_from(color).ok()
 }
 
 /// `MPI_Comm_free`: deletes the attributes and makes the handle invalid. Pending operations on the
@@ -258,19 +301,33 @@ pub fn free(comm: InOut<raw::Comm>) -> Result {
     let on = On { comm, handle };
     // The C caller passed the address of the handle, so `entry.rs` does not know the communicator. `on.raise`
     // records in the failure which communicator's error handler must be called.
-    end(&on).map_err(|failure| on.raise(failure))?;
+    end(&on, "freed", || Ok(())).map_err(|failure| on.raise(failure))?;
     out.set(raw::Comm::NULL);
     Ok(())
 }
 
-fn end(on: &On) -> Result {
+/// `MPI_Comm_disconnect`: frees the communicator after all its ranks have made the call. A rank makes progress for all
+/// its messages while it waits for the others.
+pub fn disconnect(comm: InOut<raw::Comm>) -> Result {
+    let (handle, out) = comm.read("comm")?;
+    let comm = find(handle)?;
+    let on = On { comm, handle };
+    let meet = || Ok(on.comm.communicator.barrier()?);
+    end(&on, "disconnected", meet).map_err(|failure| on.raise(failure))?;
+    out.set(raw::Comm::NULL);
+    Ok(())
+}
+
+/// Frees a communicator after `first`.
+fn end(on: &On, what: &str, first: impl FnOnce() -> Result) -> Result {
     let On { comm, handle } = on;
     if matches!(handle.0, abi::COMM_WORLD | abi::COMM_SELF) {
         let name = if handle.0 == abi::COMM_WORLD { "MPI_COMM_WORLD" } else { "MPI_COMM_SELF" };
-        return Err(Failure::new(abi::ERR_COMM, "comm", format!("{name} cannot be freed")));
+        return Err(Failure::new(abi::ERR_COMM, "comm", format!("{name} cannot be {what}")));
     }
+    first()?;
     comm.attributes.clear(handle.0)?;
-    super::buffer::release(*handle)?;
+    super::buffer::release(handle.0)?;
     COMMS.remove(handle.0).ok_or_else(|| super::invalid(*handle))?;
     Ok(())
 }

@@ -3,14 +3,15 @@
 //!
 //! `world.rs` has `MPI_COMM_WORLD` and `MPI_COMM_SELF`. `create.rs` makes and frees communicators.
 //! `attribute.rs` has the attributes of communicators, `hints.rs` their hints, and `buffer.rs` the buffers
-//! for buffered sends. Groups are in `group.rs`. All communicators are intracommunicators, because the calls
-//! that make intercommunicators are not implemented.
+//! for buffered sends. `intercomm.rs` has the calls about intercommunicators, and `from_group.rs` those that make
+//! communicators from groups alone. Groups are in `group.rs`.
 
 pub mod attribute;
 pub mod buffer;
 pub mod create;
-pub mod dims;
+pub mod from_group;
 pub mod hints;
+pub mod intercomm;
 pub mod world;
 
 pub use world::{own, world};
@@ -27,31 +28,37 @@ use crate::handle::table::Table;
 use crate::raw::{self, Status};
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, PoisonError};
-use typepack::{Communicator, Messages};
+use typepack::{Communicator, Group, Messages};
 
 /// A communicator behind a handle: the runtime's communicator, and the data that only the C calls need.
 #[derive(Debug)]
 pub struct Comm {
     communicator: Communicator,
+    /// The group whose ranks the calls name: the remote group of an intercommunicator.
+    peers: Group,
     messages: Messages,
     handler: Arc<HandlerCell>,
     name: Mutex<Vec<u8>>,
     attributes: Attributes,
     hints: Hints,
+    /// The handle of the session from which the communicator comes; 0 if it comes from init.
+    session: usize,
 }
 
 static COMMS: Table<Comm> = Table::new(Kind::Comm);
 
 impl Comm {
-    /// Makes a communicator with this name.
-    pub fn new(communicator: Communicator, handler: Handler, name: &str) -> Self {
+    /// Makes a communicator with this name, which comes from a session or from none (0).
+    pub fn new(communicator: Communicator, handler: Handler, name: &str, session: usize) -> Self {
         Self {
             messages: communicator.messages(),
+            peers: communicator.peers().clone(),
             communicator,
             handler: Arc::new(HandlerCell::new(handler)),
             name: Mutex::new(name.into()),
             attributes: Attributes::new(),
             hints: Hints::default(),
+            session,
         }
     }
 
@@ -76,15 +83,16 @@ impl Comm {
         self.communicator.size()
     }
 
-    /// Returns the rank in the world of rank `peer` of the communicator; `None` if there is no such rank.
+    /// Returns the rank in the world of rank `peer` of the communicator, or of the remote group of an
+    /// intercommunicator; `None` if there is no such rank.
     pub fn world_rank(&self, peer: usize) -> Option<usize> {
-        self.communicator.group().world_rank(peer)
+        self.peers.world_rank(peer)
     }
 
-    /// Converts the rank of a process in the world to its rank in the communicator; `usize::MAX` if the
-    /// process is not in the communicator.
+    /// Converts the rank of a process in the world to its rank in the communicator, or in the remote group of an
+    /// intercommunicator; `usize::MAX` if the process is not in that group.
     pub fn peer_rank(&self, world: usize) -> usize {
-        self.communicator.group().rank_of(world).unwrap_or(usize::MAX)
+        self.peers.rank_of(world).unwrap_or(usize::MAX)
     }
 
     /// Converts the runtime's status of a message to an MPI status. The source in the MPI status is a rank
@@ -176,7 +184,7 @@ pub fn with<R>(comm: raw::Comm, work: impl FnOnce(&Comm) -> Result<R>) -> Result
 #[inline]
 pub fn check(comm: raw::Comm) -> Result {
     match comm.0 {
-        abi::COMM_WORLD | abi::COMM_SELF => Ok(()),
+        abi::COMM_WORLD | abi::COMM_SELF if world().is_some() => Ok(()),
         _ if COMMS.has(comm.0) => Ok(()),
         _ => Err(invalid(comm)),
     }
@@ -184,6 +192,11 @@ pub fn check(comm: raw::Comm) -> Result {
 
 #[cold]
 fn invalid(comm: raw::Comm) -> Failure {
+    if matches!(comm.0, abi::COMM_WORLD | abi::COMM_SELF) {
+        let name = if comm.0 == abi::COMM_WORLD { "MPI_COMM_WORLD" } else { "MPI_COMM_SELF" };
+        let detail = format!("{name} exists only after MPI_Init; sessions have process sets");
+        return Failure::new(abi::ERR_COMM, "comm", detail);
+    }
     let null = (abi::COMM_NULL, "MPI_COMM_NULL");
     Failure::no_object(abi::ERR_COMM, ("comm", "communicator"), comm.0, null)
 }
@@ -211,27 +224,33 @@ pub fn size(comm: raw::Comm, size: Output<c_int>) -> Result {
 
 /// `MPI_Comm_test_inter`.
 pub fn test_inter(comm: raw::Comm, flag: Output<c_int>) -> Result {
-    check(comm)?;
+    let comm = find(comm)?;
     let out = flag.required("flag")?;
-    out.set(0);
+    out.set(comm.communicator.is_inter().into());
     Ok(())
 }
 
-/// `MPI_Comm_remote_size`. It always fails, because only an intercommunicator has a remote group.
-pub fn remote_size(comm: raw::Comm, _size: Output<c_int>) -> Result {
-    Err(no_remote_group(comm))
+/// `MPI_Comm_remote_size`.
+pub fn remote_size(comm: raw::Comm, size: Output<c_int>) -> Result {
+    let comm = find(comm)?;
+    let remote = remote(&comm)?;
+    size.required("size")?.set(remote.size() as c_int);
+    Ok(())
 }
 
-/// `MPI_Comm_remote_group`. It always fails, because only an intercommunicator has a remote group.
-pub fn remote_group(comm: raw::Comm, _group: Output<raw::Group>) -> Result {
-    Err(no_remote_group(comm))
+/// `MPI_Comm_remote_group`.
+pub fn remote_group(comm: raw::Comm, group: Output<raw::Group>) -> Result {
+    let comm = find(comm)?;
+    let remote = remote(&comm)?.clone();
+    let out = group.required("group")?;
+    out.set(crate::group::insert(remote, comm.session)?);
+    Ok(())
 }
 
-fn no_remote_group(comm: raw::Comm) -> Failure {
-    match check(comm) {
-        Err(failure) => failure,
-        Ok(()) => Failure::new(abi::ERR_COMM, "comm", "an intracommunicator has no remote group"),
-    }
+fn remote(comm: &Comm) -> Result<&Group> {
+    comm.communicator.remote_group().ok_or_else(|| {
+        Failure::new(abi::ERR_COMM, "comm", "an intracommunicator has no remote group")
+    })
 }
 
 /// `MPI_Comm_get_parent`: returns the null handle, because there are no spawned processes.
@@ -245,7 +264,7 @@ pub fn get_parent(parent: Output<raw::Comm>) -> Result {
 pub fn group(comm: raw::Comm, group: Output<raw::Group>) -> Result {
     let comm = find(comm)?;
     let out = group.required("group")?;
-    out.set(crate::group::insert(comm.communicator.group().clone())?);
+    out.set(crate::group::insert(comm.communicator.group().clone(), comm.session)?);
     Ok(())
 }
 
@@ -254,15 +273,6 @@ pub fn compare(comm1: raw::Comm, comm2: raw::Comm, result: Output<c_int>) -> Res
     let (first, second) = (find(comm1)?, find(comm2)?);
     let out = result.required("result")?;
     out.set(crate::group::comparison(first.communicator.compare(&second.communicator)));
-    Ok(())
-}
-
-/// `MPI_Topo_test`: no communicator has a topology, because the calls that make topologies are not
-/// implemented.
-pub fn topo_test(comm: raw::Comm, status: Output<c_int>) -> Result {
-    check(comm)?;
-    let out = status.required("status")?;
-    out.set(abi::UNDEFINED);
     Ok(())
 }
 

@@ -1,8 +1,10 @@
-//! `MPI_COMM_WORLD` and `MPI_COMM_SELF`, and the runtime's [`Universe`], to which they belong.
+//! `MPI_COMM_WORLD` and `MPI_COMM_SELF`, and the runtime's [`Universe`], to which all communicators belong.
 //!
-//! The functions of `env/` join and leave the universe. Error handling may need the error handler of
-//! `MPI_COMM_SELF` at any time, even before init, when that communicator does not exist yet. Before init,
-//! errors are therefore fatal, as with the error handler `MPI_ERRORS_ARE_FATAL`.
+//! The process joins the job with its first use of MPI: init, or a session. It leaves the job with the end of its
+//! last use, and returns to the job if another use begins. The functions of `env/` and `session.rs` join and
+//! leave. Error handling may need the error handler of `MPI_COMM_SELF` at any time, even before init, when that
+//! communicator does not exist yet. Errors are then fatal, unless the user has asked for another initial error
+//! handler and the process has joined the job.
 
 use super::Comm;
 use crate::abi;
@@ -11,10 +13,19 @@ use crate::error::{Failure, Result};
 use crate::lifecycle;
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use typepack::{ErrorKind, Source, Tag, Universe};
+use typepack::{ErrorKind, Messages, Source, Tag, Universe};
 
-/// The universe; `None` before init and after finalize.
-static UNIVERSE: Mutex<Option<Universe>> = Mutex::new(None);
+/// The job that the process has joined.
+#[derive(Debug)]
+struct Job {
+    universe: Universe,
+    messages: Messages,
+}
+
+static JOB: OnceLock<Job> = OnceLock::new();
+
+/// The number of uses of MPI for which the process is in the job.
+static USES: Mutex<usize> = Mutex::new(0);
 
 static WORLD: OnceLock<Arc<Comm>> = OnceLock::new();
 static OWN: OnceLock<Arc<Comm>> = OnceLock::new();
@@ -29,71 +40,120 @@ pub fn own() -> Option<&'static Arc<Comm>> {
     OWN.get()
 }
 
-/// Joins the job and makes the two communicators. `threads` is the granted thread level.
+/// Returns the universe; `None` before the process has joined the job.
+pub fn universe() -> Option<&'static Universe> {
+    JOB.get().map(|job| &job.universe)
+}
+
+/// Returns the universe for a call that needs it.
 ///
 /// # Errors
-/// Returns the errors of [`typepack::init`].
-pub fn join(threads: c_int) -> Result {
-    let universe = typepack::init()?;
-    let world = Comm::new(universe.world(), Handler::Fatal, "MPI_COMM_WORLD");
-    let own = Comm::new(universe.own(), Handler::Fatal, "MPI_COMM_SELF");
-    super::attribute::begin(&universe);
-    let program = universe.app_size().map_or(world.size() as u64, u64::from);
-    lifecycle::identify(world.rank(), program, threads);
-    let _ = OWN.set(Arc::new(own));
-    let _ = WORLD.set(Arc::new(world));
-    begin_with(universe.initial_errhandler().as_deref());
-    *UNIVERSE.lock().unwrap_or_else(PoisonError::into_inner) = Some(universe);
+/// Returns `MPI_ERR_OTHER` if the process has not joined the job.
+pub fn joined() -> Result<&'static Universe> {
+    universe()
+        .ok_or_else(|| Failure::new(abi::ERR_OTHER, "call", "this process has not joined a job"))
+}
+
+/// Returns the part of the runtime that sends and receives messages, for calls without a communicator; `None`
+/// before the process has joined the job.
+pub fn messages() -> Option<&'static Messages> {
+    JOB.get().map(|job| &job.messages)
+}
+
+/// Joins the job, or returns to it, for one more use of MPI.
+///
+/// # Errors
+/// Returns the errors of [`typepack::init`], and `MPI_ERR_OTHER` in a forked child that would return to the job.
+pub fn join() -> Result {
+    let mut uses = USES.lock().unwrap_or_else(PoisonError::into_inner);
+    match JOB.get() {
+        Some(job) if *uses == 0 => job.universe.resume()?,
+        Some(_) => {}
+        None => {
+            let universe = typepack::init()?;
+            let size = universe.world().size() as u64;
+            lifecycle::identify(universe.rank(), universe.app_size().map_or(size, u64::from));
+            super::attribute::begin(&universe);
+            let messages = universe.own().messages();
+            let _first = JOB.set(Job { universe, messages });
+        }
+    }
+    *uses += 1;
     Ok(())
 }
 
-/// Sets the error handler of both communicators as the user asked with `mpiexec -initial-errhandler`
-/// (MPI-5.0 section 9.3). If the user named none, or named the default, the error handlers stay unchanged.
-/// `mpiexec` has already refused invalid names.
-fn begin_with(name: Option<&str>) {
-    let handler = match name {
-        Some("mpi_errors_abort") => Handler::Abort,
-        Some("mpi_errors_return") => Handler::Return,
-        _ => return,
-    };
-    for comm in [WORLD.get(), OWN.get()].into_iter().flatten() {
-        comm.handler().set(handler.clone());
+/// Ends one use of MPI. The end of the last use leaves the job.
+///
+/// # Errors
+/// Returns `MPI_ERR_OTHER` if the process is a forked child of a rank. The use then has not ended.
+pub fn leave() -> Result {
+    let mut uses = USES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let (1, Some(universe)) = (*uses, universe()) {
+        match universe.pause() {
+            Err(error) if error.kind() == ErrorKind::State => return Err(error.into()),
+            // If a rank of the job has died, the launcher reports the death.
+            Ok(()) | Err(_) => {}
+        }
+    }
+    *uses = uses.saturating_sub(1);
+    Ok(())
+}
+
+/// Joins the job and makes the two communicators. `threads` is the granted thread level.
+///
+/// # Errors
+/// Returns the errors of [`join`].
+pub fn begin(threads: c_int) -> Result {
+    join()?;
+    let universe = joined()?;
+    lifecycle::grant(threads);
+    let world = Comm::new(universe.world(), Handler::Fatal, "MPI_COMM_WORLD", 0);
+    let own = Comm::new(universe.own(), Handler::Fatal, "MPI_COMM_SELF", 0);
+    let _ = OWN.set(Arc::new(own));
+    let _ = WORLD.set(Arc::new(world));
+    if let Some(handler) = initial_handler() {
+        for comm in [WORLD.get(), OWN.get()].into_iter().flatten() {
+            comm.handler().set(handler.clone());
+        }
+    }
+    Ok(())
+}
+
+/// Returns the error handler that the user has asked for with `mpiexec -initial-errhandler` (MPI-5.0 section
+/// 9.3); `None` if the user named none, or named the default. `mpiexec` has already refused invalid names.
+fn initial_handler() -> Option<Handler> {
+    match universe()?.initial_errhandler().as_deref() {
+        Some("mpi_errors_abort") => Some(Handler::Abort),
+        Some("mpi_errors_return") => Some(Handler::Return),
+        _ => None,
     }
 }
 
 /// Deletes the attributes of `MPI_COMM_SELF`, the most recently set attribute first (MPI-5.0 section
-/// 11.2.4), and then leaves the job.
+/// 11.2.4). The caller then leaves the job.
 ///
 /// # Errors
-/// Returns `MPI_ERR_OTHER` if the process has already left the job, or if it is a forked child of a rank. If a delete function fails, returns the
-/// code of that function, and the process does not leave the job.
-pub fn leave() -> Result {
-    if let Some(own) = own() {
-        // A forked child must change nothing: it must neither run the user's functions nor take a lock, which
-        // a thread of its parent may have held at the fork. In a child, every call that could move messages
-        // fails in this way.
-        if let Err(error) = own.communicator().iprobe(Source::Any, Tag::Any)
-            && error.kind() == ErrorKind::State
-        {
-            return Err(error.into());
-        }
-        own.attributes().clear(abi::COMM_SELF)?;
+/// Returns `MPI_ERR_OTHER` if the process is a forked child of a rank. If a delete function fails, returns the
+/// code of that function.
+pub fn end() -> Result {
+    let Some(own) = own() else { return Ok(()) };
+    // A forked child must change nothing: it must neither run the user's functions nor take a lock, which
+    // a thread of its parent may have held at the fork. In a child, every call that could move messages
+    // fails in this way.
+    if let Err(error) = own.communicator().iprobe(Source::Any, Tag::Any)
+        && error.kind() == ErrorKind::State
+    {
+        return Err(error.into());
     }
-    let universe = UNIVERSE.lock().unwrap_or_else(PoisonError::into_inner).take();
-    match universe {
-        Some(universe) => {
-            drop(universe);
-            Ok(())
-        }
-        None => {
-            Err(Failure::new(abi::ERR_OTHER, "finalize", "MPI_Finalize has already been called"))
-        }
-    }
+    own.attributes().clear(abi::COMM_SELF)
 }
 
 /// Returns the error handler for failures that belong to no object, and the handle that this error handler
 /// gets.
 pub fn default_handler() -> (Handler, usize) {
-    let handler = own().map_or(Handler::Fatal, |own| own.handler().get());
+    let handler = match own() {
+        Some(own) => own.handler().get(),
+        None => initial_handler().unwrap_or(Handler::Fatal),
+    };
     (handler, abi::COMM_SELF)
 }

@@ -36,3 +36,20 @@ pub fn find(datatype: raw::Datatype) -> Result<Arc<Type>> {
 pub fn with<R>(datatype: raw::Datatype, work: impl FnOnce(&Type) -> Result<R>) -> Result<R> {
     types::with(datatype, work)
 }
+
+/// Calls `work` with a valid handle of the datatype `ty`. The handle is `datatype` if that is still the handle of
+/// this datatype, and otherwise a handle that is valid until `work` returns.
+pub fn with_handle(datatype: raw::Datatype, ty: &Arc<Type>, work: impl FnOnce(raw::Datatype)) {
+    if types::find(datatype).is_ok_and(|found| Arc::ptr_eq(&found, ty)) {
+        return work(datatype);
+    }
+    match types::insert_type(Arc::clone(ty)) {
+        Ok(handle) => {
+            work(handle);
+            // The handle may be gone already, if `work` has freed the datatype.
+            let _ = types::remove(handle);
+        }
+        // There is no free handle. The freed one tells the program at least which datatype is meant.
+        Err(_) => work(datatype),
+    }
+}

@@ -18,6 +18,7 @@ use crate::raw;
 use std::collections::HashMap;
 use std::ffi::{c_char, c_double, c_int, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use typepack::Resource;
 use typepack::memory::Block;
 
 fn begin(required: c_int) -> Result<c_int> {
@@ -30,7 +31,7 @@ fn begin(required: c_int) -> Result<c_int> {
     // This call grants exactly the requested thread level, not a higher one, because a program to which
     // `MPI_THREAD_SINGLE` is granted may rely on having only one thread.
     let provided = required.clamp(abi::THREAD_SINGLE, abi::THREAD_MULTIPLE);
-    world::join(provided)?;
+    world::begin(provided)?;
     lifecycle::begin();
     Ok(provided)
 }
@@ -65,9 +66,16 @@ pub fn init_thread(
 
 /// `MPI_Finalize`.
 pub fn finalize() -> Result {
-    world::leave()?;
+    if lifecycle::stage() != Stage::Inside {
+        let detail = match lifecycle::stage() {
+            Stage::After => "MPI_Finalize has already been called",
+            _ => "MPI_Init has not been called; sessions end by MPI_Session_finalize",
+        };
+        return Err(Failure::new(abi::ERR_OTHER, "finalize", detail));
+    }
+    world::end()?;
     lifecycle::end();
-    Ok(())
+    world::leave()
 }
 
 /// `MPI_Initialized`.
@@ -121,7 +129,19 @@ pub fn processor_name(
 /// (`comm/create.rs`). The value `true` means that this process is restricted to one resource of that type.
 pub fn hw_resource_info(hw_info: Output<raw::Info>) -> Result {
     let out = hw_info.required("hw_info")?;
-    out.set(info::make(vec![("mpi_shared_memory".into(), "true".into())])?);
+    let mut entries = vec![("mpi_shared_memory".into(), "true".into())];
+    if let Some(universe) = world::universe() {
+        let (placement, rank) = (universe.placement(), universe.rank());
+        let bound = |resource| match (resource, &placement) {
+            (Resource::Machine, _) => true,
+            (resource, Some(placement)) => placement.part(rank, resource).is_some(),
+            (_, None) => false,
+        };
+        let text = |resource| if bound(resource) { "true" } else { "false" };
+        let entry = |resource: Resource| (resource.uri().into(), text(resource).into());
+        entries.extend(Resource::ALL.map(entry));
+    }
+    out.set(info::make(entries)?);
     Ok(())
 }
 

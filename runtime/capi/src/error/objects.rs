@@ -1,5 +1,5 @@
-//! Windows, files and sessions: objects that have an error handler. The calls that make windows and sessions
-//! are not implemented yet, so their tables keep only an error handler per object.
+//! Windows, files and sessions: objects that have an error handler. The calls that make windows are not
+//! implemented yet, so their table keeps only an error handler per object.
 //!
 //! A call checks its handle before it raises any other error. So an invalid handle is reported as such, and
 //! any other error goes to the error handler of the handle's object. Each kind of object has a table, in

@@ -17,6 +17,7 @@ use std::ffi::{OsString, c_int};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use typepack::io::{File, Mode, Refused, Whence};
 
 /// The longest path that Linux takes, including the zero byte.
@@ -77,13 +78,20 @@ pub fn close(fh: InOut<raw::File>) -> Result {
     FILES.remove(file.0);
     out.set(raw::File::NULL);
     let file = object.file.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let closed = match file.and_then(Arc::into_inner) {
-        Some(file) => file.close().map_err(Failure::from),
-        None => {
-            Err(Failure::new(abi::ERR_FILE, "fh", "another thread uses the file at the same time"))
-        }
+    let Some(mut file) = file else {
+        let detail = "another thread closes the file at the same time";
+        return Err(raise(Failure::new(abi::ERR_FILE, "fh", detail)));
     };
-    closed.map_err(raise)
+    // The other ranks wait for this one in the call below, so it must be made. No call of another thread can
+    // begin any more; wait for those that have begun.
+    let closed = loop {
+        match Arc::try_unwrap(file) {
+            Ok(file) => break file.close(),
+            Err(used) => file = used,
+        }
+        std::thread::sleep(Duration::from_micros(50));
+    };
+    closed.map_err(|error| raise(error.into()))
 }
 
 /// `MPI_File_delete`.
@@ -115,7 +123,7 @@ pub fn get_size(fh: raw::File, size: Output<Offset>) -> Result {
 pub fn get_group(fh: raw::File, group: Output<raw::Group>) -> Result {
     let file = find(fh)?;
     let out = group.required("group")?;
-    out.set(group::insert(file.communicator().group().clone())?);
+    out.set(group::insert(file.communicator().group().clone(), 0)?);
     Ok(())
 }
 

@@ -3,8 +3,8 @@
 
 use crate::abi;
 use crate::argument::{Output, Place};
-use crate::comm::buffer::{PROCESS, Pool, add, of_comm, remove};
-use crate::comm::{self, on};
+use crate::comm::buffer::{PROCESS, Pool, add, of, remove};
+use crate::comm::{self, On, on};
 use crate::count_width::{CountWidth, Number};
 use crate::error::{Failure, Result};
 use crate::raw;
@@ -53,10 +53,29 @@ pub unsafe fn comm_attach<W: CountWidth>(
     size: W::Count,
 ) -> Result {
     comm::check(comm)?;
+    // SAFETY: the caller gives the memory until the program detaches the buffer (condition of `# Safety`).
+    unsafe { attach_to::<W>(comm.0, buffer, size) }
+}
+
+/// Attaches a buffer to the communicator or session with the handle `owner`.
+///
+/// # Errors
+/// Returns `MPI_ERR_ARG` if the size is negative, or if the address is null and the size is not 0, and
+/// `MPI_ERR_BUFFER` if the owner already has a buffer.
+///
+/// # Safety
+///
+/// - `buffer` is `MPI_BUFFER_AUTOMATIC`; or, until the program detaches the buffer, `size` bytes at `buffer`
+///   are writable and the program does not access them.
+pub unsafe fn attach_to<W: CountWidth>(
+    owner: usize,
+    buffer: *mut c_void,
+    size: W::Count,
+) -> Result {
     let size = argument(buffer, size)?;
-    // SAFETY: until the program detaches the communicator's buffer, this library may write `size` bytes at
+    // SAFETY: until the program detaches the owner's buffer, this library may write `size` bytes at
     // `buffer`, and nobody else accesses them (condition of `# Safety`).
-    unsafe { add(comm, buffer, size) }
+    unsafe { add(owner, buffer, size) }
 }
 
 /// The two places to which a call that detaches a buffer writes the buffer's address and its size.
@@ -108,11 +127,25 @@ pub fn comm_detach<W: CountWidth>(
     size: Output<W::Count>,
 ) -> Result {
     comm::check(comm)?;
+    detach_from::<W>(comm.0, address, size)
+}
+
+/// Detaches the buffer of the communicator or session with the handle `owner`. If it has none, the result is a null
+/// address and size 0.
+///
+/// # Errors
+/// Returns `MPI_ERR_ARG` if a pointer is null, `MPI_ERR_VALUE_TOO_LARGE` if the size does not fit in its type, and
+/// the runtime's error if a rank has died.
+pub fn detach_from<W: CountWidth>(
+    owner: usize,
+    address: Output<*mut c_void>,
+    size: Output<W::Count>,
+) -> Result {
     let out = Detached::new(address, size)?;
-    let detached = match of_comm(comm) {
+    let detached = match of(owner) {
         Some(pool) => {
             Detached::<W::Count>::fits(&pool)?;
-            remove(comm, &pool)?
+            remove(owner, &pool)?
         }
         None => (0, 0),
     };
@@ -128,7 +161,15 @@ pub fn flush() -> Result {
 /// `MPI_Comm_flush_buffer`.
 pub fn comm_flush(comm: raw::Comm) -> Result {
     comm::check(comm)?;
-    of_comm(comm).map_or(Ok(()), |pool| pool.flush())
+    flush_of(comm.0)
+}
+
+/// Waits until all messages have left the buffer of a communicator or session.
+///
+/// # Errors
+/// Returns the runtime's error if a rank has died.
+pub fn flush_of(owner: usize) -> Result {
+    of(owner).map_or(Ok(()), |pool| pool.flush())
 }
 
 /// `MPI_Buffer_iflush`.
@@ -141,8 +182,17 @@ pub fn iflush(request: Output<raw::Request>) -> Result {
 /// `MPI_Comm_iflush_buffer`.
 pub fn comm_iflush(comm: raw::Comm, request: Output<raw::Request>) -> Result {
     let on = on(comm)?;
+    iflush_of(comm.0, Some(on), request)
+}
+
+/// Makes a request that is complete when all messages that are now in the buffer of a communicator or session have
+/// left it.
+///
+/// # Errors
+/// Returns `MPI_ERR_ARG` if the pointer is null, and `MPI_ERR_OTHER` if no handle is left.
+pub fn iflush_of(owner: usize, on: Option<On>, request: Output<raw::Request>) -> Result {
     let out = request.required("request")?;
-    let sends = of_comm(comm).map_or_else(Vec::new, |pool| pool.sends());
-    out.set(request::open(Some(on), Running::Flush(sends))?);
+    let sends = of(owner).map_or_else(Vec::new, |pool| pool.sends());
+    out.set(request::open(on, Running::Flush(sends))?);
     Ok(())
 }

@@ -71,7 +71,10 @@ pub enum Mode {
 
 #[cold]
 fn no_rank(rank: c_int, comm: &Comm, argument: &'static str) -> Failure {
-    let detail = format!("{rank} is not a rank of the communicator, whose size is {}", comm.size());
+    let communicator = comm.communicator();
+    let group = if communicator.is_inter() { "remote group" } else { "communicator" };
+    let size = communicator.peers().size();
+    let detail = format!("{rank} is not a rank of the {group}, whose size is {size}");
     Failure::new(abi::ERR_RANK, argument, detail)
 }
 

@@ -323,8 +323,8 @@ fn asked(functions: Generalized) -> Outcome {
 /// # Errors
 /// Returns `MPI_ERR_OTHER` if the process has not joined a job.
 pub fn messages() -> Result<&'static Messages> {
-    match comm::world() {
-        Some(world) => Ok(world.messages()),
+    match comm::world::messages() {
+        Some(messages) => Ok(messages),
         None => Err(Failure::new(abi::ERR_OTHER, "request", "this process has not joined a job")),
     }
 }
@@ -380,7 +380,7 @@ fn insert(request: Request) -> Result<raw::Request> {
     }
 }
 
-/// A request that a call has ended, and its handle.
+/// The handle of a request that a call has ended, and the request.
 type Ended = (raw::Request, Option<Arc<Request>>);
 
 /// Removes the requests of several handles from the table, and keeps their memory for other requests. `ended` has

@@ -71,10 +71,6 @@ fn check(function: &Function) -> String {
         let name = name(p);
         let _ = match (kind, at) {
             ("MPI_Op", false) => writeln!(text, "        crate::{room}::check({name})?;"),
-            ("MPI_Op", true) => writeln!(
-                text,
-                "{TRUST}        crate::{room}::check_at(unsafe {{ FromC::from_c({name}) }})?;"
-            ),
             (_, false) => writeln!(text, "        crate::{room}.check({name}.0)?;"),
             (_, true) => writeln!(
                 text,

@@ -77,9 +77,14 @@ fn value(constant: &Constant) -> Option<String> {
     })
 }
 
-/// Returns the declaration of a parameter as C source.
+/// Returns the declaration of a parameter as C source. An array of weights is declared as a pointer: gcc warns
+/// if `MPI_UNWEIGHTED`, which is not the address of an object, is passed for an array.
 fn parameter(p: &Parameter) -> String {
-    p.declaration.replace("** *", "***")
+    let declaration = p.declaration.replace("** *", "***");
+    match declaration.strip_suffix(&format!("{}[]", p.name)) {
+        Some(kind) if p.name.ends_with("weights") => format!("{kind}*{}", p.name),
+        _ => declaration,
+    }
 }
 
 fn prototype(f: &Function, prefix: &str) -> String {

@@ -73,10 +73,11 @@ void make_objects(void);
     X(digits) X(exponent) X(typeclass) X(typesize) X(room_for_one) X(position)                   \
     X(representation) X(integer) X(status) X(attached) X(attached_size) X(nodes) X(dims)         \
     X(logical_size) X(function) X(comm) X(group) X(info) X(own_info) X(hints) X(errhandler)      \
-    X(type) X(anytype) X(vector) X(op) X(file) X(file_at) X(filename) X(win) X(session) X(message) X(request)           \
+    X(type) X(anytype) X(vector) X(op) X(anyop) X(file) X(file_at) X(filename) X(win) X(session) X(message) X(request)           \
     X(live_request) X(commkey) X(any_commkey) X(typekey) X(fresh_comm) X(fresh_group)            \
-    X(fresh_info) X(fresh_errhandler) X(fresh_type) X(type_at) X(fresh_commkey)                  \
-    X(fresh_typekey) X(request_at) X(live_request_at) X(requests) X(live_requests) X(message_at)
+    X(fresh_info) X(fresh_errhandler) X(fresh_op) X(fresh_type) X(type_at) X(fresh_commkey)                  \
+    X(grid_comm) X(graph_comm) X(dist_comm) X(maxdims) X(direction) X(index) X(weights) X(max_edges) \
+    X(fresh_typekey) X(fresh_session) X(set) X(set_number) X(request_at) X(live_request_at) X(requests) X(live_requests) X(message_at)
 
 #define DECLARE(name) kind kind_##name;
 KINDS(DECLARE)

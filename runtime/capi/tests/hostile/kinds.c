@@ -110,9 +110,10 @@ struct object {
 static struct object objects[96];
 static int objects_count;
 static MPI_Datatype uncommitted, giant, vector;
-static MPI_Comm live_comm;
+static MPI_Comm live_comm, grid_comm, graph_comm, dist_comm;
 static MPI_Group live_group;
 static MPI_Info live_info;
+static MPI_Session live_session;
 static MPI_Errhandler live_errhandler;
 static MPI_Datatype live_type;
 static int live_commkey, stale_commkey, live_typekey, stale_typekey, added_class;
@@ -141,6 +142,11 @@ static void handler(MPI_Comm *comm, int *code, ...)
     (void)comm, (void)code;
 }
 
+static void reduction(void *in, void *inout, int *len, MPI_Datatype *type)
+{
+    (void)in, (void)inout, (void)len, (void)type;
+}
+
 void make_objects(void)
 {
     zeros = mmap(NULL, 3ull << 34, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -149,6 +155,7 @@ void make_objects(void)
     MPI_Comm stale_comm;
     MPI_Group stale_group;
     MPI_Info stale_info;
+    MPI_Session stale_session;
     MPI_Errhandler stale_errhandler;
     MPI_Datatype stale_type;
     MPI_Request live_request, stale_request, ended_request;
@@ -156,6 +163,12 @@ void make_objects(void)
     must(MPI_Comm_dup(MPI_COMM_WORLD, &stale_comm));
     ADD(COMM, STALE, stale_comm);
     must(MPI_Comm_free(&stale_comm));
+    /* Every rank is its own neighbour on two sides, along one edge. */
+    int one = 1, zero = 0;
+    must(MPI_Cart_create(MPI_COMM_SELF, 1, &one, &one, 0, &grid_comm));
+    must(MPI_Graph_create(MPI_COMM_SELF, 1, &one, &zero, 0, &graph_comm));
+    must(MPI_Dist_graph_create_adjacent(MPI_COMM_SELF, 1, &zero, &one, 1, &zero, &one, MPI_INFO_NULL, 0,
+                                        &dist_comm));
     must(MPI_Comm_group(MPI_COMM_WORLD, &live_group));
     must(MPI_Comm_group(MPI_COMM_WORLD, &stale_group));
     ADD(GROUP, STALE, stale_group);
@@ -165,10 +178,18 @@ void make_objects(void)
     must(MPI_Info_create(&stale_info));
     ADD(INFO, STALE, stale_info);
     must(MPI_Info_free(&stale_info));
+    must(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &live_session));
+    must(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &stale_session));
+    ADD(SESSION, STALE, stale_session);
+    must(MPI_Session_finalize(&stale_session));
     must(MPI_Comm_create_errhandler(handler, &live_errhandler));
     must(MPI_Comm_create_errhandler(handler, &stale_errhandler));
     ADD(ERRHANDLER, STALE, stale_errhandler);
     must(MPI_Errhandler_free(&stale_errhandler));
+    MPI_Op stale_op;
+    must(MPI_Op_create(reduction, 1, &stale_op));
+    ADD(OP, STALE, stale_op);
+    must(MPI_Op_free(&stale_op));
     must(MPI_Type_contiguous(1, MPI_INT, &live_type));
     must(MPI_Type_commit(&live_type));
     must(MPI_Type_contiguous(2, MPI_INT, &uncommitted));
@@ -201,6 +222,7 @@ void make_objects(void)
     ADD(GROUP, LIVE, live_group);
     ADD(INFO, LIVE, live_info);
     ADD(ERRHANDLER, LIVE, live_errhandler);
+    ADD(SESSION, LIVE, live_session);
     ADD(TYPE, LIVE, live_type);
     ADD(REQUEST, LIVE, live_request);
     ADD(COMM, LIVE, MPI_COMM_WORLD);
@@ -305,9 +327,10 @@ HANDLE(info, INFO, live_info, MPI_ERR_INFO, 0)
 HANDLE(hints, INFO, MPI_INFO_NULL, MPI_ERR_INFO, 1)
 HANDLE(errhandler, ERRHANDLER, MPI_ERRORS_RETURN, MPI_ERR_ERRHANDLER, 0)
 HANDLE(anytype, TYPE, MPI_INT, MPI_ERR_TYPE, name_of_null(call))
+HANDLE(anyop, OP, MPI_MINLOC, MPI_ERR_OP, 0)
 HANDLE(file, FILE_, MPI_FILE_NULL, MPI_ERR_FILE, handler_of_null(call))
 HANDLE(win, WIN, MPI_WIN_NULL, MPI_ERR_WIN, 0)
-HANDLE(session, SESSION, MPI_SESSION_NULL, MPI_ERR_SESSION, 0)
+HANDLE(session, SESSION, live_session, MPI_ERR_SESSION, 0)
 HANDLE(message, MESSAGE, MPI_MESSAGE_NO_PROC, MPI_ERR_REQUEST, 0)
 HANDLE(request, REQUEST, MPI_REQUEST_NULL, MPI_ERR_REQUEST, 1)
 HANDLE(live_request, REQUEST, MPI_REQUEST_NULL, MPI_ERR_REQUEST, 0)
@@ -320,6 +343,18 @@ HANDLE_AT(live_request_at, REQUEST, MPI_REQUEST_NULL, MPI_ERR_REQUEST, 0)
 HANDLE_AT(requests, REQUEST, MPI_REQUEST_NULL, MPI_ERR_REQUEST, 1)
 HANDLE_AT(live_requests, REQUEST, MPI_REQUEST_NULL, MPI_ERR_REQUEST, 0)
 HANDLE_AT(message_at, MESSAGE, MPI_MESSAGE_NO_PROC, MPI_ERR_REQUEST, 0)
+
+/* Communicators with a topology. One without is wrong in another way than a handle of no communicator. */
+static int shaped(call *call, int at, int variant, MPI_Comm comm)
+{
+    if (variant == 1)
+        return wrong(call, at, (word)live_comm, "no topology", MPI_ERR_TOPOLOGY, 0);
+    return handle(call, at, variant == 0 ? 0 : variant - 1, COMM, (word)comm, MPI_ERR_COMM, 0);
+}
+
+KIND(grid_comm) { return shaped(call, at, variant, grid_comm); }
+KIND(graph_comm) { return shaped(call, at, variant, graph_comm); }
+KIND(dist_comm) { return shaped(call, at, variant, dist_comm); }
 
 /* An info object that the call may change, and that has the key "key". */
 KIND(own_info)
@@ -369,6 +404,9 @@ FRESH(fresh_group, MPI_Group, GROUP, MPI_ERR_GROUP, MPI_Comm_group(MPI_COMM_WORL
 FRESH(fresh_info, MPI_Info, INFO, MPI_ERR_INFO, MPI_Info_create(&fresh))
 FRESH(fresh_errhandler, MPI_Errhandler, ERRHANDLER, MPI_ERR_ERRHANDLER,
       MPI_Comm_create_errhandler(handler, &fresh))
+FRESH(fresh_session, MPI_Session, SESSION, MPI_ERR_SESSION,
+      MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &fresh))
+FRESH(fresh_op, MPI_Op, OP, MPI_ERR_OP, MPI_Op_create(reduction, 0, &fresh))
 FRESH(fresh_type, MPI_Datatype, TYPE, MPI_ERR_TYPE, MPI_Type_contiguous(2, MPI_INT, &fresh))
 
 /* ---- attribute keys ---- */
@@ -519,6 +557,16 @@ KIND(key)
     return text(call, at, variant, "key", MPI_ERR_INFO_KEY);
 }
 
+/* The name of a process set. */
+KIND(set)
+{
+    if (variant == 3) {
+        strcpy((char *)area(call, at), "mpi://MOON");
+        return wrong(call, at, call->words[at], "no such set", MPI_ERR_ARG, 0);
+    }
+    return text(call, at, variant, "mpi://SELF", MPI_ERR_ARG);
+}
+
 KIND(present_key)
 {
     if (variant == 4) {
@@ -582,7 +630,7 @@ static int is_array(kind *kind)
            kind == kind_ranges || kind == kind_blocklengths || kind == kind_displs ||
            kind == kind_anytypes || kind == kind_sizes || kind == kind_starts ||
            kind == kind_distributions || kind == kind_distribution_arguments || kind == kind_grid ||
-           kind == kind_dims;
+           kind == kind_dims || kind == kind_index || kind == kind_weights;
 }
 
 /* Makes all arrays of the call begin at `address`. */
@@ -686,6 +734,14 @@ NUMBER(typesize, 4, MPI_ERR_ARG, 0, 0, 3, -1, INT_MAX, INT_MIN)
 NUMBER(nodes, 1, MPI_ERR_ARG, MPI_ERR_DIMS, 0, -1, INT_MIN)
 ARRAY(dims, 0, MPI_ERR_DIMS, MPI_ERR_ARG, -1, 2, INT_MAX, INT_MIN)
 
+/* ---- topologies ---- */
+
+NUMBER(maxdims, 1, MPI_ERR_DIMS, 0, 0, -1, INT_MIN)
+NUMBER(direction, 0, MPI_ERR_DIMS, 0, 1, -1, INT_MAX, INT_MIN)
+ARRAY(index, 1, MPI_ERR_ARG, 0, -1, INT_MIN)
+ARRAY(weights, 1, MPI_ERR_ARG, 0, -1, INT_MIN)
+NUMBER(max_edges, 1, MPI_ERR_ARG, 0, -1, INT_MIN)
+
 /* The size of a packed buffer that has room for one integer. */
 KIND(room_for_one)
 {
@@ -718,6 +774,7 @@ NUMBER(errorclass, added_class, MPI_ERR_ARG, 0, -1, 5000, INT_MAX, INT_MIN)
 NUMBER(addedcode, added_class, MPI_ERR_ARG, 0, 0, MPI_ERR_TYPE, MPI_ERR_LASTCODE, -1, 5000, INT_MAX, INT_MIN)
 NUMBER(text_length, 16, MPI_ERR_ARG, 0, -1, INT_MIN)
 ARRAY(text_length_at, 16, MPI_ERR_ARG, 0, -1, INT_MIN)
+NUMBER(set_number, 0, MPI_ERR_ARG, 0, 2, -1, INT_MAX, INT_MIN)
 NUMBER(nth, 0, MPI_ERR_ARG, 0, 1, -1, INT_MAX, INT_MIN)
 NUMBER(integer, 0, MPI_ERR_ARG, 0, 1, -1, 0x3ff, 0x10000000, 0x20000000, 0x5a5a5a5a, INT_MAX, INT_MIN)
 NUMBER(logical_size, 4, MPI_ERR_ARG, 0, 0, 3, -1, 32, INT_MAX, INT_MIN)

@@ -1,8 +1,8 @@
 //! `typepack explain`: describes a datatype, its layout in memory, and the kernels that pack it.
 //!
 //! The engine's module `text` parses the type, the crate `typepack-explain` makes the report, and `kernel.rs`
-//! makes the text about one kernel. `options.rs` has the arguments. The functions here read and write the
-//! files. Only rank 0 does this work; the other ranks wait.
+//! makes the text about one kernel. `file_view.rs` has the views of several ranks. `options.rs` has the
+//! arguments. The functions here read and write the files. Only rank 0 does this work; the other ranks wait.
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
@@ -11,47 +11,80 @@ use std::sync::Arc;
 use typepack::Universe;
 use typepack::engine::text::{self, File};
 use typepack::engine::{Datatype, Settings};
-use typepack_explain::Options as Report;
+use typepack_explain::{FileRanks, Options as Report};
 
 use crate::agree::{FAILURE, Stop, USAGE, agree};
 
+mod file_view;
 mod kernel;
 mod options;
 
 use options::Colour;
 pub use options::Options;
 
+/// The types that the user asks about.
+enum Subject {
+    /// One type and the number of elements.
+    Type(Datatype, u64),
+    /// The views of several ranks of a file.
+    Views(FileRanks),
+}
+
 /// Runs the command on rank 0. The other ranks wait until rank 0 has succeeded or failed.
 pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
     let world = universe.world();
-    let checked = || kernel::check(options).and_then(|()| read(options));
+    let checked = || {
+        kernel::check(options)?;
+        file_view::check(options)?;
+        subject(options)
+    };
     let asked = (world.rank() == 0).then(checked).transpose();
     let asked = agree(&world, asked, USAGE)?;
-    let answer = asked.map_or(Ok(()), |(ty, count)| explained(options, &ty, count));
+    let answer = asked.map_or(Ok(()), |subject| explained(options, &subject));
     agree(&world, answer, FAILURE)
 }
 
-fn explained(options: &Options, ty: &Datatype, count: u64) -> Result<(), String> {
-    if options.clif || options.asm {
-        return print(&kernel::text(options, ty)?);
-    }
-    let count = options.count.unwrap_or(count);
+fn explained(options: &Options, subject: &Subject) -> Result<(), String> {
     let colour = match options.colour {
         Colour::Auto => std::io::stdout().is_terminal(),
         Colour::Always => true,
         Colour::Never => false,
     };
-    // The report names kernels, so it needs the compiler of this process. `main.rs` has set this compiler to
-    // `eager`, so that it compiles each kernel at commit.
-    let compiler = Some(Arc::new(typepack::jit().clone()) as Arc<_>);
-    let settings = Settings { compiler, ..Settings::default() };
-    let report = Report { count, colour, settings };
-    let report = typepack_explain::report(ty, &report).map_err(|error| error.to_string())?;
-    if let Some(path) = &options.svg {
+    let (report, picture) = match subject {
+        Subject::Views(ranks) => (ranks.report(colour), options.svg.is_some().then(|| ranks.svg())),
+        Subject::Type(ty, _) if options.clif || options.asm => {
+            return print(&kernel::text(options, ty)?);
+        }
+        Subject::Type(ty, count) => {
+            let count = *count;
+            // The report names kernels, so it needs the compiler of this process. `main.rs` has set this
+            // compiler to `eager`, so that it compiles each kernel at commit.
+            let compiler = Some(Arc::new(typepack::jit().clone()) as Arc<_>);
+            let settings = Settings { compiler, ..Settings::default() };
+            let report = Report { count, colour, settings };
+            let picture = options.svg.is_some().then(|| typepack_explain::svg(ty, count));
+            (typepack_explain::report(ty, &report), picture)
+        }
+    };
+    let report = report.map_err(|error| error.to_string())?;
+    if let (Some(path), Some(picture)) = (&options.svg, picture) {
         let failed = |error: &dyn Display| format!("--svg: {}: {error}", path.display());
-        std::fs::write(path, typepack_explain::svg(ty, count)).map_err(|error| failed(&error))?;
+        std::fs::write(path, picture).map_err(|error| failed(&error))?;
     }
     print(&report)
+}
+
+/// Returns what the user asks about.
+fn subject(options: &Options) -> Result<Subject, String> {
+    if !options.file_view {
+        let (ty, count) = read(options, &options.ty)?;
+        return Ok(Subject::Type(ty, options.count.unwrap_or(count)));
+    }
+    let typed = |(place, text): (u64, String)| Ok::<_, String>((place, read(options, &text)?.0));
+    let views: Vec<_> =
+        file_view::views(options)?.into_iter().map(typed).collect::<Result<_, String>>()?;
+    let ranks = FileRanks::new(&views, options.count.unwrap_or(1));
+    Ok(Subject::Views(ranks.map_err(|error| error.to_string())?))
 }
 
 fn print(text: &str) -> Result<(), String> {
@@ -59,19 +92,19 @@ fn print(text: &str) -> Result<(), String> {
     out.write_all(text.as_bytes()).map_err(|error| format!("standard output: {error}"))
 }
 
-/// Returns the type and the number of elements. If the user named a layout of the file, the number is the
-/// layout's count; otherwise it is 1.
-fn read(options: &Options) -> Result<(Datatype, u64), String> {
+/// Returns the type that `text` names, and the number of elements. If `text` names a layout of the file, the
+/// number is the layout's count; otherwise it is 1.
+fn read(options: &Options, text: &str) -> Result<(Datatype, u64), String> {
     let Some(path) = &options.file else {
-        let ty = text::parse(&options.ty).map_err(|error| error.render(&options.ty))?;
+        let ty = text::parse(text).map_err(|error| error.render(text))?;
         return Ok((ty, 1));
     };
     let failed = |error: &dyn Display| format!("--file: {}: {error}", path.display());
     let source = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
     let file = File::parse(&source).map_err(|error| failed(&error.render(&source)))?;
-    if let Some(layout) = file.layouts().iter().find(|layout| layout.name == options.ty) {
+    if let Some(layout) = file.layouts().iter().find(|layout| layout.name == text) {
         return Ok((layout.datatype.clone(), layout.count));
     }
-    let ty = file.expression(&options.ty).map_err(|error| error.render(&options.ty))?;
+    let ty = file.expression(text).map_err(|error| error.render(text))?;
     Ok((ty, 1))
 }

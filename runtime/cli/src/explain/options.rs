@@ -13,6 +13,7 @@ Examples:
   typepack explain 'resized(0, 8, vector(4, 1, 6, double))' --count 3 --svg columns.svg
   typepack explain --file types.toml tile
   typepack explain 'vector(9, 1, 4, double)' --asm --direction unpack
+  typepack explain --file-view 'subarray([4, 6], [2, 3], [{0|0|2|2}, {0|3|0|3}], C, double)'
 
 A type is a constructor call. A count that the length of a list implies is left out:
   contiguous(n, T)  vector(n, length, stride, T)  hvector(n, length, bytes, T)
@@ -33,6 +34,13 @@ pub struct Options {
     /// Draw the layout to FILE
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+    /// Draw where the bytes of each rank lie in a file: the type is the filetype of a view. A list
+    /// such as {0|3} has one alternative for each rank
+    #[arg(long)]
+    pub file_view: bool,
+    /// Byte of the file at which the view begins, or a list with one for each rank [default: 0]
+    #[arg(long, value_name = "BYTE", allow_hyphen_values = true)]
+    pub displacement: Option<String>,
     /// When to draw in colour
     #[arg(long, value_enum, default_value_t = Colour::Auto)]
     pub colour: Colour,

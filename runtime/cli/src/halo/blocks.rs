@@ -8,7 +8,7 @@
 //!
 //! Rank 0 handles the other ranks in rank order, and for each rank the cubes in field order. The tag of a
 //! message is the number of its field. Rank 0 packs and unpacks its own block instead of sending a message to
-//! itself.
+//! itself. `checkpoint.rs` and `verdict.rs` use the description of the blocks too.
 
 use typepack::engine::{pack, unpack};
 use typepack::halo::Field;
@@ -26,7 +26,7 @@ fn block(sizes: [usize; 3], subsizes: [usize; 3], starts: [usize; 3]) -> Result<
 }
 
 /// Returns the committed datatype of a field's owned cells, the cells without the halo.
-fn owned(field: &Field<f64, 3>) -> Result<Plan> {
+pub fn owned(field: &Field<f64, 3>) -> Result<Plan> {
     block(field.padded_shape(), field.shape(), [field.width(); 3])
 }
 
@@ -39,6 +39,27 @@ fn in_cube(cartesian: &Cartesian, grid: [usize; 3], rank: usize) -> Result<(Part
     coordinates.copy_from_slice(&cartesian.coords_of(rank)?);
     let part = part(grid, ranks, coordinates);
     Ok((part, block(grid, part.shape, part.start)?))
+}
+
+/// Returns the block of this rank.
+pub fn own_part(grid: [usize; 3], cartesian: &Cartesian) -> Part {
+    let triple = |values: &[usize]| std::array::from_fn(|d| values[d]);
+    part(grid, triple(cartesian.dims()), triple(cartesian.coords()))
+}
+
+/// Calls `row` for each row of owned cells. The arguments of `row` are the position of the row's first cell
+/// in memory, and the row's z and y in the block.
+pub fn for_each_owned_row(
+    shape: [usize; 3],
+    width: usize,
+    mut row: impl FnMut(usize, usize, usize),
+) {
+    let [_, py, px] = shape.map(|extent| extent + 2 * width);
+    for z in 0..shape[0] {
+        for y in 0..shape[1] {
+            row(((z + width) * py + y + width) * px + width, z, y);
+        }
+    }
 }
 
 fn tag(field: usize) -> i32 {

@@ -1,9 +1,9 @@
 //! Runs `typepack halo`: takes the parsed options and produces the report.
 //!
 //! Before this code runs, `main.rs` has parsed the options and joined the job. The steps here are: check the
-//! options on all ranks, check the files on rank 0, decompose the grid, set the fields, compute, verify,
-//! measure, report. The result of every check is passed to [`agree`], so that all ranks stop if one rank
-//! finds an error.
+//! options on all ranks, check the files on rank 0, decompose the grid, set the fields, compute and write
+//! checkpoints, verify, measure, report. The result of every check is passed to [`agree`], so that all ranks
+//! stop if one rank finds an error.
 
 use std::fs::File;
 use std::io::Write;
@@ -13,13 +13,15 @@ use std::time::{Duration, Instant};
 
 use typepack::{Cartesian, Op, Universe};
 
-use super::blocks::{collect, deal};
-use super::decomposition::{choose, fits, part};
-use super::initial::{generate, generated, mix, plain, read};
+use super::blocks::{collect, deal, for_each_owned_row, own_part};
+use super::checkpoint;
+use super::decomposition::{choose, fits};
+use super::initial::{generate, generated, plain, read};
 use super::measure::{Measurement, exchange_alone, gather_phases, percentiles};
 use super::options::{Boundary, Options, Triple, Way};
 use super::report::Report;
 use super::solver::Solver;
+use super::verdict::checksum;
 use super::{plot, serial, verdict};
 use crate::agree::{FAILURE, Stop, USAGE, agree, say};
 use crate::progress;
@@ -58,20 +60,13 @@ pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
             checksum: run.checksum,
             verified: run.verified,
         };
-        let printed = std::io::stdout().write_all(report.to_string().as_bytes());
-        // If the reader of standard output closes the pipe early (`| head`), the job still succeeds.
-        if let Err(error) = printed
-            && error.kind() != std::io::ErrorKind::BrokenPipe
-        {
-            say(format_args!("standard output: {}", plain(&error)));
-            return Err(Stop::Agreed(FAILURE));
-        }
+        tell(&report.to_string())?;
     }
     Ok(())
 }
 
-/// Solves the equation, measures the times, and verifies the result if the options request it. Writes and
-/// prints nothing.
+/// Solves the equation, measures the times, and verifies the result if the options request it. Writes
+/// nothing but checkpoints, and prints nothing but a line for each of them.
 pub fn solve(options: &Options, universe: &Universe) -> Result<Run, Stop> {
     let world = universe.world();
     let root = world.rank() == 0;
@@ -86,10 +81,13 @@ pub fn solve(options: &Options, universe: &Universe) -> Result<Run, Stop> {
 
     let periodic = options.boundary == Boundary::Periodic;
     let cartesian = world.cartesian(&ranks, &[periodic; 3])?;
-    let mut solver = prepare(options, &cartesian, cubes.as_deref())?;
-    compute(options, universe, &mut solver)?;
+    let restart = options.restart.as_deref();
+    let old = restart.map(|path| checkpoint::examine(path, options, &world)).transpose()?;
+    let mut solver = prepare(options, &cartesian, cubes.as_deref(), old)?;
+    let first = old.map_or(0, |(steps, _)| steps);
+    compute(options, universe, &cartesian, &mut solver, first)?;
     let phases = solver.phases();
-    let sum = checksum(options, &cartesian, &solver)?;
+    let sum = checksum(grid, &cartesian, solver.fields())?;
     let verified = if options.verify { verify(options, &cartesian, &solver, cubes)? } else { None };
 
     let alone = exchange_alone(cartesian.comm(), || solver.exchange())?;
@@ -100,7 +98,7 @@ pub fn solve(options: &Options, universe: &Universe) -> Result<Run, Stop> {
     let measurement = Measurement {
         jit: typepack::jit().mode().to_string(),
         setup: setup(options, ranks),
-        steps: options.steps.0 as u64,
+        steps: (options.steps.0 - first) as u64,
         exchanges: solver.exchanges(),
         bytes: bytes[0] as u64,
         phases: gather_phases(&world, phases)?,
@@ -115,6 +113,9 @@ pub fn solve(options: &Options, universe: &Universe) -> Result<Run, Stop> {
 fn check(options: &Options, size: usize) -> Result<[usize; 3], String> {
     let (grid, halo) = (options.grid.0, options.halo.0);
     let fields = options.fields.0;
+    if options.restart.is_some() && options.init.is_some() && !options.verify {
+        return Err("--init: with --restart, only --verify uses the initial field".to_owned());
+    }
     if fields > FIELDS_MAX {
         return Err(format!("--fields: {fields} is too large; it must be at most {FIELDS_MAX}"));
     }
@@ -216,11 +217,13 @@ fn setup(options: &Options, ranks: [usize; 3]) -> String {
     )
 }
 
-/// Allocates the solver and sets the fields at time 0.
+/// Allocates the solver and sets the fields at time 0, or those of the file to continue from, whose step and
+/// checksum are `old`.
 fn prepare(
     options: &Options,
     cartesian: &Cartesian,
     cubes: Option<&[Vec<f64>]>,
+    old: Option<(usize, u64)>,
 ) -> Result<Solver, Stop> {
     let comm = cartesian.comm();
     let grid = options.grid.0;
@@ -236,6 +239,13 @@ fn prepare(
     );
     let solver = solver.map_err(|error| format!("--grid: {error}"));
     let mut solver = agree(comm, solver, FAILURE)?;
+    if let (Some(path), Some(old)) = (&options.restart, old) {
+        let line = checkpoint::read(path, options, cartesian, solver.fields_mut(), old)?;
+        if comm.rank() == 0 {
+            tell(&line)?;
+        }
+        return Ok(solver);
+    }
     if options.init.is_some() {
         deal(cartesian, grid, cubes, solver.fields_mut())?;
         return Ok(solver);
@@ -252,60 +262,49 @@ fn prepare(
     Ok(solver)
 }
 
-fn own_part(grid: [usize; 3], cartesian: &Cartesian) -> super::decomposition::Part {
-    let triple = |values: &[usize]| std::array::from_fn(|d| values[d]);
-    part(grid, triple(cartesian.dims()), triple(cartesian.coords()))
-}
-
-/// Calls `row` for each row of owned cells. The arguments of `row` are the position of the row's first cell
-/// in memory, and the row's z and y in the block.
-fn for_each_owned_row(shape: [usize; 3], width: usize, mut row: impl FnMut(usize, usize, usize)) {
-    let [_, py, px] = shape.map(|extent| extent + 2 * width);
-    for z in 0..shape[0] {
-        for y in 0..shape[1] {
-            row(((z + width) * py + y + width) * px + width, z, y);
-        }
-    }
-}
-
-/// Computes all time steps. If stderr is a terminal, rank 0 shows a progress bar.
-fn compute(options: &Options, universe: &Universe, solver: &mut Solver) -> Result<(), Stop> {
+/// Computes the time steps from `first` on, and writes the checkpoints. If stderr is a terminal, rank 0 shows
+/// a progress bar.
+fn compute(
+    options: &Options,
+    universe: &Universe,
+    cartesian: &Cartesian,
+    solver: &mut Solver,
+    first: usize,
+) -> Result<(), Stop> {
     let steps = options.steps.0;
-    let shown = universe.world().rank() == 0 && universe.stderr_is_terminal();
+    let root = universe.world().rank() == 0;
+    let shown = root && universe.stderr_is_terminal();
     let bar = progress::bar(steps as u64, shown, "computing");
     let mut told = Instant::now();
-    for step in 0..steps {
+    for step in first + 1..=steps {
         solver.step()?;
         if shown && told.elapsed() >= progress::TICK {
-            bar.set_position(step as u64 + 1);
+            bar.set_position(step as u64);
             told = Instant::now();
+        }
+        let due = step == steps || options.every.is_some_and(|every| step % every.0 == 0);
+        if let Some(path) = options.checkpoint.as_ref().filter(|_| due) {
+            let line = checkpoint::write(path, options, cartesian, solver.fields(), step)?;
+            if root {
+                progress::aside(&bar);
+                tell(&line)?;
+            }
         }
     }
     progress::finish(&bar);
     Ok(())
 }
 
-/// Returns the checksum of the result: the sum of one hash per cell, which depends on the value and the
-/// position of the cell. The checksum does not depend on the decomposition.
-fn checksum(options: &Options, cartesian: &Cartesian, solver: &Solver) -> Result<u64, Stop> {
-    let grid = options.grid.0;
-    let part = own_part(grid, cartesian);
-    let mut sum = 0_u64;
-    for (number, field) in solver.fields().iter().enumerate() {
-        let values = field.as_slice();
-        for_each_owned_row(field.shape(), field.width(), |position, z, y| {
-            let (z, y) = (part.start[0] + z, part.start[1] + y);
-            let place = ((number * grid[0] + z) * grid[1] + y) * grid[2] + part.start[2];
-            for (x, value) in values[position..][..part.shape[2]].iter().enumerate() {
-                sum = sum.wrapping_add(mix(value.to_bits() ^ mix((place + x) as u64)));
-            }
-        });
+/// Prints text on standard output.
+fn tell(text: &str) -> Result<(), Stop> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        // If the reader of standard output closes the pipe early (`| head`), the job still succeeds.
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            say(format_args!("standard output: {}", plain(&error)));
+            Err(Stop::Agreed(FAILURE))
+        }
+        _ => Ok(()),
     }
-    // The two halves of the word are summed separately, because the sum of whole words over all ranks could
-    // overflow `i64`.
-    let mut halves = [(sum & 0xffff_ffff) as i64, (sum >> 32) as i64];
-    cartesian.comm().allreduce(&mut halves, Op::Sum)?;
-    Ok((halves[0] as u64).wrapping_add((halves[1] as u64) << 32))
 }
 
 /// Compares the result with the serial solution on rank 0. Rank 0 gets the time of the serial solution and
@@ -360,6 +359,11 @@ impl<'a> Outputs<'a> {
         {
             taken.push(("--init", (found.dev(), found.ino())));
         }
+        if let Some(path) = &options.restart
+            && let Ok(found) = path.metadata()
+        {
+            taken.push(("--restart", (found.dev(), found.ino())));
+        }
         let mut create = |name: &'static str, path: &'a Option<PathBuf>| {
             let Some(path) = path.as_deref() else { return Ok(None) };
             let failed = |error| format!("{name}: {}: {}", path.display(), plain(&error));
@@ -375,11 +379,24 @@ impl<'a> Outputs<'a> {
             }
             Ok(Some((path, file)))
         };
-        Ok(Self {
+        let made = Self {
             csv: create("--csv", &options.csv)?,
             svg: create("--svg", &options.svg)?,
             compare,
-        })
+        };
+        if let Some(path) = &options.checkpoint {
+            let failed = |what| format!("--checkpoint: {what}");
+            // The file of `--restart` has been read before a checkpoint replaces it.
+            let same = |(name, taken): &&(&str, (u64, u64))| {
+                let found = path.metadata().map(|found| (found.dev(), found.ino()));
+                *name != "--restart" && found.is_ok_and(|found| *taken == found)
+            };
+            if let Some((other, _)) = taken.iter().find(same) {
+                return Err(failed(format!("{}: the same file as {other}", path.display())));
+            }
+            checkpoint::try_out(path).map_err(failed)?;
+        }
+        Ok(made)
     }
 
     fn write(&mut self, measurement: &Measurement) -> Result<(), String> {

@@ -3,13 +3,15 @@
 //! `job.rs` controls a run. It uses the other files in the order of this list. `options.rs` has the
 //! arguments. `decomposition.rs` cuts the grid into blocks. `initial.rs` (with `npy.rs`) has the fields at
 //! time 0, and `blocks.rs` distributes them. `solver.rs` (with `cell.rs`, `hand.rs` and `loops.rs`) has the
-//! computation. `serial.rs` and `verdict.rs` verify the result. `measure.rs`, `report.rs` and `plot.rs`
-//! measure and show the times.
+//! computation. `checkpoint.rs` (with `header.rs`) writes the fields to a file and reads them. `serial.rs` and
+//! `verdict.rs` verify the result. `measure.rs`, `report.rs` and `plot.rs` measure and show the times.
 
 mod blocks;
 mod cell;
+mod checkpoint;
 mod decomposition;
 mod hand;
+mod header;
 mod initial;
 mod job;
 mod loops;

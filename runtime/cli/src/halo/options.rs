@@ -19,6 +19,8 @@ Examples:
   mpiexec -n 4 typepack halo --grid 64x64x64 --stencil box --halo 2 --fields 3 --verify
   mpiexec -n 2 typepack halo --grid 128x128x128 --jit off --csv off.csv
   mpiexec -n 2 typepack halo --grid 128x128x128 --compare off.csv --svg halo.svg
+  mpiexec -n 2 typepack halo --grid 64x64x64 --steps 60 --checkpoint heat.ckp --every 20
+  mpiexec -n 4 typepack halo --grid 64x64x64 --steps 90 --restart heat.ckp
 
 Sizes have the form XxYxZ; x is contiguous in memory. An initial field is a raw file of exactly
 NX*NY*NZ little-endian doubles, x fastest, or a NumPy .npy file of shape (NZ, NY, NX), or
@@ -68,6 +70,15 @@ pub struct Options {
     /// Read the initial field from FILE (raw doubles or .npy) [default: generated]
     #[arg(long, value_name = "FILE")]
     pub init: Option<PathBuf>,
+    /// Write checkpoints to FILE; the last one is whole at any time, even if the job is killed
+    #[arg(long, value_name = "FILE")]
+    pub checkpoint: Option<PathBuf>,
+    /// Steps from one checkpoint to the next; the last step has one too [default: only the last]
+    #[arg(long, value_name = "N", requires = "checkpoint", allow_hyphen_values = true)]
+    pub every: Option<Count>,
+    /// Continue from a checkpoint, on any number of ranks; --steps counts from the first run on
+    #[arg(long, value_name = "FILE")]
+    pub restart: Option<PathBuf>,
 }
 
 impl Options {
@@ -89,6 +100,9 @@ impl Options {
             svg: None,
             compare: None,
             init: None,
+            checkpoint: None,
+            every: None,
+            restart: None,
         }
     }
 }

@@ -1,9 +1,16 @@
-//! Compares the result of the parallel solution with the serial solution, bit for bit.
+//! Compares the result of the parallel solution with the serial solution, bit for bit, and computes the checksum
+//! of a result.
 //!
 //! Rank 0 compares the two after it has collected the result (`blocks.rs`). `job.rs` then tells the other
 //! ranks the outcome.
 
 use std::fmt;
+
+use typepack::halo::Field;
+use typepack::{Cartesian, Op};
+
+use super::blocks::{for_each_owned_row, own_part};
+use super::initial::mix;
 
 /// The difference between the result (`found`) and the serial solution (`wanted`).
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +58,32 @@ pub fn compare(found: &[Vec<f64>], wanted: &[Vec<f64>], grid: [usize; 3]) -> Opt
         count,
         values,
     })
+}
+
+/// Returns the checksum of the fields of all ranks: the sum of one hash per cell, which depends on the value and
+/// the position of the cell. The checksum does not depend on the decomposition.
+pub fn checksum(
+    grid: [usize; 3],
+    cartesian: &Cartesian,
+    fields: &[Field<f64, 3>],
+) -> typepack::Result<u64> {
+    let part = own_part(grid, cartesian);
+    let mut sum = 0_u64;
+    for (number, field) in fields.iter().enumerate() {
+        let values = field.as_slice();
+        for_each_owned_row(field.shape(), field.width(), |position, z, y| {
+            let (z, y) = (part.start[0] + z, part.start[1] + y);
+            let place = ((number * grid[0] + z) * grid[1] + y) * grid[2] + part.start[2];
+            for (x, value) in values[position..][..part.shape[2]].iter().enumerate() {
+                sum = sum.wrapping_add(mix(value.to_bits() ^ mix((place + x) as u64)));
+            }
+        });
+    }
+    // The two halves of the word are summed separately, because the sum of whole words over all ranks could
+    // overflow `i64`.
+    let mut halves = [(sum & 0xffff_ffff) as i64, (sum >> 32) as i64];
+    cartesian.comm().allreduce(&mut halves, Op::Sum)?;
+    Ok((halves[0] as u64).wrapping_add((halves[1] as u64) << 32))
 }
 
 #[cfg(test)]

@@ -186,7 +186,7 @@ fn not_a_rank(detail: String) -> Error {
 }
 
 fn gone() -> Error {
-    Error::new(ErrorKind::LauncherGone, "mpiexec is gone")
+    Error::new(ErrorKind::LauncherGone, "mpiexec has ended, so this process cannot join its job")
 }
 
 /// Returns true if both numbers are open descriptors, `segment` refers to a file with a sealed size, and

@@ -3,8 +3,9 @@
 //! All processes count what they reserve in one word of the header. `contacts.rs` calls this file before it
 //! allocates memory. Two things limit the count:
 //!
-//! - The launcher writes the limit of the whole job into the header: the memory that was available when the job
-//!   began, in the smallest of the machine and all cgroups above the launcher (`../sys/limits.rs`).
+//! - The launcher writes the limit of the whole job into the header: the memory that was available when
+//!   the job began, which is the smallest amount that the machine and the cgroups of the launcher allowed
+//!   (`../sys/limits.rs`).
 //! - The programs take memory too. So a process looks how much is left whenever the count has grown by a
 //!   sixteenth of what was left at the last look. A look costs several system calls.
 //!
@@ -50,7 +51,8 @@ fn take_with(
 ) -> Result<(), Error> {
     let after = header.taken.fetch_add(bytes, Relaxed).saturating_add(bytes);
     let budget = header.budget.load(Relaxed);
-    // What the job can do without stays a quarter below the limits.
+    // Memory that the job can do without may take only three quarters of the budget, and leaves more to
+    // others.
     let (share, margin) = match need {
         Need::Must => (budget, MARGIN),
         Need::Wish => (budget / 4 * 3, 4 * MARGIN),

@@ -9,9 +9,10 @@
 //! memory is its stamp, its place and its length.
 //!
 //! 1. Let `n` be the number of chunks that the sender has filled since the start of the job, `freed` the
-//!    number that the receiver has freed, and `window` the number of stamps of the pair. When
-//!    `n - freed < window`, the sender takes a chunk from its pool, packs data into it, writes the chunk's place
-//!    and the length, and then writes stamp `n % window` with the value `n + 1` and release order.
+//!    number that the receiver has freed, and `window` the number of stamps of the pair. While fewer than
+//!    `window` chunks are filled and not freed (`n - freed`), the sender takes a chunk from its pool, packs
+//!    data into it, writes the chunk's place (its number in the pool) and the length of the data, and then
+//!    writes the value `n + 1` with release order into the stamp with the number `n % window`.
 //! 2. The receiver reads the stamp with acquire order, checks that the place is one of the sender's chunks and
 //!    that the length is at most the size of that chunk and at most the number of bytes of the message that are
 //!    still missing, unpacks the data, and publishes `freed = n + 1`.
@@ -32,7 +33,7 @@ pub trait ChunkMemory {
     fn stamp(&self, index: usize) -> &Self::Word;
     /// Returns the length word beside stamp `index`: the number of bytes in the chunk.
     fn length(&self, index: usize) -> &Self::Word;
-    /// Returns the place word beside stamp `index`: the number of the chunk.
+    /// Returns the place word beside stamp `index`: the number of the chunk in the sender's pool.
     fn place(&self, index: usize) -> &Self::Word;
     /// Returns the word with the number of chunks that the receiver has freed since the start of the job.
     fn freed(&self) -> &Self::Word;
@@ -54,8 +55,8 @@ impl Filler {
         Self { filled: 0, freed: 0, window: window as u64 }
     }
 
-    /// Returns the number of the next chunk, or `None` if the receiver has not freed any of the last `window`
-    /// chunks.
+    /// Returns how many chunks the sender has filled before the next one, or `None` if the receiver has
+    /// not freed any of the last `window` chunks.
     ///
     /// # Errors
     /// Returns a [`Violation`] if the receiver's count of freed chunks has decreased or exceeds the number of
@@ -75,12 +76,17 @@ impl Filler {
         Ok(Some(self.filled))
     }
 
+    /// Returns the number of chunks that this sender has filled since the start of the job.
+    pub fn filled(&self) -> u64 {
+        self.filled
+    }
+
     /// Returns whether the receiver has freed all chunks.
     pub fn is_idle<M: ChunkMemory>(&self, memory: &M) -> bool {
         memory.freed().load_acquire() == self.filled
     }
 
-    /// Publishes the chunk whose number [`Filler::next`] returned. The caller has written `len` bytes to the
+    /// Publishes the chunk that [`Filler::next`] has allowed. The caller has written `len` bytes to the
     /// chunk at `place`.
     pub fn publish<M: ChunkMemory>(&mut self, memory: &M, place: u64, len: usize) {
         let index = (self.filled & (self.window - 1)) as usize;
@@ -110,7 +116,7 @@ impl Drainer {
     /// that chunk yet.
     ///
     /// # Errors
-    /// Returns a [`Violation`] if there is no such place, or if the length is 0 or larger than the chunk.
+    /// Returns a [`Violation`] if no chunk has the place, or if the length is 0 or larger than the chunk.
     pub fn next<M: ChunkMemory>(&self, memory: &M) -> Result<Option<(u64, usize)>, Violation> {
         let index = (self.drained & (self.window - 1)) as usize;
         if memory.stamp(index).load_acquire() != self.drained + 1 {

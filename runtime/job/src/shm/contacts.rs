@@ -17,9 +17,8 @@
 //!    load from a cache line that rarely changes. When the count has changed, `b` reads the mailbox words of
 //!    all slots below its `writers`, and maps the areas that are new to it.
 //!
-//! The transport uses read-modify-write operations only in these steps, in doorbells, and where two ranks
-//! share the work of copying one message (`work_split.rs`). A first contact happens once per ordered pair in
-//! the life of a job. If a process dies between two of the steps, its new area stays unused.
+//! A first contact happens once per ordered pair in the life of a job. If a process dies between two of
+//! the steps, its new area stays unused.
 //!
 //! Invariants: each word of a mailbox has only one writer. A mapped area stays mapped as long as the
 //! [`Contacts`] value lives. The reader of a mailbox checks an area number before using it.
@@ -130,7 +129,6 @@ impl Contacts {
         need: Need,
         reserve: impl FnOnce() -> Result<(), Error>,
     ) -> Result<(), Error> {
-        // The memory comes in whole pages.
         let bytes = bytes.next_multiple_of(PAGE) as u64;
         budget::take(self.segment.header(), bytes, need)?;
         reserve().inspect_err(|_| budget::give_back(self.segment.header(), bytes))

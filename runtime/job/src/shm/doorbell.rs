@@ -1,12 +1,12 @@
 //! The doorbell of a rank. The rank sleeps on its doorbell, and other ranks ring the doorbell to wake the
 //! rank. Ringing a rank that is awake needs no system call.
 //!
-//! Each rank's slot in the segment holds its doorbell (`segment.rs`). `endpoint/progress.rs` sleeps on the
-//! doorbell through `transport/fabric.rs`. `README.md` beside this file describes the protocol and explains
-//! why no wake-up is lost; the step numbers below are those of the README. The code is generic over
-//! [`Kernel`], so that the loom models at the end of this file check the real code of the doorbell and of
-//! the ring (`ring.rs`), not copies. Three of the models limit the number of preemptions, and one model is
-//! ignored by default.
+//! Each rank's slot in the segment holds its doorbell (`segment.rs`). `endpoint/progress.rs` sleeps on
+//! the doorbell through `transport/fabric.rs`. `README.md` beside this file describes the protocol and
+//! explains why no wake-up is lost; the step numbers below are those of the README. The code is generic
+//! over [`Kernel`], so that the loom models at the end of this file check the real code of the doorbell
+//! and of the ring (`ring.rs`), not copies. Some of the models limit the number of preemptions, and one
+//! model is ignored by default.
 //!
 //! Invariants: a rank publishes its data before it calls [`Doorbell::ring`]. Between [`Doorbell::prepare`]
 //! and [`Doorbell::wait`], a sleeper checks once more for every event that could wake it.
@@ -117,8 +117,8 @@ impl<K: Kernel> Doorbell<'_, K> {
         let _ = self.sleeping.swap(1);
         self.kernel.fence();
         if self.pays.load_relaxed() != 0 && self.kernel.barrier().is_err() {
-            // The kernel has allowed barriers before. From now on the wakers execute fences again. One that has
-            // read the old value may miss this announcement, so do not sleep this time.
+            // The kernel has allowed barriers before. From now on the wakers execute fences again. A
+            // waker that has read the old value may miss this announcement, so do not sleep this time.
             self.pays.store_relaxed(0);
             self.word.add_release(1);
         }
@@ -162,7 +162,7 @@ mod tests {
         /// whether this happens before or after the point between the waker's publication and its load. So a
         /// waker takes this lock at that point, and a barrier takes the lock too.
         point: Mutex<()>,
-        /// Whether a barrier does anything.
+        /// False if barriers do nothing. A test shows in this way that they are necessary.
         barriers: bool,
     }
 
@@ -217,7 +217,7 @@ mod tests {
         }
     }
 
-    /// A rank's slot: the two words of its doorbell, and the model of the kernel.
+    /// A rank's slot: the three words of its doorbell, and the model of the kernel.
     struct Slot {
         word: Flag32,
         sleeping: Flag32,
@@ -233,7 +233,8 @@ mod tests {
             Self { word: Flag32::new(0), sleeping: Flag32::new(0), pays: Flag32::new(0), model }
         }
 
-        /// Makes the slot of a rank that executes barriers, so that its wakers execute no fences.
+        /// Makes the slot of a rank that calls for a barrier before it sleeps, so that its wakers execute
+        /// no fences. If `barriers` is false, the barriers do nothing.
         fn paying(barriers: bool) -> Self {
             let slot = Self::new([false, true]);
             Self { pays: Flag32::new(1), model: Model { barriers, ..slot.model }, ..slot }
@@ -337,7 +338,7 @@ mod tests {
         exchange(messages, [Slot::new(fences), Slot::new(fences)]);
     }
 
-    /// Like [`pair`], with the slots of the two ranks.
+    /// Runs two ranks like [`pair`]. Their doorbells are in `slots`.
     fn exchange(messages: u64, slots: [Slot; 2]) {
         let ranks = Arc::new(slots);
         let ring = Arc::new(Ring::new());
@@ -419,7 +420,8 @@ mod tests {
         loom::model(|| exchange(1, [true, true].map(Slot::paying)));
     }
 
-    /// Checks the same for the messages and the credits of a ring with two slots. Only one of the two ranks pays.
+    /// Checks that no rank keeps sleeping while a message or a credit is waiting for it, if only one of
+    /// two ranks executes barriers.
     #[test]
     fn loom_nor_are_several_if_one_of_two_pays() {
         explore(3, || exchange(3, [Slot::paying(true), Slot::new([true; 2])]));

@@ -32,7 +32,7 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"typepack");
 
 /// Version of this layout. Raise the version if a word keeps its place but changes its meaning; [`HASH`] does
 /// not detect such a change by itself.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// Maximum number of ranks of one job.
 pub const MAX_RANKS: usize = PAIR_MAX_RANKS;
@@ -160,8 +160,10 @@ pub struct RankSlot {
     /// 1 more than the highest slot number of a process that has begun to write to this rank; 0 if there is
     /// none. Each such process raises this word if necessary, before it changes `connects`.
     pub writers: AtomicU32,
+    /// Number of the program that this rank runs, plus 1; 0 in a singleton. Written by the launcher.
+    pub program: AtomicU32,
     /// Fills the cache line.
-    pub spare2: [AtomicU32; 5],
+    pub spare2: [AtomicU32; 4],
 }
 
 /// The state of a rank. Shared memory stores the state as a number; see [`State::from_word`].
@@ -271,8 +273,7 @@ pub struct Layout {
 pub struct Room {
     /// Number of slots, and therefore the maximum number of processes.
     pub slots: usize,
-    /// Number of areas; each ordered pair of processes that communicates needs one. There is one for each pair
-    /// of slots.
+    /// Number of areas: one for each ordered pair of slots.
     pub areas: usize,
     /// Number of rows of the CPU table.
     pub cpus: usize,

@@ -27,11 +27,11 @@
 //! pool of the rank that writes them, and that rank lends them to all of its pairs (`layout.rs` has the pools).
 //! The small chunk belongs to the pair, so that a message can go on while the pool has no free chunk.
 //!
-//! Invariants: every word has exactly one writer, except for the words on the claims lines and the words of
-//! recalls. Both ranks change those words by compare-and-swap: the claims while they copy one message together
-//! (`work_split.rs`), the words of recalls when a message is matched or its sender cancels it (`recall.rs`).
-//! An area of zeros
-//! is valid and empty, and the kernel fills the segment with zeros. No word is a pointer.
+//! Invariants: every word has exactly one writer, except for the words on the claims lines and the words
+//! of recalls. Both ranks change those words by compare-and-swap: the claims while they copy one message
+//! together (`work_split.rs`), the words of recalls when a message is matched or its sender cancels it
+//! (`recall.rs`). An area of zeros is valid and empty, and the kernel fills the segment with zeros. No
+//! word is a pointer.
 
 /// Size of a cache line in bytes. Cores exchange data in units of one cache line.
 pub const LINE: usize = 64;
@@ -129,7 +129,7 @@ pub const POOL_BYTES: usize = POOL_CHUNKS * CHUNK_BYTES;
 /// [`POOL_MIN`] chunks.
 const POOLS_BYTES: usize = 128 << 20;
 
-/// Number of chunks that every pool may have.
+/// Number of chunks that every pool may have, however many ranks the job has.
 const POOL_MIN: usize = 4;
 
 /// Returns the maximum number of chunks of a rank's pool in a job of `ranks` ranks.
@@ -145,12 +145,13 @@ pub const fn pool(ranks: usize) -> usize {
     }
 }
 
-/// Returns the number of chunks up to which a rank's pool grows in a job of `ranks` ranks although it has free
-/// chunks. A sender uses the chunks of the pool in rotation. If there are many chunks, the cache lines of a
-/// chunk have left the caches of both cores before the sender writes the chunk again, so the sender does not
-/// have to wait for the receiver's core to give up the lines. Measured with `typepack-bench pingpong` (user
-/// memory, Zen 5, contiguous 64 KiB, ranks on near CPUs): 2.11 us with 8 chunks, 1.88 us with 64. In a job of
-/// many ranks the memory is worth more, and the pool grows only when it has no free chunk.
+/// Returns the number of chunks up to which a rank's pool grows even while it has free chunks, in a job
+/// of `ranks` ranks. A sender uses the chunks of the pool in rotation. If there are many chunks, the
+/// cache lines of a chunk have left the caches of both cores before the sender writes the chunk again, so
+/// the sender does not have to wait for the receiver's core to give up the lines. Measured with
+/// `typepack-bench pingpong` (user memory, Zen 5, contiguous 64 KiB, ranks on near CPUs): 2.11 us with 8
+/// chunks, 1.88 us with 64. In a job of many ranks the memory is worth more: a pool of 4 chunks grows
+/// only when none of them is free.
 pub const fn rotation(ranks: usize) -> usize {
     if first_level(ranks) + 1 == LEVELS.len() { CHUNKS } else { POOL_MIN }
 }
@@ -161,7 +162,7 @@ pub const CREDITS: usize = 0;
 /// Offset in bytes of the line with the consumer's count of freed chunks.
 pub const CHUNK_CREDITS: usize = LINE;
 
-/// Offset in bytes of the line with the word that is 1 while the receiver reads the sender's private memory.
+/// Offset in bytes of the line with the word that is 1 while the receiver reads the sender's memory.
 pub const READING: usize = 2 * LINE;
 
 /// Offset in bytes of the line with the sender's count of messages whose memory it has withdrawn.
@@ -179,11 +180,13 @@ pub const HEAP_PUSHED: usize = 5 * LINE;
 /// its own, which stays in the sender's cache as long as the word does not change.
 pub const FULL: usize = 8 * LINE;
 
-/// Number of messages of an ordered pair that can be recalled at the same time. A message that finds no free
-/// word cannot be recalled. The words fill the first page up to the first ring.
+/// Number of recall words of an ordered pair. A message that can be recalled needs one of them
+/// (`recall.rs`); a message that finds no free word cannot be recalled. The words fill the first page up
+/// to the first ring.
 pub const RECALLS: usize = 56;
 
-/// Offset in bytes of the words that say which of these messages are matched or recalled (`recall.rs`).
+/// Offset in bytes of the recall words. Each of them says whether the message to which it was lent is
+/// matched or recalled.
 pub const RECALLS_AT: usize = 9 * LINE;
 
 /// Offset in bytes from which [`Level::first_slot`] counts slots.

@@ -38,9 +38,9 @@ impl Ranges {
     /// Returns the ranges of the set that share a byte with `range` or are adjacent to it.
     fn touching(&self, range: &Range<u64>) -> Vec<(u64, u64)> {
         if range.start > range.end {
-            // The range is empty. A caller passes such a range after shrinking a range that contains no
-            // whole page to its whole pages. The search in the tree below would panic, because the end is
-            // below the start.
+            // The range is empty. `heap.rs` gets such a range when it shrinks a range to whole pages and
+            // no whole page is left. The search in the tree below would panic, because the end is below
+            // the start.
             return Vec::new();
         }
         let before = self.places.range(..range.start).next_back();

@@ -23,7 +23,7 @@
 
 use super::work_split::Contended;
 
-/// The end of the range of request ids. The bit above the ids marks a recalled message.
+/// All request ids are below this number. The bit above the ids marks a recalled message.
 pub const ID_END: u64 = 1 << 63;
 
 const fn recalled(id: u64) -> u64 {
@@ -62,8 +62,8 @@ pub fn is_recalled<W: Contended>(word: &W, id: u64) -> bool {
     word.load_acquire() == recalled(id)
 }
 
-/// At the receiver: gives back the word of a message that the sender has recalled. From now on the receiver
-/// has no envelope of this message any more. Returns false if the message is not recalled.
+/// At the receiver: gives back the word of a message that the sender has recalled. The receiver must have
+/// dropped the message's envelope before. Returns false if the message is not recalled.
 pub fn forget<W: Contended>(word: &W, id: u64) -> bool {
     word.exchange(recalled(id), 0).is_ok()
 }
@@ -87,9 +87,9 @@ mod tests {
         assert!(claim(&word, 11) && !recall(&word, 11));
     }
 
-    /// Checks in every interleaving that either the receiver takes a message or the sender recalls it. Only
-    /// the rank that has succeeded uses the memory (loom reports any other access). The word has decided an
-    /// earlier message before.
+    /// Checks in every interleaving that either the receiver takes a message or the sender recalls it.
+    /// Only the rank that has succeeded uses the memory (loom reports any other access). The word has
+    /// served an earlier message before.
     #[test]
     fn loom_recall() {
         loom::model(|| {

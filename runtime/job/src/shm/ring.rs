@@ -13,8 +13,8 @@
 //!
 //! 1. For message `n`, the producer takes slot `n % SLOTS` when `n - freed < SLOTS`, where `freed` is the
 //!    number of slots freed so far and `SLOTS` is the number of slots. It takes payload bytes by the same
-//!    rule. The producer reads the credits
-//!    from shared memory only if its private copy of the credits shows no room.
+//!    rule. The producer reads the credits from shared memory only if its private copy of the credits
+//!    shows no room.
 //! 2. The producer writes the payload and the words of the envelope, and then writes the stamp with release
 //!    order.
 //! 3. The consumer reads the stamp of the next slot with acquire order, copies the envelope once, and uses
@@ -112,8 +112,8 @@ pub struct Room {
     end: u64,
 }
 
-/// The numbers of a level as the hot paths use them. They take up little room, so that the state of a side of the
-/// ring fits in one cache line.
+/// A [`Level`] in the form that the hot paths use. The numbers have 32 bits, so that a [`Producer`] or a
+/// [`Consumer`] fits in one cache line.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     first_slot: u32,
@@ -272,8 +272,9 @@ impl Producer {
         (number - self.slots_freed < u64::from(self.limit)).then(|| self.ring.slot(number))
     }
 
-    /// Returns the offset in the payload area of the payload that begins `bytes` bytes behind the next one, if
-    /// the consumer has freed the bytes there. `bytes` is a multiple of the length of a cache line.
+    /// Returns the offset in the payload area that lies `bytes` bytes behind the start of the next
+    /// payload, if the consumer has freed the bytes there. `bytes` is a multiple of the length of a cache
+    /// line.
     #[inline]
     pub fn payload_ahead(&self, bytes: usize) -> Option<usize> {
         let position = self.bytes + bytes as u64;
@@ -380,10 +381,10 @@ impl Consumer {
         stamp == self.taken + 1
     }
 
-    /// Returns the offset in the payload area of the next message's payload, which has `len` bytes. The caller
-    /// must have checked that `len` is at most the maximum for eager messages. If a misbehaving producer names
-    /// a length that its ring cannot hold, the offset is the begin of the ring's payload area, so the bytes still
-    /// lie within the area of the pair.
+    /// Returns the offset in the payload area of the next message's payload, which has `len` bytes. The
+    /// caller must have checked that `len` is at most the maximum for eager messages. If a misbehaving
+    /// producer names a length that its ring cannot hold, the offset is the start of the ring's payload
+    /// area, so the bytes still lie within the area of the pair.
     #[inline]
     pub fn payload_offset(&self, len: usize) -> usize {
         self.ring.offset(place(self.bytes, len, self.ring.payload()).0)
@@ -678,7 +679,7 @@ mod tests {
     fn only_lines_that_the_consumer_has_left_are_fetched() {
         let memory = Plain::new(AtomicU64::default);
         let (mut tx, mut rx) = (Producer::new::<Plain>(0), Consumer::new::<Plain>(0));
-        // The ring has 8 slots. The lines of the first lap belong to nobody.
+        // The ring has 8 slots, which nobody has used before the first lap.
         assert_eq!(tx.ahead(4), Some(4));
         for n in 0..8 {
             assert_eq!(tx.ahead(4).is_some(), n < 4, "message {n}");

@@ -11,9 +11,9 @@
 //! file, and keeps them in private memory. [`Segment::reserve_area`] allocates the memory of a range before
 //! its first use, so that a lack of memory is an error and not a SIGBUS.
 //!
-//! This file uses the atomics of `std` even in a loom build, because loom's atomics have no defined layout
-//! and cannot live in a mapping. The loom tests of `ring.rs`, `bulk.rs`, `doorbell.rs`, `withdrawal.rs` and
-//! `work_split.rs` check the protocols in ordinary memory instead.
+//! This file uses the atomics of `std` even in a loom build, because loom's atomics have no defined
+//! layout and cannot live in a mapping. The loom tests of `ring.rs`, `bulk.rs`, `doorbell.rs`,
+//! `withdrawal.rs`, `recall.rs` and `work_split.rs` check the protocols in ordinary memory instead.
 
 use std::num::NonZeroU32;
 use std::ops::Range;
@@ -285,6 +285,12 @@ impl Segment {
         word.checked_sub(1).map(|cpu| cpu as usize)
     }
 
+    /// Returns the number of the program that `rank` runs, counted from 0. Returns `None` if no launcher has
+    /// started the rank.
+    pub fn program(&self, rank: usize) -> Option<u32> {
+        self.slot(rank).program.load(Ordering::Relaxed).checked_sub(1)
+    }
+
     /// Returns the state of `rank`.
     pub fn state(&self, rank: usize) -> State {
         State::from_word(self.slot(rank).state.load(Ordering::Acquire))
@@ -440,9 +446,9 @@ impl Segment {
         self.slot(rank).pays.store(1, Ordering::Release);
     }
 
-    /// Wakes `rank` if it sleeps. The caller must publish its data (by a release store) before it calls this
-    /// function. If the rank is awake, the function costs only a load, and a fence unless the rank pays for
-    /// that ([`Segment::pay`]).
+    /// Wakes `rank` if it sleeps. The caller must publish its data (by a release store) before it calls
+    /// this function. If the rank is awake, the function costs two loads, and a fence unless the rank
+    /// executes barriers ([`Segment::pay`]).
     #[inline]
     pub fn ring(&self, rank: usize) {
         self.doorbell(rank).ring();
@@ -515,6 +521,17 @@ impl Segment {
     pub fn mark_finalized(&self, rank: usize) {
         self.slot(rank).state.store(State::Finalized as u32, Ordering::Release);
     }
+
+    /// Records that `rank` (the caller's rank) takes part in the job again, after it has left the job properly.
+    pub fn mark_returned(&self, rank: usize) {
+        // The launcher may have declared the rank dead, and that state must stay.
+        let _dead = self.slot(rank).state.compare_exchange(
+            State::Finalized as u32,
+            State::Registered as u32,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
+    }
 }
 
 /// Returns the error for a segment that another build made. The function reads only the header fields that
@@ -586,6 +603,11 @@ mod tests {
         assert_eq!(opened.bound_cpu(0), None);
         opened.mark_finalized(2);
         assert_eq!(made.state(2), State::Finalized);
+        opened.mark_returned(2);
+        assert_eq!(made.state(2), State::Registered);
+        made.slot(2).state.store(State::Dead as u32, Ordering::Release);
+        opened.mark_returned(2);
+        assert_eq!((made.state(2), made.program(2)), (State::Dead, None));
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! How two ranks share the work of copying one message: the receiver copies pieces from the start, and the
 //! sender copies pieces from the end, until they meet.
 //!
-//! `transport/single_copy.rs` copies the pieces between the heaps of two ranks. An ordered pair of ranks has
-//! one word in which both ranks claim pieces by compare-and-swap. Only the rank that has claimed a piece copies it. If one rank joins in late or never,
-//! the other rank claims and copies the remaining pieces. A receiver that wants its memory back claims all
-//! remaining pieces without copying them, and then has to wait only for the pieces that the sender has
-//! already claimed.
+//! `transport/single_copy.rs` copies the pieces between the heaps of two ranks. An ordered pair of ranks
+//! has one word in which both ranks claim pieces by compare-and-swap. Only the rank that has claimed a
+//! piece copies it. If one rank joins in late or never, the other rank claims and copies the remaining
+//! pieces. A receiver that wants its memory back claims all remaining pieces without copying them, and
+//! then has to wait only for the pieces that the sender has already claimed.
 //!
 //! ```text
 //! claims   number of the split (24) | pieces of the sender (20) | pieces of the receiver (20)
@@ -72,7 +72,7 @@ pub trait Contended: Word {
     fn exchange(&self, seen: u64, new: u64) -> Result<(), u64>;
 }
 
-/// The two words that a pair uses for such copies.
+/// The two words that a pair uses for shared copies.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkSplit<'a, W> {
     /// The number of the split, and how many pieces each rank has claimed. Both ranks change this word.

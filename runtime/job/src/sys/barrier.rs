@@ -1,8 +1,9 @@
 //! Executes a memory barrier in other processes.
 //!
-//! `shm/doorbell.rs` uses this file. A rank that is about to sleep calls [`everywhere`], so that the ranks that
-//! may wake it need no fence of their own. The kernel reaches only processes that have called [`register`]
-//! (`MEMBARRIER_CMD_GLOBAL_EXPEDITED`). Filters of system calls and old kernels deny both calls.
+//! `shm/doorbell.rs` uses this file. A rank that is about to sleep calls [`everywhere`], so that the
+//! ranks that may wake it need no fence of their own. The kernel reaches only processes that have called
+//! [`register`] (`MEMBARRIER_CMD_GLOBAL_EXPEDITED`). Filters of system calls may deny both calls, and old
+//! kernels do not have them.
 
 use std::io;
 

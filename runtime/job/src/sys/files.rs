@@ -9,9 +9,10 @@
 //! beyond the limit of the process (`RLIMIT_FSIZE`) sends the signal SIGXFSZ to the thread.
 //! [`SizeSignal`] blocks this signal, so that the thread sees only the error `EFBIG`.
 
-use super::signal::{self, SignalSet};
+use super::mapped::FileMapping;
+use super::signal::Withheld;
 use rustix::fs::{self, FallocateFlags, FileType, Mode, OFlags};
-use rustix::io::{Errno, IoSlice};
+use rustix::io::Errno;
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,17 +21,16 @@ use std::sync::RwLock;
 /// The most bytes that Linux transfers in one call.
 const MOST: usize = 0x7fff_f000;
 
-/// The most pieces of memory that Linux takes in one call of `pwritev`.
-pub const PIECES: usize = 1024;
-
 /// What a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A regular file: positions and a size.
     Regular,
+    /// A block device: positions, and a size that never changes.
+    Block,
     /// A directory.
     Directory,
-    /// A pipe, a socket or a device: data is read and written in sequence.
+    /// A pipe, a socket or a character device: data is read and written in sequence.
     Stream,
 }
 
@@ -61,9 +61,6 @@ pub struct Access {
     pub mode: u32,
 }
 
-/// A piece of memory that a call writes to a file: its address and its length in bytes.
-pub type Piece = (*const u8, usize);
-
 /// The system calls on files. A call that transfers data returns the number of bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
@@ -79,8 +76,6 @@ pub struct Table {
     pub pread: unsafe fn(BorrowedFd<'_>, *mut u8, usize, u64) -> io::Result<usize>,
     /// Writes memory at a position. The caller guarantees that the memory is readable.
     pub pwrite: unsafe fn(BorrowedFd<'_>, *const u8, usize, u64) -> io::Result<usize>,
-    /// Writes several pieces of memory at one position. The caller guarantees that they are readable.
-    pub pwritev: unsafe fn(BorrowedFd<'_>, &[Piece], u64) -> io::Result<usize>,
     /// Reads the next bytes of a stream. The caller guarantees that the memory is writable.
     pub read: unsafe fn(BorrowedFd<'_>, *mut u8, usize) -> io::Result<usize>,
     /// Writes the next bytes of a stream. The caller guarantees that the memory is readable.
@@ -93,6 +88,8 @@ pub struct Table {
     pub reserve: fn(BorrowedFd<'_>, u64, u64) -> io::Result<()>,
     /// Brings all data and the size of a file to the storage device.
     pub sync: fn(BorrowedFd<'_>) -> io::Result<()>,
+    /// Maps bytes of a file from a position on. The last argument says whether the memory can be written.
+    pub map: fn(BorrowedFd<'_>, u64, usize, bool) -> io::Result<FileMapping>,
 }
 
 static TABLE: RwLock<Table> = RwLock::new(Table::SYSTEM);
@@ -137,11 +134,17 @@ impl Table {
         stat: |fd| {
             let stat = fs::fstat(fd)?;
             let kind = match FileType::from_raw_mode(stat.st_mode) {
-                FileType::RegularFile | FileType::BlockDevice => FileKind::Regular,
+                FileType::RegularFile => FileKind::Regular,
+                FileType::BlockDevice => FileKind::Block,
                 FileType::Directory => FileKind::Directory,
                 _ => FileKind::Stream,
             };
-            let size = u64::try_from(stat.st_size).unwrap_or(0);
+            let size = match kind {
+                // The size of a block device is not in its facts, but its end is known. Nothing else in this
+                // file depends on the offset of the descriptor.
+                FileKind::Block => fs::seek(fd, fs::SeekFrom::End(0))?,
+                _ => u64::try_from(stat.st_size).unwrap_or(0),
+            };
             Ok(Facts { kind, size, identity: (stat.st_dev, stat.st_ino) })
         },
         pread: |fd, memory, bytes, at| {
@@ -156,17 +159,6 @@ impl Table {
             // and the slice lives only until the call returns.
             let memory = unsafe { std::slice::from_raw_parts(memory, bytes) };
             Ok(rustix::io::pwrite(fd, memory, at)?)
-        },
-        pwritev: |fd, pieces, at| {
-            let slices: Vec<IoSlice<'_>> = pieces
-                .iter()
-                .map(|&(memory, bytes)| {
-                    // SAFETY: the caller guarantees that the bytes of each piece are readable
-                    // (`Table::pwritev`), and the slices live only until the call returns.
-                    IoSlice::new(unsafe { std::slice::from_raw_parts(memory, bytes) })
-                })
-                .collect();
-            Ok(rustix::io::pwritev(fd, &slices, at)?)
         },
         read: |fd, memory, bytes| {
             use std::os::fd::AsRawFd;
@@ -184,6 +176,7 @@ impl Table {
         allocate: |fd, at, bytes| Ok(fs::fallocate(fd, FallocateFlags::empty(), at, bytes)?),
         reserve: |fd, at, bytes| Ok(fs::fallocate(fd, FallocateFlags::KEEP_SIZE, at, bytes)?),
         sync: |fd| Ok(fs::fsync(fd)?),
+        map: FileMapping::new,
     };
 }
 
@@ -215,7 +208,11 @@ pub fn open(path: &CStr, access: Access) -> io::Result<OwnedFd> {
 /// # Errors
 /// Returns the kernel's error, for example `EIO` if the kernel could not write earlier data.
 pub fn close(fd: OwnedFd) -> io::Result<()> {
-    (table().close)(fd)
+    match (table().close)(fd) {
+        // Linux closes the descriptor before a signal can interrupt the call, so there is nothing to repeat.
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+        closed => closed,
+    }
 }
 
 /// Removes a file from its folder. The data of the file lives until the last descriptor is closed.
@@ -223,7 +220,8 @@ pub fn close(fd: OwnedFd) -> io::Result<()> {
 /// # Errors
 /// Returns the kernel's error.
 pub fn unlink(path: &CStr) -> io::Result<()> {
-    (table().unlink)(path)
+    let table = table();
+    retried(|| (table.unlink)(path))
 }
 
 /// Returns the facts about an open file.
@@ -231,7 +229,8 @@ pub fn unlink(path: &CStr) -> io::Result<()> {
 /// # Errors
 /// Returns the kernel's error.
 pub fn facts(fd: &impl AsFd) -> io::Result<Facts> {
-    (table().stat)(fd.as_fd())
+    let table = table();
+    retried(|| (table.stat)(fd.as_fd()))
 }
 
 /// Sets the size of a file. New bytes are zero.
@@ -263,10 +262,10 @@ pub fn reserve(fd: &impl AsFd, at: u64, bytes: u64) -> io::Result<()> {
     retried(|| (table.reserve)(fd.as_fd(), at, bytes))
 }
 
-/// Returns whether a file has data or allocated space at all bytes from `at` up to `end`. Returns false if the file
-/// system does not tell.
-pub fn is_filled(fd: &impl AsFd, at: u64, end: u64) -> bool {
-    fs::seek(fd, fs::SeekFrom::Hole(at)).is_ok_and(|hole| hole >= end)
+/// Returns where the first hole of a file from `at` on begins: the bytes from `at` up to there have data or allocated
+/// space. The end of the file counts as a hole. Returns `at` if the file system does not tell.
+pub fn filled_until(fd: &impl AsFd, at: u64) -> u64 {
+    fs::seek(fd, fs::SeekFrom::Hole(at)).map_or(at, |hole| hole.max(at))
 }
 
 /// Returns whether a file is on a file system of this machine whose files can be mapped and whose page cache
@@ -285,6 +284,15 @@ pub fn is_local(fd: &impl AsFd) -> bool {
 pub fn sync(fd: &impl AsFd) -> io::Result<()> {
     let table = table();
     retried(|| (table.sync)(fd.as_fd()))
+}
+
+/// Maps `len` bytes of a file from byte `at` on; see [`FileMapping::new`].
+///
+/// # Errors
+/// Returns the errors of [`FileMapping::new`].
+pub fn map(fd: &impl AsFd, at: u64, len: usize, writable: bool) -> io::Result<FileMapping> {
+    let table = table();
+    retried(|| (table.map)(fd.as_fd(), at, len, writable))
 }
 
 /// A transfer: the number of bytes that it moved, and the error that ended it, if it moved too few.
@@ -342,35 +350,6 @@ fn whole(moved: Moved, bytes: u64) -> Moved {
     }
 }
 
-/// Writes all bytes of `pieces`, one after another, at position `at`. There are at most [`PIECES`] pieces.
-/// The call changes `pieces` if a transfer is short.
-///
-/// # Safety
-///
-/// - The bytes of all pieces are readable, and nobody changes them until the call returns.
-pub unsafe fn write_pieces(fd: &impl AsFd, pieces: &mut [Piece], at: u64) -> Moved {
-    let table = table();
-    let bytes = pieces.iter().map(|&(_, bytes)| bytes as u64).sum();
-    let mut first = 0;
-    let moved = moved(bytes, |done, _| {
-        // SAFETY: the pieces from `first` on are pieces of the caller, or the rest of one. The caller
-        // guarantees that they are readable (the condition of `# Safety`).
-        let now = unsafe { (table.pwritev)(fd.as_fd(), &pieces[first..], at + done)? };
-        let mut left = now;
-        while let Some(piece) = pieces.get_mut(first)
-            && left >= piece.1
-        {
-            left -= piece.1;
-            first += 1;
-        }
-        if let Some(piece) = pieces.get_mut(first) {
-            *piece = (piece.0.wrapping_add(left), piece.1 - left);
-        }
-        Ok(now)
-    });
-    whole(moved, bytes)
-}
-
 /// Reads at most `bytes` bytes from a stream. The transfer moves fewer bytes only if the stream ends.
 ///
 /// # Safety
@@ -385,13 +364,15 @@ pub unsafe fn read_stream(fd: &impl AsFd, memory: *mut u8, bytes: u64) -> Moved 
     })
 }
 
-/// Writes `bytes` bytes to a stream.
+/// Writes `bytes` bytes to a stream. If nobody reads the stream any more, the call returns `EPIPE`, and the
+/// thread does not get the signal SIGPIPE.
 ///
 /// # Safety
 ///
 /// - `bytes` bytes at `memory` are readable, and nobody changes them until the call returns.
 pub unsafe fn write_stream(fd: &impl AsFd, memory: *const u8, bytes: u64) -> Moved {
     let table = table();
+    let _signal = Withheld::new(libc::SIGPIPE);
     let moved = moved(bytes, |done, next| {
         // SAFETY: `done + next` is at most `bytes`, and the caller guarantees that `bytes` bytes are
         // readable (the condition of `# Safety`).
@@ -403,26 +384,15 @@ pub unsafe fn write_stream(fd: &impl AsFd, memory: *const u8, bytes: u64) -> Mov
 /// While this value lives, the thread does not get the signal SIGXFSZ: a call that exceeds the limit for the
 /// size of files only returns `EFBIG`.
 #[derive(Debug)]
-pub struct SizeSignal(Option<SignalSet>);
+pub struct SizeSignal {
+    _withheld: Option<Withheld>,
+}
 
 impl SizeSignal {
     /// Blocks the signal in this thread if the process has a limit for the size of files.
     pub fn block() -> Self {
         let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize);
-        if limit.current.is_none() {
-            return Self(None);
-        }
-        Self(signal::block(&SignalSet::new(&[libc::SIGXFSZ])).ok())
-    }
-}
-
-impl Drop for SizeSignal {
-    fn drop(&mut self) {
-        if let Some(old) = self.0.take()
-            && !old.contains(libc::SIGXFSZ)
-        {
-            signal::unblock_consumed(libc::SIGXFSZ, &old);
-        }
+        Self { _withheld: limit.current.map(|_| Withheld::new(libc::SIGXFSZ)) }
     }
 }
 
@@ -443,14 +413,13 @@ mod tests {
         Access { read: true, write: true, create: true, exclusive: true, mode: 0o600 };
 
     #[test]
-    fn pieces_are_written_and_read() {
+    fn data_are_written_and_read() {
         let (file, name) = path("files");
         let fd = open(&name, NEW).expect("a new file");
         assert_eq!(open(&name, NEW).unwrap_err().raw_os_error(), Some(libc::EEXIST));
-        let (one, two) = ([1u8; 100], [2u8; 50]);
-        let mut pieces = [(one.as_ptr(), 100), (two.as_ptr(), 0), (two.as_ptr(), 50)];
-        // SAFETY: the three pieces lie within the arrays `one` and `two`.
-        let (done, result) = unsafe { write_pieces(&fd, &mut pieces, 7) };
+        let data: Vec<u8> = (1..=150).collect();
+        // SAFETY: `data` has 150 bytes.
+        let (done, result) = unsafe { write_at(&fd, data.as_ptr(), 150, 7) };
         result.expect("written");
         assert_eq!((done, facts(&fd).expect("facts").size), (150, 157));
         let mut back = [9u8; 200];
@@ -458,7 +427,7 @@ mod tests {
         let (done, result) = unsafe { read_at(&fd, back.as_mut_ptr(), 200, 0) };
         result.expect("read");
         assert_eq!(done, 157);
-        assert_eq!((&back[..7], &back[7..107], &back[107..157]), (&[0; 7][..], &one[..], &two[..]));
+        assert_eq!((&back[..7], &back[7..157]), (&[0; 7][..], &data[..]));
         assert_eq!(back[157..], [9; 43]);
         truncate(&fd, 3).expect("shorter");
         allocate(&fd, 5000).expect("space");
@@ -482,5 +451,34 @@ mod tests {
         let (done, result) = unsafe { read_stream(&reader, back.as_mut_ptr(), 20) };
         result.expect("read");
         assert_eq!((done, &back[..10]), (10, &bytes[..]));
+    }
+
+    #[test]
+    fn a_stream_that_nobody_reads_is_an_error_and_no_signal() {
+        // The Rust runtime ignores SIGPIPE, and a program in C does not.
+        crate::sys::signal::restore(libc::SIGPIPE);
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        // SAFETY: the array has one byte.
+        let (done, result) = unsafe { write_stream(&writer, [1u8].as_ptr(), 1) };
+        assert_eq!((done, result.expect_err("no reader").raw_os_error()), (0, Some(libc::EPIPE)));
+        // SAFETY: SIG_IGN only makes the process ignore the signal, as before this test.
+        unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+    }
+
+    #[test]
+    fn block_devices_have_a_size_and_are_no_regular_files() {
+        let devices = std::fs::read_dir("/sys/class/block").expect("the kernel's list");
+        let mut seen = 0;
+        for entry in devices.flatten() {
+            let sectors = std::fs::read_to_string(entry.path().join("size")).unwrap_or_default();
+            let Ok(sectors) = sectors.trim().parse::<u64>() else { continue };
+            let path = std::path::Path::new("/dev").join(entry.file_name());
+            let Ok(file) = std::fs::File::open(path) else { continue };
+            let facts = facts(&file).expect("facts");
+            assert_eq!((facts.kind, facts.size), (FileKind::Block, sectors * 512));
+            seen += 1;
+        }
+        println!("{seen} block devices could be opened");
     }
 }

@@ -58,9 +58,9 @@ extern "C" fn in_child() {
 #[derive(Debug)]
 pub struct Guard(&'static Protected);
 
-/// Makes the mapping of `len` bytes at `start` read-only in all children that this process forks from now on.
-/// Returns `None` if there is no room for another mapping, or no handler. The child must then not inherit the
-/// mapping.
+/// Makes the mapping of `len` bytes at `start` read-only in all children that this process forks from now
+/// on. Returns `None` if [`watch`] fails or if there is no room for another mapping. The child must then
+/// not inherit the mapping.
 ///
 /// # Safety
 ///

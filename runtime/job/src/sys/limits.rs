@@ -28,8 +28,9 @@ pub fn file_size() -> u64 {
     getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
 }
 
-/// Returns the number of bytes of memory that this process and the other processes of its cgroups can have
-/// together: the smallest limit of these groups, or the size of the machine's memory.
+/// Returns the number of bytes of memory that this process and the other processes of its cgroups can
+/// have together: the smallest limit of these groups, or the size of the machine's memory if that is
+/// smaller.
 pub fn memory_limit() -> u64 {
     groups().iter().filter_map(Group::limit).fold(machine_memory(), u64::min)
 }

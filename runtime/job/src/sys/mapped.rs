@@ -10,18 +10,23 @@
 //!
 //! The handler is installed with the first mapping and removed with the last one, but only if it is still the
 //! installed one. A SIGBUS that does not come from one of these mappings goes to the handler that was
-//! installed before.
+//! installed before. If the program has installed a handler of its own between two installations of ours, its
+//! handler may pass the signal back to ours. So ours keeps all handlers that were installed before it
+//! (`CHAIN`), and passes a signal that comes back to the next older one.
+//!
+//! The kernel ends a process in which a thread that blocks SIGBUS meets a missing page. So a thread makes its
+//! copies while a value of [`admit`] lives.
 //!
 //! This file guarantees to safe callers that the memory of a mapping stays accessible as long as the mapping
 //! lives, whatever happens to the file.
 
+use super::signal::Admitted;
 use rustix::mm::{self, Advice, MapFlags, ProtFlags};
-use std::cell::UnsafeCell;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// The most mappings of a process at one time.
@@ -39,20 +44,42 @@ static MAPPED: [Place; PLACES] = [const {
     Place { base: AtomicUsize::new(0), len: AtomicUsize::new(0), broken: AtomicBool::new(false) }
 }; PLACES];
 
-/// The action that was installed before ours. Only the thread that installs ours writes it, before.
-struct Previous(UnsafeCell<MaybeUninit<libc::sigaction>>);
+/// The most handlers of the program that ours can have before itself.
+const OLDER: usize = 8;
 
-// SAFETY: the cell is written only under the lock `COUNT` while our handler is not installed, and read only
-// by the handler and under the lock.
-unsafe impl Sync for Previous {}
+/// A handler that was installed before ours, as our handler sees it.
+struct Older {
+    function: AtomicUsize,
+    flags: AtomicI32,
+}
 
-static PREVIOUS: Previous = Previous(UnsafeCell::new(MaybeUninit::zeroed()));
+/// The handlers that were installed before ours, the oldest first. The first [`LEVELS`] of them count.
+static CHAIN: [Older; OLDER] =
+    [const { Older { function: AtomicUsize::new(libc::SIG_DFL), flags: AtomicI32::new(0) } };
+        OLDER];
+
+/// The number of handlers in [`CHAIN`].
+static LEVELS: AtomicUsize = AtomicUsize::new(0);
+
+/// The position in the kernel's description of a signal, in words of 8 bytes, at which our handler marks a
+/// signal that it passes on. The kernel sets this word to 0 and never uses it.
+const MARK: usize = 15;
+
+/// The upper bits of a mark. The lower bits have the level of the handler that gets the signal.
+const PASSED: u64 = 0x7479_7065_7061_0000;
+
+/// What changes with the number of mappings.
+struct Guard {
+    /// Number of mappings that live.
+    count: usize,
+    /// The actions that were installed before ours, the oldest first.
+    older: Vec<libc::sigaction>,
+}
 
 /// The size of a page in bytes.
 static PAGE: AtomicUsize = AtomicUsize::new(4096);
 
-/// Number of mappings that live.
-static COUNT: Mutex<usize> = Mutex::new(0);
+static GUARD: Mutex<Guard> = Mutex::new(Guard { count: 0, older: Vec::new() });
 
 /// A shared mapping of a part of a file. The memory can be written if the mapping was made so.
 #[derive(Debug)]
@@ -161,27 +188,66 @@ extern "C" fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
             libc::PROT_READ | libc::PROT_WRITE,
             libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED,
         );
-        // SAFETY: the page lies in a mapping of this file, which stays in use as long as the place names it.
-        // The call replaces this page only, and nobody relies on the data of a broken mapping.
-        let replaced = unsafe { libc::mmap(start, page, prot, flags, -1, 0) };
+        // Replace all pages to the end of the mapping at once. With one page per fault, a copy of blocks that
+        // are apart would make a mapping per page, of which a process can have only some ten thousand.
+        let rest = base + len - (at & !(page - 1));
+        // SAFETY: the pages lie in a mapping of this file, which stays in use as long as the place names it.
+        // The call replaces no other pages, and nobody relies on the data of a broken mapping.
+        let replaced = unsafe { libc::mmap(start, rest, prot, flags, -1, 0) };
         if replaced != libc::MAP_FAILED {
             return;
         }
         break;
     }
-    // SAFETY: the cell was written before this handler was installed, and is not written while it is.
-    let previous = unsafe { (*PREVIOUS.0.get()).assume_init_ref() };
-    match previous.sa_sigaction {
+    // SAFETY: the kernel passes the information and the context of the signal, or a handler of the program
+    // passes on what it has got from the kernel. Both are valid until the handler returns.
+    unsafe { pass_on(signal, info, context) };
+}
+
+/// Passes a signal that does not come from a mapping of this file to the handler that was installed before
+/// ours. If that handler passes the signal back to ours, ours passes it to the next older one.
+///
+/// # Safety
+///
+/// - `info` and `context` are what the kernel has passed to the handler of `signal`.
+unsafe fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    let mark = info.cast::<u64>().wrapping_add(MARK);
+    // SAFETY: the kernel's description of a signal has 128 bytes and is aligned for words of 8 bytes, so the word
+    // lies within the description.
+    let before = unsafe { mark.read() };
+    let passed = before & !0xffff == PASSED;
+    let level = match passed {
+        true => (before & 0xffff) as usize,
+        false => LEVELS.load(Ordering::Acquire),
+    };
+    let older = level.checked_sub(1).and_then(|level| CHAIN.get(level));
+    let (function, flags) = older.map_or((libc::SIG_DFL, 0), |older| {
+        (older.function.load(Ordering::Acquire), older.flags.load(Ordering::Relaxed))
+    });
+    // SAFETY: `info` is the kernel's description of the signal (the condition of `# Safety`).
+    let is_fault = unsafe { (*info).si_code } > 0;
+    match function {
+        libc::SIG_IGN if !is_fault => {}
         libc::SIG_DFL | libc::SIG_IGN => {
-            // The instruction runs again, raises the signal again, and the default action ends the process.
-            // SAFETY: the default action runs no code of this process.
-            unsafe { libc::signal(signal, libc::SIG_DFL) };
+            // The instruction of a fault runs again, raises the signal again, and the default action ends the
+            // process. A signal that somebody has sent is sent again.
+            // SAFETY: the default action runs no code of this process, and `raise` takes any signal.
+            unsafe {
+                libc::signal(signal, libc::SIG_DFL);
+                if !is_fault {
+                    libc::raise(signal);
+                }
+            }
         }
-        function if previous.sa_flags & libc::SA_SIGINFO != 0 => {
+        function if flags & libc::SA_SIGINFO != 0 => {
             type Function = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
             // SAFETY: the action has the flag SA_SIGINFO, so its function has this type.
             let function = unsafe { std::mem::transmute::<usize, Function>(function) };
+            // SAFETY: the word lies within the description, as for the read above, and only this function uses it.
+            unsafe { mark.write(PASSED | (level as u64 - 1)) };
             function(signal, info, context);
+            // SAFETY: as for the other write.
+            unsafe { mark.write(before) };
         }
         function => {
             // SAFETY: the action has no flag SA_SIGINFO, so its function takes only the signal.
@@ -189,6 +255,12 @@ extern "C" fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
             function(signal);
         }
     }
+}
+
+/// While the result lives, a missing page of a mapping breaks the mapping also if this thread blocks SIGBUS.
+/// Whoever copies to or from a mapping holds such a value.
+pub fn admit() -> Admitted {
+    Admitted::new(libc::SIGBUS)
 }
 
 /// Returns the action that has our handler.
@@ -200,71 +272,221 @@ fn ours() -> libc::sigaction {
     action
 }
 
+/// Returns the action of SIGBUS, and installs another one if there is one.
+fn exchange(new: Option<&libc::sigaction>) -> io::Result<libc::sigaction> {
+    let mut old = MaybeUninit::<libc::sigaction>::zeroed();
+    let new = new.map_or(ptr::null(), ptr::from_ref);
+    // SAFETY: `new` is null or a valid action: ours, whose handler may run at any time on any thread, or one that
+    // was installed before. The call writes the current action to `old`, which has room for it.
+    let code = unsafe { libc::sigaction(libc::SIGBUS, new, old.as_mut_ptr()) };
+    if code != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has succeeded, so it has written `old`.
+    Ok(unsafe { old.assume_init() })
+}
+
 /// Counts one more mapping. Installs the handler for the first one.
 fn guard() -> io::Result<()> {
-    let mut count = COUNT.lock().unwrap_or_else(PoisonError::into_inner);
-    if *count == 0 {
+    let mut guard = GUARD.lock().unwrap_or_else(PoisonError::into_inner);
+    if guard.count == 0 {
         PAGE.store(rustix::param::page_size(), Ordering::Relaxed);
-        let mut old = MaybeUninit::zeroed();
-        let new = ours();
-        // SAFETY: with a null pointer for the new action, the call writes the current action to `old`.
-        if unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), old.as_mut_ptr()) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: `old` is initialised (the call has succeeded, and it was zeroed before).
-        let current: libc::sigaction = unsafe { old.assume_init() };
+        let (current, new) = (exchange(None)?, ours());
         if current.sa_sigaction != new.sa_sigaction {
-            // SAFETY: our handler is not installed, so nobody reads the cell, and the lock keeps other
-            // writers away.
-            unsafe { (*PREVIOUS.0.get()).write(current) };
-            // SAFETY: `new` is a valid action whose handler may run at any time on any thread.
-            if unsafe { libc::sigaction(libc::SIGBUS, &new, ptr::null_mut()) } != 0 {
-                return Err(io::Error::last_os_error());
-            }
+            // A program that installs one handler over another again and again gets no mappings any more.
+            let level = guard.older.len();
+            let older = CHAIN.get(level).ok_or(io::ErrorKind::QuotaExceeded)?;
+            older.flags.store(current.sa_flags, Ordering::Relaxed);
+            older.function.store(current.sa_sigaction, Ordering::Release);
+            guard.older.push(current);
+            LEVELS.store(level + 1, Ordering::Release);
+            exchange(Some(&new)).inspect_err(|_| {
+                LEVELS.store(level, Ordering::Release);
+                guard.older.pop();
+            })?;
         }
     }
-    *count += 1;
+    guard.count += 1;
     Ok(())
 }
 
 /// Counts one mapping less. After the last one, restores the previous action if ours is still installed.
 fn unguard() {
-    let mut count = COUNT.lock().unwrap_or_else(PoisonError::into_inner);
-    *count -= 1;
-    if *count > 0 {
+    let mut guard = GUARD.lock().unwrap_or_else(PoisonError::into_inner);
+    guard.count -= 1;
+    if guard.count > 0 {
         return;
     }
-    let mut current = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: with a null pointer for the new action, the call writes the current action to `current`.
-    let current = unsafe {
-        libc::sigaction(libc::SIGBUS, ptr::null(), current.as_mut_ptr());
-        current.assume_init()
-    };
-    if current.sa_sigaction == ours().sa_sigaction {
-        // SAFETY: the cell has the action that was installed before ours, and the lock keeps writers away.
-        unsafe { libc::sigaction(libc::SIGBUS, (*PREVIOUS.0.get()).as_ptr(), ptr::null_mut()) };
+    let installed = exchange(None).is_ok_and(|current| current.sa_sigaction == ours().sa_sigaction);
+    // If ours is not installed, the program has installed its own, which may pass signals to ours. So the older
+    // handlers stay.
+    if installed && let Some(older) = guard.older.pop() {
+        // If the call fails, ours stays installed and finds no mappings.
+        let _ = exchange(Some(&older));
+        LEVELS.store(guard.older.len(), Ordering::Release);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::signal::{SignalSet, block, set_mask};
+    use std::fs::File;
     use std::os::fd::AsFd;
+    use std::process::Command;
 
-    #[test]
-    fn missing_pages_break_a_mapping_and_nothing_else() {
-        let path = std::env::temp_dir().join(format!("typepack-mapped-{}", std::process::id()));
+    /// The name of the environment variable of a process that runs a test that may end the process.
+    const CHILD: &str = "MAPPED_TEST_CHILD";
+
+    /// Runs `body` in a process of its own, which must print "survived". Other tests would install handlers of
+    /// their own at the same time.
+    fn alone(test: &str, body: impl FnOnce()) {
+        if std::env::var_os(CHILD).is_some() {
+            body();
+            println!("survived");
+            return;
+        }
+        let exe = std::env::current_exe().expect("our own path");
+        let mut command = Command::new(exe);
+        command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(CHILD, "1");
+        let output = command.output().expect("a process");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.contains("survived"), "{output:?}");
+    }
+
+    fn file(name: &str, bytes: u64) -> File {
+        let path = std::env::temp_dir().join(format!("typepack-{name}-{}", std::process::id()));
         let mut options = std::fs::OpenOptions::new();
         let file = options.read(true).write(true).create_new(true).open(&path).expect("a file");
         std::fs::remove_file(&path).expect("removed");
-        file.set_len(8192).expect("two pages");
+        file.set_len(bytes).expect("a size");
+        file
+    }
+
+    fn touch(mapping: &FileMapping, at: usize) {
+        assert!(at < mapping.len());
+        // SAFETY: the byte lies in the mapping, whose memory stays accessible.
+        unsafe { mapping.base().as_ptr().add(at).write_volatile(7) };
+    }
+
+    #[test]
+    fn a_thread_that_blocks_the_signal_survives() {
+        alone("sys::mapped::tests::a_thread_that_blocks_the_signal_survives", || {
+            let file = file("admitted", 4096);
+            let mapping = FileMapping::new(file.as_fd(), 0, 8192, true).expect("a mapping");
+            let old = block(&SignalSet::new(&[libc::SIGBUS])).expect("a mask");
+            let admitted = admit();
+            touch(&mapping, 5000);
+            drop(admitted);
+            assert!(mapping.is_broken());
+            assert!(block(&SignalSet::new(&[])).expect("a mask").contains(libc::SIGBUS));
+            set_mask(&old);
+        });
+    }
+
+    /// Checks that a copy over many missing pages that are apart does not use up the mappings of the process, of
+    /// which there are some 65,000.
+    #[test]
+    fn many_missing_pages_are_few_mappings() {
+        alone("sys::mapped::tests::many_missing_pages_are_few_mappings", || {
+            let pages = 150_000;
+            let file = file("apart", pages as u64 * 4096);
+            let mapping = FileMapping::new(file.as_fd(), 0, pages * 4096, true).expect("a mapping");
+            file.set_len(0).expect("no bytes");
+            for page in (0..pages).step_by(2) {
+                touch(&mapping, page * 4096);
+            }
+            assert!(mapping.is_broken());
+            let maps = std::fs::read_to_string("/proc/self/maps").expect("the mappings");
+            assert!(maps.lines().count() < 1000);
+        });
+    }
+
+    /// The handler of the program: its calls, the function that was installed before, and what the program
+    /// maps instead of the missing page.
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    static BEFORE: AtomicUsize = AtomicUsize::new(0);
+    static FIRST: AtomicUsize = AtomicUsize::new(0);
+
+    type Function = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
+
+    fn install(function: Function) -> usize {
+        // SAFETY: zeros are a valid `sigaction`.
+        let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+        action.sa_sigaction = function as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO;
+        exchange(Some(&action)).expect("installed").sa_sigaction
+    }
+
+    /// The oldest handler: mends the fault.
+    extern "C" fn mend(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+        FIRST.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the kernel fills the address of the fault. The page belongs to a mapping of the test.
+        unsafe {
+            let page = ((*info).si_addr() as usize & !4095) as *mut libc::c_void;
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+            libc::mmap(page, 4096, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+        }
+    }
+
+    /// A handler that passes every signal to the function that was installed before.
+    extern "C" fn pass(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+        assert!(CALLS.fetch_add(1, Ordering::Relaxed) < 10, "the handlers call each other");
+        // SAFETY: the function is our handler, which has this type.
+        let function =
+            unsafe { std::mem::transmute::<usize, Function>(BEFORE.load(Ordering::Relaxed)) };
+        function(signal, info, context);
+    }
+
+    /// The program installs a handler that passes signals on, between two of our installations.
+    #[test]
+    fn handlers_that_pass_signals_on_do_not_call_each_other_for_ever() {
+        let name =
+            "sys::mapped::tests::handlers_that_pass_signals_on_do_not_call_each_other_for_ever";
+        alone(name, || {
+            install(mend);
+            let file = file("chain", 4096);
+            let new = || FileMapping::new(file.as_fd(), 0, 8192, true).expect("a mapping");
+            let mapping = new();
+            BEFORE.store(install(pass), Ordering::Relaxed);
+            drop(mapping);
+            let mapping = new();
+            // A fault of somebody else: a private mapping of the same short file.
+            // SAFETY: with a null hint the kernel chooses the address.
+            let other = unsafe {
+                let flags = MapFlags::PRIVATE;
+                mm::mmap(ptr::null_mut(), 8192, ProtFlags::WRITE, flags, &file, 0).expect("memory")
+            };
+            for round in 1..=2 {
+                // SAFETY: the byte lies in the mapping; `mend` maps its page when it is missing.
+                unsafe { other.cast::<u8>().add(4096 + round).write_volatile(1) };
+                // SAFETY: the second page is the test's own, and without it the next round faults again.
+                unsafe {
+                    let second = other.cast::<u8>().add(4096).cast();
+                    let (prot, flags) = (ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::FIXED);
+                    mm::mmap(second, 4096, prot, flags, &file, 4096).expect("memory");
+                }
+                assert_eq!(CALLS.load(Ordering::Relaxed), round);
+                assert_eq!(FIRST.load(Ordering::Relaxed), round);
+            }
+            touch(&mapping, 5000);
+            assert!(mapping.is_broken());
+            assert_eq!(FIRST.load(Ordering::Relaxed), 2);
+            drop(mapping);
+            // The handler that the program has installed last is back, and passes signals on as before.
+            assert_eq!(exchange(None).expect("an action").sa_sigaction, pass as *const () as usize);
+            // SAFETY: as in the rounds above.
+            unsafe { other.cast::<u8>().add(5000).write_volatile(1) };
+            assert_eq!(FIRST.load(Ordering::Relaxed), 3);
+        });
+    }
+
+    #[test]
+    fn missing_pages_break_a_mapping_and_nothing_else() {
+        let file = file("mapped", 8192);
         let whole = FileMapping::new(file.as_fd(), 0, 8192, true).expect("a mapping");
         let short = FileMapping::new(file.as_fd(), 0, 16384, true).expect("a mapping");
-        let write = |mapping: &FileMapping, at: usize| {
-            assert!(at < mapping.len());
-            // SAFETY: the byte lies in the mapping, whose memory stays accessible.
-            unsafe { mapping.base().as_ptr().add(at).write_volatile(7) };
-        };
+        let write = touch;
         write(&whole, 8191);
         write(&short, 100);
         assert!(!whole.is_broken() && !short.is_broken());

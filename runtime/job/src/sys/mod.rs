@@ -1,11 +1,12 @@
 //! All system calls of the runtime and of the launcher. Each file contains the calls for one facility of the
 //! kernel.
 //!
-//! `../shm/` uses `barrier`, `memory`, `futex`, `channel`, `process`, `signal`, `limits` and `fork`. The launcher uses
-//! `process`, `signal`, `stream`, `poll`, `channel`, `machine` and `name_lock`. The runtime uses `clock`,
-//! `cma`, `files`, `fork`, `limits`, `machine`, `mapped`, `memory`, `process` and `text_file`. The files call rustix where rustix offers the
-//! system call, and libc otherwise. They contain nothing about ranks or messages; their functions return
-//! `io::Error`s, which the callers turn into error messages.
+//! `../shm/` uses `barrier`, `memory`, `futex`, `channel`, `process`, `signal`, `limits` and `fork`. The
+//! launcher uses `process`, `signal`, `stream`, `poll`, `channel`, `machine` and `name_lock`. The runtime
+//! uses `clock`, `cma`, `files`, `fork`, `limits`, `machine`, `mapped`, `memory`, `process`, `signal` and
+//! `text_file`. The files call rustix where rustix offers the system call, and libc otherwise. They
+//! contain nothing about ranks or messages; their functions return `io::Error`s, which the callers turn
+//! into error messages.
 //!
 //! # Safety
 //!

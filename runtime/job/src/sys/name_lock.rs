@@ -45,15 +45,15 @@ pub enum Claim {
     Taken,
 }
 
-/// Number of connections that wait at a socket before a further process cannot connect any more. Nobody
-/// accepts the connections, so each process that still has one counts.
+/// Length of the queue of connections at a socket. Nobody accepts the connections. When the queue is
+/// full, [`holder`] returns [`Holder::Another`].
 const WAITING: i32 = 4096;
 
-/// Maximum number of longer names of which [`lock`] asks for the holder.
+/// Maximum number of longer names (see the top of this file) whose holders [`lock`] looks for.
 const NAMES: usize = 1024;
 
-/// How often, and after which pauses, [`holder`] asks again if a bound socket does not listen: the other
-/// process may be between its two system calls.
+/// The pauses before the attempts of [`holder`] to connect. It repeats the attempt if a socket is bound
+/// but does not listen, because the socket's process may be between the two system calls.
 const ATTEMPTS: [Duration; 3] =
     [Duration::ZERO, Duration::from_micros(200), Duration::from_millis(2)];
 

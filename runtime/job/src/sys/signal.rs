@@ -1,8 +1,9 @@
-//! Signals as data: the launcher blocks its signals and reads them from a descriptor. No function here
-//! installs a handler.
+//! Signals as data: the launcher blocks its signals and reads them from a descriptor. Also lets a thread block or admit
+//! one signal for a while. No function here installs a handler.
 //!
 //! The launcher uses this file (`launcher/src/main.rs`, `launcher/src/watch.rs`), and all messages about
-//! killed ranks use [`name`].
+//! killed ranks use [`name`]. `files.rs` withholds the signals of its own calls ([`Withheld`]), and whoever copies
+//! to or from a mapping of `mapped.rs` admits SIGBUS ([`Admitted`]).
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -55,18 +56,75 @@ pub fn block(set: &SignalSet) -> io::Result<SignalSet> {
     if code == 0 { Ok(old) } else { Err(io::Error::from_raw_os_error(code)) }
 }
 
-/// Removes one pending `signal` of this thread, which has blocked the signal, and then blocks exactly the
-/// signals of `old`. [`block`] has returned `old`.
-pub fn unblock_consumed(signal: i32, old: &SignalSet) {
-    let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    let set = SignalSet::new(&[signal]);
-    // SAFETY: both sets and the time are initialised and outlive the calls. With a time of zero,
-    // sigtimedwait does not wait, and it fails if no signal is pending. The null pointers ask for no
-    // information about the signal and for no copy of the old set.
-    unsafe {
-        libc::sigtimedwait(&set.0, std::ptr::null_mut(), &none);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &old.0, std::ptr::null_mut());
+/// Blocks exactly the signals of `set` in this thread.
+pub fn set_mask(set: &SignalSet) {
+    // SAFETY: the set is initialised and outlives the call. The null pointer asks for no copy of the old set.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &set.0, std::ptr::null_mut()) };
+}
+
+/// While this value lives, this thread does not block a signal. Then the thread blocks the signal again if the
+/// thread has blocked the signal before.
+#[derive(Debug)]
+pub struct Admitted(Option<SignalSet>);
+
+impl Admitted {
+    /// Lets `signal` reach this thread.
+    pub fn new(signal: i32) -> Self {
+        let mut old = SignalSet::new(&[]);
+        let set = SignalSet::new(&[signal]);
+        // SAFETY: both sets are initialised and outlive the call.
+        let code = unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &set.0, &mut old.0) };
+        Self((code == 0 && old.contains(signal)).then_some(old))
     }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        if let Some(old) = &self.0 {
+            set_mask(old);
+        }
+    }
+}
+
+/// While this value lives, this thread does not get a signal that its own system calls raise (SIGPIPE,
+/// SIGXFSZ). A signal of this kind that arrives in the meantime is lost; one that was pending before stays.
+#[derive(Debug)]
+pub struct Withheld {
+    signal: i32,
+    old: Option<SignalSet>,
+    pending: bool,
+}
+
+impl Withheld {
+    /// Blocks `signal` in this thread.
+    pub fn new(signal: i32) -> Self {
+        let pending = is_pending(signal);
+        Self { signal, old: block(&SignalSet::new(&[signal])).ok(), pending }
+    }
+}
+
+impl Drop for Withheld {
+    fn drop(&mut self) {
+        let Some(old) = &self.old else { return };
+        if !self.pending && is_pending(self.signal) {
+            let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+            let set = SignalSet::new(&[self.signal]);
+            // SAFETY: the set and the time are initialised and outlive the call. With a time of zero,
+            // sigtimedwait does not wait, and it fails if no signal is pending. The null pointer asks for no
+            // information about the signal.
+            unsafe { libc::sigtimedwait(&set.0, std::ptr::null_mut(), &none) };
+        }
+        if !old.contains(self.signal) {
+            set_mask(old);
+        }
+    }
+}
+
+/// Returns whether a blocked `signal` waits for this thread or for the process.
+fn is_pending(signal: i32) -> bool {
+    let mut set = SignalSet::new(&[]);
+    // SAFETY: the set is initialised and outlives the call, which writes the set.
+    unsafe { libc::sigpending(&mut set.0) == 0 && set.contains(signal) }
 }
 
 /// Returns true if this process ignores `signal`, for example because `nohup` started the program with
@@ -178,6 +236,44 @@ mod tests {
         assert_eq!(name(11), Some("SIGSEGV"));
         assert_eq!(name(0), None);
         assert_eq!(name(64), None);
+    }
+
+    #[test]
+    fn a_signal_is_withheld_once() {
+        let raise = || {
+            // SAFETY: `raise` sends a signal that this thread blocks at this time.
+            assert_eq!(unsafe { libc::raise(libc::SIGUSR2) }, 0);
+        };
+        drop((Withheld::new(libc::SIGUSR2), raise()));
+        assert!(!is_pending(libc::SIGUSR2));
+        let old = block(&SignalSet::new(&[libc::SIGUSR2])).expect("a mask");
+        drop((Withheld::new(libc::SIGUSR2), raise()));
+        assert!(!is_pending(libc::SIGUSR2));
+        raise();
+        drop(Withheld::new(libc::SIGUSR2));
+        assert!(is_pending(libc::SIGUSR2), "a signal of the program is lost");
+        // A value of this type consumes what is pending only if nothing was pending before.
+        let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let set = SignalSet::new(&[libc::SIGUSR2]);
+        // SAFETY: the set and the time are initialised and outlive the call.
+        unsafe { libc::sigtimedwait(&set.0, std::ptr::null_mut(), &none) };
+        set_mask(&old);
+    }
+
+    #[test]
+    fn a_signal_is_admitted_for_a_while() {
+        let blocked = || {
+            let old = block(&SignalSet::new(&[])).expect("a mask");
+            old.contains(libc::SIGUSR2)
+        };
+        let old = block(&SignalSet::new(&[libc::SIGUSR2])).expect("a mask");
+        let admitted = Admitted::new(libc::SIGUSR2);
+        assert!(!blocked());
+        drop(admitted);
+        assert!(blocked());
+        set_mask(&old);
+        drop(Admitted::new(libc::SIGUSR2));
+        assert!(!blocked());
     }
 
     #[test]

@@ -138,7 +138,7 @@ enum OutputKind {
 const CAREFUL: usize = 4096;
 
 impl Output {
-    /// Opens the output stream behind `fd`, in mpiexec descriptor 1 or 2.
+    /// Opens the output stream behind `fd` (in mpiexec, `fd` is descriptor 1 or 2).
     ///
     /// # Errors
     ///

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 /// Returns the text of the file at `path`.
 ///
 /// # Errors
-/// Returns an error if the file cannot be read, is longer than `most` bytes, or is not UTF-8. A file that does
-/// not exist is `io::ErrorKind::NotFound`.
+/// Returns an error if the file cannot be read, is longer than `most` bytes, or is not UTF-8. If the file
+/// does not exist, the kind of the error is `io::ErrorKind::NotFound`.
 pub fn read(path: &Path, most: u64) -> io::Result<String> {
     let file = File::open(path)?;
     if !file.metadata()?.is_file() {
@@ -28,7 +28,8 @@ pub fn read(path: &Path, most: u64) -> io::Result<String> {
 /// a part.
 ///
 /// # Errors
-/// Returns an error if the folder of the file is not writable. In this case the old file stays as it is.
+/// Returns the system's error, for example if the folder of the file is not writable. The old file then
+/// stays as it is.
 pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     let mut name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
     name.push(format!(".{}", std::process::id()));
@@ -47,8 +48,8 @@ pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     written
 }
 
-/// Returns a text that names the processor of this machine: the lines of `/proc/cpuinfo` that are the same in
-/// every run. Equal texts mean equal processors.
+/// Returns a text that names the processor of this machine: the lines of `/proc/cpuinfo` about the first
+/// CPU, without those that change from run to run. Equal texts mean equal processors.
 pub fn processor() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     // Clock rates change from run to run, and numbers of processors and cores say which CPU a block is about.

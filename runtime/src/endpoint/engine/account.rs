@@ -1,25 +1,28 @@
 //! The account of the unexpected messages: how much memory of this rank they occupy, for each sender and in
 //! total.
 //!
-//! `incoming.rs` adds every message that no receive has matched, and `receive.rs` subtracts it when a receive
-//! takes it. If a sender's messages occupy more than the bound of one sender (`TYPEPACK_UNEXPECTED_MAX`), or
-//! those of all senders more than this rank's share of the memory, this rank sets the word `full` in the area
-//! of the pair. From then on the sender keeps the data of its messages until a receive matches them
-//! (`transport/peer.rs`). It still sends the envelope of every message, and this rank takes all envelopes out
-//! of the ring, because a receive may wait for a later message. Data that is in the ring already is
-//! accepted, so data exceeds the bound by at most the size of a ring. This rank clears the word when the sender's messages
-//! occupy at most half of the bound of one sender, and those of all senders at most half of the other bound.
+//! `incoming.rs` adds every message that no receive has matched, and `receive.rs` subtracts it when a
+//! receive takes it. If a sender's messages occupy more than the bound of one sender
+//! (`TYPEPACK_UNEXPECTED_MAX`), or those of all senders more than this rank's share of the memory, this
+//! rank sets the word `full` in the area of the pair. From then on the sender keeps the data of its
+//! messages until a receive matches them, except for messages of at most 64 bytes, whose sends then wait
+//! for the match (`transport/peer.rs`). It still sends the envelope of every message, and this rank takes
+//! all envelopes out of the ring, because a receive may wait for a later message. Data that is in the
+//! ring already is accepted, so data exceeds the bound by at most the size of a ring. This rank clears
+//! the word when the sender's messages occupy at most half of the bound of one sender, and those of all
+//! senders at most half of the other bound.
 //!
-//! Envelopes without data also count, but are never held back, so they may exceed the bound by any amount. Messages of a rank to itself do not count: if the
-//! rank held back such a message until a receive matched it, it would wait for itself.
+//! Envelopes and messages of at most 64 bytes also count, but are never held back, so they may exceed the
+//! bound by any amount. Messages of a rank to itself do not count: a rank that held one back until a
+//! receive matched it would wait for itself.
 
 use super::super::matching::{Arrived, ENTRY_BYTES};
 use crate::message::payload::Kept;
 use crate::sys::limits;
 use crate::transport::types::Located;
 
-/// The least bound for the messages of all senders, in bytes. Below it, nobody asks for the limit of the
-/// memory.
+/// The least bound for the messages of all senders, in bytes. While they occupy no more than this, this
+/// rank does not read the memory limit.
 const ALL_MIN: u64 = 1 << 20;
 
 /// The unexpected messages of all ranks may together occupy the memory limit divided by this number.
@@ -30,8 +33,8 @@ const SHARE: u64 = 4;
 pub struct Account {
     /// Number of bytes that the messages of one sender may occupy.
     each: u64,
-    /// Number of bytes that the messages of all senders may occupy. `None` until the messages have occupied
-    /// more than `ALL_MIN` bytes, because the limits of the memory are in files.
+    /// Number of bytes that the messages of all senders may occupy. `None` until the messages have
+    /// occupied more than `ALL_MIN` bytes, because finding the number takes reading files.
     all: Option<u64>,
     /// Number of ranks that share the memory.
     ranks: u64,
@@ -39,21 +42,22 @@ pub struct Account {
     senders: Vec<Held>,
 }
 
-/// The messages of one sender.
+/// The account of one sender: the bytes that its messages occupy, and whether it must send no more
+/// payloads.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
     bytes: u64,
     full: bool,
 }
 
-/// The senders that may send payloads again.
+/// The senders that [`Account::free`] may allow to send payloads again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freed {
     /// No sender.
     Nobody,
     /// The sender whose message has been taken.
     This,
-    /// All senders for which [`Account::free`] returns true.
+    /// All senders.
     All,
 }
 
@@ -180,7 +184,7 @@ mod tests {
         }
         assert!(account.add(7, 51) && account.add(0, 1));
         assert_eq!(account.subtract(1, 100), Freed::Nobody);
-        // Half of the bound is left, so every sender is asked.
+        // The total has fallen to half of the bound, so every sender is asked.
         assert_eq!(account.subtract(0, 27), Freed::All);
         assert!((0..account.senders()).filter(|from| account.free(*from)).eq([]));
         assert_eq!(account.subtract(0, 24), Freed::This);

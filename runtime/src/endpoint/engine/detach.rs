@@ -62,9 +62,10 @@ impl MessageEngine {
         self.requests.orphan(id);
     }
 
-    /// Cancels a send. If no receive has matched the message, no receive ever will, whatever the receiver does
-    /// meanwhile. Otherwise the send completes from a copy. In both cases nobody waits for the receiver, nobody
-    /// uses the memory of the send afterwards, and its number is free.
+    /// Cancels a send. If no receive has matched the message, no receive ever will, whatever the receiver
+    /// does meanwhile. Otherwise the send completes from a copy. In both cases nobody uses the memory of
+    /// the send afterwards, and its number is free. If there is no memory for the copy, the send goes on
+    /// and keeps its number.
     pub fn cancel_send(&mut self, id: u64) -> Cancelled {
         let Some(send) = self.requests.send(id) else { return Cancelled::No };
         let (dest, label) = (send.dest, send.label);

@@ -48,10 +48,11 @@ impl MessageEngine {
         Ok(moved)
     }
 
-    /// Runs the turn of a call that starts an operation and does not wait. If data is on its way, this is a whole
-    /// turn. Otherwise the call takes messages only as long as they match receives: the receives of a program that
-    /// starts several of them come later, and a message that stays in the ring until then need not be copied
-    /// twice. A call that waits, tests or probes takes it out of the ring at the latest.
+    /// Runs the turn of a call that starts an operation and does not wait. If data has to be moved or a
+    /// rank has connected, this is a whole turn. Otherwise the turn takes short messages out of the rings
+    /// only as long as they match receives. The program may post the receive of the next message soon,
+    /// and a message that is still in the ring then is copied only once. At the latest, a call that
+    /// waits, tests or probes takes the message out of the ring.
     ///
     /// # Errors
     /// Returns the errors of [`MessageEngine::progress`].

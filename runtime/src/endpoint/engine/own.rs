@@ -28,9 +28,9 @@ impl MessageEngine {
             let refusal = receive.refusal(self.check_types, status, label.types);
             if refusal.is_none() {
                 let supply = Supply::Memory(layout.keep());
-                // SAFETY: the count is at most the packed size of the send and of the receive. The memory
-                // of the send and the memory of the receive are valid and do not overlap (conditions of
-                // `send` and of `receive`).
+                // SAFETY: the number of bytes is at most the packed size of the send and of the receive.
+                // The memory of the send and the memory of the receive are valid and do not overlap
+                // (conditions of `send` and of `receive`).
                 unsafe { copy(&supply, &receive.sink, label.bytes.min(capacity)) };
             }
             self.requests.complete(id, received(status, capacity, refusal));

@@ -142,8 +142,8 @@ impl MessageEngine {
         received(status, capacity, None).map(Glance::Done)
     }
 
-    /// Takes the message that a receive would match now out of its queue. Returns the message, or `None` if
-    /// there is none.
+    /// Finds the message that a receive would match now, removes it from the queue of unexpected
+    /// messages, and returns it. Returns `None` if there is no such message.
     pub fn take(&mut self, context: u64, source: Sender, tag: Tag) -> Option<Taken> {
         let (from, message) = self.next(context, source, tag)?;
         Some(Taken { context, from, message })

@@ -16,8 +16,10 @@ use crate::message::label::{Sender, Slot};
 /// it has a certain tag or any tag.
 pub const FORMS: usize = 4;
 
-/// The bits of a form. A bit is set if the key stands for any tag, or for any source.
+/// This bit of a form is set if the key stands for any tag.
 const ANY_TAG: usize = 1;
+
+/// This bit of a form is set if the key stands for any source.
 const ANY_SOURCE: usize = 2;
 
 /// The form of a key with a certain source and a certain tag.
@@ -26,7 +28,7 @@ pub const EXACT: usize = 0;
 /// Stands for "no entry" or "no list" where a number of an entry or of a list is expected.
 const NONE: u32 = u32::MAX;
 
-/// Number of entries up to which a table never shrinks.
+/// A table with at most this number of entries does not shrink.
 pub const SMALL: usize = 1024;
 
 /// A table shrinks if fewer than one in this number of its entries is in use.

@@ -148,8 +148,8 @@ impl Messages {
         entry.map(|entry| (entry.source, entry.message))
     }
 
-    /// Makes new tables for the messages that are left. The time is in proportion to the number of messages that
-    /// have been removed since the tables have grown.
+    /// Makes new tables for the messages that are left. The time is in proportion to the number of
+    /// messages that have been removed since the tables last grew.
     #[cold]
     #[inline(never)]
     fn shrink(&mut self) {

@@ -28,7 +28,7 @@ pub struct Posted {
     /// Number of waiting receives of each form.
     waiting: [usize; FORMS],
     stamp: u64,
-    /// Number of receives that have been removed since `shrink` last looked.
+    /// Number of receives that have been removed since the last call of `shrink`.
     removed: usize,
 }
 
@@ -57,7 +57,8 @@ impl Posted {
         waits
     }
 
-    /// Returns the receive that a message matches. Its number is for [`Posted::remove`].
+    /// Finds the receive that a message matches, and returns the number by which [`Posted::remove`]
+    /// removes it.
     #[inline]
     pub fn find(&self, context: u64, source: Slot, tag: i32) -> Option<u32> {
         if self.lists.is_empty() {
@@ -113,7 +114,7 @@ impl Posted {
         self.entries.shrink_to_fit();
     }
 
-    /// Returns whether no receive is waiting.
+    /// Returns true if no receive is waiting.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.lists.is_empty() && self.waiting == [0; FORMS]

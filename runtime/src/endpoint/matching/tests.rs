@@ -223,7 +223,7 @@ fn many_wait() {
     }
 }
 
-/// After a flood of receives and messages, of which a few stay, the tables have memory for few again.
+/// Checks that the tables shrink again after a flood of receives and messages, of which a few stay.
 #[test]
 fn the_tables_shrink_after_a_flood() {
     const FLOOD: usize = 50_000;
@@ -234,7 +234,7 @@ fn the_tables_shrink_after_a_flood() {
         m.post(1, Sender::Any, Tag::Is(n as i32), n as u64);
         m.keep(from, label(2, n as i32), Arrived::Own(n as u64));
     }
-    // A receive in another form makes further lists.
+    // A search in another form makes the table of messages keep further lists.
     assert!(m.look(2, Sender::Any, Tag::Any).is_some());
     let all = [m.posted.room(), m.messages.room()].concat();
     assert!(all.iter().filter(|room| **room > FLOOD).count() > 4, "{all:?}");
@@ -250,7 +250,7 @@ fn the_tables_shrink_after_a_flood() {
     }
     let all = [m.posted.room(), m.messages.room()].concat();
     assert!(all.iter().all(|room| *room <= 4096), "{all:?}");
-    // Those that are left are found in the right order.
+    // The receives and messages that are left are found in the right order.
     for n in 0..KEPT {
         assert_eq!(m.arrive(from, &label(1, n as i32)), Some(n as u64));
         let (_, message) = m.take(2, Sender::Slot(from), Tag::Any).expect("a message");

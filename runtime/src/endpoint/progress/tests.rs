@@ -1,4 +1,4 @@
-//! Tests the endpoint in a job of one rank.
+//! Tests one rank's endpoint without other processes.
 
 use super::super::requests::{Owner, Request};
 use super::super::sources::{Combine, Errand, Panic};

@@ -7,12 +7,13 @@ use super::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use typepack_engine::choice::{Chooser, Pick};
 
-/// Number of turns between two checks of the clock and of the failure epoch.
+/// Number of turns between two checks of the clock and of whether a rank has died.
 const BURST: usize = 32;
 
-/// The numbers of rests (`pause` instructions) that compete. A rest lies between two reads of the words that
-/// other ranks write. A reader that looks too often slows the writer down, because each write then has to take
-/// the cache line away from the reader. A reader that looks too seldom sees the word late.
+/// The numbers of rests (`pause` instructions) from which a rank chooses by measurement. It rests between
+/// two reads of the words that other ranks write. A reader that looks too often slows the writer down,
+/// because each write then has to take the cache line away from the reader. A reader that looks too
+/// seldom sees the word late.
 ///
 /// Two measurements, in ns. First: the time of a message of one cache line between two threads that only
 /// load and store, on cores of a Zen 4 that are 60 ns apart. Second: half a round trip of 8 bytes in
@@ -28,7 +29,7 @@ const BURST: usize = 32;
 /// | 4 to 8 | 107, 111, 107, 118, 133 | | |
 const RESTS: [u32; 2] = [3, 1];
 
-/// Number of waits that are timed together. A single wait takes no longer than a few readings of the clock.
+/// Number of waits that are timed together. A single wait may be as short as a few readings of the clock.
 const WAITS: u32 = 64;
 
 /// The number of rests between two reads, chosen by measurement (`typepack_engine::choice`): the time of
@@ -134,10 +135,12 @@ impl Endpoint {
         self.lock()
     }
 
-    /// Waits until `done` returns an answer.
+    /// Waits until `done` returns an answer. While another thread polls, this thread calls `done` at least
+    /// once in each period of `nap`.
     pub(super) fn wait_until<'a, R>(
         &'a self,
         mut state: MutexGuard<'a, State>,
+        nap: Duration,
         mut done: impl FnMut(&mut Core) -> Option<R>,
     ) -> Result<R> {
         state.rests.wait();
@@ -155,12 +158,11 @@ impl Endpoint {
             // the time of the sleep.
             if state.polled || self.size() == 1 {
                 state.sleepers += 1;
-                let nap =
-                    state.core.nap().filter(|_| !state.polled).map_or(NAP, |nap| nap.min(NAP));
+                let wanted = state.core.nap().filter(|_| !state.polled);
+                let nap = wanted.map_or(nap, |wanted| wanted.min(nap));
                 let (guard, _) =
                     self.called.wait_timeout(state, nap).unwrap_or_else(PoisonError::into_inner);
                 drop(guard);
-                // `lock` returns an error if the endpoint has been poisoned or closed in the meantime.
                 state = self.lock()?;
                 state.sleepers -= 1;
                 continue;
@@ -190,7 +192,6 @@ impl Endpoint {
     ) -> Result<(MutexGuard<'a, State>, Result<Option<R>>)> {
         let mut deadline: Option<Instant> = None;
         loop {
-            // Spin.
             let mut moved = false;
             let burst = if self.spin.is_zero() { 1 } else { BURST };
             for _ in 0..burst {
@@ -216,8 +217,6 @@ impl Endpoint {
             };
             if moved || spinning {
                 if self.wanted() {
-                    // Another thread of this process waits for the lock. Release the lock, so that this
-                    // thread can take it.
                     drop(state);
                     std::thread::yield_now();
                     state = self.lock()?;

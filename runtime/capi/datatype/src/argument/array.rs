@@ -29,6 +29,14 @@ pub fn room<T>(length: usize, argument: &'static str) -> Result<Vec<T>> {
 #[repr(transparent)]
 pub struct Array<T>(pub(super) *const T);
 
+impl<T> Array<T> {
+    /// Returns the address, for a comparison with the constants of the standard that may stand in place of
+    /// this array.
+    pub fn address(self) -> usize {
+        self.0 as usize
+    }
+}
+
 impl<T: Copy> Array<T> {
     /// Returns an iterator over the entries.
     ///
@@ -81,6 +89,12 @@ pub struct OutArray<T>(pub(super) *mut T);
 impl<T> OutArray<T> {
     /// The value for an array argument that the C caller did not pass.
     pub const NONE: Self = Self(std::ptr::null_mut());
+
+    /// Returns the address, for a comparison with the constants of the standard that may stand in place of
+    /// this array.
+    pub fn address(self) -> usize {
+        self.0 as usize
+    }
 
     /// Checks that the caller passed an address, and returns the entries for writing.
     ///

@@ -75,7 +75,8 @@ impl Room {
     }
 }
 
-/// Sends one message with the type `from` from `source` to `target`, where the receive has the type `to`.
+/// Sends one message from `source`, a layout of rank 0, to `target`, a layout of rank 1, and waits for
+/// its end.
 fn transfer(
     ranks: &mut [(MessageEngine, Fabric); 2],
     source: LayoutRef<'_>,
@@ -102,9 +103,10 @@ fn transfer(
     assert_eq!(there.requests().fetch(received).expect("complete").expect("well").bytes, bytes);
 }
 
-/// Checks that lists of blocks whose encoded form is longer than 16 KiB are copied out of the heap, from the
-/// second message with a type on, and that the values are right. The lists differ, so that numbers are defined
-/// again. No memory of the heap is left over.
+/// Checks that lists of blocks whose encoded form is longer than 16 KiB are copied out of the heap, from
+/// the second message with a type on, and that the values are right. There are more lists than type
+/// numbers, so later lists get the numbers of earlier ones. At the end, no memory of the heap is left
+/// over.
 #[test]
 fn long_lists_are_copied_out_of_the_heap() {
     const BLOCKS: usize = 20_000;
@@ -120,7 +122,8 @@ fn long_lists_are_copied_out_of_the_heap() {
         let plan = list(&places);
         assert!(wire::encode(&plan).len() > TYPE_MAX);
         for round in 0..3 {
-            // A list to a run of bytes, and a list to another list, which has the same packed order.
+            // The receive of round 1 has another list of blocks. The receives of the other rounds are one
+            // run.
             let other = list(&self::places(BLOCKS, seed + 100 + round));
             let to = if round == 1 { &other } else { &contiguous };
             target.set(|_| -1.0);

@@ -4,6 +4,7 @@ use crate::message::Tag;
 use crate::message::label::Sender;
 use crate::message::payload::{LayoutRef, Posting};
 
+mod ahead;
 mod heap;
 mod hostile;
 mod long_types;

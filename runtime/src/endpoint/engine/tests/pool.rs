@@ -23,8 +23,9 @@ fn engines(ranks: usize) -> (Arc<Segment>, Vec<MessageEngine>) {
     (segment, engines)
 }
 
-/// Sends messages of `bytes` bytes from every rank to the ranks `distances` above it, all at the same time, and
-/// checks them.
+/// Sends messages of `bytes` bytes, all at the same time, and checks them. For each of `distances`, every
+/// rank sends one message to the rank whose number is higher by this distance, modulo the number of
+/// ranks.
 fn exchange(engines: &mut [MessageEngine], bytes: u64, distances: &[usize]) {
     let ranks = engines.len();
     let byte = Datatype::named(Named::U8).commit().expect("a plan");
@@ -97,7 +98,8 @@ fn idle_pairs_keep_no_chunks() {
             exchange(&mut engines, 300_000, &[distance]);
         }
         let reserved = segment.header().taken.load(Ordering::Relaxed);
-        // 20 pairs of rings and stamps, and five pools that all pairs of a rank share.
+        // The 20 pairs have their own rings and stamps. Each of the five ranks has one pool for all its
+        // pairs.
         assert!(reserved <= 20 * (112 << 10) + 5 * (2 << 20), "{reserved} bytes in round {round}");
     }
 }
@@ -136,6 +138,6 @@ fn messages_arrive_when_rings_and_pools_cannot_grow() {
         exchange(&mut engines, bytes, &[1, 2]);
         exchange(&mut engines, bytes, &[1; 100]);
     }
-    // What the job can do without has taken at most three quarters of the budget.
+    // Memory that the job can do without has taken at most three quarters of the budget.
     assert!(header.taken.load(Ordering::Relaxed) <= room);
 }

@@ -221,9 +221,9 @@ fn what_is_withdrawn_is_left_alone() {
     }
 }
 
-/// Checks that a rank never writes to the private memory of another rank, whatever the other ranks write to
-/// shared memory. Every rank can write every word of it: here the request for help with a message and the open
-/// split. The place in the request is memory of a process that has nothing to do with the message.
+/// Checks that a rank never writes to the private memory of another rank, whatever the other ranks write
+/// to shared memory: here a request for help with a message, and the word of an open split. The place in
+/// the request is memory of a process that has nothing to do with the message.
 #[test]
 fn nobody_can_direct_a_write() {
     let byte = byte();
@@ -236,9 +236,8 @@ fn nobody_can_direct_a_write() {
     here.progress().expect("a turn");
     let words = theirs.written_by(0).expect("a mailbox").expect("a name");
     let mut tx = Producer::new::<Area>(crate::shm::pair::first_level(2));
-    // Open a split with number 5 on all lines between the withdrawn line and the full line.
+    // Write an open split (number 5, no claims) into every line between `WITHDRAWN` and `FULL`.
     for line in pair::WITHDRAWN / pair::LINE + 1..pair::FULL / pair::LINE {
-        // The word is the first one of the line: it has 5 in its number field, and no claims.
         words.line(line).store_release(5 << 40);
     }
     let (space, count, origin) = (Space::Private, LEN as u64, victim.as_ptr() as u64);

@@ -87,8 +87,8 @@ fn pending(operation: Operation) -> u64 {
     }
 }
 
-/// Recalls messages that are in the ring or in the queue of the receiver. No receive takes them, the next
-/// message takes their place, and the receiver keeps nothing of them.
+/// Checks that no receive takes a recalled message, whether the message is in the ring or in the queue of
+/// the receiver. The next message takes its place, and the receiver keeps nothing of it.
 #[test]
 fn a_recalled_message_is_gone() {
     let mut job = Job::new();
@@ -116,7 +116,8 @@ fn a_recalled_message_is_gone() {
     }
 }
 
-/// A receive that has matched the message, or a probe that has shown it, makes the send complete from a copy.
+/// Checks that a cancelled send completes from a copy if a receive has matched its message or a probe has
+/// shown it.
 #[test]
 fn a_matched_message_arrives() {
     let mut job = Job::new();
@@ -126,7 +127,7 @@ fn a_matched_message_arrives() {
         job.turns();
         assert!(job.is_there(at));
         assert_eq!(job.here.cancel_send(id), Cancelled::Completed);
-        // The memory of the send is free.
+        // The program may now change the memory of the send.
         let out = std::mem::replace(&mut job.out, vec![0x77; LONG]);
         let received = job.receive(at, bytes);
         job.turns();
@@ -147,7 +148,7 @@ fn a_matched_message_arrives() {
     }
 }
 
-/// More messages wait than can be recalled. The others complete from copies.
+/// Checks what happens if more messages wait than can be recalled: the others complete from copies.
 #[test]
 fn too_many_messages_to_recall() {
     let mut job = Job::new();
@@ -172,7 +173,8 @@ fn too_many_messages_to_recall() {
     }
 }
 
-/// Recalls that break the protocol: the message is not recalled, is not known, or cannot be recalled.
+/// Checks recalls that break the protocol: the message is not recalled, is not known, or cannot be
+/// recalled.
 #[test]
 fn false_recalls_are_errors() {
     let label = Label { context: USER, tag: 1, bytes: 100, types: UNKNOWN };
@@ -199,8 +201,9 @@ fn false_recalls_are_errors() {
     }
 }
 
-/// Above the bound, data stays at the sender until the match, whatever its length; messages of the library
-/// itself and envelopes do not.
+/// Checks that above the bound sends of any length stay pending until the match, and that the receiver
+/// stores little more than their envelopes. Messages of the library itself and messages for posted
+/// receives must not wait.
 #[test]
 fn above_the_bound_only_envelopes_arrive() {
     let mut job = Job::new();
@@ -213,7 +216,7 @@ fn above_the_bound_only_envelopes_arrive() {
     }
     let open = sends.iter().filter(|send| matches!(send.2, Operation::Pending(_))).count();
     assert!(open > 190, "{open}");
-    // The account has the payloads that came first, and all envelopes.
+    // The account contains the payloads that arrived before the bound was reached, and all envelopes.
     assert!((200 * 100..200 * 500).contains(&job.there.account.total()), "{:?}", job.there.account);
     for bytes in [0, 8, 64, 100, 8000] {
         assert!(matches!(job.send((INTERNAL, 1), bytes, false), Operation::Done(_)), "{bytes}");
@@ -238,7 +241,8 @@ fn above_the_bound_only_envelopes_arrive() {
     }
 }
 
-/// Messages that wait in the queue for room in the ring, while the bound is reached, keep their order.
+/// Checks that messages that wait in the queue for room in the ring keep their order while the bound is
+/// reached.
 #[test]
 fn queued_messages_keep_their_order_at_the_bound() {
     let mut job = Job::new();

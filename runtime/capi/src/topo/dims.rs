@@ -1,6 +1,6 @@
 //! `MPI_Dims_create`: chooses the dimensions of a grid with a given number of ranks (MPI-5.0 section 8.5.2).
 //!
-//! The runtime chooses the dimensions. The calls that make grids are not implemented yet.
+//! The runtime chooses the dimensions. `cart.rs` makes grids.
 
 use crate::abi;
 use crate::argument::InOutArray;

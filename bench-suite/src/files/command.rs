@@ -1,0 +1,270 @@
+//! The arguments of `typepack-bench io` and `regret files`, and the functions that run these commands and return
+//! the text for the terminal.
+//!
+//! `main.rs` uses this file and prints the text.
+
+use super::definition::{Definitions, Row};
+use super::regret;
+use super::report::{self, Run};
+use super::suite::{Effort, measure};
+use super::summary;
+use crate::message::apart;
+use crate::message::command::{Fault, PREFIX};
+use crate::message::library::{Library, Scratch, TYPEPACK};
+use crate::message::session::{Session, UserMemory, cpus};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Number of ranks of all rows.
+const RANKS: usize = 2;
+
+/// The arguments of `typepack-bench io`.
+#[derive(clap::Args)]
+pub struct FileArguments {
+    /// Names of the rows to measure, or parts of names between dashes, such as 8B, write, 4K-read or cold.
+    /// Separated by commas; by default all rows.
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    only: Vec<String>,
+    /// The folder of an installed typepack (`scripts/install --prefix DIR`).
+    #[arg(long, value_name = "DIR", default_value = PREFIX)]
+    prefix: PathBuf,
+    /// The folder into which `scripts/bench peers` has put the peers.
+    #[arg(long, value_name = "DIR", default_value = "target/peers")]
+    peers: PathBuf,
+    /// Names of the installed peers that take part, separated by commas; by default all.
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    library: Vec<String>,
+    /// The folder for the file that the ranks share, which is removed at the end. By default the folder of
+    /// temporary files.
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
+    /// Size of the file in KiB.
+    #[arg(long, value_name = "KIB", default_value_t = 64 << 10,
+          value_parser = clap::value_parser!(u64).range(2048..=1 << 19))]
+    size: u64,
+    /// Give up a turn (at least three accesses) after this time, and let a competitor take no further turns
+    /// in a row in which it has spent this time, in seconds.
+    #[arg(long, value_name = "S", default_value_t = 20,
+          value_parser = clap::value_parser!(u16).range(1..=3600))]
+    limit: u16,
+    /// Measure fewer rows and rounds.
+    #[arg(long)]
+    quick: bool,
+    /// Number of rounds. In each round, the competitors take turns. By default 7, with --quick 3; for regret 8
+    /// and 6.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    rounds: Option<u16>,
+    /// Approximate measuring time per turn, in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 60,
+          value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    milliseconds: u16,
+    /// Write every figure to this file, as CSV.
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Read the rows and bars from this TOML file instead of using the built-in ones.
+    #[arg(long, value_name = "FILE")]
+    rows: Option<PathBuf>,
+    /// Print the names of the rows and measure nothing.
+    #[arg(long)]
+    list: bool,
+}
+
+/// The file that the ranks share. It is removed when this value is dropped.
+struct Shared(PathBuf);
+
+impl Shared {
+    /// Names a new file in `folder`.
+    fn new(folder: &Path) -> Result<Self, String> {
+        let shown = folder.display();
+        let whole = std::fs::canonicalize(folder).map_err(|e| format!("{shown}: {e}"))?;
+        let path = whole.join(format!("typepack-bench-{}.data", std::process::id()));
+        let sound = |c: char| c.is_ascii_graphic();
+        let text = path.to_str().filter(|text| text.len() < 200 && text.chars().all(sound));
+        match text {
+            Some(_) => Ok(Self(path)),
+            None => Err(format!(
+                "{shown}: the path must have fewer than 200 printable ASCII characters and no spaces"
+            )),
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // The result is ignored: there is no file if no row was measured.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Runs the command and returns the text for the terminal. Calls `progress` with the number of the current
+/// row and the total number of rows.
+///
+/// # Errors
+///
+/// Returns a [`Fault`] if the arguments are wrong or typepack cannot be measured. If a peer fails, the
+/// function returns no error; the text states the fault.
+pub fn run(
+    arguments: &FileArguments,
+    mut progress: impl FnMut(usize, usize),
+) -> Result<String, Fault> {
+    let definitions = definitions(arguments.rows.as_deref()).map_err(Fault::Usage)?;
+    let rows = chosen(arguments, &definitions)?;
+    if arguments.list {
+        let line = |row: &&Row| format!("{:<34}{}\n", row.name, row.text);
+        return Ok(rows.iter().map(line).collect());
+    }
+    let effort = effort(arguments, [7, 3]);
+    let scratch = Scratch::new().map_err(Fault::Failed)?;
+    let folder = arguments.folder.as_deref().unwrap_or(scratch.path());
+    let shared = Shared::new(folder).map_err(|line| Fault::Usage(format!("--folder {line}")))?;
+    let mut run = Run { versions: vec![file_system(folder)], ..Run::default() };
+    let mut sessions = sessions(arguments, &effort, &scratch, &mut run)?;
+    for (place, row) in rows.iter().enumerate() {
+        progress(place + 1, rows.len());
+        let measured = measure(row, &shared.0, &mut sessions, &effort, &mut run.faults);
+        run.rows.push(measured);
+    }
+    if let Some(path) = &arguments.csv {
+        std::fs::write(path, report::csv(&run))
+            .map_err(|e| Fault::Failed(format!("--csv {}: {e}", path.display())))?;
+    }
+    Ok(format!("{}\n{}", report::table(&run), summary::text(&run, &definitions.bars)))
+}
+
+/// Runs `typepack-bench regret files` with the same arguments, of which it does not use `--peers` and
+/// `--library`. Returns the text for the terminal.
+///
+/// # Errors
+///
+/// Returns a [`Fault`] if the arguments are wrong, if a variable that forces a way is set, or if a way cannot be
+/// measured.
+pub fn run_regret(
+    arguments: &FileArguments,
+    progress: impl FnMut(usize, usize),
+) -> Result<String, Fault> {
+    let definitions = definitions(arguments.rows.as_deref()).map_err(Fault::Usage)?;
+    let mut rows = chosen(arguments, &definitions)?;
+    rows.retain(|row| regret::is_judged(row));
+    if arguments.list {
+        return Ok(rows.iter().map(|row| format!("{:<34}{}\n", row.name, row.text)).collect());
+    }
+    for name in ["TYPEPACK_IO", "TYPEPACK_TUNE"] {
+        if let Some(value) = std::env::var_os(name) {
+            return Err(Fault::Usage(format!(
+                "{name} is set to {value:?}; it must not be set, because the free choice is measured"
+            )));
+        }
+    }
+    let effort = effort(arguments, [8, 6]);
+    let mut library = own(arguments)?;
+    apart::check().map_err(Fault::Failed)?;
+    library.apart = true;
+    let scratch = Scratch::new().map_err(Fault::Failed)?;
+    let folder = arguments.folder.as_deref().unwrap_or(scratch.path());
+    let shared = Shared::new(folder).map_err(|line| Fault::Usage(format!("--folder {line}")))?;
+    let program = library.compile(None, scratch.path()).map_err(Fault::Failed)?;
+    let jobs = (&library, program.as_path(), scratch.path());
+    regret::run(&rows, jobs, &shared.0, &effort, progress).map_err(Fault::Failed)
+}
+
+/// Returns how long to measure; `rounds` are the number of rounds by default and with `--quick`.
+fn effort(arguments: &FileArguments, rounds: [u16; 2]) -> Effort {
+    Effort {
+        rounds: arguments.rounds.unwrap_or(rounds[usize::from(arguments.quick)]).into(),
+        milliseconds: f64::from(arguments.milliseconds),
+        limit: Duration::from_secs(u64::from(arguments.limit)),
+        bytes: arguments.size << 10,
+    }
+}
+
+/// Returns the installed typepack.
+fn own(arguments: &FileArguments) -> Result<Library, Fault> {
+    Library::at(TYPEPACK, &arguments.prefix).map_err(|line| {
+        let default = arguments.prefix == Path::new(PREFIX);
+        let hint = if default { "; scripts/install --prefix makes one" } else { "" };
+        Fault::Usage(format!("--prefix {line}{hint}"))
+    })
+}
+
+/// Compiles the C program for every library and starts a job of it.
+fn sessions(
+    arguments: &FileArguments,
+    effort: &Effort,
+    scratch: &Scratch,
+    run: &mut Run,
+) -> Result<Vec<Session>, Fault> {
+    let own = own(arguments)?;
+    let mut libraries = vec![own.clone()];
+    libraries.extend(Library::peers(&arguments.peers));
+    for name in &arguments.library {
+        if !libraries.iter().any(|library| library.name == *name) {
+            let known: Vec<&str> = libraries.iter().map(|library| library.name.as_str()).collect();
+            let line = format!("no such library; it must be one of {}", known.join(", "));
+            return Err(Fault::Usage(format!("--library {name}: {line}")));
+        }
+    }
+    if !arguments.library.is_empty() {
+        libraries.retain(|l| l.name == TYPEPACK || arguments.library.contains(&l.name));
+    }
+    let memory = UserMemory::new(RANKS).map_err(Fault::Failed)?;
+    let mut sessions = Vec::new();
+    for library in libraries {
+        let (name, is_own) = (library.name.clone(), library.name == TYPEPACK);
+        let started = library.compile(Some(&own), scratch.path()).and_then(|program| {
+            Session::start(library, program, scratch.path(), &cpus(), &memory, effort.limit)
+        });
+        match started {
+            Ok(session) => {
+                run.versions.push(format!("{name}: {}", session.version()));
+                run.libraries.push(name);
+                sessions.push(session);
+            }
+            Err(line) if is_own => return Err(Fault::Failed(format!("{name}: {line}"))),
+            Err(line) => run.faults.push(format!("{name}: {line}")),
+        }
+    }
+    Ok(sessions)
+}
+
+/// Returns a line that names the file system of `folder`.
+fn file_system(folder: &Path) -> String {
+    const KNOWN: [(u64, &str); 5] = [
+        (0xef53, "ext4"),
+        (0x5846_5342, "XFS"),
+        (0x9123_683e, "Btrfs"),
+        (0x0102_1994, "tmpfs"),
+        (0x794c_7630, "overlayfs"),
+    ];
+    let kind = rustix::fs::statfs(folder).map(|facts| facts.f_type as u64);
+    let name = match kind {
+        Ok(kind) => KNOWN
+            .iter()
+            .find(|(number, _)| *number == kind)
+            .map_or(format!("of kind {kind:#x}"), |(_, name)| (*name).to_owned()),
+        Err(error) => format!("unknown ({error})"),
+    };
+    format!("file system: {name}")
+}
+
+fn definitions(path: Option<&Path>) -> Result<Definitions, String> {
+    let Some(path) = path else { return Ok(Definitions::built_in()) };
+    let named = |error: String| format!("--rows {}: {error}", path.display());
+    let text = std::fs::read_to_string(path).map_err(|e| named(e.to_string()))?;
+    Definitions::parse(&text).map_err(named)
+}
+
+fn chosen<'a>(arguments: &FileArguments, all: &'a Definitions) -> Result<Vec<&'a Row>, Fault> {
+    let only = &arguments.only;
+    for pattern in only {
+        if !all.rows.iter().any(|row| row.is_named(pattern)) {
+            let line = format!("--only {pattern}: no such row; --list names them");
+            return Err(Fault::Usage(line));
+        }
+    }
+    // `--only` also selects rows that do not belong to a quick run.
+    let rows = all.rows.iter().filter(|row| match only.is_empty() {
+        true => row.quick || !arguments.quick,
+        false => only.iter().any(|pattern| row.is_named(pattern)),
+    });
+    Ok(rows.collect())
+}

@@ -1,0 +1,296 @@
+//! Reads the definitions of the rows and bars of files: `definitions/io.toml`, or a file of the same form.
+//!
+//! `suite.rs` measures the [`Row`]s, and `summary.rs` compares them with the [`Bar`]s. Only the C program
+//! (`message/file.c`) checks the words of a pattern, such as `strided 8`.
+
+use crate::definition::line_of;
+use crate::message::definition::matches;
+use serde::Deserialize;
+
+const BUILT_IN: &str = include_str!("../../definitions/io.toml");
+
+/// Whether an access writes the file or reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// The access writes.
+    Write,
+    /// The access reads.
+    Read,
+}
+
+impl Direction {
+    /// Both directions, in the order of the rows.
+    pub const ALL: [Self; 2] = [Self::Write, Self::Read];
+
+    /// Returns the name of this direction in rows and in the lines for the C program.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Write => "write",
+            Self::Read => "read",
+        }
+    }
+}
+
+/// How the ranks call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Calls {
+    /// All ranks make one collective call.
+    Collective,
+    /// Each rank calls alone, at the same time as the others.
+    Independent,
+}
+
+impl Calls {
+    /// Both ways, in the order of the rows.
+    pub const ALL: [Self; 2] = [Self::Collective, Self::Independent];
+
+    /// Returns the name of this way in rows and in the lines for the C program.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Collective => "collective",
+            Self::Independent => "independent",
+        }
+    }
+}
+
+/// One row to measure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// The name of the row, such as `8B-write-collective`.
+    pub name: String,
+    /// The class of the row. The bars of this class apply to the row.
+    pub class: String,
+    /// A human-readable description of the pattern.
+    pub text: String,
+    /// The words of the pattern for the C program.
+    pub pattern: String,
+    /// The number of bytes of one piece, if the row is drawn.
+    pub block: Option<u64>,
+    /// Whether the row writes or reads.
+    pub direction: Direction,
+    /// How the ranks call.
+    pub calls: Calls,
+    /// True if the file is not in the page cache when an access begins.
+    pub cold: bool,
+    /// True if the row is part of a quick run.
+    pub quick: bool,
+}
+
+impl Row {
+    /// Returns the line that tells the C program to prepare this row with a file of `bytes` bytes at `path`.
+    pub fn command(&self, path: &str, bytes: u64) -> String {
+        let cache = if self.cold { "cold" } else { "warm" };
+        let (direction, calls) = (self.direction.name(), self.calls.name());
+        format!("row file {path} {bytes} {cache} {direction} {calls} {}", self.pattern)
+    }
+
+    /// Returns true if `pattern` is the name of this row, or some consecutive parts of it.
+    pub fn is_named(&self, pattern: &str) -> bool {
+        matches(&self.name, pattern)
+    }
+}
+
+/// With what a bar compares typepack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Against {
+    /// With the fastest peer.
+    Peer,
+    /// With the loop over a kept mapping.
+    Kept,
+    /// The first access after opening, with the loop that maps the file each time.
+    Mapped,
+    /// The first access, with a greatest number of milliseconds.
+    Milliseconds,
+    /// The first access, with a greatest number of bytes by which the process grows.
+    Bytes,
+}
+
+impl Against {
+    /// Returns true if a bar is a greatest value, and false if a bar is a least ratio.
+    pub fn is_at_most(self) -> bool {
+        matches!(self, Self::Milliseconds | Self::Bytes)
+    }
+}
+
+/// A bar: the limit that every row of a class must reach.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bar {
+    /// The class of the rows to which the bar applies.
+    pub class: String,
+    /// A human-readable description.
+    pub text: String,
+    /// If given, the bar applies only to rows of this direction.
+    pub direction: Option<Direction>,
+    /// If given, the bar applies only to rows with these calls.
+    pub calls: Option<Calls>,
+    /// With what typepack is compared.
+    pub against: Against,
+    /// The limit.
+    pub bar: f64,
+}
+
+/// The rows and bars of a definitions file.
+#[derive(Clone, Debug)]
+pub struct Definitions {
+    /// The rows in the order of the file.
+    pub rows: Vec<Row>,
+    /// The bars in the order of the file.
+    pub bars: Vec<Bar>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    row: Vec<RowDefinition>,
+    #[serde(default)]
+    bar: Vec<Bar>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RowDefinition {
+    name: String,
+    #[serde(default)]
+    class: String,
+    text: String,
+    pattern: String,
+    block: Option<u64>,
+    directions: Option<Vec<Direction>>,
+    calls: Option<Vec<Calls>>,
+    #[serde(default)]
+    cold: bool,
+    #[serde(default)]
+    quick: bool,
+}
+
+impl Definitions {
+    /// Returns the built-in rows and bars.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `definitions/io.toml` has faults. A test reads the file.
+    pub fn built_in() -> Self {
+        Self::parse(BUILT_IN).expect("the built-in definitions of files are not valid")
+    }
+
+    /// Reads the text of a definitions file.
+    ///
+    /// # Errors
+    ///
+    /// Returns a one-line message if the text is not valid TOML or if an entry has a fault. The message
+    /// names the line, the row or the bar.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let file: File = toml::from_str(text).map_err(|e| {
+            let line = e.span().map_or(1, |span| line_of(text, span.start));
+            format!("line {line}: {}", e.message())
+        })?;
+        let mut rows: Vec<Row> = Vec::new();
+        for definition in &file.row {
+            let name = &definition.name;
+            check(definition).map_err(|fault| format!("row {name}: {fault}"))?;
+            for row in rows_of(definition) {
+                if rows.iter().any(|other| other.name == row.name) {
+                    return Err(format!("row {name}: two rows have the name {}", row.name));
+                }
+                rows.push(row);
+            }
+        }
+        for bar in &file.bar {
+            if !rows.iter().any(|row| bar.applies(&row.class, row.direction, row.calls)) {
+                return Err(format!("bar {}: no row is of its kind", bar.text));
+            }
+        }
+        Ok(Self { rows, bars: file.bar })
+    }
+}
+
+impl Bar {
+    /// Returns true if the bar applies to the rows of `class` with this direction and these calls.
+    pub fn applies(&self, class: &str, direction: Direction, calls: Calls) -> bool {
+        self.class == class
+            && self.direction.is_none_or(|own| own == direction)
+            && self.calls.is_none_or(|own| own == calls)
+    }
+}
+
+fn check(definition: &RowDefinition) -> Result<(), String> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    if definition.name.is_empty() || !definition.name.chars().all(is_word) {
+        return Err("the name must be one or more letters, digits or dashes".to_owned());
+    }
+    let pattern = &definition.pattern;
+    let sound = |c: char| c.is_ascii_alphanumeric() || c == ' ';
+    if pattern.is_empty() || pattern.len() > 100 || !pattern.chars().all(sound) {
+        return Err(format!(
+            "the pattern has {} bytes; it must be 1 to 100 letters, digits or spaces",
+            pattern.len()
+        ));
+    }
+    Ok(())
+}
+
+fn rows_of(definition: &RowDefinition) -> Vec<Row> {
+    let directions = definition.directions.clone().unwrap_or(Direction::ALL.to_vec());
+    let ways = definition.calls.clone().unwrap_or(Calls::ALL.to_vec());
+    let both = directions.iter().flat_map(|&way| ways.iter().map(move |&calls| (way, calls)));
+    both.map(|(direction, calls)| Row {
+        name: format!("{}-{}-{}", definition.name, direction.name(), calls.name()),
+        class: definition.class.clone(),
+        text: definition.text.clone(),
+        pattern: definition.pattern.clone(),
+        block: definition.block,
+        direction,
+        calls,
+        cold: definition.cold,
+        quick: definition.quick,
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Definitions, Direction};
+
+    #[test]
+    fn the_built_in_rows_are_sound() {
+        let all = Definitions::built_in();
+        let row = |name: &str| all.rows.iter().find(|row| row.name == name).expect(name);
+        assert_eq!(
+            row("8B-write-collective").command("/a/b", 64),
+            "row file /a/b 64 warm write collective strided 8"
+        );
+        let cold = row("cold-4K-read-collective");
+        assert_eq!(cold.command("/f", 9), "row file /f 9 cold read collective strided 4096");
+        assert!(row("3B-read-independent").is_named("3B-read") && cold.is_named("cold"));
+        // Every class has a bar, except the rows that are only reported.
+        for row in all.rows.iter().filter(|row| row.class != "cold") {
+            let bars = all.bars.iter();
+            let own = bars.filter(|bar| bar.applies(&row.class, row.direction, row.calls));
+            assert!(own.count() > 0, "{}", row.name);
+        }
+        let writes = all.rows.iter().filter(|row| row.direction == Direction::Write).count();
+        assert_eq!(2 * writes, all.rows.len());
+    }
+
+    #[test]
+    fn faults_name_the_row_or_the_bar() {
+        let fault = |text: &str| Definitions::parse(text).expect_err(text);
+        let row = "[[row]]\nname = \"a\"\ntext = \"t\"\nclass = \"c\"\npattern = \"tiles\"\n";
+        assert!(
+            fault(&format!("{row}{row}")).contains("two rows have the name a-write-collective")
+        );
+        assert!(
+            fault("[[row]]\nname = \"a b\"\ntext = \"\"\npattern = \"x\"").contains("row a b:")
+        );
+        let hostile = "[[row]]\nname = \"a\"\ntext = \"\"\npattern = \"x\\nend\"";
+        assert!(fault(hostile).contains("letters, digits or spaces"));
+        let bar = "[[bar]]\nclass = \"d\"\ntext = \"some\"\nagainst = \"peer\"\nbar = 1\n";
+        assert_eq!(fault(&format!("{row}{bar}")), "bar some: no row is of its kind");
+        assert!(fault("[[row]]\nname = \"a\"\nspeed = 1\n").starts_with("line 3: unknown field"));
+    }
+}

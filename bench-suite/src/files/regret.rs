@@ -1,0 +1,139 @@
+//! `typepack-bench regret files`: compares the free choice between the mapped window of a file and system calls
+//! with both forced ways.
+//!
+//! `command.rs` has the arguments and `suite.rs` the form of a turn. Every row has three new jobs of one installed
+//! typepack, which take turns: the free choice, and `TYPEPACK_IO=mmap` and `pwrite`. The time of a turn is the mean of
+//! its accesses after the first one, so that the accesses in which the free choice tries the other way count.
+//! `../regret/` computes regrets and verdicts.
+//!
+//! Left out are cold rows, the view of 10^9 pieces, and writes of pieces that are shorter than `SHORTEST`: there,
+//! system calls take hundreds of times as long, and the library does not try them either.
+
+use super::definition::{Direction, Row};
+use super::suite::{Effort, parse};
+use crate::measure::STEADY;
+use crate::message::library::Library;
+use crate::message::session::{Session, UserMemory, cpus};
+use crate::regret::judge::{Tried, judge};
+use crate::regret::verdict::{CHOICE, Value, above, heading, lines};
+use std::fmt::Write;
+use std::path::Path;
+use std::rc::Rc;
+
+/// The shortest pieces, in bytes, that system calls write in a row of the regret.
+const SHORTEST: u64 = 4096;
+
+/// The free choice and the forced ways, with the values of `TYPEPACK_IO`.
+const WAYS: [(&str, Option<&str>); 3] =
+    [("free", None), ("mmap", Some("mmap")), ("pwrite", Some("pwrite"))];
+
+/// Returns whether both ways are possible candidates for `row`.
+pub fn is_judged(row: &Row) -> bool {
+    let long = row.pattern == "tiles"
+        || row.pattern.starts_with("contiguous")
+        || row.block.is_some_and(|block| block >= SHORTEST);
+    !row.cold && row.pattern != "billion" && (long || row.direction == Direction::Read)
+}
+
+/// Measures `rows` on the file at `path` with jobs of `program`, which `library` has compiled. Returns the text for
+/// the terminal.
+///
+/// # Errors
+///
+/// Returns a one-line message if a job does not start, or if an access of the library fails.
+pub fn run(
+    rows: &[&Row],
+    (library, program, folder): (&Library, &Path, &Path),
+    path: &Path,
+    effort: &Effort,
+    mut progress: impl FnMut(usize, usize),
+) -> Result<String, String> {
+    let memory = UserMemory::new(2)?;
+    let mut out = format!(
+        "{:<34}{:>12}{:>12}{:>12}  {:<8}{:>8}\n",
+        "row", "free", "mmap", "pwrite", "best", "regret"
+    );
+    let mut values: Vec<Value> = Vec::new();
+    for (place, row) in rows.iter().enumerate() {
+        progress(place + 1, rows.len());
+        let named = |line: String| format!("{}: {line}", row.name);
+        let tried =
+            measure(row, (library, program, folder), path, effort, &memory).map_err(named)?;
+        let [free, candidates @ ..] = &tried[..] else { continue };
+        let judged = judge(free, candidates).map_err(named)?;
+        let mark = if judged.steady { "" } else { "~" };
+        let us = |tried: &Tried| format!("{:.1}", tried.timed_ns() / 1000.0);
+        let _ = writeln!(
+            out,
+            "{:<34}{:>12}{:>12}{:>12}  {:<8}{:>8.2}{mark}",
+            row.name,
+            us(free),
+            us(&tried[1]),
+            us(&tried[2]),
+            judged.best,
+            judged.ratio
+        );
+        values.push(Value { name: row.name.clone(), ratio: judged.ratio, steady: judged.steady });
+    }
+    let _ = writeln!(
+        out,
+        "\nMicroseconds of one access, the mean of a turn, median of the odd rounds. ~: these rounds differ by more \
+         than {STEADY}x, or there are too few.\n"
+    );
+    out.push_str(&heading());
+    out.push_str(&lines("choice of the way to a file", &values, CHOICE));
+    out.push_str(&above("choice of the way to a file", &values, CHOICE));
+    Ok(out)
+}
+
+fn measure(
+    row: &Row,
+    (library, program, folder): (&Library, &Path, &Path),
+    path: &Path,
+    effort: &Effort,
+    memory: &Rc<UserMemory>,
+) -> Result<Vec<Tried>, String> {
+    let mut sessions = Vec::new();
+    for (name, forced) in WAYS {
+        let mut library = library.clone();
+        library.name = name.to_owned();
+        library.environment.extend(forced.map(|way| ("TYPEPACK_IO".to_owned(), way.to_owned())));
+        let session =
+            Session::start(library, program.to_owned(), folder, &cpus(), memory, effort.limit);
+        sessions.push(session?);
+    }
+    let command = row.command(&path.display().to_string(), effort.bytes);
+    for session in &mut sessions {
+        session.row(&command)?;
+    }
+    let mut rounds = vec![Vec::new(); sessions.len()];
+    let line = format!("turn mpi {} {}", effort.milliseconds, effort.limit.as_millis());
+    for _ in 0..effort.rounds {
+        for (session, times) in sessions.iter_mut().zip(&mut rounds) {
+            let answer = session.line(&line)?;
+            let turn = parse(&answer).ok_or_else(|| format!("answered {answer}"))?;
+            times.push(turn.mean);
+        }
+    }
+    let names = WAYS.iter().map(|(name, _)| (*name).to_owned());
+    Ok(names.zip(rounds).map(|(name, rounds)| Tried { name, rounds, whole: None }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_judged;
+    use crate::files::definition::Definitions;
+
+    #[test]
+    fn rows_with_two_candidates_are_judged() {
+        let all = Definitions::built_in();
+        let is = |name: &str| is_judged(all.rows.iter().find(|row| row.name == name).expect(name));
+        for name in ["3B-read-collective", "4K-write-independent", "contiguous-4K-write-collective"]
+        {
+            assert!(is(name), "{name}");
+        }
+        for name in ["8B-write-collective", "billion-read-independent", "cold-4K-read-collective"] {
+            assert!(!is(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Shows where the bytes of several ranks lie in a file, as text and as SVG.
+//!
+//! Each rank sees the file through a view: a displacement, and a filetype that repeats. The drawing is that of
+//! one type that has the data of all ranks, one rank after another (`picture.rs`), with a colour for each rank.
+//! The engine checks the filetypes as it does when a program sets a view.
+
+use crate::picture::Picture;
+use crate::pieces::Counts;
+use crate::svg::{document, shortened};
+use crate::terminal::drawn;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fmt::Write;
+use typepack_engine::{Datatype, FileView, Named, Result, Settings, text};
+
+/// Number of pieces up to which holes and overlaps are counted.
+const PIECES: usize = 1 << 20;
+
+/// The views that several ranks have of one file.
+#[derive(Clone, Debug)]
+pub struct FileRanks {
+    /// The displacement and the view of each rank, and its filetype.
+    views: Vec<(u64, FileView, Datatype)>,
+    /// Number of filetypes of each rank that are shown.
+    count: u64,
+    /// The data of all ranks as one type, and the number of the first basic element of each rank.
+    all: Datatype,
+    firsts: Vec<i128>,
+}
+
+/// Bytes of the file between the first and the last byte of the ranks.
+struct Coverage {
+    bytes: u64,
+    /// Bytes of no rank.
+    holes: u64,
+    /// Bytes of several ranks, or of one rank several times.
+    shared: u64,
+}
+
+impl FileRanks {
+    /// The largest number of ranks that a drawing tells apart.
+    pub const MOST: usize = 52;
+
+    /// Takes the displacement and the filetype of each rank. Shows `count` filetypes of each. Ranks beyond
+    /// [`MOST`](Self::MOST) are left out.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`FileView::new`] for a filetype that cannot be one, and the errors of
+    /// constructors if the file would be longer than 2^63 - 1 bytes.
+    pub fn new(ranks: &[(u64, Datatype)], count: u64) -> Result<Self> {
+        let byte = Datatype::named(Named::BYTE);
+        let (mut views, mut parts, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut firsts, mut first) = (Vec::new(), 0);
+        let copies = i64::try_from(count).unwrap_or(i64::MAX);
+        for (displacement, filetype) in ranks.iter().take(Self::MOST) {
+            let view = FileView::new(&byte, filetype, &Settings::default())?;
+            // A greater number is no position in a file; then the constructor refuses the sum.
+            let place = i64::try_from(*displacement).unwrap_or(i64::MAX);
+            let part = Datatype::contiguous(copies, filetype)?;
+            firsts.push(first);
+            first += Counts::new(&part).of(&part);
+            views.push((*displacement, view, filetype.clone()));
+            places.push(place);
+            parts.push(part);
+        }
+        let all = Datatype::structured(&vec![1; parts.len()], &places, &parts)?;
+        Ok(Self { views, count: copies as u64, all, firsts })
+    }
+
+    fn picture(&self) -> Option<Picture> {
+        Picture::of_ranks(&self.all, self.firsts.clone())
+    }
+
+    /// Returns a report: a table of the ranks, the drawing, and how the ranks cover the file.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`FileView::pieces`].
+    pub fn report(&self, colour: bool) -> Result<String> {
+        let mut out = String::from("Ranks\n");
+        let _ = writeln!(
+            out,
+            "  {:>4}  {:>12}  {:>10}  {:>8}  {:>10}  {:>10}  filetype",
+            "rank", "displacement", "bytes", "pieces", "first byte", "last byte"
+        );
+        for (rank, (displacement, view, filetype)) in self.views.iter().enumerate() {
+            let bytes = view.filetype_bytes().saturating_mul(self.count);
+            let offset = |at| Ok::<_, typepack_engine::Error>(displacement + view.offset(at)?);
+            let (pieces, low, high) = if bytes == 0 {
+                ("0".to_owned(), "-".to_owned(), "-".to_owned())
+            } else {
+                let (mut pieces, mut end) = (0, None);
+                for piece in view.pieces(0, bytes)?.take(PIECES + 1) {
+                    // A piece may continue the one before.
+                    pieces += usize::from(end != Some(piece.offset));
+                    end = Some(piece.offset + piece.bytes as i64);
+                }
+                let pieces =
+                    if pieces > PIECES { format!("> {PIECES}") } else { pieces.to_string() };
+                (pieces, offset(0)?.to_string(), offset(bytes - 1)?.to_string())
+            };
+            let _ = writeln!(
+                out,
+                "  {rank:>4}  {displacement:>12}  {bytes:>10}  {pieces:>8}  {low:>10}  {high:>10}  {}",
+                text::abridge(filetype)
+            );
+        }
+        out.push_str("\nFile\n");
+        let drawing = self.picture().map_or("no data\n".to_owned(), |p| drawn(&p, colour));
+        for line in drawing.lines() {
+            let _ = writeln!(out, "{}", format!("  {line}").trim_end());
+        }
+        out.push_str("\nCoverage\n  ");
+        out.push_str(&match self.coverage()? {
+            None => format!("the ranks have more than {PIECES} pieces; they are not counted"),
+            Some(Coverage { bytes: 0, .. }) => "no data".to_owned(),
+            Some(Coverage { bytes, holes: 0, shared: 0 }) => {
+                format!("each of the {bytes} bytes belongs to exactly one rank")
+            }
+            Some(Coverage { bytes, holes, shared }) => {
+                format!("of {bytes} bytes, {holes} belong to no rank and {shared} to several views")
+            }
+        });
+        out.push('\n');
+        Ok(out)
+    }
+
+    /// Returns the drawing as an SVG document.
+    pub fn svg(&self) -> String {
+        let (first, ranks) = (self.views.first(), self.views.len());
+        let filetype = first.map_or(String::new(), |(_, _, filetype)| text::abridge(filetype));
+        let plural = if ranks == 1 { "rank" } else { "ranks" };
+        let title = format!("file of {ranks} {plural}; filetype of rank 0: {filetype}");
+        document(&shortened(title), self.picture().as_ref())
+    }
+
+    /// Counts holes and overlaps, unless there are too many pieces.
+    fn coverage(&self) -> Result<Option<Coverage>> {
+        let mut pieces = Vec::new();
+        for (displacement, view, _) in &self.views {
+            let bytes = view.filetype_bytes().saturating_mul(self.count);
+            if bytes > 0 {
+                pieces.push(view.pieces(0, bytes)?.map(move |piece| {
+                    let low = displacement + piece.offset as u64;
+                    (low, low + piece.bytes)
+                }));
+            }
+        }
+        // The pieces of each rank come in the order of the file. The heap has the next piece of each.
+        let mut next = BinaryHeap::new();
+        for (index, pieces) in pieces.iter_mut().enumerate() {
+            next.extend(pieces.next().map(|(low, high)| Reverse((low, high, index))));
+        }
+        let start = next.peek().map_or(0, |Reverse((low, _, _))| *low);
+        // Bytes up to `once` have been looked at, and bytes up to `twice` have been counted as shared.
+        let (mut once, mut twice) = (start, start);
+        let (mut holes, mut shared) = (0, 0);
+        for _ in 0..PIECES {
+            let Some(Reverse((low, high, index))) = next.pop() else {
+                return Ok(Some(Coverage { bytes: once - start, holes, shared }));
+            };
+            holes += low.saturating_sub(once);
+            let both = high.min(once);
+            shared += both.saturating_sub(low.max(twice));
+            twice = twice.max(both);
+            once = once.max(high);
+            let rest = pieces[index].next();
+            next.extend(rest.map(|(low, high)| Reverse((low, high, index))));
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,181 @@
+//! Checks hints of files: the library keeps those that it knows and whose values it accepts, ignores all
+//! others, and returns what is in force. A file is made with the permissions that a hint asks for.
+//!
+//! The check has its own parser of numbers. It runs in a job of one rank; tests of the runtime pass different
+//! hints on different ranks.
+
+use arbitrary::{Result as Drawn, Unstructured};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use typepack::Universe;
+use typepack::io::{File, Mode};
+
+/// The hints that are numbers, in the order in which the library returns them. Their least value is 1.
+const NUMBERS: [&str; 6] = [
+    "access_buffer_size",
+    "cb_buffer_size",
+    "cb_nodes",
+    "num_io_nodes",
+    "striping_factor",
+    "striping_unit",
+];
+
+/// Keys that mean nothing to the library, or something only in part.
+const OTHERS: [&str; 10] = [
+    "file_perm",
+    "filename",
+    "",
+    "cb_buffer_size ",
+    "CB_NODES",
+    "romio_cb_write",
+    "collective_buffering",
+    "access_style",
+    "chunked",
+    "striping_factor\0",
+];
+
+const VALUES: [&str; 16] = [
+    "0",
+    "1",
+    "-1",
+    "+17",
+    " 4096\t",
+    "4096 4096",
+    "0x10",
+    "1e3",
+    "",
+    "-",
+    "9223372036854775806",
+    "9223372036854775807",
+    "99999999999999999999999",
+    "enable",
+    "000600",
+    "۳",
+];
+
+/// A list of hints: keys and values.
+pub type Hints = Vec<(String, String)>;
+
+/// Draws a list of hints: known and unknown keys, good and bad values, keys that occur several times.
+///
+/// # Errors
+/// Returns the errors of [`Unstructured`].
+pub fn draw(u: &mut Unstructured<'_>) -> Drawn<Hints> {
+    let mut hints = Vec::new();
+    for _ in 0..u.int_in_range(0..=6)? {
+        let key = match u.int_in_range(0..=4)? {
+            0 => u.arbitrary()?,
+            1 => (*u.choose(&OTHERS)?).to_owned(),
+            _ => (*u.choose(&NUMBERS)?).to_owned(),
+        };
+        let value = match u.int_in_range(0..=4)? {
+            0 => u.arbitrary()?,
+            1 => u.arbitrary::<i64>()?.to_string(),
+            2 => u.int_in_range(0..=1 << 20)?.to_string(),
+            3 => format!("{:o}", u.int_in_range(0..=0o1777)?),
+            _ => (*u.choose(&VALUES)?).to_owned(),
+        };
+        hints.push((key, value));
+    }
+    Ok(hints)
+}
+
+/// Returns the number that `text` is in `base`, if all of its characters are digits but a sign and the blanks
+/// around it.
+fn number(text: &str, base: i128) -> Option<i128> {
+    let text = text.trim();
+    let (sign, digits) = match text.as_bytes() {
+        [b'-', rest @ ..] => (-1, rest),
+        [b'+', rest @ ..] => (1, rest),
+        rest => (1, rest),
+    };
+    let mut value: i128 = 0;
+    for digit in digits {
+        let digit = i128::from(*digit) - i128::from(b'0');
+        if !(0..base).contains(&digit) {
+            return None;
+        }
+        // Every number beyond this limit is too large in the same way.
+        value = (value * base + digit).min(1 << 100);
+    }
+    (!digits.is_empty()).then_some(sign * value)
+}
+
+/// Checks lists of hints one after another, on one file.
+pub struct HintChecker {
+    file: File,
+    universe: Universe,
+    /// The hints in force, in the order of [`NUMBERS`].
+    known: [Option<i128>; NUMBERS.len()],
+    path: PathBuf,
+    /// The permissions that the process withholds from new files.
+    withheld: u32,
+}
+
+impl HintChecker {
+    /// Makes a checker. A process can have only one, because it joins the job.
+    ///
+    /// # Errors
+    /// Returns a text if the job, the file or the mask of the process cannot be had.
+    pub fn new() -> Result<Self, String> {
+        let universe = typepack::init().map_err(|error| error.to_string())?;
+        let path = std::env::temp_dir().join(format!("typepack-hints-{}", std::process::id()));
+        let opened = File::open(&universe.world(), &path, Mode::CREATE_READ_WRITE);
+        let file = opened.map_err(|error| error.to_string())?;
+        // The file lives without a name as long as the checker.
+        File::delete(&path).map_err(|error| error.to_string())?;
+        let status = std::fs::read_to_string("/proc/self/status").map_err(|e| e.to_string())?;
+        let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+        let withheld = mask.and_then(|mask| number(mask, 8)).ok_or("there is no line Umask")?;
+        let withheld = u32::try_from(withheld).map_err(|error| error.to_string())?;
+        let path = path.with_extension("new");
+        Ok(Self { file, universe, known: [None; NUMBERS.len()], path, withheld })
+    }
+
+    /// Sets the hints, and compares what is in force with the model. If `open` is true, also makes a file with
+    /// the hints, and checks its permissions and its hints.
+    ///
+    /// # Errors
+    /// Returns a text if the library fails or differs from the model.
+    pub fn check(&mut self, hints: &Hints, open: bool) -> Result<(), String> {
+        let last = |name: &str| hints.iter().rfind(|(key, _)| key == name);
+        let mut new = [None; NUMBERS.len()];
+        for (new, name) in new.iter_mut().zip(NUMBERS) {
+            let given = last(name).and_then(|(_, value)| number(value, 10));
+            *new = given.filter(|value| (1..i128::from(i64::MAX)).contains(value));
+        }
+        self.file.set_hints(hints).map_err(|error| error.to_string())?;
+        for (known, new) in self.known.iter_mut().zip(new) {
+            *known = new.or(*known);
+        }
+        compare(&self.file, &self.known)?;
+        if open {
+            let mode = Mode::CREATE_READ_WRITE | Mode::DELETE_ON_CLOSE;
+            let world = self.universe.world();
+            let file = File::open_with(&world, &self.path, mode, hints);
+            let file = file.map_err(|error| error.to_string())?;
+            compare(&file, &new)?;
+            let bits = last("file_perm").and_then(|(_, value)| number(value, 8));
+            let bits = bits.filter(|bits| (1..=0o777).contains(bits)).unwrap_or(0o666);
+            // Lossless: the bits are at most 0o777.
+            let wanted = bits as u32 & !self.withheld;
+            let found = std::fs::metadata(&self.path).map_err(|error| error.to_string())?;
+            let found = found.permissions().mode() & 0o777;
+            if found != wanted {
+                return Err(format!("the file has permissions {found:o} instead of {wanted:o}"));
+            }
+            file.close().map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+}
+
+fn compare(file: &File, known: &[Option<i128>]) -> Result<(), String> {
+    let wanted: Hints = NUMBERS
+        .iter()
+        .zip(known)
+        .filter_map(|(name, value)| Some(((*name).to_owned(), (*value)?.to_string())))
+        .collect();
+    let found = file.hints();
+    if found == wanted { Ok(()) } else { Err(format!("the hints are {found:?}, not {wanted:?}")) }
+}

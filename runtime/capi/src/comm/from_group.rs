@@ -1,0 +1,116 @@
+//! The calls that make communicators of groups alone (MPI-5.0 sections 7.4.2 and 7.6.2): `MPI_Comm_create_from_group`,
+//! `MPI_Intercomm_create_from_groups`.
+//!
+//! The groups usually come from process sets (`session.rs`). The new communicator belongs to the session of its
+//! group. Errors of these calls go to the error handler that the program passes for the new communicator.
+
+use super::intercomm::leader;
+use super::world::joined;
+use super::{COMMS, Comm};
+use crate::abi;
+use crate::argument::{Output, Place, Text};
+use crate::error::handler::{Handler, On};
+use crate::error::{Failure, Result};
+use crate::group;
+use crate::info::{self, Entry};
+use crate::raw;
+use std::ffi::c_int;
+use std::sync::Arc;
+use typepack::{Communicator, Error, ErrorKind};
+
+/// The arguments that both calls have.
+struct Common {
+    name: Vec<u8>,
+    hints: Vec<Entry>,
+    out: Place<raw::Comm>,
+}
+
+impl Common {
+    fn read(name: Text, hints: raw::Info, newcomm: Output<raw::Comm>) -> Result<Self> {
+        let out = newcomm.required("newcomm")?;
+        let name = name.read(abi::MAX_STRINGTAG_LEN, "stringtag", abi::ERR_ARG)?;
+        let hints = match hints {
+            raw::Info::NULL => Vec::new(),
+            hints => info::find(hints)?.all(),
+        };
+        Ok(Self { name, hints, out })
+    }
+
+    fn hand_out(&self, made: Communicator, handler: Handler, session: usize) -> Result {
+        let comm = Comm::new(made, handler, "", session);
+        comm.hints.set(&self.hints);
+        self.out.set(raw::Comm(COMMS.insert(Arc::new(comm))?));
+        Ok(())
+    }
+}
+
+/// Calls `make` with the error handler for the new communicator. If `make` fails, this error handler is called.
+fn with_handler(errhandler: raw::Errhandler, make: impl FnOnce(Handler) -> Result) -> Result {
+    let handler = Handler::find(errhandler, On::Comm)?;
+    make(handler.clone()).map_err(|mut failure| {
+        failure.on = Some((abi::COMM_NULL, handler));
+        failure
+    })
+}
+
+/// `MPI_Comm_create_from_group`. If the group is empty, the result is the null handle.
+pub fn create(
+    group: raw::Group,
+    stringtag: Text,
+    info: raw::Info,
+    errhandler: raw::Errhandler,
+    newcomm: Output<raw::Comm>,
+) -> Result {
+    with_handler(errhandler, |handler| {
+        let group = group::find(group)?;
+        let common = Common::read(stringtag, info, newcomm)?;
+        match joined()?.communicator(&group, &common.name)? {
+            Some(made) => common.hand_out(made, handler, group.session),
+            None => {
+                common.out.set(raw::Comm::NULL);
+                Ok(())
+            }
+        }
+    })
+}
+
+/// `MPI_Intercomm_create_from_groups`. Only the local leader uses the remote group and the remote leader. If they are
+/// wrong, the leader tells the other ranks of its group, so that they do not wait. If a group is empty, the result
+/// is the null handle.
+#[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
+pub fn intercomm(
+    local_group: raw::Group,
+    local_leader: c_int,
+    remote_group: raw::Group,
+    remote_leader: c_int,
+    stringtag: Text,
+    info: raw::Info,
+    errhandler: raw::Errhandler,
+    newintercomm: Output<raw::Comm>,
+) -> Result {
+    with_handler(errhandler, |handler| {
+        let local = group::find(local_group)?;
+        let common = Common::read(stringtag, info, newintercomm)?;
+        let leading = leader(local_leader, "local_leader")?;
+        if local.is_empty() {
+            common.out.set(raw::Comm::NULL);
+            return Ok(());
+        }
+        let universe = joined()?;
+        let is_leader = local.rank_of(universe.rank()) == Some(leading);
+        let other = match is_leader {
+            true => group::find(remote_group)
+                .and_then(|group| Ok((group, leader(remote_leader, "remote_leader")?))),
+            false => Err(Failure::new(abi::ERR_OTHER, "remote_group", "not the leader")),
+        };
+        let found = match &other {
+            Ok((group, rank)) => Ok((&***group, *rank)),
+            Err(_) => Err(Error::new(ErrorKind::Argument, "remote_group", "not valid")),
+        };
+        let made = universe.intercommunicator(&local, leading, found, &common.name);
+        match (is_leader, other) {
+            (true, Err(failure)) => Err(failure),
+            _ => common.hand_out(made?, handler, local.session),
+        }
+    })
+}

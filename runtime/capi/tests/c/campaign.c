@@ -1,0 +1,513 @@
+/* A random campaign of collective calls against a plain oracle. All ranks draw the same calls: kinds, communicators,
+   roots, operations, counts, in place or not, blocking, nonblocking and persistent, with up to eight operations
+   under way. Each rank chooses its own layouts. Every value is a function of the call, the ranks and the index, so
+   each rank computes the expected content of its whole buffers, with the gaps, without communication.
+
+   CAMPAIGN_SECONDS is the time to run (without it, the number of rounds is fixed), and CAMPAIGN_SEED the first
+   seed. A failure prints the seed of its round. */
+#include "check.h"
+
+#include <stdint.h>
+
+enum { RANKS = 64, OUTSTANDING = 8, ROUNDS = 120, GUARD = 96, FILLER = 0xa5 };
+
+enum kind {
+    BARRIER, BCAST, GATHER, GATHERV, SCATTER, SCATTERV, ALLGATHER, ALLGATHERV, ALLTOALL, ALLTOALLV, ALLTOALLW,
+    REDUCE, ALLREDUCE, SCAN, EXSCAN, REDUCE_SCATTER, REDUCE_SCATTER_BLOCK, KINDS
+};
+
+static const char *names[KINDS] = {
+    "barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv", "alltoall",
+    "alltoallv", "alltoallw", "reduce", "allreduce", "scan", "exscan", "reduce_scatter", "reduce_scatter_block",
+};
+
+/* ---- random numbers ---- */
+
+static uint64_t mix(uint64_t z)
+{
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+static unsigned below(uint64_t *state, unsigned bound)
+{
+    *state += 0x9e3779b97f4a7c15u;
+    return (unsigned)(mix(*state) % bound);
+}
+
+/* ---- layouts: elements of one or two words, with gaps, in any order, with negative lower bounds ---- */
+
+struct layout {
+    int words;
+    long extent, at[2];
+    MPI_Datatype type;
+};
+
+enum { LAYOUTS = 8, SINGLES = 4 };
+
+static struct layout layouts[LAYOUTS] = {
+    {1, 8, {0}, 0}, {1, 24, {0}, 0}, {1, 32, {-16}, 0}, {1, 16, {8}, 0},
+    {2, 16, {0, 8}, 0}, {2, 40, {24, 0}, 0}, {2, 48, {-24, 8}, 0}, {2, 24, {-8, 0}, 0},
+};
+
+static void make_layouts(void)
+{
+    layouts[0].type = MPI_INT64_T;
+    for (int i = 1; i < LAYOUTS; i++) {
+        struct layout *l = &layouts[i];
+        MPI_Aint at[2] = {l->at[0], l->at[1]}, low = at[0] < at[1] || l->words == 1 ? at[0] : at[1];
+        MPI_Datatype words;
+        OK(MPI_Type_create_hindexed_block(l->words, 1, at, MPI_INT64_T, &words));
+        OK(MPI_Type_create_resized(words, low < 0 ? low : 0, l->extent, &l->type));
+        OK(MPI_Type_free(&words));
+        OK(MPI_Type_commit(&l->type));
+    }
+}
+
+/* ---- operations ---- */
+
+/* With words (a, b), a pair is the function x -> a x + b, and the operation is the composition, which does not
+   commute. A single word is added. */
+static void user_words(char *in, char *inout, long count, MPI_Datatype type)
+{
+    const struct layout *l = NULL;
+    for (int i = 0; i < LAYOUTS; i++)
+        if (layouts[i].type == type) l = &layouts[i];
+    CHECK(l != NULL);
+    for (long i = 0; i < count; i++) {
+        uint64_t *a = (uint64_t *)(in + i * l->extent + l->at[0]), *c = (uint64_t *)(inout + i * l->extent + l->at[0]);
+        if (l->words == 1) {
+            *c += *a;
+            continue;
+        }
+        uint64_t *b = (uint64_t *)(in + i * l->extent + l->at[1]), *d = (uint64_t *)(inout + i * l->extent + l->at[1]);
+        *d += *c * *b, *c *= *a;
+    }
+}
+
+static void user(void *in, void *inout, int *count, MPI_Datatype *type)
+{
+    user_words(in, inout, *count, *type);
+}
+
+static void user_large(void *in, void *inout, MPI_Count *count, MPI_Datatype *type)
+{
+    user_words(in, inout, *count, *type);
+}
+
+enum { SUM, MAX, MIN, BXOR, PROD, USER, USER_LARGE, OPS };
+static MPI_Op ops[OPS];
+
+static void combine(int op, int words, const int64_t *lower, int64_t *upper)
+{
+    uint64_t a = (uint64_t)lower[0], c = (uint64_t)upper[0];
+    switch (op) {
+    case SUM: upper[0] = (int64_t)(a + c); break;
+    case MAX: upper[0] = lower[0] > upper[0] ? lower[0] : upper[0]; break;
+    case MIN: upper[0] = lower[0] < upper[0] ? lower[0] : upper[0]; break;
+    case BXOR: upper[0] = (int64_t)(a ^ c); break;
+    case PROD: upper[0] = (int64_t)(a * c); break;
+    default:
+        if (words == 1) {
+            upper[0] = (int64_t)(a + c);
+            break;
+        }
+        upper[1] = (int64_t)(c * (uint64_t)lower[1] + (uint64_t)upper[1]);
+        upper[0] = (int64_t)(a * c);
+    }
+}
+
+/* ---- one call ---- */
+
+enum form { RUN, START, PREPARE, FORMS };
+
+struct buffer {
+    const struct layout *layout;
+    size_t bytes;
+    char *now, *first, *expected;
+};
+
+struct call {
+    enum kind kind;
+    enum form form;
+    int wide, placed, root, op, words;
+    uint64_t seed;
+    /* The numbers of elements of each rank, and their displacements in buffers of one part per rank. */
+    int counts[RANKS], displs[RANKS], total;
+    /* In calls with one part for each pair of ranks, the counts and displacements of this rank. */
+    int mine[RANKS], mine_displs[RANKS];
+    struct buffer send, recv;
+    MPI_Request request;
+    /* The arrays of the calls that have other types. They must live until the operation is complete. */
+    MPI_Count wide_counts[RANKS], wide_mine[RANKS];
+    MPI_Aint wide_displs[RANKS], wide_mine_displs[RANKS];
+    int byte_displs[2][RANKS];
+    MPI_Aint wide_byte_displs[2][RANKS];
+    MPI_Datatype types[2][RANKS];
+};
+
+static int rank, size;
+static MPI_Comm comm;
+static uint64_t round_seed;
+
+static int64_t value(const struct call *c, int from, int to, long i, int word)
+{
+    return (int64_t)mix(c->seed + (uint64_t)from * 1000003 + (uint64_t)to * 7919 + (uint64_t)i * 2 + (uint64_t)word);
+}
+
+static char *word(const struct buffer *b, char *memory, long element, int w)
+{
+    return memory + GUARD + element * b->layout->extent + b->layout->at[w];
+}
+
+static void put(const struct buffer *b, char *memory, long element, int w, int64_t v)
+{
+    memcpy(word(b, memory, element, w), &v, sizeof v);
+}
+
+/* Writes the elements of a part: `count` elements from index `first` of what `from` has for `to`. */
+static void part(const struct call *c, const struct buffer *b, char *memory, long at, long count, int from, int to,
+                 long first)
+{
+    for (long i = 0; i < count; i++)
+        for (int w = 0; w < c->words; w++) put(b, memory, at + i, w, value(c, from, to, first + i, w));
+}
+
+/* Writes the reduction of the elements of ranks `low` to `high`. */
+static void reduction(const struct call *c, const struct buffer *b, char *memory, long count, int low, int high,
+                      long first)
+{
+    for (long i = 0; i < count; i++) {
+        int64_t result[2] = {value(c, low, 0, first + i, 0), value(c, low, 0, first + i, 1)};
+        for (int r = low + 1; r <= high; r++) {
+            int64_t next[2] = {value(c, r, 0, first + i, 0), value(c, r, 0, first + i, 1)};
+            combine(c->op, c->words, result, next);
+            memcpy(result, next, sizeof result);
+        }
+        for (int w = 0; w < c->words; w++) put(b, memory, i, w, result[w]);
+    }
+}
+
+static void allocate(struct buffer *b, const struct layout *layout, long elements)
+{
+    b->layout = layout;
+    b->bytes = 2 * GUARD + (size_t)elements * (size_t)layout->extent;
+    b->now = malloc(b->bytes), b->first = malloc(b->bytes), b->expected = malloc(b->bytes);
+    memset(b->first, FILLER, b->bytes);
+}
+
+static void draw(struct call *c, uint64_t *shared, uint64_t *own)
+{
+    memset(c, 0, sizeof *c);
+    c->kind = below(shared, KINDS), c->form = below(shared, FORMS), c->wide = (int)below(shared, 2);
+    c->placed = below(shared, 3) == 0, c->root = (int)below(shared, (unsigned)size);
+    c->seed = mix(*shared), c->words = 1 + (int)below(shared, 2);
+    unsigned most = (unsigned[]){1, 4, 30, 700, 9000}[below(shared, 20) == 0 ? 4 : below(shared, 4)];
+    /* Long reductions go another way. */
+    if (most == 9000 && c->kind >= REDUCE && c->kind <= EXSCAN) most = 40000;
+    int same = c->kind == GATHER || c->kind == SCATTER || c->kind == ALLGATHER || c->kind == ALLTOALL ||
+               c->kind == REDUCE_SCATTER_BLOCK;
+    int equal = (int)below(shared, most + 1);
+    for (int r = 0; r < size; r++) c->counts[r] = same ? equal : (int)below(shared, most + 1);
+    /* The parts lie in the reverse order of the ranks, with a gap of one element, or in a row. */
+    for (int r = size - 1, at = 0; r >= 0; r--) {
+        c->displs[r] = same ? r * equal : at;
+        at += c->counts[r] + !same;
+        c->total = at;
+    }
+    for (int r = 0, at = 0; r < size; r++) {
+        c->mine[r] = same ? equal : c->counts[r] + c->counts[rank];
+        c->mine_displs[r] = at;
+        at += c->mine[r] + !same;
+        if (c->kind >= ALLTOALL && c->kind <= ALLTOALLW) c->total = at;
+    }
+    int offset = c->words == 1 ? 0 : SINGLES, number = c->words == 1 ? SINGLES : LAYOUTS - SINGLES;
+    const struct layout *a = &layouts[offset + (int)below(own, (unsigned)number)],
+                        *b = &layouts[offset + (int)below(own, (unsigned)number)];
+    if (c->kind >= REDUCE) {
+        c->op = (int)below(shared, OPS);
+        a = b = &layouts[offset + (int)below(shared, (unsigned)number)];
+        if (c->op < USER) c->words = 1, a = b = &layouts[0];
+    }
+    long elements = c->total;
+    if (c->kind == REDUCE_SCATTER || c->kind == REDUCE_SCATTER_BLOCK) {
+        elements = 0;
+        for (int r = 0; r < size; r++) elements += c->counts[r];
+    }
+    if (c->kind == BCAST || (c->kind >= REDUCE && c->kind <= EXSCAN)) elements = c->counts[c->root];
+    allocate(&c->send, a, elements);
+    allocate(&c->recv, b, elements);
+    struct buffer *s = &c->send, *r = &c->recv;
+    for (int i = 0; i < size; i++) {
+        c->wide_counts[i] = c->counts[i], c->wide_displs[i] = c->displs[i];
+        c->wide_mine[i] = c->mine[i], c->wide_mine_displs[i] = c->mine_displs[i];
+        for (int side = 0; side < 2; side++) {
+            long extent = side == 0 ? a->extent : b->extent;
+            c->wide_byte_displs[side][i] = c->byte_displs[side][i] = (int)(c->mine_displs[i] * extent);
+            c->types[side][i] = c->mine[i] == 0 && i % 2 ? MPI_DATATYPE_NULL : side == 0 ? a->type : b->type;
+        }
+    }
+    int at_root = rank == c->root;
+    long count = c->counts[c->root], own_count = c->counts[rank];
+    /* First the content before the call, and then what the call changes. */
+    switch (c->kind) {
+    case BCAST:
+        if (at_root) part(c, r, r->first, 0, count, c->root, 0, 0);
+        break;
+    case GATHER:
+    case GATHERV:
+        c->placed &= at_root;
+        if (!c->placed) part(c, s, s->first, 0, own_count, rank, 0, 0);
+        else part(c, r, r->first, c->displs[rank], own_count, rank, 0, 0);
+        break;
+    case SCATTER:
+    case SCATTERV:
+        c->placed &= at_root;
+        for (int to = 0; to < size && at_root; to++) part(c, s, s->first, c->displs[to], c->counts[to], rank, to, 0);
+        break;
+    case ALLGATHER:
+    case ALLGATHERV:
+        if (!c->placed) part(c, s, s->first, 0, own_count, rank, 0, 0);
+        else part(c, r, r->first, c->displs[rank], own_count, rank, 0, 0);
+        break;
+    case ALLTOALL:
+    case ALLTOALLV:
+    case ALLTOALLW:
+        for (int to = 0; to < size; to++)
+            part(c, c->placed ? r : s, c->placed ? r->first : s->first, c->mine_displs[to], c->mine[to], rank, to, 0);
+        break;
+    case REDUCE:
+        c->placed &= at_root;
+        /* fallthrough */
+    case ALLREDUCE:
+    case SCAN:
+    case EXSCAN:
+        part(c, c->placed ? r : s, c->placed ? r->first : s->first, 0, count, rank, 0, 0);
+        break;
+    case REDUCE_SCATTER:
+    case REDUCE_SCATTER_BLOCK:
+        part(c, c->placed ? r : s, c->placed ? r->first : s->first, 0, elements, rank, 0, 0);
+        break;
+    default: break;
+    }
+    memcpy(s->expected, s->first, s->bytes), memcpy(r->expected, r->first, r->bytes);
+    long before = 0;
+    for (int i = 0; i < rank; i++) before += c->counts[i];
+    switch (c->kind) {
+    case BCAST: part(c, r, r->expected, 0, count, c->root, 0, 0); break;
+    case GATHER:
+    case GATHERV:
+        for (int i = 0; i < size && at_root; i++) part(c, r, r->expected, c->displs[i], c->counts[i], i, 0, 0);
+        break;
+    case SCATTER:
+    case SCATTERV:
+        if (!c->placed) part(c, r, r->expected, 0, own_count, c->root, rank, 0);
+        break;
+    case ALLGATHER:
+    case ALLGATHERV:
+        for (int i = 0; i < size; i++) part(c, r, r->expected, c->displs[i], c->counts[i], i, 0, 0);
+        break;
+    case ALLTOALL:
+    case ALLTOALLV:
+    case ALLTOALLW:
+        for (int i = 0; i < size; i++) part(c, r, r->expected, c->mine_displs[i], c->mine[i], i, rank, 0);
+        break;
+    case REDUCE:
+        if (at_root) reduction(c, r, r->expected, count, 0, size - 1, 0);
+        break;
+    case ALLREDUCE: reduction(c, r, r->expected, count, 0, size - 1, 0); break;
+    case SCAN: reduction(c, r, r->expected, count, 0, rank, 0); break;
+    case EXSCAN:
+        if (rank > 0) reduction(c, r, r->expected, count, 0, rank - 1, 0);
+        break;
+    case REDUCE_SCATTER:
+    case REDUCE_SCATTER_BLOCK: reduction(c, r, r->expected, own_count, 0, size - 1, before); break;
+    default: break;
+    }
+}
+
+static void refill(struct call *c)
+{
+    memcpy(c->send.now, c->send.first, c->send.bytes);
+    memcpy(c->recv.now, c->recv.first, c->recv.bytes);
+}
+
+#define LIST(...) __VA_ARGS__
+#define ANY(form, wide, run, start, narrow_list, wide_list)                                          \
+    switch ((form)*2 + (wide)) {                                                                     \
+    case RUN * 2: OK(MPI_##run(LIST narrow_list, comm)); break;                                      \
+    case RUN * 2 + 1: OK(MPI_##run##_c(LIST wide_list, comm)); break;                                \
+    case START * 2: OK(MPI_I##start(LIST narrow_list, comm, &c->request)); break;                    \
+    case START * 2 + 1: OK(MPI_I##start##_c(LIST wide_list, comm, &c->request)); break;              \
+    case PREPARE * 2: OK(MPI_##run##_init(LIST narrow_list, comm, MPI_INFO_NULL, &c->request)); break; \
+    default: OK(MPI_##run##_init_c(LIST wide_list, comm, MPI_INFO_NULL, &c->request));               \
+    }
+#define MAKE(run, start, ...) ANY(c->form, c->wide, run, start, (__VA_ARGS__), (__VA_ARGS__))
+
+static void make(struct call *c)
+{
+    MPI_Datatype s = c->send.layout->type, r = c->recv.layout->type;
+    void *send = c->send.now + GUARD, *recv = c->recv.now + GUARD, *own = c->placed ? MPI_IN_PLACE : send;
+    int count = c->counts[c->root], root = c->root, each = c->counts[rank];
+    MPI_Op op = ops[c->op];
+    switch (c->kind) {
+    case BARRIER:
+        if (c->form == RUN) OK(MPI_Barrier(comm));
+        if (c->form == START) OK(MPI_Ibarrier(comm, &c->request));
+        if (c->form == PREPARE) OK(MPI_Barrier_init(comm, MPI_INFO_NULL, &c->request));
+        break;
+    case BCAST: MAKE(Bcast, bcast, recv, count, r, root) break;
+    case GATHER: MAKE(Gather, gather, own, each, s, recv, each, r, root) break;
+    case GATHERV:
+        ANY(c->form, c->wide, Gatherv, gatherv, (own, each, s, recv, c->counts, c->displs, r, root),
+            (own, each, s, recv, c->wide_counts, c->wide_displs, r, root))
+        break;
+    case SCATTER: MAKE(Scatter, scatter, send, each, s, c->placed ? MPI_IN_PLACE : recv, each, r, root) break;
+    case SCATTERV:
+        ANY(c->form, c->wide, Scatterv, scatterv,
+            (send, c->counts, c->displs, s, c->placed ? MPI_IN_PLACE : recv, each, r, root),
+            (send, c->wide_counts, c->wide_displs, s, c->placed ? MPI_IN_PLACE : recv, each, r, root))
+        break;
+    case ALLGATHER: MAKE(Allgather, allgather, own, each, s, recv, each, r) break;
+    case ALLGATHERV:
+        ANY(c->form, c->wide, Allgatherv, allgatherv, (own, each, s, recv, c->counts, c->displs, r),
+            (own, each, s, recv, c->wide_counts, c->wide_displs, r))
+        break;
+    case ALLTOALL: MAKE(Alltoall, alltoall, own, each, s, recv, each, r) break;
+    case ALLTOALLV:
+        ANY(c->form, c->wide, Alltoallv, alltoallv,
+            (own, c->mine, c->mine_displs, s, recv, c->mine, c->mine_displs, r),
+            (own, c->wide_mine, c->wide_mine_displs, s, recv, c->wide_mine, c->wide_mine_displs, r))
+        break;
+    case ALLTOALLW:
+        ANY(c->form, c->wide, Alltoallw, alltoallw,
+            (own, c->mine, c->byte_displs[0], c->types[0], recv, c->mine, c->byte_displs[1], c->types[1]),
+            (own, c->wide_mine, c->wide_byte_displs[0], c->types[0], recv, c->wide_mine, c->wide_byte_displs[1],
+             c->types[1]))
+        break;
+    case REDUCE: MAKE(Reduce, reduce, own, recv, count, r, op, root) break;
+    case ALLREDUCE: MAKE(Allreduce, allreduce, own, recv, count, r, op) break;
+    case SCAN: MAKE(Scan, scan, own, recv, count, r, op) break;
+    case EXSCAN: MAKE(Exscan, exscan, own, recv, count, r, op) break;
+    case REDUCE_SCATTER:
+        ANY(c->form, c->wide, Reduce_scatter, reduce_scatter, (own, recv, c->counts, r, op),
+            (own, recv, c->wide_counts, r, op))
+        break;
+    default: MAKE(Reduce_scatter_block, reduce_scatter_block, own, recv, each, r, op)
+    }
+}
+
+static void compare(const struct call *c, const struct buffer *b, const char *which)
+{
+    if (memcmp(b->now, b->expected, b->bytes) == 0) return;
+    size_t at = 0;
+    while (b->now[at] == b->expected[at]) at++;
+    fprintf(stderr,
+            "campaign: seed %llu: %s%s, form %d, in place %d, root %d, operation %d, layouts %d %d, counts",
+            (unsigned long long)round_seed, names[c->kind], c->wide ? "_c" : "", c->form, c->placed, c->root, c->op,
+            (int)(c->send.layout - layouts), (int)(c->recv.layout - layouts));
+    for (int r = 0; r < size; r++) fprintf(stderr, " %d", c->counts[r]);
+    fprintf(stderr, ": the %s buffer of rank %d of %d is wrong at byte %ld\n", which, rank, size, (long)at - GUARD);
+    exit(1);
+}
+
+/* Completes all requests, in an order that differs from rank to rank. */
+static void complete(struct call *calls, int number, uint64_t *own)
+{
+    int left = 0, order[OUTSTANDING];
+    for (int i = 0; i < number; i++)
+        if (calls[i].request != MPI_REQUEST_NULL) order[left++] = i;
+    if (below(own, 4) == 0) {
+        MPI_Request requests[OUTSTANDING];
+        for (int i = 0; i < left; i++) requests[i] = calls[order[i]].request;
+        OK(MPI_Waitall(left, requests, MPI_STATUSES_IGNORE));
+        for (int i = 0; i < left; i++) calls[order[i]].request = requests[i];
+        return;
+    }
+    while (left > 0) {
+        int at = (int)below(own, (unsigned)left), flag = 1;
+        struct call *c = &calls[order[at]];
+        if (below(own, 3) == 0) OK(MPI_Wait(&c->request, MPI_STATUS_IGNORE));
+        else OK(MPI_Test(&c->request, &flag, MPI_STATUS_IGNORE));
+        if (flag) order[at] = order[--left];
+    }
+}
+
+static void round_of_calls(uint64_t *shared, uint64_t *own)
+{
+    static struct call calls[OUTSTANDING];
+    int number = 1 + (int)below(shared, OUTSTANDING);
+    for (int i = 0; i < number; i++) {
+        draw(&calls[i], shared, own);
+        calls[i].request = MPI_REQUEST_NULL;
+    }
+    for (int i = 0; i < number; i++) {
+        refill(&calls[i]);
+        make(&calls[i]);
+        if (calls[i].form == PREPARE) OK(MPI_Start(&calls[i].request));
+    }
+    complete(calls, number, own);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < number; i++) {
+            compare(&calls[i], &calls[i].send, "send"), compare(&calls[i], &calls[i].recv, "receive");
+        }
+        if (round == 1) break;
+        /* The persistent operations run once more. Every rank starts them in an order of its own. */
+        for (int i = 0, first = (int)below(own, (unsigned)number); i < number; i++) {
+            struct call *c = &calls[(i + first) % number];
+            if (c->form != PREPARE) continue;
+            refill(c);
+            OK(MPI_Start(&c->request));
+        }
+        complete(calls, number, own);
+    }
+    for (int i = 0; i < number; i++) {
+        if (calls[i].form == PREPARE) OK(MPI_Request_free(&calls[i].request));
+        struct buffer *both[2] = {&calls[i].send, &calls[i].recv};
+        for (int b = 0; b < 2; b++) free(both[b]->now), free(both[b]->first), free(both[b]->expected);
+    }
+}
+
+int main(void)
+{
+    OK(MPI_Init(NULL, NULL));
+    errors_return();
+    int world_rank, world_size;
+    MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &world_size);
+    CHECK(world_size <= RANKS);
+    make_layouts();
+    MPI_Op predefined[USER] = {MPI_SUM, MPI_MAX, MPI_MIN, MPI_BXOR, MPI_PROD};
+    memcpy(ops, predefined, sizeof predefined);
+    OK(MPI_Op_create(user, 0, &ops[USER]));
+    OK(MPI_Op_create_c(user_large, 0, &ops[USER_LARGE]));
+    const char *seconds = getenv("CAMPAIGN_SECONDS"), *first = getenv("CAMPAIGN_SEED");
+    uint64_t seed = first ? strtoull(first, NULL, 10) : 1;
+    double end = MPI_Wtime() + (seconds ? strtod(seconds, NULL) : 0);
+    long done = 0;
+    for (int more = 1; more; seed++, done++) {
+        round_seed = seed;
+        uint64_t shared = mix(seed), own = mix(seed) + (uint64_t)world_rank + 1;
+        int which = (int)below(&shared, 4);
+        int color = 0, key = world_rank;
+        if (which == 2) key = -world_rank;
+        if (which == 3) color = (int)below(&own, 2);
+        if (which == 0) comm = MPI_COMM_WORLD;
+        else if (which == 1) OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+        else OK(MPI_Comm_split(MPI_COMM_WORLD, color, key, &comm));
+        MPI_Comm_rank(comm, &rank), MPI_Comm_size(comm, &size);
+        shared += (uint64_t)color * 12345;
+        round_of_calls(&shared, &own);
+        if (comm != MPI_COMM_WORLD) OK(MPI_Comm_free(&comm));
+        more = seconds ? MPI_Wtime() < end : done + 1 < ROUNDS;
+        if (seconds && done % 16 == 15) {
+            OK(MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD));
+        } else if (seconds) {
+            more = 1;
+        }
+    }
+    if (world_rank == 0 && seconds) printf("campaign: %d ranks: %ld rounds, seeds up to %llu\n", world_size, done, (unsigned long long)seed - 1);
+    OK(MPI_Finalize());
+    return 0;
+}

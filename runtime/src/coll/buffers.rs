@@ -1,0 +1,118 @@
+//! Buffers of a reduction, each with the steps that use it. A buffer orders the steps: a step that reads waits for
+//! the last step that wrote, and a step that writes waits for all steps that have read since then.
+
+use crate::Result;
+use crate::schedule::Part;
+use crate::schedule::program::{Builder, StepId};
+
+/// Maximum number of steps that may read a buffer between two writes. A reduction has at most two such steps per
+/// round, and at most 4096 ranks, so at most 12 rounds.
+const READERS: usize = 32;
+
+/// Memory for the elements of a reduction: the caller's memory or scratch memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Buffer<'a> {
+    /// The elements.
+    pub part: Part<'a>,
+    /// Index of the first element in the whole reduction.
+    pub first: u64,
+    /// The last step that wrote; `None` while the buffer has its first content.
+    writer: Option<StepId>,
+    readers: [Option<StepId>; READERS],
+    count: usize,
+}
+
+impl<'a> Buffer<'a> {
+    /// Returns a buffer that no step has used.
+    pub fn new(part: Part<'a>) -> Self {
+        Self { part, first: 0, writer: None, readers: [None; READERS], count: 0 }
+    }
+
+    /// Returns a buffer in scratch memory for as many elements as `part` has, of the same type.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::NoMemory` if memory ran out.
+    pub fn scratch(steps: &mut Builder<'_, 'a>, part: &Part<'a>) -> Result<Self> {
+        let origin = steps.scratch(part.plan, part.count)?;
+        Ok(Self::new(Part { origin, ..*part }))
+    }
+
+    /// Returns the last step that wrote; `None` while the buffer has its first content.
+    pub fn writer(&self) -> Option<StepId> {
+        self.writer
+    }
+
+    /// The step reads this buffer. It fails if the content is missing.
+    pub fn read_by(&mut self, steps: &mut Builder<'_, 'a>, step: StepId) {
+        if let Some(writer) = self.writer {
+            steps.after(step, writer);
+        }
+        match self.readers.get_mut(self.count) {
+            Some(free) => *free = Some(step),
+            None => unreachable!("a reduction has at most {READERS} readers of a buffer"),
+        }
+        self.count += 1;
+    }
+
+    /// The step replaces the content of this buffer.
+    pub fn replaced_by(&mut self, steps: &mut Builder<'_, 'a>, step: StepId) {
+        if let Some(writer) = self.writer {
+            steps.follow(step, writer);
+        }
+        self.written_by(steps, step);
+    }
+
+    /// The step reads this buffer and writes its result there.
+    pub fn updated_by(&mut self, steps: &mut Builder<'_, 'a>, step: StepId) {
+        if let Some(writer) = self.writer {
+            steps.after(step, writer);
+        }
+        self.written_by(steps, step);
+    }
+
+    /// The last step that wrote this buffer waits for `earlier`, which uses the same memory.
+    pub fn follows(&self, steps: &mut Builder<'_, 'a>, earlier: StepId) {
+        if let Some(writer) = self.writer {
+            steps.follow(writer, earlier);
+        }
+    }
+
+    fn written_by(&mut self, steps: &mut Builder<'_, 'a>, step: StepId) {
+        for reader in self.readers[..self.count].iter().flatten() {
+            if *reader != step {
+                steps.follow(step, *reader);
+            }
+        }
+        self.count = 0;
+        self.writer = Some(step);
+    }
+
+    /// Adds a step that combines the elements of `lower` with those of this buffer, and writes the result to this
+    /// buffer.
+    ///
+    /// # Errors
+    /// Returns an engine error if the number of packed bytes does not fit in 63 bits.
+    pub fn combine(&mut self, steps: &mut Builder<'_, 'a>, lower: &mut Self) -> Result<()> {
+        let (from, to) = (lower.part.origin, self.part.origin);
+        let step = steps.combine_part(from, to, self.first, &self.part)?;
+        lower.read_by(steps, step);
+        self.updated_by(steps, step);
+        Ok(())
+    }
+
+    /// Adds a step that copies the elements of `from` to this buffer. `rank` is this rank.
+    ///
+    /// # Errors
+    /// Returns an engine error if the number of packed bytes does not fit in 63 bits.
+    pub fn copy(
+        &mut self,
+        steps: &mut Builder<'_, 'a>,
+        from: &mut Self,
+        rank: usize,
+    ) -> Result<()> {
+        let step = steps.copy(&from.part, &self.part, rank)?;
+        from.read_by(steps, step);
+        self.replaced_by(steps, step);
+        Ok(())
+    }
+}

@@ -1,0 +1,31 @@
+//! Communicators whose ranks form a graph that every rank knows (MPI-5.0 section 8.5.3).
+
+use crate::comm::Communicator;
+use crate::topo::{Graph, Shape};
+use crate::{ErrorKind, Result};
+
+impl Communicator {
+    /// Makes a communicator of the ranks of a graph, which keep their numbers. Returns `None` to a rank that
+    /// the graph does not have. All ranks pass the same graph. Collective.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Argument` if the graph has more ranks than the communicator, and
+    /// `ErrorKind::ProcAborted` if a rank has died.
+    #[doc(alias = "MPI_Graph_create")]
+    pub fn graph_create(&self, graph: Graph) -> Result<Option<Self>> {
+        let place = self.graph_map(&graph)?;
+        let same = graph.size() == self.size();
+        self.shaped(Shape::Graph(graph), place, same)
+    }
+
+    /// Returns this rank's number in the communicator that [`graph_create`](Self::graph_create) makes, or
+    /// `None` if this rank is not in it. Local.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Argument` if the graph has more ranks than the communicator.
+    #[doc(alias = "MPI_Graph_map")]
+    pub fn graph_map(&self, graph: &Graph) -> Result<Option<usize>> {
+        self.check_room(graph.size(), ErrorKind::Argument, "nnodes")?;
+        Ok((self.rank() < graph.size()).then_some(self.rank()))
+    }
+}

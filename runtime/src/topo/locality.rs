@@ -1,0 +1,168 @@
+//! Places the ranks of a grid so that neighbours share as much of the machine as possible.
+//!
+//! `MPI_Cart_create` and `MPI_Cart_map` use this file if the program allows that ranks get new numbers. The
+//! result depends only on the grid and on the table of CPUs in the job's shared memory, which no rank changes.
+//! So all ranks find the same places without communication.
+//!
+//! The ranks that share a package get a box of the grid, the ranks that share a NUMA node get a box in this
+//! box, and so on down to cores. If the parts of the machine do not have equal numbers of ranks, or no box has
+//! as many places, the ranks of this level keep their order. In the end the new places are compared with the
+//! old ones, and are taken only if neighbours come closer to each other.
+
+use super::Grid;
+use crate::placement::{Cpu, Distance};
+
+/// Returns the rank at each place of the grid. `cpus` has the CPU of each rank, as far as it is known, and at
+/// least as many entries as the grid has places. The ranks from the size of the grid on get no place.
+pub fn placed(grid: &Grid, cpus: &[Option<Cpu>]) -> Vec<usize> {
+    let unchanged: Vec<usize> = (0..grid.size()).collect();
+    let Some(cpus) = cpus[..grid.size()].iter().copied().collect::<Option<Vec<Cpu>>>() else {
+        return unchanged;
+    };
+    let mut ranks = unchanged.clone();
+    let path = |cpu: &Cpu| LEVELS.map(|level| level(cpu));
+    ranks.sort_by_key(|&rank| (path(&cpus[rank]), rank));
+    let whole = Tile { start: vec![0; grid.dims().len()], extent: grid.dims().to_vec() };
+    let mut places = unchanged.clone();
+    let mut work = Work { grid, cpus: &cpus, places: &mut places };
+    work.place(&whole, &ranks, 0);
+    if cost(grid, &cpus, &places) < cost(grid, &cpus, &unchanged) { places } else { unchanged }
+}
+
+/// The parts of the machine from the largest to the smallest: for each kind of part the function that returns
+/// the number of the part that contains a CPU.
+const LEVELS: [fn(&Cpu) -> Option<u32>; 5] =
+    [|cpu| cpu.package, |cpu| cpu.numa, |cpu| cpu.l3, |cpu| cpu.l2, |cpu| cpu.core];
+
+/// A box of places in the grid.
+struct Tile {
+    start: Vec<usize>,
+    extent: Vec<usize>,
+}
+
+impl Tile {
+    /// Calls `each` with the coordinates of every place, in row-major order.
+    fn places(&self, mut each: impl FnMut(&[usize])) {
+        let mut at = self.start.clone();
+        loop {
+            each(&at);
+            let next = (0..at.len()).rev().find(|&d| at[d] + 1 < self.start[d] + self.extent[d]);
+            let Some(next) = next else { return };
+            at[next] += 1;
+            at[next + 1..].copy_from_slice(&self.start[next + 1..]);
+        }
+    }
+}
+
+struct Work<'a> {
+    grid: &'a Grid,
+    cpus: &'a [Cpu],
+    places: &'a mut [usize],
+}
+
+impl Work<'_> {
+    /// Gives `ranks`, which are sorted by parts of the machine, the places of `tile`. `level` is the first
+    /// kind of part by which they are divided.
+    fn place(&mut self, tile: &Tile, ranks: &[usize], level: usize) {
+        let Some(part) = LEVELS.get(level) else { return self.in_order(tile, ranks) };
+        let cpus = self.cpus;
+        let same = |a: &usize, b: &usize| part(&cpus[*a]) == part(&cpus[*b]);
+        let groups: Vec<&[usize]> = ranks.chunk_by(same).collect();
+        if groups.len() == 1 {
+            return self.place(tile, ranks, level + 1);
+        }
+        let equal = groups.iter().all(|group| group.len() == groups[0].len());
+        let Some(shape) = equal.then(|| self.shape(tile, groups[0].len())).flatten() else {
+            return self.place(tile, ranks, level + 1);
+        };
+        let tiles = Tile {
+            start: vec![0; shape.len()],
+            extent: tile.extent.iter().zip(&shape).map(|(all, one)| all / one).collect(),
+        };
+        let mut groups = groups.into_iter();
+        tiles.places(|number| {
+            let start = number.iter().zip(&shape).zip(&tile.start);
+            let start = start.map(|((number, one), start)| start + number * one).collect();
+            let part = Tile { start, extent: shape.clone() };
+            if let Some(group) = groups.next() {
+                self.place(&part, group, level + 1);
+            }
+        });
+    }
+
+    fn in_order(&mut self, tile: &Tile, ranks: &[usize]) {
+        let (mut ranks, dims) = (ranks.iter(), self.grid.dims());
+        let places = &mut *self.places;
+        tile.places(|at| {
+            let place = at.iter().zip(dims).fold(0, |place, (at, dim)| place * dim + at);
+            if let Some(&rank) = ranks.next() {
+                places[place] = rank;
+            }
+        });
+    }
+
+    /// Returns the extents of a box of `places` places, such that boxes of this shape divide `tile` without a
+    /// rest and as few neighbours as possible are in different boxes; `None` if there is none.
+    fn shape(&self, tile: &Tile, places: usize) -> Option<Vec<usize>> {
+        let all: usize = tile.extent.iter().product();
+        let mut best = None;
+        shapes(&tile.extent, places, &mut Vec::new(), &mut |shape| {
+            let cut = |d: usize| {
+                let (extent, boxes) = (tile.extent[d], tile.extent[d] / shape[d]);
+                // In a periodic dimension the last box has the first one as its neighbour.
+                let closed = self.grid.periodic()[d] && extent == self.grid.dims()[d] && boxes > 1;
+                (boxes - 1 + usize::from(closed)) * (all / extent)
+            };
+            let cuts: usize = (0..shape.len()).map(cut).sum();
+            if best.as_ref().is_none_or(|(least, _)| cuts < *least) {
+                best = Some((cuts, shape.to_vec()));
+            }
+        });
+        best.map(|(_, shape)| shape)
+    }
+}
+
+/// Calls `each` with every list of extents whose product is `places` and which divide the entries of `extent`.
+fn shapes(
+    extent: &[usize],
+    places: usize,
+    chosen: &mut Vec<usize>,
+    each: &mut dyn FnMut(&[usize]),
+) {
+    let Some(&all) = extent.get(chosen.len()) else {
+        if places == 1 {
+            each(chosen);
+        }
+        return;
+    };
+    for one in
+        (1..=all.min(places)).filter(|one| all.is_multiple_of(*one) && places.is_multiple_of(*one))
+    {
+        chosen.push(one);
+        shapes(extent, places / one, chosen, each);
+        chosen.pop();
+    }
+}
+
+/// Returns the sum of the distances between all neighbours in the grid, where `places` has the rank at each
+/// place.
+fn cost(grid: &Grid, cpus: &[Cpu], places: &[usize]) -> u64 {
+    let distance = |a: &Cpu, b: &Cpu| match a.distance(b) {
+        Distance::Core => 0,
+        Distance::L2 => 1,
+        Distance::L3 => 2,
+        Distance::Numa => 3,
+        Distance::Package => 4,
+        Distance::Machine => 5,
+    };
+    let of = |place: usize| {
+        let neighbors = grid.neighbors(place).ok();
+        let neighbors = neighbors.iter().flat_map(|neighbors| neighbors.destinations());
+        let cpu = |place: usize| &cpus[places[place]];
+        neighbors.flatten().map(|&other| distance(cpu(place), cpu(other))).sum::<u64>()
+    };
+    (0..grid.size()).map(of).sum()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,753 @@
+//! Tests of files with faults: every system call of every call fails once in each way (the fault matrix, which the
+//! tests print), mapped pages disappear, and file systems are full.
+
+#[expect(dead_code, reason = "these tests need a part of the harness")]
+mod job;
+#[path = "../../fuzz/support/skipped.rs"]
+mod skipped;
+
+use job::{body, is_rank, mpiexec, ranks_with, run, text};
+use skipped::skipped;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
+use typepack::io::{Access, File, Mode, Position, Whence};
+use typepack::{Communicator, Datatype, ErrorKind, FileErrorKind, Named, Part, Plan, commit};
+use typepack_job::sys::files::{self, Table};
+use typepack_job::sys::signal::{SignalSet, block, set_mask};
+
+/// Returns the path of a file of this job, in the folder that `FAULTS_FOLDER` names or in that for temporary files.
+fn path(world: &Communicator, name: &str) -> PathBuf {
+    let mut pid = [std::process::id()];
+    world.broadcast_slice(&mut pid, 0).expect("a number");
+    let folder = std::env::var_os("FAULTS_FOLDER").map_or_else(std::env::temp_dir, PathBuf::from);
+    folder.join(format!("typepack-{name}-{}", pid[0]))
+}
+
+fn new_file(world: &Communicator, path: &Path) -> File {
+    File::open(world, path, Mode::CREATE_READ_WRITE | Mode::DELETE_ON_CLOSE).expect("a file")
+}
+
+// ---- the matrix ----
+
+/// The system calls on files.
+const CALLS: [&str; 11] = [
+    "open",
+    "fstat",
+    "close",
+    "unlink",
+    "ftruncate",
+    "fallocate",
+    "reserve",
+    "pread",
+    "pwrite",
+    "fsync",
+    "mmap",
+];
+const OPEN: usize = 0;
+const STAT: usize = 1;
+const CLOSE: usize = 2;
+const UNLINK: usize = 3;
+const TRUNCATE: usize = 4;
+const ALLOCATE: usize = 5;
+const RESERVE: usize = 6;
+const READ: usize = 7;
+const WRITE: usize = 8;
+const SYNC: usize = 9;
+const MAP: usize = 10;
+
+/// A fault that makes transfers short instead of failing.
+const SHORT: i32 = -1;
+
+/// The faults: a number, a name, and the class of the error that the program gets.
+const FAULTS: [(i32, &str, Option<FileErrorKind>); 6] = [
+    (libc::ENOSPC, "ENOSPC", Some(FileErrorKind::NoSpace)),
+    (libc::EIO, "EIO", Some(FileErrorKind::Io)),
+    (libc::EDQUOT, "EDQUOT", Some(FileErrorKind::Quota)),
+    (libc::EFBIG, "EFBIG", Some(FileErrorKind::Io)),
+    (libc::EINTR, "EINTR", None),
+    (SHORT, "short", None),
+];
+
+/// How often each system call has been made.
+static COUNTS: [AtomicU64; CALLS.len()] = [const { AtomicU64::new(0) }; CALLS.len()];
+/// The system call that fails, which of its calls fails, in which way, and whether that has happened.
+static TARGET: AtomicUsize = AtomicUsize::new(usize::MAX);
+static INDEX: AtomicU64 = AtomicU64::new(0);
+static FAULT: AtomicI32 = AtomicI32::new(0);
+static HIT: AtomicBool = AtomicBool::new(false);
+
+/// Returns the number of bytes that a call on `bytes` bytes may move now.
+fn faulty(call: usize, bytes: usize) -> std::io::Result<usize> {
+    let index = COUNTS[call].fetch_add(1, Ordering::Relaxed);
+    if call != TARGET.load(Ordering::Relaxed) || index != INDEX.load(Ordering::Relaxed) {
+        return Ok(bytes);
+    }
+    HIT.store(true, Ordering::Relaxed);
+    match FAULT.load(Ordering::Relaxed) {
+        SHORT => Ok(bytes.div_ceil(2)),
+        errno => Err(std::io::Error::from_raw_os_error(errno)),
+    }
+}
+
+const FAULTY: Table = Table {
+    open: |path, access| {
+        faulty(OPEN, 1)?;
+        (Table::SYSTEM.open)(path, access)
+    },
+    close: |fd| {
+        // The kernel closes the descriptor in any case.
+        let closed = (Table::SYSTEM.close)(fd);
+        faulty(CLOSE, 1)?;
+        closed
+    },
+    unlink: |path| {
+        faulty(UNLINK, 1)?;
+        (Table::SYSTEM.unlink)(path)
+    },
+    stat: |fd| {
+        faulty(STAT, 1)?;
+        (Table::SYSTEM.stat)(fd)
+    },
+    pread: |fd, memory, bytes, at| {
+        let bytes = faulty(READ, bytes)?;
+        // SAFETY: `faulty` returns at most its argument, so the real call gets a part of the caller's memory.
+        unsafe { (Table::SYSTEM.pread)(fd, memory, bytes, at) }
+    },
+    pwrite: |fd, memory, bytes, at| {
+        let bytes = faulty(WRITE, bytes)?;
+        // SAFETY: as for reading, the real call gets a part of the caller's readable memory.
+        unsafe { (Table::SYSTEM.pwrite)(fd, memory, bytes, at) }
+    },
+    truncate: |fd, size| {
+        faulty(TRUNCATE, 1)?;
+        (Table::SYSTEM.truncate)(fd, size)
+    },
+    allocate: |fd, at, bytes| {
+        faulty(ALLOCATE, 1)?;
+        (Table::SYSTEM.allocate)(fd, at, bytes)
+    },
+    reserve: |fd, at, bytes| {
+        faulty(RESERVE, 1)?;
+        (Table::SYSTEM.reserve)(fd, at, bytes)
+    },
+    sync: |fd| {
+        faulty(SYNC, 1)?;
+        (Table::SYSTEM.sync)(fd)
+    },
+    map: |fd, at, bytes, writable| {
+        faulty(MAP, 1)?;
+        (Table::SYSTEM.map)(fd, at, bytes, writable)
+    },
+    ..Table::SYSTEM
+};
+
+/// What a call under test uses.
+struct Scene<'a> {
+    world: &'a Communicator,
+    file: &'a File,
+    /// The path of another file, which does not exist.
+    other: &'a Path,
+    byte: &'a Plan,
+}
+
+/// A call under test: its name, whether all ranks make it together, whether it changes the file, and the call, which
+/// returns the number of bytes that this rank has moved.
+struct Call {
+    name: &'static str,
+    together: bool,
+    writes: bool,
+    call: fn(&Scene<'_>, &mut [u8]) -> typepack::Result<u64>,
+}
+
+/// Makes an access by a nonblocking or split call.
+fn started(
+    scene: &Scene<'_>,
+    access: Access,
+    split: bool,
+    data: &mut [u8],
+) -> typepack::Result<u64> {
+    let part = Part { origin: data.as_mut_ptr(), plan: scene.byte, count: data.len() as u64 };
+    // SAFETY: `data` outlives the access, which is over when `finish` or `end` has returned, and nobody else uses it.
+    unsafe {
+        if split {
+            scene.file.begin_raw(access, &part)?;
+            return Ok(scene.file.end(access, data.as_ptr() as usize)?.bytes);
+        }
+        let started = scene.file.start_raw(access, &part)?;
+        Ok(scene.world.messages().finish(started.operation)?.bytes)
+    }
+}
+
+fn at(write: bool, collective: bool) -> Access {
+    Access { write, position: Position::At(0), collective }
+}
+
+fn shared(write: bool, collective: bool) -> Access {
+    Access { write, position: Position::Shared, collective }
+}
+
+/// Opens another file, writes it and closes it.
+fn whole_life(scene: &Scene<'_>, mode: Mode, data: Option<&mut [u8]>) -> typepack::Result<u64> {
+    let file = File::open(scene.world, scene.other, Mode::CREATE_READ_WRITE | mode)?;
+    let written = match data {
+        Some(data) => file.write_at_all(100 * scene.world.rank() as u64, data),
+        None => Ok(()),
+    };
+    let closed = file.close();
+    written.and(closed)?;
+    Ok(0)
+}
+
+const fn call(
+    name: &'static str,
+    together: bool,
+    writes: bool,
+    call: fn(&Scene<'_>, &mut [u8]) -> typepack::Result<u64>,
+) -> Call {
+    Call { name, together, writes, call }
+}
+
+const UNDER_TEST: [Call; 27] = [
+    call("open, close", true, false, |scene, _| whole_life(scene, Mode::READ_WRITE, None)),
+    call("open, write, close", true, true, |scene, data| {
+        whole_life(scene, Mode::READ_WRITE, Some(data))
+    }),
+    call("open, close and delete", true, false, |scene, _| {
+        whole_life(scene, Mode::DELETE_ON_CLOSE, None)
+    }),
+    call("get_size", false, false, |scene, _| scene.file.size().map(|_| 0)),
+    call("seek to the end", false, false, |scene, _| scene.file.seek(0, Whence::End).map(|()| 0)),
+    call("seek_shared to the end", true, false, |scene, _| {
+        scene.file.seek_shared(0, Whence::End).map(|()| 0)
+    }),
+    call("set_size", true, true, |scene, _| scene.file.set_size(4096).map(|()| 0)),
+    call("preallocate", true, true, |scene, _| scene.file.preallocate(4096).map(|()| 0)),
+    call("sync", true, true, |scene, data| {
+        scene.file.write_at_all(0, data)?;
+        scene.file.sync().map(|()| 0)
+    }),
+    call("write_at", false, true, |scene, data| scene.file.write_at(0, data).map(|()| 12)),
+    call("write_at_all", true, true, |scene, data| scene.file.write_at_all(0, data).map(|()| 12)),
+    call("iwrite_at", false, true, |scene, data| started(scene, at(true, false), false, data)),
+    call("iwrite_at_all", true, true, |scene, data| started(scene, at(true, true), false, data)),
+    call("write_at_all_begin", true, true, |scene, data| {
+        started(scene, at(true, true), true, data)
+    }),
+    call("write", false, true, |scene, data| scene.file.write(data).map(|()| 12)),
+    call("write_all", true, true, |scene, data| scene.file.write_all(data).map(|()| 12)),
+    call("write_shared", false, true, |scene, data| scene.file.write_shared(data).map(|()| 12)),
+    call("iwrite_shared", false, true, |scene, data| {
+        started(scene, shared(true, false), false, data)
+    }),
+    call("write_ordered", true, true, |scene, data| scene.file.write_ordered(data).map(|()| 12)),
+    call("write_ordered_begin", true, true, |scene, data| {
+        started(scene, shared(true, true), true, data)
+    }),
+    call("read_at", false, false, |scene, data| scene.file.read_at(0, data).map(|n| n as u64)),
+    call("read_at_all", true, false, |scene, data| {
+        scene.file.read_at_all(0, data).map(|n| n as u64)
+    }),
+    call("iread_at", false, false, |scene, data| started(scene, at(false, false), false, data)),
+    call("iread_at_all", true, false, |scene, data| started(scene, at(false, true), false, data)),
+    call("read_at_all_begin", true, false, |scene, data| {
+        started(scene, at(false, true), true, data)
+    }),
+    call("read_shared", false, false, |scene, data| scene.file.read_shared(data).map(|n| n as u64)),
+    call("read_ordered", true, false, |scene, data| {
+        scene.file.read_ordered(data).map(|n| n as u64)
+    }),
+];
+
+/// The data of a rank: 12 bytes, in 6 pieces of its view.
+fn data_of(rank: usize) -> Vec<u8> {
+    (0..12).map(|at| (rank * 20 + at + 1) as u8).collect()
+}
+
+fn offset_of(rank: usize, at: usize) -> usize {
+    2 * rank + at / 6 * 300 + at % 6 / 2 * 100 + at % 2
+}
+
+/// The outcomes of one cell of the matrix: how often the calls have returned an error and how often they have done
+/// their work nevertheless.
+type Cell = (u64, u64);
+
+/// One run of one call with one fault.
+struct Run<'a> {
+    call: &'a Call,
+    /// The rank and the system call that fail, and in which way.
+    victim: usize,
+    target: usize,
+    index: u64,
+    fault: (i32, &'static str, Option<FileErrorKind>),
+}
+
+struct Faults<'a> {
+    world: &'a Communicator,
+    path: PathBuf,
+    other: PathBuf,
+    byte: Plan,
+    mapped: bool,
+}
+
+impl Faults<'_> {
+    /// Makes the call on a new file. `run` is `None` for a run without a fault. Returns the result of the call, and
+    /// whether the fault has struck this rank. Then checks that the file still works.
+    fn make(&self, call: &Call, run: Option<&Run<'_>>) -> (typepack::Result<u64>, bool) {
+        let (world, rank, size) = (self.world, self.world.rank(), self.world.size());
+        if rank == 0 {
+            // A call that writes makes the file longer. One that reads finds the data of all ranks.
+            let mut content = vec![0u8; if call.writes { 0 } else { offset_of(size - 1, 11) + 1 }];
+            for (rank, at) in (0..size).flat_map(|rank| (0..12).map(move |at| (rank, at))) {
+                if !call.writes {
+                    content[offset_of(rank, at)] = data_of(rank)[at];
+                }
+            }
+            std::fs::write(&self.path, content).expect("written");
+        }
+        world.barrier().expect("a barrier");
+        let file = File::open(world, &self.path, Mode::READ_WRITE).expect("a file");
+        let byte = Datatype::named(Named::U8);
+        let cells = Datatype::vector(3, 2, 100, &byte).expect("a type");
+        let filetype = Datatype::resized(0, 300, &cells).expect("a type");
+        file.set_view(Some(2 * rank as i64), &byte, &filetype, "native").expect("a view");
+        // SAFETY: the functions of `FAULTY` pass parts of the caller's memory to the system calls.
+        unsafe { files::replace(FAULTY) };
+        COUNTS.iter().for_each(|count| count.store(0, Ordering::Relaxed));
+        HIT.store(false, Ordering::Relaxed);
+        if let Some(run) = run.filter(|run| run.victim == rank) {
+            INDEX.store(run.index, Ordering::Relaxed);
+            FAULT.store(run.fault.0, Ordering::Relaxed);
+            TARGET.store(run.target, Ordering::Relaxed);
+        }
+        let scene = Scene { world, file: &file, other: &self.other, byte: &self.byte };
+        let data = data_of(rank);
+        let mut used = if call.writes { data.clone() } else { vec![0; 12] };
+        let result = (call.call)(&scene, &mut used);
+        TARGET.store(usize::MAX, Ordering::Relaxed);
+        // SAFETY: these are the system calls themselves.
+        unsafe { files::replace(Table::SYSTEM) };
+        world.barrier().expect("a barrier");
+        if result.is_ok() && call.name.contains("_at") {
+            assert_eq!(result.as_ref().ok(), Some(&12), "{}", call.name);
+            assert_eq!(used, data, "{}", call.name);
+            let content = std::fs::read(&self.path).expect("the file");
+            let place = |at| content.get(offset_of(rank, at)).copied();
+            assert!((0..12).all(|at| place(at) == Some(data[at])), "{}", call.name);
+        }
+        world.barrier().expect("a barrier");
+        // The file works as before.
+        file.seek_shared(0, Whence::Set).expect("a position");
+        file.write_at_all(0, &data).expect("written");
+        let mut back = vec![0; 12];
+        assert_eq!(file.read_at_all(0, &mut back).expect("read"), 12);
+        assert_eq!(back, data, "{}", call.name);
+        // Only a close that is under test syncs the file.
+        file.check_close().expect("no access");
+        drop(file);
+        world.barrier().expect("a barrier");
+        if rank == 0 {
+            let _ = (std::fs::remove_file(&self.other), std::fs::remove_file(&self.path));
+        }
+        world.barrier().expect("a barrier");
+        (result, HIT.load(Ordering::Relaxed))
+    }
+
+    /// Makes one run and checks what it returns. Returns the outcome on all ranks: whether the fault has struck, and
+    /// whether a call has failed.
+    fn check(&self, run: &Run<'_>) -> Option<bool> {
+        let (call, (_, fault, class)) = (run.call, run.fault);
+        let what = format!(
+            "{}: {fault} in {} number {} on rank {}",
+            call.name, CALLS[run.target], run.index, run.victim
+        );
+        let (result, hit) = self.make(call, Some(run));
+        let mut any = [i64::from(hit), i64::from(result.is_err())];
+        self.world.allreduce(&mut any, typepack::Op::Max).expect("a number");
+        let [struck, failed] = any.map(|word| word == 1);
+        let own = self.world.rank() == run.victim;
+        // The library does without space and without a mapping, and goes on with system calls after a mapped write that
+        // has not succeeded.
+        let optional = matches!(run.target, RESERVE | MAP) || self.mapped && run.target == WRITE;
+        match class.filter(|_| struck) {
+            None => {
+                result.unwrap_or_else(|error| panic!("{what}: {error}"));
+            }
+            Some(_) if optional && !failed => assert!(result.is_ok(), "{what}"),
+            Some(class) if call.together || own => {
+                let Err(error) = &result else { panic!("{what}: no error") };
+                assert_eq!(error.kind(), ErrorKind::File(class), "{what}: {error}");
+                if own && run.target == WRITE && call.name.contains("write_") && !self.mapped {
+                    // Each system call moves two bytes here, until the one that failed.
+                    let moved = error.received().expect("a status").bytes;
+                    assert_eq!(moved, 2 * run.index, "{what}");
+                }
+            }
+            Some(_) => assert!(result.is_ok(), "{what}: the fault of another rank"),
+        }
+        struck.then_some(failed)
+    }
+}
+
+/// Injects each fault at each system call of each call on one rank after another. All ranks of a collective call must
+/// return the same class, no rank may hang, and afterwards everything must work. Prints the matrix.
+fn faults(size: usize, name: &str, method: &str) {
+    let as_rank = |world: &Communicator| {
+        let byte = commit(&Datatype::named(Named::U8)).expect("a plan");
+        let (path, other) = (path(world, name), path(world, &format!("{name}-other")));
+        let faults = Faults { world, path, other, byte, mapped: method == "mmap" };
+        let mut matrix: BTreeMap<(usize, usize), Cell> = BTreeMap::new();
+        for call in &UNDER_TEST {
+            faults.make(call, None).0.expect(call.name);
+            let mut calls: [i64; CALLS.len()] =
+                std::array::from_fn(|at| COUNTS[at].load(Ordering::Relaxed) as i64);
+            world.allreduce(&mut calls, typepack::Op::Max).expect("numbers");
+            assert!(calls.iter().sum::<i64>() > 0, "{} makes no system call", call.name);
+            for (target, &count) in calls.iter().enumerate() {
+                for (number, &fault) in FAULTS.iter().enumerate() {
+                    if fault.0 == SHORT && !matches!(target, READ | WRITE) {
+                        continue;
+                    }
+                    for (victim, index) in
+                        (0..size).flat_map(|v| (0..count as u64).map(move |i| (v, i)))
+                    {
+                        let run = Run { call, victim, target, index, fault };
+                        let cell = matrix.entry((target, number)).or_default();
+                        match faults.check(&run) {
+                            Some(true) => cell.0 += 1,
+                            Some(false) => cell.1 += 1,
+                            None => {}
+                        }
+                    }
+                }
+            }
+        }
+        if world.rank() == 0 {
+            table(&format!("{size} ranks, TYPEPACK_IO={method}"), &matrix);
+        }
+        // Every system call has met every fault, as far as this method makes the call.
+        for (call, target) in CALLS.iter().zip(0..) {
+            let made = match method {
+                "mmap" => target != READ,
+                _ => !matches!(target, RESERVE | MAP),
+            };
+            let full = (0..FAULTS.len() - 1).all(|number| {
+                matrix.get(&(target, number)).is_some_and(|cell| cell.0 + cell.1 > 0)
+            });
+            assert!(!made || full, "no fault in {call}");
+        }
+    };
+    let output = ranks_with(size, name, &[("TYPEPACK_IO", method)], as_rank);
+    output.lines().filter(|line| line.starts_with('|')).for_each(|line| println!("{line}"));
+}
+
+/// Prints the matrix: for each system call and fault, the number of calls of the library that have returned the error
+/// of the fault on all their ranks, and of those that have done their work nevertheless.
+fn table(title: &str, matrix: &BTreeMap<(usize, usize), Cell>) {
+    let names: Vec<&str> = FAULTS.iter().map(|fault| fault.1).collect();
+    println!("\n| {title}: errors/done | {} |", names.join(" | "));
+    println!("|---|{}", "---|".repeat(names.len()));
+    for (target, call) in CALLS.iter().enumerate() {
+        let cell = |number| match matrix.get(&(target, number)) {
+            Some((errors, done)) => format!("{errors}/{done}"),
+            None => "-".to_owned(),
+        };
+        let cells: Vec<String> = (0..FAULTS.len()).map(cell).collect();
+        println!("| {call} | {} |", cells.join(" | "));
+    }
+}
+
+#[test]
+fn faults_of_one_rank_by_calls() {
+    faults(1, "faults_of_one_rank_by_calls", "pwrite");
+}
+
+#[test]
+fn faults_of_two_ranks_by_calls() {
+    faults(2, "faults_of_two_ranks_by_calls", "pwrite");
+}
+
+#[test]
+fn faults_of_three_ranks_by_calls() {
+    faults(3, "faults_of_three_ranks_by_calls", "pwrite");
+}
+
+#[test]
+fn faults_of_one_rank_with_mappings() {
+    faults(1, "faults_of_one_rank_with_mappings", "mmap");
+}
+
+#[test]
+fn faults_of_two_ranks_with_mappings() {
+    faults(2, "faults_of_two_ranks_with_mappings", "mmap");
+}
+
+#[test]
+fn faults_of_three_ranks_with_mappings() {
+    faults(3, "faults_of_three_ranks_with_mappings", "mmap");
+}
+
+// ---- missing pages ----
+
+/// The size that `LYING` reports.
+static SIZE: AtomicU64 = AtomicU64::new(0);
+
+const LYING: Table = Table {
+    stat: |fd| {
+        let facts = (Table::SYSTEM.stat)(fd)?;
+        Ok(files::Facts { size: SIZE.load(Ordering::Relaxed), ..facts })
+    },
+    // The pages of the file must be missing, so nothing may make them.
+    reserve: |_, _, _| Ok(()),
+    ..Table::SYSTEM
+};
+
+/// Another process truncates the file between the look at its size and the stores into its pages. The write
+/// must arrive in full, by system calls, and a read must end where the file ends. This holds for every kind of
+/// access, and in a thread that blocks SIGBUS.
+fn truncated(size: usize, name: &str) {
+    let as_rank = |world: &Communicator| {
+        let (rank, path) = (world.rank(), path(world, name));
+        let file = new_file(world, &path);
+        let byte = Datatype::named(Named::U8);
+        let step = 2 * size;
+        let filetype = Datatype::resized(0, step as i64, &byte).expect("a type");
+        file.set_view(Some(2 * rank as i64), &byte, &filetype, "native").expect("a view");
+        let plan = commit(&byte).expect("a plan");
+        let scene = Scene { world, file: &file, other: &path, byte: &plan };
+        let mut data: Vec<u8> = (0..20_000).map(|i| (i * 7 + rank + 1) as u8).collect();
+        file.write_at_all(0, &data).expect("written");
+        world.barrier().expect("a barrier");
+        let full = (19_999 * step + 2 * (size - 1) + 1) as u64;
+        assert_eq!(file.size().expect("a size"), full);
+        world.barrier().expect("a barrier");
+        let old = block(&SignalSet::new(&[])).expect("a mask");
+        for (length, collective, background, blocked) in (0..24).map(|round| {
+            ([0, 5000, 30_000][round % 3], round / 3 % 2 == 1, round / 6 % 2 == 1, round / 12 == 1)
+        }) {
+            let access = |write, data: &mut [u8]| {
+                let access = at(write, collective);
+                let part = Part { origin: data.as_mut_ptr(), plan: &plan, count: 20_000 };
+                match background {
+                    true => started(&scene, access, false, data).expect("done"),
+                    // SAFETY: `data` has the 20000 bytes and is lent until the call returns.
+                    false => unsafe { file.access_raw(access, &part) }.expect("done").bytes,
+                }
+            };
+            if rank == 0 {
+                let other = std::fs::OpenOptions::new().write(true).open(&path).expect("the file");
+                other.set_len(length).expect("shorter");
+            }
+            SIZE.store(full, Ordering::Relaxed);
+            if blocked {
+                block(&SignalSet::new(&[libc::SIGBUS])).expect("a mask");
+            }
+            world.barrier().expect("a barrier");
+            // SAFETY: the functions of `LYING` are the system calls, or touch no memory.
+            unsafe { files::replace(LYING) };
+            let mut back = vec![0; data.len()];
+            let read = access(false, &mut back) as usize;
+            world.barrier().expect("a barrier");
+            assert_eq!(access(true, &mut data), 20_000);
+            // SAFETY: these are the system calls themselves.
+            unsafe { files::replace(Table::SYSTEM) };
+            set_mask(&old);
+            world.barrier().expect("a barrier");
+            let before = (0..20_000).filter(|i| ((step * i + 2 * rank) as u64) < length).count();
+            assert_eq!(read, before, "{length} {collective} {background} {blocked}");
+            assert_eq!(back[..read], data[..read]);
+            let found = std::fs::read(&path).expect("the file");
+            assert_eq!(found.len() as u64, full);
+            let arrived = |(i, &byte): (usize, &u8)| found[step * i + 2 * rank] == byte;
+            assert!(data.iter().enumerate().all(arrived), "{length} {collective} {background}");
+            assert!((0..found.len()).all(|at| at % 2 == 0 || found[at] == 0));
+            world.barrier().expect("a barrier");
+        }
+        file.close().expect("closed");
+    };
+    ranks_with(size, name, &[("TYPEPACK_IO", "mmap")], as_rank);
+}
+
+#[test]
+fn a_truncated_mapping_loses_nothing_of_one_rank() {
+    truncated(1, "a_truncated_mapping_loses_nothing_of_one_rank");
+}
+
+#[test]
+fn a_truncated_mapping_loses_nothing_of_two_ranks() {
+    truncated(2, "a_truncated_mapping_loses_nothing_of_two_ranks");
+}
+
+#[test]
+fn a_truncated_mapping_loses_nothing_of_three_ranks() {
+    truncated(3, "a_truncated_mapping_loses_nothing_of_three_ranks");
+}
+
+// ---- full file systems ----
+
+/// The number of bytes for which `FULL` has space.
+static BUDGET: AtomicU64 = AtomicU64::new(0);
+
+fn full() -> std::io::Error {
+    std::io::Error::from_raw_os_error(libc::ENOSPC)
+}
+
+const FULL: Table = Table {
+    pwrite: |fd, memory, bytes, at| {
+        let bytes = bytes.min(BUDGET.load(Ordering::Relaxed) as usize);
+        if bytes == 0 {
+            return Err(full());
+        }
+        BUDGET.fetch_sub(bytes as u64, Ordering::Relaxed);
+        // SAFETY: the real call gets a part of the caller's memory.
+        unsafe { (Table::SYSTEM.pwrite)(fd, memory, bytes, at) }
+    },
+    reserve: |_, _, bytes| {
+        if bytes > BUDGET.load(Ordering::Relaxed) { Err(full()) } else { Ok(()) }
+    },
+    ..Table::SYSTEM
+};
+
+/// A write that the file system has no space for leaves the file as long as the data that it has written.
+#[test]
+fn a_full_file_system_leaves_no_file_longer_than_its_data() {
+    let name = "a_full_file_system_leaves_no_file_longer_than_its_data";
+    ranks_with(1, name, &[("TYPEPACK_IO", "mmap")], |world| {
+        let path = path(world, "short");
+        let file = new_file(world, &path);
+        let byte = Datatype::named(Named::U8);
+        let filetype = Datatype::resized(0, 2, &byte).expect("a type");
+        file.set_view(Some(0), &byte, &filetype, "native").expect("a view");
+        BUDGET.store(100, Ordering::Relaxed);
+        // SAFETY: the functions of `FULL` pass parts of the caller's memory to the system calls.
+        unsafe { files::replace(FULL) };
+        let error = file.write_at_all(0, &[1u8; 5000]).expect_err("no space");
+        // SAFETY: these are the system calls themselves.
+        unsafe { files::replace(Table::SYSTEM) };
+        assert_eq!(error.kind(), ErrorKind::File(FileErrorKind::NoSpace), "{error}");
+        assert_eq!(error.received().expect("a status").bytes, 100);
+        assert_eq!(file.size().expect("a size"), 199);
+        file.close().expect("closed");
+    });
+}
+
+/// A way to write.
+type Way<'a> = dyn Fn(&mut [u8]) -> typepack::Result<u64> + 'a;
+
+/// Writes more than `limit` bytes in all ways. Every rank gets an error of class `kind` and the number of bytes that
+/// it has written, and no rank gets a signal.
+fn overfull(world: &Communicator, name: &str, limit: u64, kind: FileErrorKind) {
+    let (rank, size, path) = (world.rank(), world.size(), path(world, name));
+    let byte = Datatype::named(Named::U8);
+    let plan = commit(&byte).expect("a plan");
+    for run in [1usize, 8, 4096] {
+        let file = new_file(world, &path);
+        let piece = Datatype::contiguous(run as i64, &byte).expect("a type");
+        let filetype = Datatype::resized(0, (run * size) as i64, &piece).expect("a type");
+        file.set_view(Some((run * rank) as i64), &byte, &filetype, "native").expect("a view");
+        let mut data = vec![rank as u8 + 1; (2 * limit as usize / size).next_multiple_of(run)];
+        let scene = Scene { world, file: &file, other: &path, byte: &plan };
+        let ways: [&Way<'_>; 4] = [
+            &|data| file.write_at_all(0, data).map(|()| 0),
+            &|data| started(&scene, at(true, true), false, data),
+            &|data| started(&scene, shared(true, true), true, data),
+            &|data| file.write_at(0, data).map(|()| 0),
+        ];
+        // If each byte were a call of its own, the test would take minutes.
+        if run == 1 && std::env::var("TYPEPACK_IO").is_ok_and(|method| method == "pwrite") {
+            continue;
+        }
+        // Long pieces have pages of their own, so one rank may succeed where another finds no space.
+        let own_pages = run == 4096;
+        for (way, write) in ways.iter().enumerate() {
+            if way == 3 && own_pages {
+                continue;
+            }
+            let what = format!("way {way}, pieces of {run} bytes");
+            let error = write(&mut data).expect_err(&what);
+            assert_eq!(error.kind(), ErrorKind::File(kind), "{what}: {error}");
+            let written = error.received().expect("a status").bytes as usize;
+            assert!(written < data.len() + usize::from(own_pages), "{what}");
+            world.barrier().expect("a barrier");
+            let found = std::fs::read(&path).expect("the file");
+            // Pieces that have pages of their own, and parts of ranks one behind another, may have holes between.
+            let holes = own_pages || way == 2;
+            assert!(holes || found.len() as u64 <= limit, "{what}: {} bytes", found.len());
+            if way != 2 {
+                // The shared file pointer has another value on each rank.
+                let place = |at: usize| found[run * (rank + at / run * size) + at % run];
+                assert!((0..written).all(|at| place(at) == rank as u8 + 1), "{what}");
+            }
+            world.barrier().expect("a barrier");
+            file.set_size(0).expect("empty");
+        }
+        let error = file.preallocate(2 * limit as i64).expect_err("no space");
+        assert_eq!(error.kind(), ErrorKind::File(kind), "{error}");
+        file.set_size(0).expect("empty");
+        file.seek_shared(0, Whence::Set).expect("a position");
+        file.write_at_all(0, &data[..run]).expect("written");
+        file.close().expect("closed");
+    }
+}
+
+/// The file system of these ranks is a tmpfs of 256 KiB.
+fn really_full(size: usize, name: &str, method: &str) {
+    const LIMIT: u64 = 256 << 10;
+    if is_rank() {
+        ranks_with(size, name, &[], |world| overfull(world, name, LIMIT, FileErrorKind::NoSpace));
+        return;
+    }
+    let may = Command::new("unshare").args(["-m", "sh", "-c", "mount -t tmpfs none /mnt"]).output();
+    if !may.as_ref().is_ok_and(|output| output.status.success()) {
+        let why = may.map_or_else(
+            |error| error.to_string(),
+            |output| String::from_utf8_lossy(&output.stderr).into_owned(),
+        );
+        skipped(format_args!("no tmpfs can be mounted: {why}"));
+        return;
+    }
+    let script = format!("mount -t tmpfs -o size={LIMIT} none /mnt; exec \"$@\"");
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-ec", &script, "sh"]).arg(mpiexec());
+    command.args(["-n", &size.to_string()]).args(body(name));
+    let output = run(command, name, &[("FAULTS_FOLDER", "/mnt"), ("TYPEPACK_IO", method)]);
+    assert!(output.status.success(), "{name}: {}\n{}", output.status, text(&output));
+    assert_eq!(text(&output).matches("1 passed").count(), size, "{}", text(&output));
+}
+
+#[test]
+fn a_full_tmpfs_is_an_error_of_one_rank() {
+    really_full(1, "a_full_tmpfs_is_an_error_of_one_rank", "mmap");
+}
+
+#[test]
+fn a_full_tmpfs_is_an_error_of_two_ranks() {
+    really_full(2, "a_full_tmpfs_is_an_error_of_two_ranks", "auto");
+}
+
+#[test]
+fn a_full_tmpfs_is_an_error_of_three_ranks() {
+    really_full(3, "a_full_tmpfs_is_an_error_of_three_ranks", "pwrite");
+}
+
+/// The process may not make files longer than this.
+fn limited(size: usize, name: &str, method: &str) {
+    const LIMIT: u64 = 100_000;
+    ranks_with(size, name, &[("TYPEPACK_IO", method)], |world| {
+        let limit = libc::rlimit { rlim_cur: LIMIT, rlim_max: LIMIT };
+        // SAFETY: the call reads `limit`, which outlives the call.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) }, 0);
+        overfull(world, name, LIMIT, FileErrorKind::Io);
+    });
+}
+
+#[test]
+fn a_limit_for_files_is_an_error_of_mapped_writes() {
+    limited(2, "a_limit_for_files_is_an_error_of_mapped_writes", "mmap");
+}
+
+#[test]
+fn a_limit_for_files_is_an_error_of_calls() {
+    limited(3, "a_limit_for_files_is_an_error_of_calls", "pwrite");
+}

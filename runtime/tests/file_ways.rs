@@ -1,0 +1,144 @@
+//! Checks that the measured choice between the mapped window of a file and system calls changes no result: two
+//! ranks make many accesses of each kind, so that both ways are tried, with the choice free, off, and forced.
+//! Counts the system calls that write, to see which way was used.
+
+#[expect(dead_code, reason = "these tests need a part of the harness")]
+mod job;
+
+use job::ranks_with;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use typepack::io::{Access, File, Mode, Position};
+use typepack::{Communicator, Datatype, Named, commit};
+use typepack_job::sys::files::{self, Table};
+
+/// Number of accesses of each kind. A chooser tries the other way after 20 accesses or so.
+const ACCESSES: u64 = 120;
+
+/// Number of bytes of one rank's pieces in a period of the view.
+const PIECE: u64 = 8192;
+
+static WRITES: AtomicU64 = AtomicU64::new(0);
+
+const COUNTING: Table = Table {
+    pwrite: |fd, memory, bytes, at| {
+        WRITES.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller guarantees what the system call needs.
+        unsafe { (Table::SYSTEM.pwrite)(fd, memory, bytes, at) }
+    },
+    ..Table::SYSTEM
+};
+
+fn value(round: u64, at: u64) -> u8 {
+    ((round * 1_000_003 + at).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+}
+
+fn path(world: &Communicator) -> PathBuf {
+    let mut pid = [std::process::id()];
+    world.broadcast_slice(&mut pid, 0).expect("a number");
+    std::env::temp_dir().join(format!("typepack-file-ways-{}", pid[0]))
+}
+
+/// Writes and reads through a view that is one run (`strided` is false) or has long pieces, and compares every byte
+/// in memory and in the file. Returns the number of system calls that wrote.
+fn exchange(world: &Communicator, strided: bool, bytes: u64) -> u64 {
+    let (rank, ranks) = (world.rank() as u64, world.size() as u64);
+    let path = path(world);
+    let file = File::open(world, &path, Mode::READ_WRITE | Mode::CREATE).expect("a file");
+    let byte = Datatype::named(Named::U8);
+    let period = PIECE * ranks;
+    if strided {
+        let block = Datatype::contiguous(PIECE as i64, &byte).expect("a type");
+        let filetype = Datatype::resized(0, period as i64, &block).expect("a type");
+        let disp = (rank * PIECE) as i64;
+        file.set_view(Some(disp), &byte, &filetype, "native").expect("a view");
+    }
+    let plan = commit(&byte).expect("a plan");
+    // The place of this rank's byte `at` in the file.
+    let place = |at: u64| match strided {
+        true => at / PIECE * period + rank * PIECE + at % PIECE,
+        false => rank * bytes + at,
+    };
+    let offset = if strided { 0 } else { (rank * bytes) as i64 };
+    let before = WRITES.load(Ordering::Relaxed);
+    let mut memory = vec![0u8; bytes as usize];
+    for round in 0..ACCESSES {
+        let access =
+            Access { write: true, position: Position::At(offset), collective: round % 2 == 0 };
+        for (at, byte) in (0..).zip(&mut memory) {
+            *byte = value(round, place(at));
+        }
+        file.write_as(access, &memory, &plan, bytes).expect("written");
+        memory.fill(0);
+        let access = Access { write: false, ..access };
+        assert_eq!(file.read_as(access, &mut memory, &plan, bytes).expect("read"), bytes as usize);
+        let wrong = (0..).zip(&memory).find(|(at, byte)| **byte != value(round, place(*at)));
+        assert_eq!(wrong, None, "round {round}");
+        if round % 40 == 39 {
+            let found = std::fs::read(&path).expect("the file");
+            let own = |at: u64| found[place(at) as usize] == value(round, place(at));
+            assert!((0..bytes).all(own), "round {round}");
+        }
+    }
+    assert_eq!(std::fs::metadata(&path).expect("the file").len(), bytes * ranks);
+    let writes = WRITES.load(Ordering::Relaxed) - before;
+    world.barrier().expect("a barrier");
+    file.close().expect("closed");
+    if rank == 0 {
+        std::fs::remove_file(&path).expect("removed");
+    }
+    world.barrier().expect("a barrier");
+    writes
+}
+
+fn exchange_all(world: &Communicator) -> [u64; 3] {
+    // SAFETY: the functions of the table make the system calls.
+    unsafe { files::replace(COUNTING) };
+    let writes = [(false, 4096), (false, 200_000), (true, 8 * PIECE)]
+        .map(|(strided, bytes)| exchange(world, strided, bytes));
+    // SAFETY: as above.
+    unsafe { files::replace(Table::SYSTEM) };
+    writes
+}
+
+#[test]
+fn a_free_choice_tries_both_ways() {
+    let name = "a_free_choice_tries_both_ways";
+    ranks_with(2, name, &[("TYPEPACK_TUNE", "on"), ("TYPEPACK_IO", "auto")], |world| {
+        let [short, long, strided] = exchange_all(world);
+        // A run of the file is first written by system calls, and later ones try the window. Long pieces begin
+        // with the window, and later accesses try eight calls each.
+        assert!((8..ACCESSES).contains(&short), "{short}");
+        assert!((8..ACCESSES).contains(&long), "{long}");
+        assert!((10..8 * ACCESSES).contains(&strided), "{strided}");
+    });
+}
+
+#[test]
+fn without_measuring_the_static_order_stays() {
+    let name = "without_measuring_the_static_order_stays";
+    ranks_with(2, name, &[("TYPEPACK_TUNE", "off"), ("TYPEPACK_IO", "auto")], |world| {
+        let [short, long, strided] = exchange_all(world);
+        assert_eq!((short, long), (ACCESSES, ACCESSES));
+        // Only the first write, which extends the file, makes calls.
+        assert!(strided <= 9, "{strided}");
+    });
+}
+
+#[test]
+fn a_forced_way_is_not_left() {
+    let name = "a_forced_way_is_not_left";
+    if !job::is_rank() || std::env::var("TYPEPACK_IO").as_deref() == Ok("pwrite") {
+        ranks_with(2, name, &[("TYPEPACK_TUNE", "on"), ("TYPEPACK_IO", "pwrite")], |world| {
+            assert_eq!(exchange_all(world), [ACCESSES, ACCESSES, 8 * ACCESSES]);
+        });
+    }
+    if !job::is_rank() || std::env::var("TYPEPACK_IO").as_deref() == Ok("mmap") {
+        ranks_with(2, name, &[("TYPEPACK_TUNE", "on"), ("TYPEPACK_IO", "mmap")], |world| {
+            let [short, long, strided] = exchange_all(world);
+            // Only writes that extend the file make calls: one for the last piece, or one for each piece while
+            // the pieces of the other rank are holes.
+            assert!(short <= 1 && long <= 1 && strided <= 9, "{short} {long} {strided}");
+        });
+    }
+}
