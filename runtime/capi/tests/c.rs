@@ -127,6 +127,14 @@ fn neighbors_every_way() {
     }
 }
 
+/// Splits communicators of ranks that are not bound. Whether mpiexec can bind the ranks of the other jobs depends on
+/// the jobs that run at the same time, so only here the answers are known.
+#[test]
+fn communicators_unbound() {
+    let env = [("TYPEPACK_BIND", "none"), ("COMMUNICATORS_UNBOUND", "1")];
+    run_with("communicators", &[1, 2], &env);
+}
+
 /// Tests files: every call that reads or writes, on 1, 2 and 3 ranks and more.
 #[test]
 fn files() {
