@@ -6,7 +6,7 @@
 
 use super::values::{self, Kind, Reduction};
 use super::{Collective, Root};
-use crate::comm::{Request, Scope, writable};
+use crate::comm::{Communicator, Request, Scope, writable};
 use crate::commit::bytes;
 use crate::schedule::Part;
 use crate::{Plan, Result};
@@ -171,7 +171,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         recv: &'env mut [T],
         op: impl Reduction<T>,
     ) -> Result<Request<'scope>> {
-        values::call(self.comm(), kind, send, recv, op, |call| {
+        let skip = Communicator::skip_collective;
+        values::call(self.comm(), kind, send, recv, op, skip, |call| {
             // SAFETY: `call` uses only the elements of `send` and `recv` (`values::call` checks the lengths of the
             // slices). The slices are borrowed for 'env, which outlives the scope, and `recv` mutably; the scope
             // ends after the operation is complete or detached. The operation is one on values of type `T`.
