@@ -83,7 +83,16 @@ impl Shared {
     ) -> Arc<Self> {
         let (collectives, persistent) = (AtomicU32::new(0), AtomicU32::new(0));
         let (topology, attached) = (OnceLock::new(), OnceLock::new());
-        Arc::new(Self { endpoint, context, peers, local, collectives, persistent, topology, attached })
+        Arc::new(Self {
+            endpoint,
+            context,
+            peers,
+            local,
+            collectives,
+            persistent,
+            topology,
+            attached,
+        })
     }
 }
 

@@ -185,12 +185,15 @@ impl Seat {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shm::doorbell::tests::Slot;
     use loom::cell::UnsafeCell;
     use loom::sync::Arc;
     use loom::sync::atomic::{AtomicU64, Ordering, fence};
 
-    /// The shared memory of the ranks, each with longer data beside every cell.
+    /// The shared memory of the ranks, each with longer data beside every cell. If `fences` is false, the fences
+    /// do nothing.
     struct Memory {
+        fences: bool,
         cells: Vec<[[AtomicU64; 2 + WORDS]; CELLS]>,
         done: Vec<AtomicU64>,
         waits: Vec<AtomicU64>,
@@ -201,6 +204,7 @@ mod tests {
         fn new(ranks: usize) -> Self {
             let cell = |_| std::array::from_fn(|_| AtomicU64::new(0));
             Self {
+                fences: true,
                 cells: (0..ranks).map(|_| std::array::from_fn(cell)).collect(),
                 done: (0..ranks).map(|_| AtomicU64::new(0)).collect(),
                 waits: (0..ranks).map(|_| AtomicU64::new(0)).collect(),
@@ -221,7 +225,9 @@ mod tests {
             &self.waits[rank]
         }
         fn fence(&self) {
-            fence(Ordering::SeqCst);
+            if self.fences {
+                fence(Ordering::SeqCst);
+            }
         }
     }
 
@@ -295,5 +301,88 @@ mod tests {
         memory.done[2].store(GROUP, Ordering::Relaxed);
         assert!(seat.has_room(&memory, next) && seat.has_room(&memory, next + GROUP - 1));
         assert!(!seat.has_room(&memory, next + GROUP));
+    }
+
+    /// The ranks of a model in which every rank sleeps whenever it waits.
+    struct Job {
+        memory: Memory,
+        slots: Vec<Slot>,
+    }
+
+    impl Job {
+        /// Runs `rank` on each of `ranks` ranks.
+        fn run(ranks: usize, fences: bool, rank: fn(&Self, Seat)) {
+            let slots = (0..ranks).map(|_| Slot::new([true; 2])).collect();
+            let job = Arc::new(Self { memory: Memory { fences, ..Memory::new(ranks) }, slots });
+            let others = (1..ranks).map(|other| {
+                let job = job.clone();
+                loom::thread::spawn(move || rank(&job, Seat::new(other, ranks)))
+            });
+            let others: Vec<_> = others.collect();
+            rank(&job, Seat::new(0, ranks));
+            for other in others {
+                other.join().unwrap();
+            }
+        }
+
+        fn ring(&self, ranks: impl Iterator<Item = usize>) {
+            ranks.for_each(|rank| self.slots[rank].ring());
+        }
+
+        /// Waits until all other ranks have published in call `number`, and wakes those that still sleep.
+        fn meet(&self, seat: &mut Seat, number: u64) {
+            let (rank, memory) = (seat.rank, &self.memory);
+            seat.publish(memory, number, 0, &[]);
+            seat.waits(memory, number);
+            self.slots[rank].wait_for(|| {
+                let mut others = (0..self.slots.len()).filter(|other| *other != rank);
+                others.all(|other| seat.arrived(memory, other, number).is_some()).then_some(())
+            });
+            seat.has_waited(memory);
+            self.ring(seat.sleepers(memory, number));
+        }
+    }
+
+    /// Checks that no rank keeps sleeping in a call in which every rank waits for all others, although only a rank
+    /// that has seen all cells wakes others.
+    #[test]
+    fn loom_the_last_to_arrive_wakes_the_others() {
+        explore(2, || Job::run(2, true, |job, mut seat| job.meet(&mut seat, 1)));
+        explore(1, || Job::run(3, true, |job, mut seat| job.meet(&mut seat, 1)));
+    }
+
+    /// Checks that the model finds a lost wake-up if the fence before the look at `waits` is left out.
+    #[test]
+    #[should_panic(expected = "deadlock")]
+    fn loom_without_the_fence_a_rank_sleeps_on() {
+        explore(3, || Job::run(2, false, |job, mut seat| job.meet(&mut seat, 1)));
+    }
+
+    /// Checks that a root that runs ahead and sleeps until it has room is woken.
+    #[test]
+    fn loom_a_rank_that_waits_for_room_is_woken() {
+        explore(2, || {
+            Job::run(2, true, |job, mut seat| {
+                let memory = &job.memory;
+                for number in 1..=CELLS as u64 + 1 {
+                    if seat.rank == 0 {
+                        if !seat.has_room(memory, number) {
+                            seat.waits_for_room(memory);
+                            job.slots[0].wait_for(|| seat.has_room(memory, number).then_some(()));
+                            seat.has_waited(memory);
+                        }
+                        seat.publish(memory, number, 0, &[]);
+                        job.ring(seat.sleepers(memory, number));
+                    } else {
+                        seat.waits(memory, number);
+                        job.slots[1].wait_for(|| seat.arrived(memory, 0, number));
+                        seat.has_waited(memory);
+                    }
+                    if seat.end(memory, number) {
+                        job.ring(seat.sleepers_for_room(memory));
+                    }
+                }
+            });
+        });
     }
 }

@@ -188,7 +188,8 @@ impl Rooms<'_> {
         if block.len() < words {
             block.clear();
             block.try_reserve_exact(words).map_err(|_| {
-                let detail = format!("cannot allocate {} bytes of scratch memory", words as u128 * 16);
+                let detail =
+                    format!("cannot allocate {} bytes of scratch memory", words as u128 * 16);
                 Error::new(ErrorKind::NoMemory, "memory", detail)
             })?;
             block.resize(words, 0);

@@ -21,7 +21,7 @@ mod turn;
 use super::Collective;
 use crate::comm::Communicator;
 use crate::schedule::table::Place;
-use crate::settings::Settings;
+use crate::settings::{CollectiveMethod, CollectiveName, Settings};
 use crate::shm::cells::Seat;
 use crate::{ErrorKind, Result};
 use block::Block;
@@ -102,7 +102,26 @@ pub(super) fn are_possible(comm: &Communicator) -> bool {
     // Messages compare types, cells do not.
     !comm.is_inter()
         && (2..=MOST).contains(&comm.size())
-        && Settings::get().is_ok_and(|settings| !settings.check_types)
+        && Settings::get()
+            .is_ok_and(|settings| !settings.check_types && !settings.collectives.are_messages())
+}
+
+/// Returns whether a call may go through cells, as far as the settings decide.
+fn is_permitted(call: &Collective<'_>) -> bool {
+    let name = match call {
+        Collective::Barrier => CollectiveName::Barrier,
+        Collective::Broadcast { .. } => CollectiveName::Bcast,
+        Collective::Reduce { .. } => CollectiveName::Reduce,
+        Collective::Allreduce { .. } => CollectiveName::Allreduce,
+        Collective::Scan { .. } => CollectiveName::Scan,
+        Collective::Exscan { .. } => CollectiveName::Exscan,
+        Collective::Gather { .. } => CollectiveName::Gather,
+        Collective::Allgather { .. } => CollectiveName::Allgather,
+        Collective::AlltoallEqual { .. } => CollectiveName::Alltoall,
+        _ => return false,
+    };
+    let settings = Settings::get();
+    settings.is_ok_and(|settings| settings.collectives.of(name) != CollectiveMethod::Messages)
 }
 
 /// Makes a blocking call on a communicator for which [`are_possible`] is true.

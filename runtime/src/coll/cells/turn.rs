@@ -16,7 +16,7 @@
 use super::super::collective::check_parts;
 use super::super::gather::missing;
 use super::block::LENGTH;
-use super::Cells;
+use super::{Cells, is_permitted};
 use crate::coll::Collective;
 use crate::comm::Communicator;
 use crate::message::payload::{LayoutRef, copy_layout};
@@ -105,6 +105,10 @@ impl<'t> Turn<'t> {
         // SAFETY of all calls below: the caller guarantees that the memory of `call` is valid until this function
         // returns, as `run_raw` demands, and each function uses the memory of its call only until it returns.
         match *call {
+            _ if !is_permitted(call) => {
+                // SAFETY: see above; `run_by_messages` has the conditions of `run_raw`.
+                unsafe { comm.run_by_messages(place, call) }
+            }
             Collective::Barrier => self.barrier(),
             Collective::Broadcast { ref part, root } if part.bytes()? <= limit => {
                 let root = comm.root(root)?;
@@ -121,7 +125,8 @@ impl<'t> Turn<'t> {
                 unsafe { self.allgather(mine.as_ref(), parts) }
             }
             Collective::AlltoallEqual { send, receive }
-                if receive.first().map_or(Ok(0), Part::bytes)? <= limit / (self.size as u64 - 1) =>
+                if receive.first().map_or(Ok(0), Part::bytes)?
+                    <= limit / (self.size as u64 - 1) =>
             {
                 // SAFETY: see above.
                 unsafe { self.alltoall(send, receive) }
@@ -162,7 +167,10 @@ impl<'t> Turn<'t> {
 
     /// Waits until `look` returns an answer.
     #[inline]
-    fn wait<R>(&mut self, mut look: impl FnMut(&mut Seat, &super::Block) -> Option<R>) -> Result<R> {
+    fn wait<R>(
+        &mut self,
+        mut look: impl FnMut(&mut Seat, &super::Block) -> Option<R>,
+    ) -> Result<R> {
         let endpoint = self.comm.endpoint();
         let Cells { seat, block, .. } = &mut *self.cells;
         let looks = if endpoint.sleeps_at_once() { 1 } else { LOOKS };
@@ -216,7 +224,8 @@ impl<'t> Turn<'t> {
         }
         seat.waits_for_room(block);
         let number = self.number;
-        let room = self.comm.endpoint().attend_outside(|| seat.has_room(block, number).then_some(()));
+        let room =
+            self.comm.endpoint().attend_outside(|| seat.has_room(block, number).then_some(()));
         seat.has_waited(block);
         room
     }
@@ -458,7 +467,8 @@ impl<'t> Turn<'t> {
         self.meet()?;
         for from in (0..self.size).filter(|from| *from != rank) {
             // SAFETY: the elements of `parts` are writable (condition of `# Safety`).
-            let taken = self.head(from).and_then(|head| unsafe { self.take(from, head, &parts[from]) });
+            let taken =
+                self.head(from).and_then(|head| unsafe { self.take(from, head, &parts[from]) });
             result = result.and(taken);
         }
         result
@@ -468,11 +478,7 @@ impl<'t> Turn<'t> {
     ///
     /// - The elements of `send` are readable, those of `receive` are writable, and readable if `send` is `None`, and
     ///   nobody else accesses them until the function returns.
-    unsafe fn alltoall(
-        &mut self,
-        send: Option<&[Part<'_>]>,
-        receive: &[Part<'_>],
-    ) -> Result<()> {
+    unsafe fn alltoall(&mut self, send: Option<&[Part<'_>]>, receive: &[Part<'_>]) -> Result<()> {
         check_parts(self.comm, receive)?;
         let parts = send.unwrap_or(receive);
         check_parts(self.comm, parts)?;
@@ -546,7 +552,11 @@ impl<'t> Turn<'t> {
     /// # Safety
     ///
     /// - The condition of [`contribute`](Self::contribute) holds.
-    pub(super) unsafe fn contribute_upwards(&mut self, own: *const u8, all: &Part<'_>) -> Result<()> {
+    pub(super) unsafe fn contribute_upwards(
+        &mut self,
+        own: *const u8,
+        all: &Part<'_>,
+    ) -> Result<()> {
         // SAFETY: the caller guarantees the condition.
         unsafe { self.contribute(own, all)? };
         self.wake_if_complete(self.rank + 1, |rank| rank);
@@ -558,7 +568,11 @@ impl<'t> Turn<'t> {
     /// # Safety
     ///
     /// - The condition of [`contribute`](Self::contribute) holds.
-    pub(super) unsafe fn contribute_to_all(&mut self, own: *const u8, all: &Part<'_>) -> Result<()> {
+    pub(super) unsafe fn contribute_to_all(
+        &mut self,
+        own: *const u8,
+        all: &Part<'_>,
+    ) -> Result<()> {
         // SAFETY: the caller guarantees the condition.
         unsafe { self.contribute(own, all)? };
         self.meet()
