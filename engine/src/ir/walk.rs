@@ -121,7 +121,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Advances to the next operand of the innermost open level that has one, and returns this operand.
+    /// Finds the innermost open level that has another operand, advances to this operand, and returns it.
     #[inline]
     fn step(&mut self) -> Option<Edge> {
         while let Some(frame) = self.frames.last_mut() {

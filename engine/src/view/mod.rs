@@ -204,9 +204,10 @@ impl FileView {
         Ok(piece.offset as u64)
     }
 
-    /// Returns the range of offsets from the first of `length` view bytes from `position` on to one past
-    /// the last of them. The range is empty if `length` is 0. In a view whose data overlaps, which can only
-    /// be read, the range may begin up to 31 bytes too early and end up to 31 bytes too late.
+    /// Returns the range of offsets that contains the `length` view bytes from `position` on. It begins at
+    /// the offset of the first of these bytes, and ends one past the offset of the last. The range is empty
+    /// if `length` is 0. In a view whose data overlaps, which can only be read, the range may begin up to 31
+    /// bytes too early and end up to 31 bytes too late.
     ///
     /// # Errors
     ///
@@ -219,18 +220,18 @@ impl FileView {
         if self.disjoint {
             return Ok(first..end);
         }
-        // Basic elements begin in the order of the view. So no element begins before the one in which
-        // `position` lies, or after the one in which the last byte lies. Elements that begin earlier may
-        // end later.
+        // Basic elements begin in the order of the view. So every element between the two positions begins at
+        // or after the start of the element at `position`, and at or before the start of the element that
+        // holds the last byte. But an element that begins earlier may end later.
         let footprint = self.plan.footprint();
         let most = (tiles - 1) * self.extent + footprint.true_ub as u64;
         let first = first.saturating_sub(LONGEST - 1).max(footprint.true_lb as u64);
         Ok(first..(end + LONGEST - 1).min(most))
     }
 
-    /// Returns the pieces of the file that hold `length` view bytes from `position` on, in the order of
-    /// the view. The offset of a piece counts from the view's displacement. The first piece is found in
-    /// O(depth + log list length), each further one in amortised constant time. Pieces that touch are
+    /// Returns the pieces of the file that hold `length` view bytes from `position` on, in the order of the
+    /// view. The offset of a piece counts from the view's displacement. Finding the first piece takes O(depth
+    /// + log list length) steps; each further piece takes constant time on average. Pieces that touch are
     /// joined.
     ///
     /// # Errors
