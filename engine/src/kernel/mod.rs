@@ -233,7 +233,7 @@ impl LevelShape {
     pub(crate) fn of_table(entries: &Table) -> Self {
         match entries {
             Table::Short(_) => {
-                unreachable!("a table of positions has short entries: only lengths may be short")
+                unreachable!("a table of positions is a `Table::Short`, which only holds lengths")
             }
             Table::Narrow(_) => Self::Table32,
             Table::Wide(_) => Self::Table64,

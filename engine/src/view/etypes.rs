@@ -70,8 +70,8 @@ impl FileView {
             };
             if found.offset != wanted.offset.wrapping_add(shift) {
                 return fail(format!(
-                    "an etype is not whole: byte {} of its data is at displacement {}, where an etype at \
-                     displacement {shift} has it at {}",
+                    "an etype is not whole: byte {} of its data is at displacement {}; in an etype that \
+                     begins at displacement {shift}, this byte is at displacement {}",
                     one.tell(),
                     found.offset,
                     wanted.offset.wrapping_add(shift)

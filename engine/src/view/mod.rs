@@ -84,7 +84,11 @@ impl FileView {
     pub fn new(etype: &Datatype, filetype: &Datatype, settings: &Settings) -> Result<Self> {
         let etype_bytes = etype.size() as u64;
         if etype_bytes == 0 {
-            return Err(Error::new(ErrorKind::Type, "etype", "the type has no data"));
+            return Err(Error::new(
+                ErrorKind::Type,
+                "etype",
+                "the type has no data; an etype must contain at least one basic element",
+            ));
         }
         let plan = filetype.commit_with(settings)?;
         order::check(filetype, "filetype")?;
@@ -198,7 +202,7 @@ impl FileView {
             Error::new(
                 ErrorKind::Internal,
                 "position",
-                format!("no piece has view byte {position}"),
+                format!("no piece of the file holds view byte {position}"),
             )
         })?;
         Ok(piece.offset as u64)

@@ -105,7 +105,7 @@ fn names_are_read_back() {
         }
     }
     assert_eq!(Method::from_code(3), None);
-    let error = "memcpy".parse::<Method>().expect_err("no such method").to_string();
+    let error = "memcpy".parse::<Method>().expect_err("`memcpy` is no copy method").to_string();
     assert!(
         error
             .starts_with("\"memcpy\" is not a copy method of this machine; its methods are vector")

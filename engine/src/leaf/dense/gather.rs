@@ -122,7 +122,7 @@ impl Gather {
                 [a, b] => held::<FAR, 2>(&[a, b], self.pitch, registers, mem, packed),
                 [a, b, c] => held::<FAR, 3>(&[a, b, c], self.pitch, registers, mem, packed),
                 [a, b, c, d] => held::<FAR, 4>(&[a, b, c, d], self.pitch, registers, mem, packed),
-                _ => unreachable!("new() has made other than two to four parts"),
+                _ => unreachable!("`new` has made fewer than two or more than four parts"),
             }
         }
     }

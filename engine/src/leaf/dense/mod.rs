@@ -334,7 +334,7 @@ impl Pattern {
     pub(super) fn new<const PACK: bool>(level: &Level, leaf: &Leaf, swap: Option<&Swap>) -> Self {
         let stride = match *level {
             Level::Loop { stride, .. } => stride as usize,
-            Level::Table { .. } => unreachable!("merit() has taken a table"),
+            Level::Table { .. } => unreachable!("`merit` has accepted a table"),
         };
         let width = |i| swap.map_or(1, |swap| swap.width(i).bytes());
         let stripe = |(i, (offset, bytes)): (usize, (i64, u64))| Stripe {

@@ -168,7 +168,7 @@ impl Blend {
         // SAFETY: the caller guarantees the conditions of `ordered`. Each arm uses instructions of AVX2 only.
         unsafe {
             match self.order {
-                Order::Narrowed { .. } => unreachable!("`run` has narrowed the loads"),
+                Order::Narrowed { .. } => unreachable!("`run` has passed narrowed loads"),
                 Order::Words { words } => {
                     let words = register(&words);
                     self.ordered::<N>(registers, pitch, mem, packed, |data| {
@@ -329,7 +329,7 @@ mod tests {
 
     fn blend(bytes: u64, stride: i64) -> Option<Blend> {
         let level = Level::Loop { count: 100, stride };
-        Blend::new(&Pattern::of(&level, &Leaf::Block { bytes }).expect("a pattern"))
+        Blend::new(&Pattern::of(&level, &Leaf::Block { bytes }).expect("this block is a pattern"))
     }
 
     #[test]
@@ -337,7 +337,7 @@ mod tests {
         for (bytes, stride) in
             [(1, 2), (1, 3), (1, 4), (2, 4), (2, 6), (4, 8), (4, 12), (4, 16), (8, 24)]
         {
-            let blend = blend(bytes, stride).expect("a method");
+            let blend = blend(bytes, stride).expect("the method suits this pattern");
             let data = (32 / bytes as usize - 1) * stride as usize + bytes as usize;
             assert!((data..=data + stride as usize).contains(&blend.reach()), "{bytes} {stride}");
         }
@@ -353,8 +353,8 @@ mod tests {
                 let stride = bytes * density;
                 let level = Level::Loop { count: 100, stride: stride as i64 };
                 let leaf = Leaf::Block { bytes: bytes as u64 };
-                let pattern = Pattern::of(&level, &leaf).expect("a pattern");
-                let ending = Blend::ending(&pattern).expect("a method");
+                let pattern = Pattern::of(&level, &leaf).expect("this block is a pattern");
+                let ending = Blend::ending(&pattern).expect("the method suits this pattern");
                 assert!(ending.reach() <= 32 * density - (stride - bytes), "{bytes} {stride}");
                 assert!(
                     ending.offsets[..density].iter().all(|&at| at >= -((stride - bytes) as isize))
@@ -365,7 +365,8 @@ mod tests {
 
     #[test]
     fn orders() {
-        let order = |bytes, stride| blend(bytes, stride).expect("a method").order;
+        let order =
+            |bytes, stride| blend(bytes, stride).expect("the method suits this pattern").order;
         assert!(matches!(order(8, 16), Order::Words { .. }));
         assert!(matches!(order(4, 12), Order::Words { .. }));
         assert!(matches!(order(1, 2), Order::Narrowed { bytes: 1 }));

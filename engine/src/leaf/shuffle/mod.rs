@@ -334,7 +334,7 @@ mod tests {
             (16, &[(0, 1), (4, 12)]),
             (56, &[(0, 28), (32, 24)]),
         ] {
-            let pattern = pattern(stride, runs).expect("a pattern");
+            let pattern = pattern(stride, runs).expect("these runs are a pattern");
             let sources = pattern.sources(4);
             let list = windows(&sources);
             let mut next = 0;
