@@ -2,13 +2,13 @@
 //! at once.
 //!
 //! `mod.rs` uses this method for calls with many elements if the number of packed bytes per element
-//! divides 64. The elements that fill a register lie in two to four stretches of 64 bytes. Each stretch
-//! is loaded under its mask, its data bytes are permuted to their packed positions, and the results are
-//! merged. The stores write whole registers and do not overlap each other. So a load never waits for a
-//! store to the same offset in another page. In `lines.rs`, which moves one line at a time, stores
-//! overlap, and loads had to wait for these stores: packing 1 of every 3 bytes (16 KiB) reached 10 to
-//! 22 GB/s, depending on the addresses of the buffers. With the method of this file, it reaches 22
-//! GB/s.
+//! divides 64. The elements that fill a register lie in two to four stretches of 64 bytes. Each
+//! stretch is loaded under its mask, its data bytes are permuted to their packed positions, and the
+//! results are merged. The stores write whole registers and do not overlap each other. So a load
+//! never waits for a store to the same offset in another page. `lines.rs`, which moves one line at
+//! a time, has overlapping stores, and its loads wait for them: when packing 1 of every 3 bytes (16
+//! KiB), it reached 10 to 22 GB/s, depending on the addresses of the buffers. The method of this
+//! file reaches 22 GB/s.
 
 use super::Stripe;
 use super::masked::{AHEAD, BYTES, LINE, announce, load};
