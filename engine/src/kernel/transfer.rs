@@ -5,6 +5,7 @@
 //! `../transfer/nest.rs` finds the nest that two plans have in common, and
 //! `../transfer/compiled.rs` calls the kernel. Each level adds one displacement to the source
 //! address and one to the destination address:
+//!
 //! ```text
 //! for i0 in 0..count0 { for i1 in 0..count1 { …
 //!     copy the leaf's runs from source + from0(i0) + from1(i1) + … to destination + to0(i0) + …
