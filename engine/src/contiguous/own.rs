@@ -45,8 +45,8 @@ const FREE: u8 = u8::MAX;
 
 static FIXED: AtomicU8 = AtomicU8::new(FREE);
 
-/// Sets the clock. Only the first call has an effect. Without a clock, all copies take vector moves unless
-/// their caller asks for another method.
+/// Sets the clock. Only the first call has an effect. Without a clock, all copies take vector moves, unless
+/// their caller asks for another method or [`set_fixed`] has fixed one.
 pub fn set_clock(clock: Clock) {
     let _first = CLOCK.set(clock);
 }

@@ -156,8 +156,8 @@ impl Memo {
 }
 
 impl Lowering<'_> {
-    /// Returns the lowered form of a type. The type must be named or already lowered, or its children
-    /// must be.
+    /// Returns the lowered form of a type. The type must be named or already lowered; otherwise, each of its
+    /// children must be named or already lowered.
     #[inline(always)]
     fn finish(&mut self, ty: &Datatype) -> Result<Option<Lowered>> {
         // Lowering a named type to a run costs less than looking it up in the memo.

@@ -1,9 +1,9 @@
 //! The loop program to which a datatype is lowered. A program is a compact description of the type's
 //! runs of memory in packed order.
 //!
-//! `lower.rs` makes a program from the tree. The passes in `passes/` rewrite it, `verify.rs` checks the
-//! result (in debug builds also the result of each pass), `walk.rs` walks through it, `text.rs` prints
-//! it, and `plan/` divides it into nests (parts that one kernel can execute).
+//! `lower.rs` makes a program from the tree of constructor calls (`datatype/`). The passes in `passes/`
+//! rewrite it, `verify.rs` checks the result (in debug builds also the result of each pass), `walk.rs` walks
+//! through it, `text.rs` prints it, and `plan/` divides it into nests (parts that one kernel can execute).
 //!
 //! A program is an arena of nodes. The operands of a node have smaller ids than the node. So one loop
 //! over the ids visits operands before their users, and no function needs recursion. A node has no

@@ -30,10 +30,10 @@
 //! word 3*depth block length in bytes              (LeafShape::Long only)
 //! ```
 //!
-//! To execute only iterations `a..b` of a level, a caller passes `count = b - a`. For a loop, it also adds `a
-//! * stride` to the base pointer; for a table, it advances the table address by `a` entries. So a caller can
-//! choose the first iteration and the count at every level. At most `2 * depth` calls move any range of whole
-//! leaves. A count of 0 at any level moves nothing.
+//! To execute only iterations `a..b` of a level, a caller passes `count = b - a`. For a loop, it also adds
+//! `a` strides to the base pointer; for a table, it advances the table address by `a` entries. So a caller
+//! can choose the first iteration and the count at every level. At most `2 * depth` calls move any range of
+//! whole leaves. A count of 0 at any level moves nothing.
 //!
 //! A kernel for a fused copy, which copies from one layout directly to another, walks both layouts at
 //! once. [`TransferShape`] describes such kernels.

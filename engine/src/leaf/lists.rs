@@ -1,4 +1,4 @@
-//! Moves the runs of an index list. Each run has its own length.
+//! Moves the runs of a ragged list (`RaggedList`). Each run has its own length.
 //!
 //! `exec/` calls [`run`] for all entries of a list that lie completely in the packed range. A call of
 //! `contiguous::copy` per entry would cost a function call and a mispredicted branch on the length, which

@@ -40,7 +40,7 @@ pub(super) trait Steps: Copy {
     ///
     /// # Safety
     ///
-    /// - `words` points to the parameters (see `kernel/`) of a level of the implementing kind.
+    /// - `words` points to the parameters (see `kernel/`) of a level of the kind that `Self` is for.
     unsafe fn new(words: *const u64) -> Self;
 
     /// Returns the cursor of iteration 0. The displacements of the level are relative to `mem`.

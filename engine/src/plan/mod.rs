@@ -53,8 +53,8 @@ struct Inner {
     /// placed next to the other fields that every call reads.
     factor: u64,
     footprint: Footprint,
-    /// If any number of consecutive elements forms one run of memory, the displacement of this run.
-    /// `None` if not, or if the settings force the interpreter.
+    /// The displacement of the run if consecutive elements, however many, form one run of memory. `None`
+    /// otherwise, or if the settings force the interpreter.
     contiguous: Option<i64>,
     /// True if the first nest executes the whole program, including the loop over elements.
     whole: bool,
@@ -201,8 +201,8 @@ impl Plan {
         self.0.nests.iter().map(|planned| &planned.nest)
     }
 
-    /// Returns, for each nest, the nest, its strategy, and the names of the executors that currently
-    /// pack and unpack it.
+    /// Returns the nests, each with its strategy and the names of the executors that currently pack and
+    /// unpack it.
     pub fn executors(&self) -> impl Iterator<Item = (&Nest, Strategy, [String; 2])> {
         self.0.nests.iter().map(|planned| {
             let executors =

@@ -5,7 +5,7 @@ use crate::kernel::Compiler;
 use std::sync::Arc;
 
 /// The strategies for executing a nest. A nest consists of loops, one inside another, around a
-/// block or a few short runs. One call of `contiguous::copy` copies any number of consecutive
+/// block or a few short runs. `contiguous::copy` is the engine's function for copying a run of
 /// bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -42,7 +42,8 @@ pub(super) struct Gather {
 
 impl Gather {
     /// Returns the pattern that repeats `runs` every `stride` bytes; the runs must be in ascending
-    /// order. Returns `None` if the elements of a register do not lie in two to four stretches.
+    /// order. Returns `None` if no whole number of elements fills a register, or if the elements of
+    /// a register do not lie in two to four stretches.
     pub(super) fn new(runs: &[Stripe], stride: usize) -> Option<Self> {
         let bytes: usize = runs.iter().map(|run| run.bytes).sum();
         if !bytes.is_power_of_two() || bytes > LINE {
