@@ -121,7 +121,7 @@ pub struct Chooser {
     jobs: u32,
     /// Number of jobs at which the next second look begins.
     again: u32,
-    /// The way whose turn the last second look was. If it was the present way, no look took place.
+    /// The way whose turn came last. If it was the present way, no second look took place.
     turn: u8,
     /// The cost of all jobs. A job that was not timed counts as the median of the present way.
     spent: u64,

@@ -22,8 +22,8 @@ use std::ops::Range;
 /// 8 B).
 const SPLIT: u64 = 3;
 
-/// Minimum length of a block that is copied with `contiguous::copy`, which may use wider registers than
-/// this code. From this length on, that saves more time than the call costs.
+/// Minimum length of a block that is copied with `contiguous::copy`, which may use wider registers than this
+/// code. From this length on, the wider registers save more time than the call costs.
 const MEMCPY: usize = 256;
 
 /// Both sides of a transfer, as levels over blocks. The blocks of both sides have the same length.

@@ -41,8 +41,8 @@ impl FileView {
     }
 
     /// Returns the position of the first view byte at or after offset `end`. If the view is disjoint, this is
-    /// the number of view bytes before the offset. Returns `u64::MAX` if the position is greater than 2^63 -
-    /// 1 or if the view has no data.
+    /// the number of view bytes before the offset. Returns `u64::MAX` if the position is 2^63 or more, or if
+    /// the view has no data.
     pub fn position_at(&self, end: u64) -> u64 {
         let program = self.filetype().program();
         let Some(body) = program.body else { return u64::MAX };

@@ -234,9 +234,9 @@ impl FileView {
     }
 
     /// Returns the pieces of the file that hold `length` view bytes from `position` on, in the order of the
-    /// view. The offset of a piece counts from the view's displacement. Finding the first piece takes O(depth
-    /// + log list length) steps; each further piece takes constant time on average. Pieces that touch are
-    /// joined.
+    /// view. The offset of a piece counts from the view's displacement. Pieces that touch are joined. The
+    /// first piece is found in O(depth + log list length) steps, and each further piece in constant time on
+    /// average.
     ///
     /// # Errors
     ///

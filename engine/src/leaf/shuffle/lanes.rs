@@ -30,7 +30,7 @@ pub(super) struct Lanes {
     blend: Option<Blended>,
 }
 
-/// The methods for adjacent loads of 32 bytes.
+/// The methods that use adjacent loads of 32 bytes (`blend.rs`).
 #[cfg(target_arch = "x86_64")]
 struct Blended {
     blend: Blend,
