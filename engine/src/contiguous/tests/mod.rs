@@ -52,7 +52,8 @@ fn every_instruction_set_copies_every_length() {
     }
 }
 
-/// A request is one word for the whole process, so tests that depend on this word take turns.
+/// The requested method (`ASKED`) is one word for the whole process, so tests that depend on this word take
+/// turns.
 static TURN: Mutex<()> = Mutex::new(());
 
 #[test]
