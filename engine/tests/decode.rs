@@ -17,7 +17,8 @@ fn named(named: Named) -> Datatype {
     Datatype::named(named)
 }
 
-/// Returns the envelope as `(combiner, form, ni, na, nc, nd)`.
+/// Returns the envelope: the combiner, the form, and the numbers of integers, addresses, large counts and
+/// datatypes.
 fn envelope(ty: &Datatype) -> (i32, Form, usize, usize, usize, usize) {
     let e = ty.envelope();
     (e.combiner.0, e.form, e.integers, e.addresses, e.large_counts, e.datatypes)
