@@ -1,9 +1,9 @@
-//! `typepack info --measure`: exchanges real messages, so that the library compares the ways of long messages
-//! on this machine, and shows what it has measured.
+//! `typepack info --measure`: exchanges real messages, so that the library measures which way of copying long
+//! messages is fastest on this machine, and shows the measured times.
 //!
 //! `mod.rs` calls [`run`] after the process has joined the job. Rank 0 exchanges messages with one rank at each
-//! distance; the other ranks wait. The library measures at the receiver, so rank 0 shows its own choices. Every
-//! exchange is also checked: the choice of a way must not change what arrives.
+//! [`Distance`]; the other ranks wait. The library measures at the receiver, so rank 0 shows its own choices. Every
+//! message is also checked, because the chosen way must not change the bytes that arrive.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -115,7 +115,8 @@ fn partners(placement: Option<&Placement>, size: usize) -> Vec<(usize, Option<Di
     found
 }
 
-/// Exchanges messages of all kinds with `other`, each for about `time`. The inner result is the fault of this rank.
+/// Exchanges messages of all kinds with `other`, each kind for about `time`. The inner result is an error if a
+/// message that this rank received has a wrong word.
 fn with(
     universe: &Universe,
     world: &Communicator,
@@ -160,7 +161,7 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// Exchanges messages. Rank 0 decides when the exchange ends, and says so after each batch.
+    /// Exchanges messages in batches. After each batch, rank 0 tells the other rank whether another batch follows.
     fn exchange(&self, source: &[u64], target: &mut [u64]) -> typepack::Result<()> {
         let Self { world, other, .. } = *self;
         let word = commit(&Datatype::named(Named::U64))?;
