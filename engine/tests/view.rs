@@ -154,7 +154,7 @@ fn views_are_made_of_ordered_types_only() {
 }
 
 /// Copies in both directions between `count` elements of `memory` and a view, and compares the whole file
-/// and the whole memory with the oracle.
+/// and the whole memory with the simple implementation in `typemap.rs`.
 fn check_copy(
     name: &str,
     (memory, plan, count): (&Datatype, &Plan, u64),

@@ -220,8 +220,8 @@ fn lists(ty: &Datatype, program: &Program, advice: &mut Vec<String>) {
     });
     if let Some(longest) = ragged.max() {
         advice.push(format!(
-            "{longest} blocks of unequal length are copied one by one, without a kernel; blocks of \
-             equal length (indexed_block) get a kernel"
+            "{longest} blocks of unequal length are copied one by one; one kernel copies all blocks \
+             of an indexed_block, which have equal lengths"
         ));
     }
 }

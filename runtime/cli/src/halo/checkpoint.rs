@@ -126,7 +126,7 @@ fn set_view(file: &File, cartesian: &Cartesian, options: &Options) -> typepack::
     let part = own_part(grid, cartesian);
     let fields = options.fields.0;
     let wide = |first: usize, rest: [usize; 3]| {
-        // Lossless: the values are extents of arrays in memory.
+        // The cast is lossless: the values are extents of arrays in memory.
         [first, rest[0], rest[1], rest[2]].map(|extent| extent as i64)
     };
     let double = Datatype::named(Named::F64);
@@ -240,7 +240,8 @@ pub fn examine(path: &Path, options: &Options, comm: &Communicator) -> Result<(u
     let header = agree(comm, header, USAGE)?;
     let mut words = header.map_or([0; 2], |header| [header.steps, header.checksum]);
     comm.broadcast_slice(&mut words, 0)?;
-    // Lossless: `check` has made sure that the number of steps is at most that of the options, which is a `usize`.
+    // The cast is lossless: `check` has made sure that the number of steps is at most that of the options, which is
+    // a `usize`.
     Ok((words[0] as usize, words[1]))
 }
 

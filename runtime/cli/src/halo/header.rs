@@ -65,7 +65,7 @@ impl Header {
     /// Returns the header for the values that a run with these options has after `steps` steps. `checksum` is the
     /// checksum of the values.
     pub fn new(options: &Options, steps: usize, checksum: u64) -> Self {
-        // Lossless: the values are extents and counts of memory.
+        // The casts are lossless: the values are extents and counts of memory.
         Self {
             stencil: options.stencil,
             boundary: options.boundary,
@@ -158,7 +158,7 @@ impl Header {
                 self.steps, wanted.steps
             ));
         }
-        // Cannot overflow: grid and fields are those of the options, and `job.rs` has checked that their
+        // The product cannot overflow: grid and fields are those of the options, and `job.rs` has checked that their
         // values fit in memory.
         let wanted = self.grid.iter().product::<u64>() * self.fields * 8;
         let found = len.saturating_sub(HEADER as u64);

@@ -105,7 +105,7 @@ pub fn read(path: &Path, grid: [usize; 3], fields: usize) -> Result<Vec<Vec<f64>
         ));
     }
     let mut bytes = start.split_off(header.data);
-    // Lossless: `job.rs` has checked that `wanted` bytes fit in memory.
+    // The cast is lossless: `job.rs` has checked that `wanted` bytes fit in memory.
     bytes.reserve_exact((wanted as usize).saturating_sub(bytes.len()));
     file.take(wanted.saturating_sub(bytes.len() as u64)).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 != wanted {

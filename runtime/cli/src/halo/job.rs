@@ -92,7 +92,7 @@ pub fn solve(options: &Options, universe: &Universe) -> Result<Run, Stop> {
 
     let alone = exchange_alone(cartesian.comm(), || solver.exchange())?;
     let halo = solver.halo();
-    // Lossless: all these bytes lie in buffers in memory, so their number fits in 63 bits.
+    // The cast is lossless: all these bytes lie in buffers in memory, so their number fits in 63 bits.
     let mut bytes = [halo.bytes() as i64, halo.bytes_to_others() as i64];
     world.allreduce(&mut bytes, Op::Sum)?;
     let measurement = Measurement {

@@ -202,7 +202,7 @@ fn positive(text: &str) -> Result<usize, String> {
         return Err(format!("'{text}' is not a whole number"));
     }
     match text.parse::<i64>() {
-        // Lossless: the value is positive, and typepack runs only on systems where `usize` has 64 bits.
+        // The cast is lossless: the value is positive, and typepack runs only on systems where `usize` has 64 bits.
         Ok(value) if value >= 1 => Ok(value as usize),
         Ok(_) => Err(format!("{text} is too small; it must be at least 1")),
         Err(_) if text.starts_with('-') => {

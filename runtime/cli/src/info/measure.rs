@@ -42,7 +42,7 @@ impl Blocks {
     /// Returns the datatype of `words` words in this layout.
     fn plan(self, words: usize) -> typepack::Result<Plan> {
         let word = Datatype::named(Named::U64);
-        // Lossless: a message has at most 2^19 words, and a stride has 16 words.
+        // The cast is lossless: a message has at most 2^19 words, and a stride has 16 words.
         let (count, block, stride) = (words / self.block, self.block as i64, self.stride as i64);
         commit(&Datatype::vector(count as i64, block, stride, &word)?)
     }
@@ -209,7 +209,7 @@ fn table(partners: &[(usize, Option<Distance>)], choices: &[Choice]) -> String {
         for choice in choices {
             let ways = choice.ways.iter().enumerate().map(|(number, way)| {
                 let mark = if number == choice.best { "*" } else { "" };
-                // Exact: the lengths are far below 2^53.
+                // The cast is exact: the lengths are far below 2^53.
                 let us = |ns: f64| format!("{:.1}", ns * choice.bytes as f64 / 1e3);
                 let time = way.ns_per_byte.map_or_else(|| "not tried".to_owned(), us);
                 format!("{mark}{} {time}", way.name)
