@@ -22,8 +22,8 @@ struct halo {
     int ndims, sides, cells, dims[DIMS], coords[DIMS];
     int step[SIDES][DIMS];
     int to[SIDES], from[SIDES]; /* the ranks at the side and at the opposite side */
-    MPI_Datatype send[SIDES]; /* the cells that this rank sends towards the side */
-    MPI_Datatype recv[SIDES]; /* the halo cells for one message; `begin` says which */
+    /* The cells that this rank sends towards the side, and the halo cells for one message (`begin` says which). */
+    MPI_Datatype send[SIDES], recv[SIDES];
     double *array, *out[SIDES], *in[SIDES];
     int count[SIDES];
     MPI_Request kept;
