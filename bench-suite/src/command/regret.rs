@@ -130,7 +130,7 @@ fn pack(arguments: &PackRegretArguments) -> Result<String, Failure> {
         progress(done, total);
         let made = Layout::new(definition, size).map_err(|e| e.to_string()).and_then(|layout| {
             if layout.memory > MOST_MEMORY {
-                return Err(format!("left out: {} MiB of memory", layout.memory >> 20));
+                return Err(format!("left out; it needs {} MiB of memory", layout.memory >> 20));
             }
             kernels::measure(layout, arguments.direction.list(), rounds, &eager, &lazy)
         });

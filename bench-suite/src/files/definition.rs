@@ -43,7 +43,7 @@ pub enum Calls {
 }
 
 impl Calls {
-    /// Both ways, in the order of the rows.
+    /// Both ways to call, in the order of the rows.
     pub const ALL: [Self; 2] = [Self::Collective, Self::Independent];
 
     /// Returns the name of this way in rows and in the lines for the C program.
@@ -203,7 +203,7 @@ impl Definitions {
         }
         for bar in &file.bar {
             if !rows.iter().any(|row| bar.applies(&row.class, row.direction, row.calls)) {
-                return Err(format!("bar {}: no row is of its kind", bar.text));
+                return Err(format!("bar {}: no row has its class, direction and calls", bar.text));
             }
         }
         Ok(Self { rows, bars: file.bar })
@@ -291,7 +291,8 @@ mod tests {
         let hostile = "[[row]]\nname = \"a\"\ntext = \"\"\npattern = \"x\\nend\"";
         assert!(fault(hostile).contains("letters, digits or spaces"));
         let bar = "[[bar]]\nclass = \"d\"\ntext = \"some\"\nagainst = \"peer\"\nbar = 1\n";
-        assert_eq!(fault(&format!("{row}{bar}")), "bar some: no row is of its kind");
+        let wanted = "bar some: no row has its class, direction and calls";
+        assert_eq!(fault(&format!("{row}{bar}")), wanted);
         assert!(fault("[[row]]\nname = \"a\"\nspeed = 1\n").starts_with("line 3: unknown field"));
     }
 }

@@ -80,8 +80,9 @@ fn best_peer(row: &Measured) -> Option<(Best, bool)> {
     over.min_by(|a, b| a.ns.total_cmp(&b.ns)).map(|best| (best, true))
 }
 
-/// Returns the value of `row` for a bar on `against`, then true if the value is only a lower bound of the ratio to
-/// the best peer, and then true if the value is steady. Returns `None` if a competitor was not measured.
+/// Returns the value of `row` for a bar of the kind `against`. The second result is true if this value is only a
+/// lower bound of the ratio to the best peer. The third result is true if the value is steady. Returns `None` if a
+/// competitor was not measured.
 pub fn value(row: &Measured, against: Against) -> Option<(f64, bool, bool)> {
     let figure = row.figure(TYPEPACK)?;
     let (own, first) = (figure.best()?, figure.first()?);

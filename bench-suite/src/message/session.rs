@@ -28,8 +28,8 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Number of bytes of user memory per rank. Pages that a rank does not touch use no physical memory.
 const MEMORY: usize = 1 << 30;
 /// The number of voluntary context switches that a rank may make between its last answer and the next
-/// line. There is one when the rank goes to sleep in `read`; a second one is tolerated. Every further one
-/// means that the rank woke up while another job was measured.
+/// line. The rank makes one switch when it goes to sleep in `read`; a second switch is tolerated. Every further
+/// switch means that the rank woke up while another job was measured.
 const NAPS: u64 = 2;
 /// While the session waits for an answer, it checks at this interval whether the launcher has ended.
 const GLANCE: Duration = Duration::from_millis(100);

@@ -155,7 +155,7 @@ fn read_key(key: Text) -> Result<Vec<u8>> {
         return Err(Failure::new(
             abi::ERR_INFO_KEY,
             "key",
-            "empty string, but a key needs at least 1 character",
+            "the string is empty; a key must have at least 1 character",
         ));
     }
     Ok(bytes)
