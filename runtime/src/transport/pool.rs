@@ -48,7 +48,7 @@ struct Base(NonNull<u8>);
 
 // SAFETY: the value is only an address of shared memory, which `Pool::contacts` keeps mapped.
 unsafe impl Send for Base {}
-// SAFETY: for the same reason.
+// SAFETY: through a shared reference, a thread can only copy the address, which never changes.
 unsafe impl Sync for Base {}
 
 #[derive(Debug)]
@@ -144,8 +144,8 @@ impl Pool {
         room
     }
 
-    /// Ends the count of a chunk that [`Pool::begin_ahead`] began. If this rank has filled the chunk at
-    /// `unused` but does not publish it, the chunk is free again.
+    /// Removes one chunk from the count of [`Pool::begin_ahead`]. If `unused` is the place of a chunk that this rank
+    /// has filled but does not publish, frees that chunk.
     pub fn end_ahead(&self, unused: Option<u64>) {
         let state = &mut *self.lock();
         state.ahead = state.ahead.saturating_sub(1);
@@ -166,7 +166,7 @@ impl Pool {
     #[cold]
     fn grow(&self, state: &mut State) -> Option<usize> {
         let first = state.loans.len();
-        // Chunks that are not used in any case are added one by one.
+        // Up to `rotation`, the pool uses every chunk in turn, so add several at once. Beyond `rotation`, add one.
         let more = if first < self.rotation { AT_ONCE.min(self.rotation - first) } else { 1 };
         let end = (first + more).min(state.most);
         if first >= end {
@@ -181,8 +181,8 @@ impl Pool {
         Some(first)
     }
 
-    /// Returns the number of the chunk that will be lent `ahead` loans after the next one, if the loans go on in
-    /// rotation and that chunk is already free, and `None` otherwise.
+    /// Returns the address of the chunk that will be lent `ahead` loans after the next one, provided that chunks are
+    /// lent in order. Returns `None` if that chunk is not free yet, or if the pool has no chunks.
     pub fn ahead(&self, ahead: usize) -> Option<*mut u8> {
         let state = &mut *self.lock();
         let chunks = state.loans.len();
