@@ -32,8 +32,8 @@ const RESTS: [u32; 2] = [3, 1];
 /// Number of waits that are timed together. A single wait may be as short as a few readings of the clock.
 const WAITS: u32 = 64;
 
-/// The number of rests between two reads, chosen by measurement (`typepack_engine::choice`): the time of
-/// [`WAITS`] waits, with all that lies between them.
+/// The number of rests between two reads, chosen by measurement (`typepack_engine::choice`). The measured cost is the
+/// time from the start of a wait until [`WAITS`] waits later, including the work of the program between the waits.
 #[derive(Debug)]
 pub(super) struct Rests {
     rests: u32,

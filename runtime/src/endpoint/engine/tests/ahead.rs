@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 const CONTEXT: u64 = 3;
 
-/// The lengths of the messages: two classes of sizes, with one piece and with several pieces.
+/// The lengths of the messages in bytes. They belong to two size classes. The first two messages have one piece each,
+/// and the other two have several pieces.
 const LENS: [usize; 4] = [9000, 16_000, 70_000, 100_000];
 
 /// Two ranks whose long messages pass through chunks.

@@ -233,7 +233,7 @@ fn lies_about_long_types_are_violations() {
     for (form, envelopes) in cases {
         let [(mut victim, _), (_, hostile)] = pair();
         let area = hostile.contact(0).expect("contact");
-        // The first allocation of a heap may begin at any line, so the form is copied to the start of the heap.
+        // The first piece of a heap may begin at any cache line. So copy the form to the first byte of the heap.
         let own = hostile.heap().expect("a heap");
         let piece = own.alloc(1 << 20, 4096, true).expect("room").as_ptr();
         assert_eq!(piece, own.base().as_ptr());
