@@ -367,11 +367,12 @@ impl Universe {
         }
         Ok(vec![
             format!("up to {eager} bytes: packed into the ring of the pair (eager)"),
-            "longer, data in the shared heap: both ranks copy, once, from layout to layout (heap)"
+            "longer, data in the shared heap: one copy from layout to layout, by both ranks or by the \
+             receiver (heap)"
                 .into(),
             format!(
-                "longer, contiguous data in private memory, at least {} bytes: both ranks copy, if the \
-                 system allows it and measurements show that it is faster (cma)",
+                "longer, contiguous data in private memory, at least {} bytes: one copy by the receiver, \
+                 if the system allows it and measurements show that it is faster (cma)",
                 choice::PRIVATE_FAR
             ),
             "longer, all other data: through the chunks of the pair (pipeline)".into(),

@@ -80,9 +80,9 @@ impl SharedRegion {
     /// in the same order.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::Comm`] if `comm` is an intercommunicator, and an error on all ranks if one rank fails: [`ErrorKind::NoMemory`] if a rank has too little
-    /// memory for its part or too little address space for the other parts, and [`ErrorKind::ProcAborted`]
-    /// if a rank has died.
+    /// Returns [`ErrorKind::Comm`] if `comm` is an intercommunicator. If one rank fails, all ranks get an error:
+    /// [`ErrorKind::NoMemory`] if a rank has too little memory for its part or too little address space for the
+    /// other parts, and [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Win_allocate_shared")]
     pub fn allocate(comm: &Communicator, bytes: usize) -> Result<Self> {
         comm.check_intra("comm")?;
