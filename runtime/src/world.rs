@@ -326,7 +326,7 @@ impl Universe {
     /// Writes the tune file, ends the membership by `end`, and prints the report.
     fn leave(&self, end: impl FnOnce(&Endpoint) -> Result<()>) -> Result<()> {
         let report = if self.report { self.report().ok() } else { None };
-        // All ranks learn much the same, so rank 0 writes for all.
+        // All ranks learn nearly the same ways, so only rank 0 writes the file.
         let endpoint = self.world.endpoint();
         if let Some((path, warns)) =
             self.tune_file.filter(|_| endpoint.rank() == 0 && endpoint.size() > 1)

@@ -757,7 +757,11 @@ fn refused(kind: ErrorKind) -> Error {
             "process",
             "a forked child of a rank cannot communicate; it may exec or exit",
         ),
-        _ => Error::new(kind, "endpoint", "a panic has ended all communication"),
+        _ => Error::new(
+            kind,
+            "endpoint",
+            "an earlier panic inside the library has ended all communication of this process",
+        ),
     }
 }
 

@@ -53,7 +53,7 @@ type Words = [u64; 3];
 /// // A counter in the part of rank 0; the others have no bytes of their own.
 /// let bytes = if world.rank() == 0 { 8 } else { 0 };
 /// let region = typepack::SharedRegion::allocate(&world, bytes)?;
-/// let turn = region.atomic(0, 0).expect("no such word").fetch_add(1, Ordering::Relaxed);
+/// let turn = region.atomic(0, 0).expect("a word of the part").fetch_add(1, Ordering::Relaxed);
 /// assert!(turn < world.size() as u64);
 /// region.free()?;
 /// # Ok::<(), typepack::Error>(())

@@ -26,7 +26,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 /// Number of chunks by which the pool grows at a time while it has few chunks.
 const AT_ONCE: usize = 8;
 
-/// Maximum number of chunks of this rank that hold pieces of messages which no receive may have matched yet.
+/// Maximum number of chunks of this rank that hold pieces which this rank has packed ahead: before the receiver has
+/// answered the RTS of the message.
 const AHEAD: usize = AT_ONCE / 2;
 
 /// The chunks of this rank.
@@ -61,7 +62,7 @@ struct State {
     next: usize,
     /// Maximum number of chunks.
     most: usize,
-    /// Number of chunks with pieces of messages that no receive may have matched yet.
+    /// Number of chunks that hold pieces packed ahead (see [`AHEAD`]).
     ahead: usize,
 }
 
@@ -134,9 +135,9 @@ impl Pool {
         Some((chunk as u64, Self::chunk(base.0, chunk)))
     }
 
-    /// Counts a chunk that this rank fills for a message that no receive may have matched yet. Returns false if
-    /// there are [`AHEAD`] such chunks already. Unmatched messages may wait for ever, and must not take the
-    /// chunks of the other messages.
+    /// Counts one more chunk that this rank fills before the receiver has answered the RTS of the message. Returns
+    /// false if there are [`AHEAD`] such chunks already. A message without an answer may wait for ever, so such
+    /// messages must not take the chunks of other messages.
     pub fn begin_ahead(&self) -> bool {
         let state = &mut *self.lock();
         let room = state.ahead < AHEAD;

@@ -18,7 +18,7 @@
 //! 0x00400  ring of level 0: 16 envelope slots of 64 B, 2 KiB of eager payloads    from
 //! 0x01000  ring of level 1: 64 envelope slots, 16 KiB of eager payloads           from
 //! 0x06000  ring of level 2: 256 envelope slots, 64 KiB of eager payloads          from
-//! 0x1a000  chunk stamps of 64 B; a small chunk behind them                        from
+//! 0x1a000  chunk stamps of 64 B, followed by a small chunk                        from
 //! ```
 //!
 //! The pages of an area get memory only when the pair needs them. In a job of many ranks a pair begins with the
@@ -202,7 +202,7 @@ pub const STAMPS_AT: usize = 0x1a000;
 pub const SMALL_CHUNK_BYTES: usize = 3 << 10;
 
 /// Returns the offset in bytes of the small chunk of a pair that has up to `window` chunks in flight. The small
-/// chunk lies behind the stamps.
+/// chunk follows the stamps.
 pub const fn small_chunk(window: usize) -> usize {
     STAMPS_AT + window * LINE
 }

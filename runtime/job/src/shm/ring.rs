@@ -272,9 +272,9 @@ impl Producer {
         (number - self.slots_freed < u64::from(self.limit)).then(|| self.ring.slot(number))
     }
 
-    /// Returns the offset in the payload area that lies `bytes` bytes behind the start of the next
-    /// payload, if the consumer has freed the bytes there. `bytes` is a multiple of the length of a cache
-    /// line.
+    /// Returns the offset in the payload area of the byte that follows `bytes` bytes after the start of the next
+    /// payload. Returns `None` if the consumer has not freed that byte yet. `bytes` is a multiple of the length
+    /// of a cache line.
     #[inline]
     pub fn payload_ahead(&self, bytes: usize) -> Option<usize> {
         let position = self.bytes + bytes as u64;

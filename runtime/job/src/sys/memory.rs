@@ -249,9 +249,9 @@ impl Drop for Mapping {
                 unsafe { mm::madvise(self.base.as_ptr().cast(), self.len, Advice::LinuxDontFork) };
             self.guard = None;
         }
-        // SAFETY: `base` and `len` come from mmap, and nothing else unmaps them. Whoever accesses the memory
+        // SAFETY: `base` and `len` come from mmap, and nothing else unmaps them. Code that accesses the memory
         // through a pointer must keep this value alive until the last access. The call cannot fail for such a
-        // range; if it did, nothing but address space would be lost.
+        // range; if it did, only address space would be lost.
         let _ = unsafe { mm::munmap(self.base.as_ptr().cast(), self.len) };
     }
 }

@@ -120,8 +120,8 @@ impl Endpoint {
         drop(state);
         // SAFETY: the source that made the errand guarantees that, until the end of the errand is
         // reported, the errand's memory is valid and nobody else uses the part that the errand writes.
-        // This function reports the end below, after the call of `run`. Whoever adds a copy to a schedule
-        // guarantees that its source and its destination do not overlap.
+        // This function reports the end below, after the call of `run`. The code that adds a copy to a schedule
+        // guarantees that the source and the destination of the copy do not overlap.
         let ran = catch_unwind(AssertUnwindSafe(|| unsafe { errand.run() }));
         // Report the end even if the endpoint is poisoned or closed, because a thread may be waiting for
         // the memory.
