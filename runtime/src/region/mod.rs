@@ -106,7 +106,7 @@ impl SharedRegion {
                 return Err(error);
             }
         };
-        let parts = all_could(&all, parts, "cannot map the memory of the others")?;
+        let parts = all_could(&all, parts, "cannot map the memory of the other ranks")?;
         // 3. Every rank has reported success to all other ranks, so the region exists.
         Ok(Self { comm: comm.clone(), parts, own: Some(own) })
     }
