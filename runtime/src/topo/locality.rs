@@ -13,8 +13,9 @@
 use super::Grid;
 use crate::placement::{Cpu, Distance};
 
-/// Returns the rank at each place of the grid. `cpus` has the CPU of each rank, as far as it is known, and at
-/// least as many entries as the grid has places. The ranks from the size of the grid on get no place.
+/// Returns the rank at each place of the grid. `cpus` has one entry per rank: its CPU, or `None` if the CPU is not
+/// known. There are at least as many ranks as places. A rank whose number is not below the size of the grid gets no
+/// place.
 pub fn placed(grid: &Grid, cpus: &[Option<Cpu>]) -> Vec<usize> {
     let unchanged: Vec<usize> = (0..grid.size()).collect();
     let Some(cpus) = cpus[..grid.size()].iter().copied().collect::<Option<Vec<Cpu>>>() else {

@@ -97,8 +97,8 @@ unsafe impl Send for FileMapping {}
 unsafe impl Sync for FileMapping {}
 
 impl FileMapping {
-    /// Maps `len` bytes of a file from byte `at` on, a multiple of the page size. The mapping may reach beyond
-    /// the end of the file. A forked child does not have the mapping.
+    /// Maps `len` bytes of a file from byte `at` on. `at` is a multiple of the page size. The mapping may reach
+    /// beyond the end of the file. A forked child does not have the mapping.
     ///
     /// # Errors
     /// Returns the kernel's error, and an error if there are too many mappings or if the guard cannot be

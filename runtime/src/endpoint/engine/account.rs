@@ -28,7 +28,7 @@ const ALL_MIN: u64 = 1 << 20;
 /// The unexpected messages of all ranks may together occupy the memory limit divided by this number.
 const SHARE: u64 = 4;
 
-/// The account.
+/// The account of the unexpected messages of this rank.
 #[derive(Debug)]
 pub struct Account {
     /// Number of bytes that the messages of one sender may occupy.
