@@ -151,7 +151,7 @@ fn a_kernel_is_shown() {
 /// time of writing, these are kernels that unpack long blocks on machines with AVX-512.
 #[test]
 fn a_kernel_of_short_calls_is_shown() {
-    let reports = ["portable", "avx2", "avx512"].into_iter().flat_map(|isa| {
+    let reports = ["portable", "sse4", "avx2", "avx512"].into_iter().flat_map(|isa| {
         (1..=16).map(move |doubles| {
             let ty = format!("vector(100, {doubles}, {}, double)", doubles + 1);
             let mut command = Command::new(env!("CARGO_BIN_EXE_typepack"));
