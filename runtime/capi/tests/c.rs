@@ -74,6 +74,8 @@ programs! {
     intercommunicators: [0, 1, 2, 3, 5];
     sessions: [0, 1, 2, 3, 5];
     session_worlds: [0, 1, 2, 3, 5];
+    session_threads: [2, 3];
+    creations: [0, 1, 2, 3, 5];
     attributes: [0, 2];
     handlers: [0, 2];
     objects: [0, 2];
