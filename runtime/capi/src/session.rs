@@ -51,7 +51,7 @@ pub static SESSIONS: Objects<Session> = Objects::new(
 
 handler_calls!(SESSIONS, raw::Session, "Session");
 
-/// The hint for the thread level, and its values. The first one is the default.
+/// The hint for the thread level, and its values. The last one is the default, because the library can always give it.
 const LEVEL: &str = "thread_level";
 const LEVELS: [&str; 4] =
     ["MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED", "MPI_THREAD_MULTIPLE"];
@@ -76,7 +76,7 @@ fn begin(info: raw::Info, handler: Handler, session: Output<raw::Session>) -> Re
     };
     // An unknown value of a hint is ignored, as the standard prescribes.
     let known = |name: &&str| asked.as_deref() == Some(name.as_bytes());
-    let threads = LEVELS.into_iter().find(known).unwrap_or(LEVELS[0]);
+    let threads = LEVELS.into_iter().find(known).unwrap_or(LEVELS[3]);
     panics::watch();
     datatype::begin();
     world::join()?;

@@ -195,19 +195,25 @@ impl Communicator {
     /// [`intercommunicator`](Self::intercommunicator).
     #[doc(hidden)]
     pub fn fail_creation(&self) {
-        // If the operation does not start, the job or this process is over, and no call can match any more.
-        let _gone = self.start_failed();
+        self.fail_exchange::<3>();
     }
 
-    fn start_failed(&self) -> Result<()> {
+    /// Takes part in [`exchange_words`](Self::exchange_words) with `N` words, as a rank that fails. Does not wait.
+    pub(super) fn fail_exchange<const N: usize>(&self) {
+        // If the operation does not start, the job or this process is over, and no call can match any more.
+        let _gone = self.start_failed::<N>();
+    }
+
+    fn start_failed<const N: usize>(&self) -> Result<()> {
         let place = self.next_place();
         let (ours, theirs) = (self.size(), self.remote_group().map_or(0, Group::size));
-        let mut exchange = Exchange::new(&[FAILED, 0, UNKNOWN], ours, theirs);
+        let mut words = [0; N];
+        words[0] = FAILED;
+        let mut exchange = Exchange::new(&words, ours, theirs);
         // SAFETY: `exchange` owns all memory of the steps. The call below detaches the operation before the value is
         // dropped, and a detached operation does not use the memory of the call.
-        let operation = unsafe {
-            calls::start(self.endpoint(), place, |steps| exchange.list(self, steps))?
-        };
+        let operation =
+            unsafe { calls::start(self.endpoint(), place, |steps| exchange.list(self, steps))? };
         if let Operation::Pending(id) = operation {
             self.endpoint().detach(id);
         }
@@ -423,7 +429,10 @@ impl Communicator {
     ///
     /// # Errors
     /// Returns [`ErrorKind::Other`] if a rank has called [`fail_creation`](Self::fail_creation) instead.
-    pub(super) fn exchange_words(&self, mine: &Words) -> Result<(Vec<Words>, Vec<Words>)> {
+    pub(super) fn exchange_words<const N: usize>(
+        &self,
+        mine: &[u64; N],
+    ) -> Result<(Vec<[u64; N]>, Vec<[u64; N]>)> {
         let place = self.next_place();
         let (ours, theirs) = (self.size(), self.remote_group().map_or(0, Group::size));
         let mut exchange = Exchange::new(mine, ours, theirs);
@@ -446,23 +455,23 @@ impl Communicator {
 }
 
 /// The memory of an exchange of words between all ranks of a communicator.
-struct Exchange {
-    mine: Words,
+struct Exchange<const N: usize> {
+    mine: [u64; N],
     /// The words of the ranks of the local group, and then those of the ranks of the remote group.
-    all: Vec<Words>,
+    all: Vec<[u64; N]>,
     ours: usize,
 }
 
-impl Exchange {
-    fn new(mine: &Words, ours: usize, theirs: usize) -> Self {
-        Self { mine: *mine, all: vec![[0; 3]; ours + theirs], ours }
+impl<const N: usize> Exchange<N> {
+    fn new(mine: &[u64; N], ours: usize, theirs: usize) -> Self {
+        Self { mine: *mine, all: vec![[0; N]; ours + theirs], ours }
     }
 
     /// Adds the steps of the exchange. They read `mine`, and write and read `all`.
     fn list(&mut self, comm: &Communicator, steps: &mut Builder<'_, '_>) -> Result<()> {
         let plan = bytes()?;
-        let bytes_of = |ranks: usize| (size_of::<Words>() * ranks) as u64;
-        let base: *mut Words = self.all.as_mut_ptr();
+        let bytes_of = |ranks: usize| (size_of::<[u64; N]>() * ranks) as u64;
+        let base: *mut [u64; N] = self.all.as_mut_ptr();
         let part = |first: usize, ranks: usize| Part {
             origin: base.wrapping_add(first).cast(),
             plan,

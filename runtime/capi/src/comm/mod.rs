@@ -201,8 +201,9 @@ pub fn check(comm: raw::Comm) -> Result {
 fn invalid(comm: raw::Comm) -> Failure {
     if matches!(comm.0, abi::COMM_WORLD | abi::COMM_SELF) {
         let name = if comm.0 == abi::COMM_WORLD { "MPI_COMM_WORLD" } else { "MPI_COMM_SELF" };
-        let detail =
-            format!("{name} exists only between MPI_Init and MPI_Finalize; sessions have process sets");
+        let detail = format!(
+            "{name} exists only between MPI_Init and MPI_Finalize; sessions have process sets"
+        );
         return Failure::new(abi::ERR_COMM, "comm", detail);
     }
     let null = (abi::COMM_NULL, "MPI_COMM_NULL");

@@ -133,7 +133,8 @@ pub fn create(
                 weights_of(weights, total, "weights")?,
             )
         };
-        let ends = sources.iter().zip(&degrees).flat_map(|(&rank, &n)| std::iter::repeat_n(rank, n));
+        let ends =
+            sources.iter().zip(&degrees).flat_map(|(&rank, &n)| std::iter::repeat_n(rank, n));
         let mut edges = room(total, "destinations")?;
         for (place, (source, destination)) in ends.zip(destinations).enumerate() {
             let weight = weights.as_ref().map_or(0, |weights| weights[place]);

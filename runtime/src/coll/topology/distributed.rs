@@ -1,8 +1,6 @@
 //! Communicators whose ranks form a distributed graph (MPI-5.0 section 8.5.4).
 
 use crate::comm::Communicator;
-use crate::commit::bytes;
-use crate::schedule::Part;
 use crate::topo::{Adjacency, Edge, Shape, Topology};
 use crate::{Error, ErrorKind, Result};
 
@@ -77,8 +75,7 @@ impl Communicator {
     #[doc(alias = "MPI_Dist_graph_create_adjacent")]
     pub fn dist_graph_create_adjacent(&self, edges: Adjacency) -> Result<Self> {
         let checked = self.check_intra("comm").and_then(|()| edges.check(self.size()));
-        let topology =
-            checked.and_then(|()| Topology::new(Shape::Distributed(edges), self.rank()));
+        let topology = checked.and_then(|()| Topology::new(Shape::Distributed(edges), self.rank()));
         self.dup_with(topology.inspect_err(|_| self.fail_creation())?)
     }
 
@@ -103,7 +100,7 @@ impl Communicator {
             self.exchange_lengths(&outgoing.lengths, !edges.is_empty(), weighted)?;
         let records = empty_records(&lengths).inspect_err(|_| self.fail_creation());
         let (mut records, number) = (records?, self.agreed_number()?);
-        self.all_to_all(&mut outgoing.records, &outgoing.lengths, &mut records, &lengths)?;
+        self.exchange_slices(&mut outgoing.records, &outgoing.lengths, &mut records, &lengths)?;
         let (mut sources, mut destinations) = ((vec![], vec![]), (vec![], vec![]));
         for [end, other, weight] in records {
             let list = if end == 0 { &mut destinations } else { &mut sources };
@@ -150,7 +147,7 @@ impl Communicator {
         let flags = if weighted { WEIGHTED } else { 0 } | if has_edges { HAS_EDGES } else { 0 };
         let mut told: Vec<u64> = lengths.iter().map(|&length| length as u64 | flags).collect();
         let mut heard = vec![0u64; size];
-        self.all_to_all(&mut told, &vec![1; size], &mut heard, &vec![1; size])?;
+        self.exchange_slices(&mut told, &vec![1; size], &mut heard, &vec![1; size])?;
         // If no rank knows an edge, the words of all ranks count.
         let anybody = heard.iter().any(|word| word & HAS_EDGES != 0);
         let mut words = heard.iter().filter(|word| !anybody || **word & HAS_EDGES != 0);
@@ -162,33 +159,5 @@ impl Communicator {
         }
         let lengths = heard.iter().map(|word| (word & !(WEIGHTED | HAS_EDGES)) as usize).collect();
         Ok((lengths, weighted))
-    }
-
-    /// Sends `lengths[i]` elements of `sent` to rank `i`, and receives `counts[i]` elements from rank `i`.
-    /// Both slices have the elements of rank 0 first, then those of rank 1, and so on.
-    fn all_to_all<T: bytemuck::Pod>(
-        &self,
-        sent: &mut [T],
-        lengths: &[usize],
-        received: &mut [T],
-        counts: &[usize],
-    ) -> Result<()> {
-        let plan = bytes()?;
-        let parts = |slice: &mut [T], lengths: &[usize]| -> Vec<Part<'static>> {
-            assert_eq!(lengths.iter().sum::<usize>(), slice.len());
-            let mut origin: *mut u8 = slice.as_mut_ptr().cast();
-            let part = |&length: &usize| {
-                let bytes = length * size_of::<T>();
-                let part = Part { origin, plan, count: bytes as u64 };
-                origin = origin.wrapping_add(bytes);
-                part
-            };
-            lengths.iter().map(part).collect()
-        };
-        let (send, receive) = (parts(sent, lengths), parts(received, counts));
-        // SAFETY: the parts of `send` cover the elements of `sent`, and those of `receive` the elements of
-        // `received` (`parts` has compared the lengths). Both slices are mutably borrowed until the call
-        // returns, so nobody else accesses them, and they do not overlap.
-        unsafe { self.alltoall_raw(Some(&send), &receive) }
     }
 }
