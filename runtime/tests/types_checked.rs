@@ -7,7 +7,7 @@ mod job;
 use job::ranks_with;
 use typepack::{
     Collective, Combine, Communicator, Datatype, Error, ErrorClass, ErrorKind, Named, Operation,
-    Part, Plan, Result, Root, SendMode, SharedBuffer, Source, Status, Tag, commit,
+    Operator, Part, Plan, Result, Root, SendMode, SharedBuffer, Source, Status, Tag, commit,
 };
 
 const CHECKED: (&str, &str) = ("TYPEPACK_CHECK_TYPES", "1");
