@@ -166,9 +166,9 @@ impl<const W: usize> Machine for Swapped<Portable, W> {
     }
 }
 
-/// Reinterprets `value` as a register of the same size, calls `turn` with this register, and
-/// reinterprets the result as a `T`. Callers have one branch per register size, each with its own
-/// call. Only the branch for the size of `T` ever runs.
+/// Reinterprets `value` as a register of the same size, calls `turn` with this register, and reinterprets the
+/// result as a `T`. A caller has one branch per register size, and each branch calls this function with its
+/// own type of register. Only the branch for the size of `T` ever runs.
 ///
 /// # Safety
 ///
@@ -257,9 +257,9 @@ unsafe fn native(from: *const u8, to: *mut u8, bytes: usize) {
     unsafe { crate::contiguous::copy(from, to, bytes) }
 }
 
-/// Does what [`moves::run`] does, with four registers per iteration of the loop. All four are loaded
-/// before the first is stored. Otherwise, a load might have to wait for an earlier store to the same
-/// offset in another page.
+/// Does what [`moves::run`] does, with four registers per iteration of the loop. All four are loaded before
+/// the first is stored, because a load may have to wait for an earlier store to the same offset in another
+/// page.
 ///
 /// # Safety
 ///

@@ -10,10 +10,10 @@
 //! ```
 //!
 //! When packing, x counts along the near level; when unpacking, x counts along the far level. The
-//! kernels transpose squares of elements in registers. A square uses each line that it touches
-//! completely and all at once, in `from` and in `to`. So a pitch that is a power of two does no harm,
-//! although it puts all rows of a square into one cache set. The written blocks must be disjoint. The
-//! caller must prove this before it picks a tile kernel.
+//! kernels transpose squares of elements in registers. When a square touches a line of `from` or
+//! `to`, it uses the whole line at once. So a pitch that is a power of two does no harm, although
+//! it puts all rows of a square into one cache set. The written blocks must be disjoint. The caller
+//! must prove this before it picks a tile kernel.
 
 use super::byteswap::{Swapped, Width};
 #[cfg(target_arch = "x86_64")]
@@ -163,8 +163,8 @@ fn squares<const B: usize, const N: usize>(
     }
 }
 
-/// Cuts an edge into parts of at most `N` by `N` elements and calls `part` for each. `part` may rely
-/// on the conditions of [`Transposer`].
+/// Cuts an edge (the part of a matrix that the full squares do not cover) into parts of at most `N`
+/// by `N` elements and calls `part` for each. `part` may rely on the conditions of [`Transposer`].
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn parts_of<const B: usize, const N: usize>(t: Transpose, part: impl Fn(Transpose)) {

@@ -329,8 +329,8 @@ mod tests {
     fn own_parts_are_compared_element_by_element() {
         let (ints, pairs) = (plan(&named(Named::INT)), plan(&pairs()));
         assert_eq!(own((&ints, 1), (&pairs, 1)), Ok(()));
-        // The source has 9 elements and the destination has room for 2. `own` accepts this copy, because
-        // the check of the sizes refuses it.
+        // The source has 9 elements and the destination has room for 2. `own` accepts this copy, because it
+        // compares only types. The caller's check of the sizes refuses the copy.
         assert_eq!(own((&ints, 9), (&ints, 2)), Ok(()));
         assert_eq!(
             own((&ints, 2), (&pairs, 1)).expect_err("a mismatch").to_string(),

@@ -440,8 +440,8 @@ impl Segment {
     }
 
     /// Makes `rank` (the caller's rank) execute a barrier in all other ranks before it sleeps, so that they need
-    /// no fence in [`Segment::ring`]. A rank that sleeps rarely calls this function: a barrier takes some
-    /// microseconds. [`Segment::register_barrier`] must have returned true.
+    /// no fence in [`Segment::ring`]. Only a rank that seldom sleeps should call this function, because each
+    /// barrier takes some microseconds. [`Segment::register_barrier`] must have returned true.
     pub fn pay(&self, rank: usize) {
         self.slot(rank).pays.store(1, Ordering::Release);
     }
