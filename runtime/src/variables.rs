@@ -78,7 +78,7 @@ impl Variable {
             }
             "TYPEPACK_VERIFY" => "1 compares every kernel call with the interpreter.",
             "TYPEPACK_CHECK_TYPES" => {
-                "1 compares the types of every message with those of its receive."
+                "1 compares the types of every message with those of its receive, and the arguments of collective calls."
             }
             "TYPEPACK_EAGER_LIMIT" => "Messages up to this length are sent eagerly.",
             "TYPEPACK_UNEXPECTED_MAX" => {

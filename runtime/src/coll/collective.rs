@@ -264,8 +264,26 @@ impl Communicator {
     /// - [`ErrorKind::Engine`] if a packed size exceeds 2^63 - 1 bytes.
     /// - [`ErrorKind::NoMemory`] if memory runs out.
     /// - [`ErrorKind::ProcAborted`] if a rank has died.
+    ///
+    /// With `TYPEPACK_CHECK_TYPES=1`, all ranks first compare their arguments, except on intercommunicators. If roots,
+    /// operations, counts or types differ, all ranks get an error that names the argument and both values.
     #[inline]
     pub unsafe fn run_raw(&self, call: &Collective<'_>) -> Result<()> {
+        if self.checks_calls() {
+            self.check_call(call)?;
+        }
+        // SAFETY: the conditions are those of this function.
+        unsafe { self.run_unchecked(call) }
+    }
+
+    /// Makes a collective call like [`run_raw`](Self::run_raw), but never compares its arguments with those of the
+    /// other ranks.
+    ///
+    /// # Safety
+    ///
+    /// - The conditions of [`run_raw`](Self::run_raw) hold.
+    #[inline]
+    pub(super) unsafe fn run_unchecked(&self, call: &Collective<'_>) -> Result<()> {
         let place = self.next_place();
         // SAFETY: the steps that `list` adds use only the memory of `call` and scratch memory of the
         // schedule. The caller guarantees that, until this function returns, the memory of `call` is valid
@@ -306,6 +324,9 @@ impl Communicator {
     /// Returns those errors of [`run_raw`](Self::run_raw) that this rank can find without communication:
     /// wrong arguments and too little memory.
     pub fn prepare_raw(&self, call: &Collective<'_>) -> Result<Prepared> {
+        if self.checks_calls() {
+            self.check_call(call)?;
+        }
         let place = self.next_persistent_place();
         let kept = Kept::new(self.endpoint(), place, |steps| self.list(steps, call))?;
         Ok(Prepared { kept, _keep: self.clone() })
@@ -315,6 +336,14 @@ impl Communicator {
     /// it could make the collective call itself. The next collective call of this rank then matches the next
     /// one of the other ranks.
     pub fn skip_collective(&self) {
+        // In the check, the other ranks learn that this rank fails. Then they do not make the call.
+        if self.checks_calls() { self.fail_check() } else { self.skip_started() }
+    }
+
+    /// Skips a nonblocking collective call that the other ranks start, like
+    /// [`skip_collective`](Self::skip_collective).
+    #[doc(hidden)]
+    pub fn skip_started(&self) {
         let _unused = self.next_place();
     }
 
@@ -323,6 +352,9 @@ impl Communicator {
     /// prepares then matches the next one of the other ranks.
     #[doc(hidden)]
     pub fn skip_persistent(&self) {
+        if self.checks_calls() {
+            return self.fail_check();
+        }
         let _unused = self.next_persistent_place();
     }
 
