@@ -102,62 +102,60 @@ impl<'t> Turn<'t> {
     #[inline]
     unsafe fn call(&mut self, place: Place, call: &Collective<'_>) -> Result<()> {
         let (comm, limit) = (self.comm, LENGTH as u64);
-        // SAFETY of all calls below: the caller guarantees that the memory of `call` is valid until this function
-        // returns, as `run_raw` demands, and each function uses the memory of its call only until it returns.
         match *call {
             _ if !is_permitted(call) => {
-                // SAFETY: see above; `run_by_messages` has the conditions of `run_raw`.
+                // SAFETY: the caller guarantees the conditions of `run_raw`, which `run_by_messages` has too.
                 unsafe { comm.run_by_messages(place, call) }
             }
             Collective::Barrier => self.barrier(),
             Collective::Broadcast { ref part, root } if part.bytes()? <= limit => {
                 let root = comm.root(root)?;
-                // SAFETY: see above.
+                // SAFETY: `run_raw` demands that `part` is readable at the root and writable elsewhere until the call returns.
                 unsafe { self.broadcast(part, root) }
             }
             Collective::Gather { ref mine, parts, root } => {
                 let root = comm.root(root)?;
-                // SAFETY: see above.
+                // SAFETY: `run_raw` demands that `mine` is readable and `parts` at the root writable until the call returns.
                 unsafe { self.gather(place, mine.as_ref(), parts, root) }
             }
             Collective::Allgather { ref mine, parts } if all_fit(parts, limit)? => {
-                // SAFETY: see above.
+                // SAFETY: `run_raw` demands that `mine` is readable and `parts` writable until the call returns.
                 unsafe { self.allgather(mine.as_ref(), parts) }
             }
             Collective::AlltoallEqual { send, receive }
                 if receive.first().map_or(Ok(0), Part::bytes)?
                     <= limit / (self.size as u64 - 1) =>
             {
-                // SAFETY: see above.
+                // SAFETY: `run_raw` demands that `send` is readable and `receive` writable until the call returns.
                 unsafe { self.alltoall(send, receive) }
             }
             Collective::Reduce { send, recv, plan, count, combine, root }
                 if plan.packed_bytes(count)? <= limit =>
             {
                 let root = comm.root(root)?;
-                // SAFETY: see above.
+                // SAFETY: `run_raw` demands of this call what `reduce_raw` demands.
                 unsafe { self.reduce(send, &Part { origin: recv, plan, count }, combine, root) }
             }
             Collective::Allreduce { send, recv, plan, count, combine }
                 if plan.packed_bytes(count)? <= limit =>
             {
-                // SAFETY: see above.
+                // SAFETY: `run_raw` demands of this call what `allreduce_raw` demands.
                 unsafe { self.allreduce(send, &Part { origin: recv, plan, count }, combine) }
             }
             Collective::Scan { send, recv, plan, count, combine }
                 if plan.packed_bytes(count)? <= limit =>
             {
-                // SAFETY: see above.
+                // SAFETY: `run_raw` demands of this call what `scan_raw` demands.
                 unsafe { self.scan(send, &Part { origin: recv, plan, count }, combine, true) }
             }
             Collective::Exscan { send, recv, plan, count, combine }
                 if plan.packed_bytes(count)? <= limit =>
             {
-                // SAFETY: see above.
+                // SAFETY: `run_raw` demands of an exclusive scan what `scan_raw` demands of a scan.
                 unsafe { self.scan(send, &Part { origin: recv, plan, count }, combine, false) }
             }
             _ => {
-                // SAFETY: see above; `run_by_messages` has the conditions of `run_raw`.
+                // SAFETY: the conditions of `run_by_messages` are those of this function.
                 unsafe { comm.run_by_messages(place, call) }
             }
         }
