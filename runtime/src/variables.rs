@@ -71,7 +71,7 @@ impl Variable {
             "TYPEPACK_JIT_MEMORY_MAX" => "How much address space compiled kernels may take.",
             "TYPEPACK_KERNEL" => "Forces one kind of kernel for all types.",
             "TYPEPACK_ISA" => {
-                "The instruction set of leaf kernels: `portable`, `avx2` or `avx512`. The processor must \
+                "The instruction set of leaf kernels: `portable`, `sse4`, `avx2` or `avx512`. The processor must \
                  have the instruction set."
             }
             "TYPEPACK_THREADS" => {
@@ -79,7 +79,7 @@ impl Variable {
             }
             "TYPEPACK_VERIFY" => "1 compares every kernel call with the interpreter.",
             "TYPEPACK_CHECK_TYPES" => {
-                "1 compares the types of every message with those of its receive."
+                "1 compares the types of every message with those of its receive, and the arguments of collective calls."
             }
             "TYPEPACK_EAGER_LIMIT" => "Messages up to this length are sent eagerly.",
             "TYPEPACK_UNEXPECTED_MAX" => {

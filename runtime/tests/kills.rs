@@ -1,8 +1,7 @@
-//! Runs jobs, and kills one rank of each job at a random moment while the ranks exchange messages or make short
-//! collective calls. The
-//! test checks that every job ends with the right exit code, prints one line about the killed rank, and
-//! leaves no process. It measures the times from the kill to the end of `mpiexec` and prints them, but
-//! asserts no limit. The requirement for a release is at most half a second.
+//! Runs jobs, and kills one rank of each job at a random moment while the ranks exchange messages, make short collective
+//! calls, or exchange data with their neighbours in collective calls. The tests check that every job ends with the
+//! right exit code, prints one line about the killed rank, and leaves no process. They measure the times from the kill
+//! to the end of `mpiexec` and print them, but assert no limit. The requirement for a release is at most half a second.
 
 #[path = "../launcher/tests/harness/mod.rs"]
 mod harness;
@@ -43,6 +42,11 @@ fn fifty_random_kills() {
 #[test]
 fn random_kills_in_short_calls() {
     random_kills(20, "short calls");
+}
+
+#[test]
+fn random_kills_among_neighbors() {
+    random_kills(20, "neighbors");
 }
 
 /// Runs `rounds` jobs whose ranks play `role`, and kills one rank of each.

@@ -25,7 +25,7 @@ impl Communicator {
         root: impl Into<Root>,
     ) -> Result<()> {
         let layout = writable(buf, 0, plan, count, "buf");
-        let layout = layout.inspect_err(|_| self.skip_blocking())?;
+        let layout = layout.inspect_err(|_| self.skip_collective())?;
         // SAFETY: `buf` holds the `count` elements (`writable` has checked this), and is mutably borrowed
         // until the call returns.
         unsafe { self.broadcast_raw(Part { origin: layout.origin, plan, count }, root) }

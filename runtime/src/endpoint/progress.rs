@@ -736,7 +736,10 @@ impl Endpoint {
     }
 
     /// Completes all operations for which other ranks wait.
-    fn serve(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// Returns the errors of [`Endpoint::wait`].
+    pub fn serve(&self) -> Result<()> {
         let state = self.lock()?;
         self.wait_until(state, NAP, |core| core.others_are_served().then_some(()))
     }
