@@ -176,7 +176,7 @@ fn exchange(world: &typepack::Communicator, to: usize) {
 /// collective calls in turn, with short and long parts of columns.
 fn neighbors(world: &typepack::Communicator) {
     let size = world.size();
-    let dims = if size % 2 == 0 { vec![size / 2, 2] } else { vec![size] };
+    let dims = if size.is_multiple_of(2) { vec![size / 2, 2] } else { vec![size] };
     let grid = world.cartesian(&dims, &vec![true; dims.len()]).expect("a grid");
     let neighbors = grid.comm().topology().expect("a grid").neighbors();
     let sides = neighbors.sources().len();
