@@ -640,7 +640,7 @@ fn a_full_file_system_leaves_no_file_longer_than_its_data() {
     });
 }
 
-/// A call that writes the data in its argument.
+/// One way to write to the file: writes the bytes of its argument to the file, and returns the number of bytes written.
 type Way<'a> = dyn Fn(&mut [u8]) -> typepack::Result<u64> + 'a;
 
 /// Writes more than `limit` bytes by several calls. Every rank must get an error of kind `kind` and the number of bytes

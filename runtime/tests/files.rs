@@ -284,7 +284,8 @@ fn sequence(world: &Communicator, file: &File, path: &PathBuf, model: &mut Vec<u
     }
 }
 
-/// Runs random sequences with the value `method` of `TYPEPACK_IO`: as many as `FILES_SEQUENCES` says, or 120.
+/// Runs random sequences with `TYPEPACK_IO` set to `method`. The variable `FILES_SEQUENCES` is the number of sequences;
+/// without this variable, there are 120.
 fn sequences(size: usize, name: &str, method: &str) {
     ranks_with(size, name, &[("TYPEPACK_IO", method)], |world| {
         let many = std::env::var("FILES_SEQUENCES").ok().and_then(|text| text.parse().ok());

@@ -1,7 +1,7 @@
-//! Runs fifty jobs, and kills one rank of each job at a random moment while the ranks exchange messages; then twenty jobs
-//! whose ranks exchange data with their neighbours in collective calls. The tests check that every job ends with the right exit code, prints one line about the killed rank,
-//! and leaves no process. They measure the times from the kill to the end of `mpiexec` and print them, but assert no
-//! limit. The requirement for a release is at most half a second.
+//! Runs jobs, and kills one rank of each job at a random moment while the ranks exchange messages, make short collective
+//! calls, or exchange data with their neighbours in collective calls. The tests check that every job ends with the
+//! right exit code, prints one line about the killed rank, and leaves no process. They measure the times from the kill
+//! to the end of `mpiexec` and print them, but assert no limit. The requirement for a release is at most half a second.
 
 #[path = "../launcher/tests/harness/mod.rs"]
 mod harness;
@@ -35,16 +35,22 @@ impl Random {
 
 #[test]
 fn fifty_random_kills() {
-    kills("exchange", 50);
+    random_kills(50, "exchange");
+}
+
+/// Kills ranks that wait for each other in the cells of short collective calls.
+#[test]
+fn random_kills_in_short_calls() {
+    random_kills(20, "short calls");
 }
 
 #[test]
-fn kills_among_neighbors() {
-    kills("neighbors", 20);
+fn random_kills_among_neighbors() {
+    random_kills(20, "neighbors");
 }
 
 /// Runs `rounds` jobs whose ranks play `role`, and kills one rank of each.
-fn kills(role: &str, rounds: usize) {
+fn random_kills(rounds: usize, role: &str) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
     let seed = now.as_nanos() as u64 | 1;
     println!("seed {seed}");

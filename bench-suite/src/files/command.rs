@@ -142,6 +142,15 @@ pub fn run_regret(
     arguments: &FileArguments,
     progress: impl FnMut(usize, usize),
 ) -> Result<String, Fault> {
+    for (option, given) in
+        [("--csv", arguments.csv.is_some()), ("--library", !arguments.library.is_empty())]
+    {
+        if given {
+            return Err(Fault::Usage(format!(
+                "{option}: regret files compares the ways of typepack and prints a text; leave the option out"
+            )));
+        }
+    }
     let definitions = definitions(arguments.rows.as_deref()).map_err(Fault::Usage)?;
     let mut rows = chosen(arguments, &definitions)?;
     rows.retain(|row| regret::is_judged(row));

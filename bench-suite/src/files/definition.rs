@@ -32,7 +32,7 @@ impl Direction {
     }
 }
 
-/// How the ranks call.
+/// Whether all ranks make one collective call, or each rank calls on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Calls {
@@ -70,7 +70,7 @@ pub struct Row {
     pub block: Option<u64>,
     /// Whether the row writes or reads.
     pub direction: Direction,
-    /// How the ranks call.
+    /// Whether all ranks make one collective call, or each rank calls on its own.
     pub calls: Calls,
     /// True if the file is not in the page cache when an access begins.
     pub cold: bool,

@@ -94,7 +94,7 @@ pub struct Measured {
     pub block: Option<u64>,
     /// Whether the row writes or reads.
     pub direction: Direction,
-    /// How the ranks call.
+    /// Whether all ranks make one collective call, or each rank calls on its own.
     pub calls: Calls,
     /// The number of bytes that all ranks access together.
     pub bytes: u64,

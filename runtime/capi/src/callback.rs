@@ -320,7 +320,7 @@ impl Datarep {
     }
 
     /// Calls the function as a conversion function. It gets `count` as an `MPI_Count` if `large` is true, and as a C
-    /// integer otherwise. Returns the code of the function; `None` if there is no function.
+    /// integer otherwise. Returns the function's return code, or `None` if there is no function.
     pub fn convert(
         self,
         large: bool,

@@ -232,6 +232,7 @@ fn campaign_with_settings() {
         ("TYPEPACK_TRANSPORT", "pipeline"),
         ("TYPEPACK_CHECK_TYPES", "1"),
         ("TYPEPACK_SPIN_US", "0"),
+        ("TYPEPACK_COLL", "all:messages"),
     ] {
         run_with("campaign", &[3, 6], &[(name, value), ("CAMPAIGN_SEED", "500")]);
         run_with("campaign_between", &[3, 6], &[(name, value), ("CAMPAIGN_SEED", "500")]);

@@ -142,9 +142,6 @@ pub(super) const UNKNOWN: u64 = u64::MAX;
 /// key, and a new number that the rank offers.
 pub(super) type Words = [u64; 3];
 
-/// The words of the ranks of the local group, and those of the ranks of the remote group.
-pub(super) type WordsOfBoth<const N: usize> = (Vec<[u64; N]>, Vec<[u64; N]>);
-
 /// The first word of a rank that is in no new communicator.
 pub(super) const NO_COLOR: u64 = u64::MAX;
 
@@ -432,7 +429,7 @@ impl Communicator {
     ///
     /// # Errors
     /// Returns [`ErrorKind::Other`] if a rank has called [`fail_creation`](Self::fail_creation) instead.
-    pub(super) fn exchange_words<const N: usize>(&self, mine: &[u64; N]) -> Result<WordsOfBoth<N>> {
+    pub(super) fn exchange_words<const N: usize>(&self, mine: &[u64; N]) -> Result<BothGroups<N>> {
         let place = self.next_place();
         let (ours, theirs) = (self.size(), self.remote_group().map_or(0, Group::size));
         let mut exchange = Exchange::new(mine, ours, theirs);
@@ -453,6 +450,9 @@ impl Communicator {
         Ok((all, theirs))
     }
 }
+
+/// The words of every rank of the local group, and of every rank of the remote group.
+type BothGroups<const N: usize> = (Vec<[u64; N]>, Vec<[u64; N]>);
 
 /// The memory of an exchange of words between all ranks of a communicator.
 struct Exchange<const N: usize> {

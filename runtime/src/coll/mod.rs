@@ -1,4 +1,5 @@
-//! Collective calls. Each call becomes a schedule of messages, and `schedule/` runs the schedule.
+//! Collective calls. Short blocking calls go through memory that the ranks share (`cells/`). Every other call becomes
+//! a schedule of messages, and `schedule/` runs the schedule.
 //!
 //! `collective.rs` has the type [`Collective`], whose values describe calls, and the three ways to make a
 //! call: run, start, prepare. One file per operation lists the steps: `barrier.rs`, `broadcast.rs`,
@@ -31,6 +32,7 @@ mod between;
 mod binary128;
 mod broadcast;
 mod buffers;
+mod cells;
 mod check;
 mod collective;
 mod create;

@@ -368,6 +368,22 @@ impl Endpoint {
         self.wait_until(self.lock()?, OUTSIDE, |_| look())
     }
 
+    /// Begins a call that may end without a wait: checks that calls are possible, and runs a turn if an
+    /// operation needs one.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and the errors of a turn.
+    #[inline]
+    pub fn enter(&self) -> Result<()> {
+        self.turn_unless_idle(&mut *self.lock()?)
+    }
+
+    /// Returns whether a waiting rank sleeps at once, because the job has more ranks than CPUs.
+    #[inline]
+    pub fn sleeps_at_once(&self) -> bool {
+        self.spin.is_zero()
+    }
+
     /// Wakes `rank` if it sleeps, after a change of memory that it waits for
     /// ([`attend_outside`](Self::attend_outside)).
     pub fn ring(&self, rank: usize) {

@@ -33,8 +33,8 @@ pub const UNKNOWN: u32 = 0;
 /// rank waits forever after a failure.
 pub const VOID: u32 = 1;
 
-/// A value for the label of a send that means: the message has the types of the layout. The engine
-/// replaces the value by the check bits, or by [`UNKNOWN`] if it does not compare types, so no envelope
+/// A value for the label of a send. The value means that the message has the types of the layout. The engine
+/// replaces the value with the check bits, or by [`UNKNOWN`] if it does not compare types, so no envelope
 /// contains it. The value must differ from [`UNKNOWN`], because a packed copy of `MPI_PACKED` data is
 /// sent with `UNKNOWN` in its label.
 pub const OF_LAYOUT: u32 = u32::MAX;

@@ -98,6 +98,7 @@ pub fn play() {
         }
         "exchange" => exchange(&world, peer),
         "neighbors" => neighbors(&world),
+        "short calls" => short_calls(&world),
         "threads" => {
             world.barrier().expect("a barrier");
             // Let the wrapper's thread end now. If this process then got a signal, it would get the signal
@@ -152,6 +153,21 @@ fn wrap() {
     std::io::copy(&mut lines, &mut std::io::stdout()).expect("the rest of the output");
     let status = child.wait().expect("a child");
     assert!(status.success(), "the rank behind the wrapper: {status}");
+}
+
+/// Makes short collective calls until one fails because a rank has died.
+fn short_calls(world: &typepack::Communicator) {
+    for round in 0_usize.. {
+        let mut values = vec![round as u64; [1, 100][round % 2]];
+        let done = world
+            .barrier()
+            .and_then(|()| world.broadcast_slice(&mut values, round % world.size()))
+            .and_then(|()| world.allreduce(&mut values, typepack::Op::Max));
+        if done.is_err() {
+            std::process::exit(1);
+        }
+        assert!(values.iter().all(|value| *value == round as u64));
+    }
 }
 
 /// Sends messages in both directions until the job ends. Their lengths make the ranks use all protocols.

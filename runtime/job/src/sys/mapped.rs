@@ -311,7 +311,7 @@ fn guard() -> io::Result<()> {
     Ok(())
 }
 
-/// Counts one mapping less. If no mapping is left and our handler is still installed, restores the previous action.
+/// Reduces the count of mappings by one. If no mapping is left and our handler is still installed, restores the previous action.
 fn unguard() {
     let mut guard = GUARD.lock().unwrap_or_else(PoisonError::into_inner);
     guard.count -= 1;
