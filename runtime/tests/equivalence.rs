@@ -55,7 +55,7 @@ fn datatypes_have_the_offsets_of_the_compiler() {
     assert_eq!((ty.size(), ty.lb(), ty.extent()), (5, 0, 8));
     let ty = Particle::datatype().expect("a type");
     assert_eq!((ty.size(), ty.lb(), ty.extent()), (37, 0, size_of::<Particle>() as i64));
-    assert!(offset_of!(Particle, position) % 8 == 0);
+    assert!(offset_of!(Particle, position).is_multiple_of(8));
     let ty = Packed::datatype().expect("a type");
     assert_eq!((ty.size(), ty.extent(), ty.true_extent()), (9, 9, 9));
     let ty = <[Tag; 3]>::datatype().expect("a type");

@@ -58,17 +58,16 @@ fn main() -> typepack::Result<()> {
         particles.extend_from_slice(&coming[..arrived]);
     }
 
-    // No particle is lost, and rank 0 knows the one that is farthest to the right.
+    // No particle is lost, and all ranks know the one that is farthest to the right.
     let mut count = [particles.len() as u64];
     world.allreduce(&mut count, Op::Sum)?;
     let mut last = [particles.iter().copied().fold(Particle::default(), farther)];
     world.all_reduce_values(&mut last, farther)?;
-    if rank == 0 {
-        println!(
-            "{} particles, the last one is {} at {:.3}",
-            count[0], last[0].id, last[0].position
-        );
-    }
+    let (own, all, [last]) = (particles.len(), count[0], last);
+    println!(
+        "rank {rank}: {own} of {all} particles, the last one is {} at {:.3}",
+        last.id, last.position
+    );
     assert_eq!(count[0], 1000 * size as u64);
     Ok(())
 }

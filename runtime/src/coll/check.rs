@@ -61,6 +61,9 @@ const NONE: u64 = u64::MAX;
 /// number for the text of an error.
 type Data = [u64; 3];
 
+/// What a rank sends to each rank, and what it expects from each rank.
+type Traffic = (Vec<Data>, Vec<Data>);
+
 /// In the third word of a [`Data`]: the elements have several basic types.
 const SEVERAL: u64 = 1 << 32;
 
@@ -205,7 +208,7 @@ fn compare(all: &[Description]) -> Result<()> {
 
 /// Returns what this rank sends to each rank, and what it expects from each rank; `NO_DATA` where the call moves
 /// nothing. Returns `None` for a call whose data all ranks have compared already.
-fn traffic(comm: &Communicator, call: &Collective<'_>) -> Result<Option<(Vec<Data>, Vec<Data>)>> {
+fn traffic(comm: &Communicator, call: &Collective<'_>) -> Result<Option<Traffic>> {
     let (size, rank) = (comm.size(), comm.rank());
     let (mut sent, mut expected) = (vec![NO_DATA; size], vec![NO_DATA; size]);
     let each = |list: &mut [Data], parts: &[Part<'_>]| -> Result<()> {

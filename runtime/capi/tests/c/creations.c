@@ -84,6 +84,19 @@ static void check_each(MPI_Comm comm, int failing)
             OK(MPI_Comm_free(&made));
         }
     }
+    /* A rank that abandons its duplicate may have to pass on the number of the duplicate. If it does not know the number
+       yet, the ranks that wait for it get an error. */
+    MPI_Request request;
+    if (rank == failing) {
+        RAISES(MPI_ERR_ARG, MPI_Comm_idup(comm, &made, NULL));
+    } else {
+        OK(MPI_Comm_idup(comm, &made, &request));
+        int class, code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+        OK(MPI_Error_class(code, &class));
+        CHECK(class == MPI_SUCCESS || (class == MPI_ERR_OTHER && failing != 0));
+        if (class == MPI_SUCCESS) OK(MPI_Comm_free(&made));
+    }
+    check_next(comm);
     FAILS(MPI_ERR_INFO, MPI_Dist_graph_create(comm, 0, far, one, far, MPI_UNWEIGHTED, info, 0, &made));
 
     /* Calls with a tag: the next call with the same tag makes a communicator that all ranks share. */
