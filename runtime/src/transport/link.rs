@@ -18,7 +18,7 @@ use super::types::{Defined, Known};
 use crate::Result;
 use crate::message::envelope::Envelope;
 use crate::shm::pair::LINE;
-use crate::shm::ring::{Consumer, Producer, Room};
+use crate::shm::ring::{Consumer, ENVELOPE_WORDS, Producer, Room};
 use crate::shm::withdrawal;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -236,6 +236,8 @@ pub struct Rx {
     pub known: Known,
     /// The messages whose data this rank may read in place.
     pub offers: Offers,
+    /// Number of looks since the last one that found the ring empty.
+    row: u32,
 }
 
 impl Rx {
@@ -243,7 +245,29 @@ impl Rx {
     /// `level`.
     pub fn new(area: Area, level: usize) -> Self {
         let (ring, known) = (Consumer::new::<Area>(level), Known::default());
-        Self { area, ring, known, offers: Offers::default() }
+        Self { area, ring, known, offers: Offers::default(), row: 0 }
+    }
+
+    /// Returns a copy of the next envelope, or `None` if the ring is empty. If several messages have arrived in a
+    /// row, fetches the envelope of the following one while the caller handles this one. After a single message
+    /// nothing is fetched, because the sender has probably claimed the line for its next message.
+    #[inline]
+    pub fn next(&mut self) -> Option<[u64; ENVELOPE_WORDS]> {
+        let Some(words) = self.ring.peek(&self.area) else {
+            self.row = 0;
+            return None;
+        };
+        self.row = self.row.saturating_add(1);
+        if self.is_row() {
+            self.area.fetch_slot(self.ring.following());
+        }
+        Some(words)
+    }
+
+    /// Returns whether messages arrive in a row: the last two looks have each found a message.
+    #[inline]
+    pub fn is_row(&self) -> bool {
+        self.row > 1
     }
 }
 

@@ -5,6 +5,7 @@
 //! while `Request::poll` checks the requests. Finally it takes the results, writes them, and sets handles to
 //! null. If an operation has failed, its failure names the error handler of its communicator.
 
+use super::plain::{self, Plains, is_plain};
 use super::{Ended, Outcome, REQUESTS, Request, end_all, find, found, is_sent, messages};
 use crate::abi;
 use crate::argument::{Array, InOut, InOutArray, OutArray, Output, Place, Places, room};
@@ -21,19 +22,24 @@ enum Slot {
     Null,
     /// The handle stands for every send that was complete when its call returned.
     Sent,
-    /// A request and its handle.
+    /// A plain request, which its handle names.
+    Plain(raw::Request),
+    /// Another request and its handle.
     Request(raw::Request, Arc<Request>),
 }
 
 impl Slot {
-    /// Finds the request of a handle, which may be null. `find` looks in the table.
+    /// Finds the request of a handle, which may be null. `find` looks in the table of the requests that are not
+    /// plain.
     #[inline]
     fn of(
         handle: raw::Request,
+        plains: &mut Plains,
         find: impl FnOnce(raw::Request) -> Result<Arc<Request>>,
     ) -> Result<Self> {
         match handle {
             raw::Request::NULL => Ok(Self::Null),
+            _ if is_plain(handle) => plains.check(handle).map(|()| Self::Plain(handle)),
             _ if is_sent(handle) => Ok(Self::Sent),
             _ => Ok(Self::Request(handle, find(handle)?)),
         }
@@ -43,16 +49,21 @@ impl Slot {
     fn is_active(&self) -> bool {
         match self {
             Self::Null => false,
-            Self::Sent => true,
+            Self::Sent | Self::Plain(_) => true,
             Self::Request(_, request) => !request.is_inactive(),
         }
     }
 
     /// Returns whether the operation is complete; see `Request::poll`.
-    fn poll(&self, ongoing: &mut Ongoing<'_>) -> bool {
+    #[inline]
+    fn poll(&self, plains: &mut Plains, ongoing: &mut Ongoing<'_>) -> bool {
         match self {
             Self::Null | Self::Sent => true,
-            Self::Request(_, request) => request.poll(ongoing),
+            Self::Plain(handle) => plains.poll(*handle, ongoing),
+            Self::Request(_, request) => {
+                plains.release();
+                request.poll(ongoing)
+            }
         }
     }
 }
@@ -65,6 +76,8 @@ struct Slots {
     slots: Vec<Slot>,
     /// The requests that this call has ended, and their handles. They leave the table when this value is dropped.
     ended: Vec<Ended>,
+    /// The table of plain requests.
+    plains: Plains,
 }
 
 /// Maximum number of slots for which the two vectors of a call are used again.
@@ -88,13 +101,14 @@ impl Slots {
         if ended.capacity() < count {
             ended = room(count, REQUESTS_ARRAY)?;
         }
-        Ok(Self { places: None, slots, ended })
+        Ok(Self { places: None, slots, ended, plains: Plains::default() })
     }
 }
 
 impl Drop for Slots {
     /// Ends the requests, and keeps the vectors for the next call.
     fn drop(&mut self) {
+        self.plains.release();
         self.slots.clear();
         if !self.ended.is_empty() {
             end_all(&mut self.ended);
@@ -128,7 +142,9 @@ impl Slots {
     /// Returns `MPI_ERR_REQUEST` if the handle is invalid.
     fn seen(request: raw::Request) -> Result<Self> {
         let mut slots = Self::with_room(1)?;
-        slots.slots.push(Slot::of(request, find)?);
+        let slot = Slot::of(request, &mut slots.plains, find)?;
+        slots.plains.release();
+        slots.slots.push(slot);
         Ok(slots)
     }
 }
@@ -177,10 +193,16 @@ impl Slots {
         // the iterator before it returns.
         let handles = unsafe { requests.entries(count, REQUESTS_ARRAY)? };
         let mut all = Self::with_room(count)?;
-        let view = REQUESTS.view();
+        // The table of the other requests is locked only if there are such requests.
+        let mut view = None;
         for handle in handles {
-            all.slots.push(Slot::of(handle, |handle| found(view.find(handle.0), handle))?);
+            let slot = Slot::of(handle, &mut all.plains, |handle| {
+                let view = view.get_or_insert_with(|| REQUESTS.view());
+                found(view.find(handle.0), handle)
+            })?;
+            all.slots.push(slot);
         }
+        all.plains.release();
         Ok(all)
     }
 }
@@ -201,8 +223,9 @@ impl Slots {
     /// complete. This function checks the remaining requests in order, stops at the first one that is not
     /// complete, and leaves the index of that request in `seen`, so that the next call continues there.
     fn all(&self, seen: &mut usize, ongoing: &mut Ongoing<'_>) -> Option<()> {
+        let mut plains = Plains::default();
         while let Some(slot) = self.slots.get(*seen) {
-            if !slot.poll(ongoing) {
+            if !slot.poll(&mut plains, ongoing) {
                 return None;
             }
             *seen += 1;
@@ -212,14 +235,16 @@ impl Slots {
 
     /// Returns the index of the first active request that is complete; `None` if there is none.
     fn any(&self, ongoing: &mut Ongoing<'_>) -> Option<usize> {
-        self.slots.iter().position(|slot| slot.is_active() && slot.poll(ongoing))
+        let mut plains = Plains::default();
+        self.slots.iter().position(|slot| slot.is_active() && slot.poll(&mut plains, ongoing))
     }
 
     /// Returns the indices of all active requests that are complete; `None` if there are none.
     fn some(&self, ongoing: &mut Ongoing<'_>) -> Option<Vec<usize>> {
+        let mut plains = Plains::default();
         let complete = |at: &usize| {
             let slot = &self.slots[*at];
-            slot.is_active() && slot.poll(ongoing)
+            slot.is_active() && slot.poll(&mut plains, ongoing)
         };
         let complete: Vec<usize> = (0..self.len()).filter(complete).collect();
         (!complete.is_empty()).then_some(complete)
@@ -243,8 +268,10 @@ impl Slots {
         };
         let failure = Failure::from(error);
         for slot in &self.slots {
-            if let Slot::Request(_, request) = slot {
-                request.abandon(messages, &failure);
+            match slot {
+                Slot::Null | Slot::Sent => {}
+                Slot::Plain(handle) => plain::abandon(*handle, messages, &failure),
+                Slot::Request(_, request) => request.abandon(messages, &failure),
             }
         }
         match messages.change(look) {
@@ -273,7 +300,9 @@ impl Slots {
         let outcome = match &self.slots[at] {
             Slot::Null => return None,
             Slot::Sent => Some(Outcome::empty()),
+            Slot::Plain(handle) => self.plains.take(*handle),
             Slot::Request(_, request) => {
+                self.plains.release();
                 let outcome = request.take();
                 if request.persistent.is_some() {
                     return outcome;
@@ -291,11 +320,15 @@ impl Slots {
     }
 
     /// Returns the result of the complete request with index `at`, and leaves the result in the request.
-    fn peek(&self, at: usize) -> Option<Outcome> {
+    fn peek(&mut self, at: usize) -> Option<Outcome> {
         match &self.slots[at] {
             Slot::Null => None,
             Slot::Sent => Some(Outcome::empty()),
-            Slot::Request(_, request) => request.look(),
+            Slot::Plain(handle) => self.plains.look(*handle),
+            Slot::Request(_, request) => {
+                self.plains.release();
+                request.look()
+            }
         }
     }
 }
@@ -579,7 +612,7 @@ pub fn testsome(
 /// `MPI_Request_get_status`: writes whether the operation is complete and, if it is, its status. Leaves the
 /// result in the request.
 pub fn get_status(request: raw::Request, flag: Output<c_int>, status: StatusOutput) -> Result {
-    let (slots, flag) = (Slots::seen(request)?, flag.required("flag")?);
+    let (mut slots, flag) = (Slots::seen(request)?, flag.required("flag")?);
     if !slots.test_all(flag)? {
         return Ok(());
     }

@@ -390,6 +390,14 @@ impl Consumer {
         self.ring.offset(place(self.bytes, len, self.ring.payload()).0)
     }
 
+    /// Returns the offset in the payload area of the payload of the message after the next one, if the payloads of
+    /// both have `len` bytes.
+    #[inline]
+    pub fn following_payload(&self, len: usize) -> usize {
+        let area = self.ring.payload();
+        self.ring.offset(place(place(self.bytes, len, area).1, len, area).0)
+    }
+
     /// Frees the next message and its `payload` bytes outside the slot. Returns true if this call has
     /// returned credits to the producer. The caller must then ring the producer's doorbell, because the
     /// producer may be asleep, waiting for credits.
@@ -477,7 +485,9 @@ mod tests {
                 let Some(words) = rx.peek(&memory) else { break };
                 assert_eq!(words[0], received);
                 assert_eq!(rx.payload_offset(words[1] as usize), words[2] as usize);
+                let following = rx.following_payload(words[1] as usize);
                 let _ = rx.advance(&memory, words[1] as usize);
+                assert_eq!(rx.payload_offset(words[1] as usize), following);
                 received += 1;
             }
         }
