@@ -155,6 +155,9 @@ impl Matching {
     /// source and its content.
     #[inline]
     pub fn take(&mut self, context: u64, source: Sender, tag: Tag) -> Option<(Slot, Unexpected)> {
+        if self.messages.none_waits() {
+            return None;
+        }
         self.messages.take(Key::asked(context, source, tag))
     }
 }

@@ -173,7 +173,14 @@ impl Tx {
     #[inline]
     pub fn publish(&mut self, fabric: &Fabric, room: Room, envelope: &Envelope) {
         let (words, used) = envelope.encode();
-        self.ring.publish(&self.area, room, &words, used);
+        self.publish_words(fabric, room, &words[..used]);
+    }
+
+    /// Publishes an envelope that consists of these words, and wakes the receiver. The caller has already written
+    /// the payload to `room`.
+    #[inline(always)]
+    pub fn publish_words(&mut self, fabric: &Fabric, room: Room, words: &[u64]) {
+        self.ring.publish_words(&self.area, room, words);
         fabric.ring(self.rank);
     }
 

@@ -127,7 +127,6 @@ pub unsafe fn irecv<W: CountWidth>(
             return Ok(Outcome::from_nobody().into());
         };
         memory(buf, plan, count, "buf")?;
-        plan.packed_bytes(count)?;
         // SAFETY: the elements at `buf` are writable until the request is complete (condition of `# Safety`),
         // and the receive has ended before the request is complete.
         let started = unsafe { here.messages().receive(buf.cast(), plan, count, source, tag) };

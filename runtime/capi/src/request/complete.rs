@@ -5,7 +5,7 @@
 //! while `Request::poll` checks the requests. Finally it takes the results, writes them, and sets handles to
 //! null. If an operation has failed, its failure names the error handler of its communicator.
 
-use super::plain::{self, Plains, is_plain};
+use super::plain::{self, Plains, State, is_plain};
 use super::{Ended, Outcome, REQUESTS, Request, end_all, find, found, is_sent, messages};
 use crate::abi;
 use crate::argument::{Array, InOut, InOutArray, OutArray, Output, Place, Places, room};
@@ -300,7 +300,7 @@ impl Slots {
         let outcome = match &self.slots[at] {
             Slot::Null => return None,
             Slot::Sent => Some(Outcome::empty()),
-            Slot::Plain(handle) => self.plains.take(*handle),
+            Slot::Plain(handle) => self.plains.take(*handle).map(State::outcome),
             Slot::Request(_, request) => {
                 self.plains.release();
                 let outcome = request.take();
@@ -313,10 +313,44 @@ impl Slots {
         if let Slot::Request(handle, request) = std::mem::replace(&mut self.slots[at], Slot::Null) {
             self.ended.push((handle, Some(request)));
         }
+        self.clear_place(at);
+        outcome
+    }
+
+    /// Takes the results of all requests, which are complete, and writes their statuses. Sets the handles to null
+    /// except those of persistent requests.
+    fn conclude_all(&mut self, mut statuses: Statuses) -> Result {
+        for at in 0..self.len() {
+            // Most requests are of these two kinds and have succeeded.
+            let outcome = match self.slots[at] {
+                Slot::Sent => {
+                    self.clear_place(at);
+                    statuses.push_success(&Status::empty());
+                    continue;
+                }
+                Slot::Plain(handle) => {
+                    self.clear_place(at);
+                    match self.plains.take(handle) {
+                        Some(State::Done(status)) => {
+                            statuses.push_success(&status);
+                            continue;
+                        }
+                        state => state.map(State::outcome),
+                    }
+                }
+                Slot::Null | Slot::Request(..) => self.conclude(at),
+            };
+            statuses.push(outcome);
+        }
+        statuses.end()
+    }
+
+    /// Sets the handle with index `at` to null, if the call sets handles to null.
+    #[inline]
+    fn clear_place(&self, at: usize) {
         if let Some(places) = self.places {
             places.at(at).set(raw::Request::NULL);
         }
-        outcome
     }
 
     /// Returns the result of the complete request with index `at`, and leaves the result in the request.
@@ -330,6 +364,16 @@ impl Slots {
                 request.look()
             }
         }
+    }
+}
+
+impl Slots {
+    /// Writes the statuses of all requests, which are complete, and leaves the results in the requests.
+    fn peek_all(&mut self, mut statuses: Statuses) -> Result {
+        for at in 0..self.len() {
+            statuses.push(self.peek(at));
+        }
+        statuses.end()
     }
 }
 
@@ -355,6 +399,18 @@ impl Statuses {
         // SAFETY: the array is null, or has at least `length` statuses (condition of `# Safety`).
         let places = unsafe { array.places_if_given(length) };
         Self { places, count: 0, codes: Vec::new(), failure: None }
+    }
+
+    /// Writes the next status, which is that of an operation that has succeeded.
+    #[inline]
+    fn push_success(&mut self, status: &Status) {
+        if self.failure.is_some() {
+            return self.push(Some(Outcome { status: *status, failure: None }));
+        }
+        if let Some(places) = self.places {
+            StatusOutput::from(places.at(self.count)).put(status);
+        }
+        self.count += 1;
     }
 
     /// Writes the next status. `outcome` is `None` if the handle was null or the request was inactive.
@@ -415,18 +471,6 @@ pub fn test(request: InOut<raw::Request>, flag: Output<c_int>, status: StatusOut
     single(slots.conclude(0), status)
 }
 
-/// Writes the statuses of all requests. `outcome` returns the outcome of the request with a given index.
-fn write_all(
-    slots: &mut Slots,
-    mut statuses: Statuses,
-    outcome: impl Fn(&mut Slots, usize) -> Option<Outcome>,
-) -> Result {
-    for at in 0..slots.len() {
-        statuses.push(outcome(slots, at));
-    }
-    statuses.end()
-}
-
 /// `MPI_Waitall`.
 pub fn waitall(
     count: c_int,
@@ -439,11 +483,11 @@ pub fn waitall(
     // SAFETY: the caller of `MPI_Waitall` passes an array of `count` statuses or ignores them, and
     // `slots.len()` equals `count`.
     let statuses = unsafe { Statuses::new(statuses, slots.len()) };
-    write_all(&mut slots, statuses, Slots::conclude)
+    slots.conclude_all(statuses)
 }
 
-/// Checks once whether all requests are complete, and writes the answer to `flag`. If they are, writes
-/// their statuses. `outcome` returns the outcome of the request with a given index.
+/// Checks once whether all requests are complete, and writes the answer to `flag`. If they are, calls `write`,
+/// which writes their statuses.
 ///
 /// # Safety
 ///
@@ -453,7 +497,7 @@ unsafe fn all(
     mut slots: Slots,
     flag: Output<c_int>,
     statuses: OutArray<Status>,
-    outcome: impl Fn(&mut Slots, usize) -> Option<Outcome>,
+    write: impl FnOnce(&mut Slots, Statuses) -> Result,
 ) -> Result {
     if !slots.test_all(flag.required("flag")?)? {
         return Ok(());
@@ -461,7 +505,7 @@ unsafe fn all(
     // SAFETY: the C caller ignores the statuses, or `statuses` has one entry for each slot (condition of
     // `# Safety`).
     let statuses = unsafe { Statuses::new(statuses, slots.len()) };
-    write_all(&mut slots, statuses, outcome)
+    write(&mut slots, statuses)
 }
 
 /// `MPI_Testall`.
@@ -473,7 +517,7 @@ pub fn testall(
 ) -> Result {
     // SAFETY: the caller of `MPI_Testall` passes two arrays of `count` entries each, and there are `count`
     // slots.
-    unsafe { all(Slots::read(count, requests)?, flag, statuses, Slots::conclude) }
+    unsafe { all(Slots::read(count, requests)?, flag, statuses, Slots::conclude_all) }
 }
 
 /// `MPI_Waitany`.
@@ -628,7 +672,7 @@ pub fn get_status_all(
 ) -> Result {
     // SAFETY: the caller of `MPI_Request_get_status_all` passes two arrays of `count` entries each, and there
     // are `count` slots.
-    unsafe { all(Slots::seen_all(count, requests)?, flag, statuses, |slots, at| slots.peek(at)) }
+    unsafe { all(Slots::seen_all(count, requests)?, flag, statuses, Slots::peek_all) }
 }
 
 /// `MPI_Request_get_status_any`.

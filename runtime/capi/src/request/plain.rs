@@ -53,7 +53,7 @@ impl State {
 
     /// Returns the outcome of a complete operation; the empty outcome while the operation is pending.
     #[inline]
-    fn outcome(self) -> Outcome {
+    pub fn outcome(self) -> Outcome {
         match self {
             Self::Done(status) => Outcome { status, failure: None },
             Self::Failed(outcome) => *outcome,
@@ -176,9 +176,9 @@ impl Plains {
         self.table().get_mut(request.0).is_none_or(|plain| plain.poll(ongoing))
     }
 
-    /// Ends a complete request and returns its result. Returns `None` if another thread has ended the request.
+    /// Ends a complete request and returns its state. Returns `None` if another thread has ended the request.
     #[inline]
-    pub fn take(&mut self, request: raw::Request) -> Option<Outcome> {
+    pub fn take(&mut self, request: raw::Request) -> Option<State> {
         let Plain { comm, state, .. } = self.table().remove(request.0)?;
         if let Keep::Counted(comm) = comm
             && !self.last.as_ref().is_some_and(|last| Arc::ptr_eq(last, &comm))
@@ -187,7 +187,7 @@ impl Plains {
             self.release();
             self.last = Some(comm);
         }
-        Some(state.outcome())
+        Some(state)
     }
 
     /// Returns the result of a complete request, and leaves the result in the request.

@@ -249,8 +249,15 @@ impl Producer {
         envelope: &[u64; ENVELOPE_WORDS],
         used_words: usize,
     ) {
+        self.publish_words(memory, room, &envelope[..used_words]);
+    }
+
+    /// Publishes a message like [`publish`](Self::publish). `words` are the first words of the envelope, at most
+    /// [`ENVELOPE_WORDS`]; further words are left out.
+    #[inline(always)]
+    pub fn publish_words<M: RingMemory>(&mut self, memory: &M, room: Room, words: &[u64]) {
         let slot = self.ring.slot(self.sent);
-        for (i, word) in envelope.iter().enumerate().take(used_words) {
+        for (i, word) in words.iter().enumerate().take(ENVELOPE_WORDS) {
             memory.slot(slot, i + 1).store_relaxed(*word);
         }
         self.sent += 1;
