@@ -162,10 +162,8 @@ mod tests {
         for round in 0..200_000_usize {
             let handle = table.insert(round).expect("a handle");
             assert!(handle as u32 > 0x1fff && seen.insert(handle), "{handle:x}");
-            assert_eq!(
-                (table.get(handle), table.get_mut(handle)),
-                (Some(&round), Some(&mut { round }))
-            );
+            assert_eq!(table.get(handle), Some(&round));
+            assert_eq!(table.get_mut(handle).copied(), Some(round));
             assert_eq!(table.of_int(to_int(handle)), Some(handle));
             assert_eq!(table.remove(handle), Some(round));
             assert!(table.get(handle).is_none() && table.remove(handle).is_none());
