@@ -1,11 +1,11 @@
 //! The queues of this process: receives that wait for their messages, and messages that wait for their
 //! receives. This file finds the receive that a message matches, and the message that a receive matches.
 //!
-//! `engine/incoming.rs` calls [`Matching`] for every message that arrives, `engine/receive.rs` for every
-//! receive that is posted, and `engine/own.rs` for messages of a rank to itself. These files do not access
-//! the queues directly. If several receives match a message, the receive that was posted first gets the
-//! message. If several messages match a receive, the receive gets the message that arrived first (MPI-5.0
-//! section 3.5).
+//! `engine/incoming.rs` and `engine/short.rs` call [`Matching`] for every message that arrives,
+//! `engine/receive.rs` for every receive that is posted, and `engine/own.rs` for messages of a rank to itself.
+//! These files do not access the queues directly. If several receives match a message, the receive that was
+//! posted first gets the message. If several messages match a receive, the receive gets the message that arrived
+//! first (MPI-5.0 section 3.5).
 //!
 //! `matching/posted.rs` keeps the receives and `matching/messages.rs` keeps the messages. Both have one list
 //! for each combination of context, source and tag (`matching/lists.rs`), so the time of a call does not
@@ -36,8 +36,8 @@ pub enum Arrived {
     /// The data is still at the sender. The first value is the name of the message. The second value is
     /// present if the RTS named the place of the data.
     Rts(Offer, Option<Box<Located>>),
-    /// This rank sent the message to itself. The data is still in the memory of the send, whose request id
-    /// this is.
+    /// This rank sent the message to itself, and the data is still in the memory of the send. The value is the
+    /// request id of the send.
     Own(u64),
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use typepack::Cancelled;
 
-const NOT_PERSISTENT: &str = "not a persistent request";
+const NOT_PERSISTENT: &str = "the handle belongs to a request that is not a persistent request";
 
 /// Checks that the program may start a request now.
 ///
