@@ -2,10 +2,11 @@
 //! completed, or that it can start repeatedly.
 //!
 //! The calls of `p2p/`, `coll/` and `generalized.rs` make requests. The calls of `complete.rs` wait for
-//! requests, test and query them. The calls of `manage.rs` start, cancel and free them. `plain.rs` has the requests
-//! of most sends and receives; this file has all others. The state of an operation is a [`Running`]. `Request::poll`, whose caller holds the runtime's lock, changes the state to
-//! [`Running::Finished`]. A call takes the result out of the request without holding that lock, because
-//! taking the result of a generalized request calls the user's functions.
+//! requests, test and query them. The calls of `manage.rs` start, cancel and free them. `plain.rs` has the
+//! requests of most sends and receives; this file has all others. The state of an operation is a [`Running`].
+//! `Request::poll`, whose caller holds the runtime's lock, changes the state to [`Running::Finished`]. A call
+//! takes the result out of the request without holding that lock, because taking the result of a generalized
+//! request calls the user's functions.
 //!
 //! Two invariants hold. A thread that holds the runtime's lock may take the lock of a request, but a thread
 //! that holds the lock of a request never takes the runtime's lock. A request keeps its communicator alive,
