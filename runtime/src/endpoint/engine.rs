@@ -4,7 +4,7 @@
 //! arguments of a send or receive and then starts the operation here. The bytes go through
 //! `transport/peer.rs`. A receive is matched either when it is posted (`receive`) or when a message arrives
 //! (`incoming.rs`), and at no other time. `matching.rs` finds every match, with two exceptions
-//! (`engine/receive.rs`, `glance`):
+//! (`engine/short.rs`, `glance`):
 //!
 //! - If no other operation is in flight and no earlier message that the receive could match is waiting, a
 //!   blocking receive takes a short message directly from the head of the ring.
@@ -14,12 +14,15 @@
 //! Invariants: an unmatched message occupies shared memory for at most one whole turn (the engine copies eager
 //! data to private memory, and other data stays with its sender). The turn of a call that only starts an
 //! operation need not be a whole one (`progress_at_start`). No function here waits.
+//!
+//! Most messages are short and never wait in a queue. Their whole way is in `engine/short.rs`.
 
 mod account;
 mod detach;
 mod incoming;
 mod own;
 mod receive;
+mod short;
 
 use self::account::{Account, Freed};
 use super::matching::{Arrived, Matching, Unexpected};
@@ -46,7 +49,8 @@ use crate::{Error, Result};
 
 pub use crate::transport::protocol::Traffic;
 pub use detach::Cancelled;
-pub use receive::{Glance, Taken};
+pub use receive::Taken;
+pub use short::Glance;
 use typepack_engine::contiguous::{self, Method};
 
 /// Maximum number of envelopes that one turn takes from a ring before it reads the next ring.
@@ -299,19 +303,12 @@ impl MessageEngine {
         self.meet(dest.index());
         self.latest = dest.index();
         self.preparing = label.bytes > INLINE_MAX as u64;
-        let tx = self.peers[dest.index()].link.contact(&self.fabric)?;
-        if self.terms.is_eager(label.bytes)
-            && !how.synchronous
-            && tx.is_idle()
-            && (!tx.is_full() || label.is_internal())
-        {
-            // SAFETY: `0..label.bytes` is the whole message (second condition of `# Safety`). The address that
-            // the protocol passes has room for `label.bytes` bytes, and no user layout overlaps it.
-            let pack = |to| unsafe { layout.pack(0..label.bytes, to) };
-            if Eager::send(tx, &self.fabric, label, pack)? {
-                self.traffic.eager += 1;
-                return Ok(Operation::Done(status));
-            }
+        // SAFETY: the layout's memory is readable, and `label.bytes` is its packed size (first and second condition
+        // of `# Safety`).
+        let send_short =
+            |engine: &mut Self| unsafe { engine.send_short(layout, label, dest.index()) };
+        if self.terms.is_eager(label.bytes) && !how.synchronous && send_short(self)? {
+            return Ok(Operation::Done(status));
         }
         // SAFETY: the caller guarantees that the layout is readable, that `label.bytes` is its packed size,
         // and that lent memory is free (the three conditions of `# Safety`). `Supply::new` requires no

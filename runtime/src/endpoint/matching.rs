@@ -1,11 +1,11 @@
 //! The queues of this process: receives that wait for their messages, and messages that wait for their
 //! receives. This file finds the receive that a message matches, and the message that a receive matches.
 //!
-//! `engine/incoming.rs` calls [`Matching`] for every message that arrives, `engine/receive.rs` for every
-//! receive that is posted, and `engine/own.rs` for messages of a rank to itself. These files do not access
-//! the queues directly. If several receives match a message, the receive that was posted first gets the
-//! message. If several messages match a receive, the receive gets the message that arrived first (MPI-5.0
-//! section 3.5).
+//! `engine/incoming.rs` and `engine/short.rs` call [`Matching`] for every message that arrives,
+//! `engine/receive.rs` for every receive that is posted, and `engine/own.rs` for messages of a rank to itself.
+//! These files do not access the queues directly. If several receives match a message, the receive that was
+//! posted first gets the message. If several messages match a receive, the receive gets the message that arrived
+//! first (MPI-5.0 section 3.5).
 //!
 //! `matching/posted.rs` keeps the receives and `matching/messages.rs` keeps the messages. Both have one list
 //! for each combination of context, source and tag (`matching/lists.rs`), so the time of a call does not
@@ -155,6 +155,9 @@ impl Matching {
     /// source and its content.
     #[inline]
     pub fn take(&mut self, context: u64, source: Sender, tag: Tag) -> Option<(Slot, Unexpected)> {
+        if self.messages.none_waits() {
+            return None;
+        }
         self.messages.take(Key::asked(context, source, tag))
     }
 }

@@ -67,7 +67,7 @@ pub struct Requests {
     /// This rank.
     own: usize,
     entries: Vec<Entry>,
-    free: Vec<u32>,
+    unused: Vec<u32>,
     /// The generation of the first request of a new entry.
     first: u32,
     /// Number of requests that have left the table since the last call of `shrink`.
@@ -86,7 +86,7 @@ impl Requests {
         Self {
             own,
             entries: Vec::new(),
-            free: Vec::new(),
+            unused: Vec::new(),
             first: 1,
             closed: 0,
             in_flight: 0,
@@ -100,7 +100,7 @@ impl Requests {
     pub fn open(&mut self, request: Request) -> u64 {
         self.in_flight += 1;
         self.sends += usize::from(request.is_send_but_to(self.own));
-        match self.free.pop() {
+        match self.unused.pop() {
             Some(index) => {
                 let entry = &mut self.entries[index as usize];
                 entry.orphan = false;
@@ -117,6 +117,7 @@ impl Requests {
         }
     }
 
+    #[inline]
     fn entry(&mut self, id: u64) -> Option<&mut Entry> {
         let entry = self.entries.get_mut(id as u32 as usize)?;
         (u64::from(entry.generation) == id >> 32).then_some(entry)
@@ -206,6 +207,25 @@ impl Requests {
         self.completions += 1;
     }
 
+    /// Completes the receive in flight `id` with a message whose data is at hand: calls `unpack` with the receive,
+    /// and then completes the receive with the result that `unpack` returns. This saves the second search that a
+    /// call of [`receive`](Self::receive) and one of [`complete`](Self::complete) would make. Returns false if there
+    /// is no such receive.
+    #[inline]
+    pub fn deliver(&mut self, id: u64, unpack: impl FnOnce(&Receive) -> Result<Status>) -> bool {
+        let Some(entry) = self.entry(id) else { return false };
+        let Some(Request::Receive(receive)) = &entry.request else { return false };
+        let result = unpack(receive);
+        if entry.owner.is_none() && !entry.orphan {
+            entry.request = Some(Request::Done(result));
+            self.in_flight -= 1;
+            self.completions += 1;
+        } else {
+            self.complete(id, result);
+        }
+        true
+    }
+
     /// Returns whether a request is complete or has left the table.
     pub fn is_complete(&mut self, id: u64) -> bool {
         matches!(self.get(id), Some(Request::Done(_)) | None)
@@ -215,21 +235,16 @@ impl Requests {
     /// yet, and an error if `id` names no request or a request that a source owns. After the result has
     /// been returned, the number `id` names no request any more.
     pub fn fetch(&mut self, id: u64) -> Option<Result<Status>> {
-        let owned = self.is_owned(id);
-        match self.get(id) {
-            Some(Request::Done(_)) => {}
-            Some(_) if !owned => return None,
-            _ => {
-                return Some(Err(Error::new(
-                    ErrorKind::Request,
-                    "request",
-                    format!("{id:#x} is not pending; its result may have been taken already"),
-                )));
+        let Some(entry) = self.entry(id) else { return Some(Err(not_pending(id))) };
+        match &mut entry.request {
+            Some(Request::Done(result)) => {
+                let result = std::mem::replace(result, Ok(Status { source: 0, tag: 0, bytes: 0 }));
+                entry.request = None;
+                self.free(id);
+                Some(result)
             }
-        }
-        match self.close(id) {
-            Some(Request::Done(result)) => Some(result),
-            _ => None,
+            Some(_) if entry.owner.is_none() => None,
+            _ => Some(Err(not_pending(id))),
         }
     }
 
@@ -257,19 +272,25 @@ impl Requests {
     }
 
     fn close(&mut self, id: u64) -> Option<Request> {
-        let entry = self.entry(id)?;
-        let request = entry.request.take();
+        let request = self.entry(id)?.request.take();
+        self.free(id);
+        request
+    }
+
+    /// Makes the entry of a request that has left the table free for another request.
+    #[inline]
+    fn free(&mut self, id: u64) {
+        let Some(entry) = self.entry(id) else { return };
         // After its last generation, an entry of the table is never used again. So all ids are below
         // `recall::ID_END`.
         if entry.generation < GENERATIONS - 1 {
             entry.generation += 1;
-            self.free.push(id as u32);
+            self.unused.push(id as u32);
         }
         self.closed += 1;
         if self.closed > SMALL.max(self.entries.len() / 2) {
             self.shrink();
         }
-        request
     }
 
     /// Removes the free entries at the end of the table if few entries are in use. A new entry in their place begins
@@ -279,7 +300,7 @@ impl Requests {
     fn shrink(&mut self) {
         self.closed = 0;
         let len = self.entries.len();
-        if len <= SMALL || (len - self.free.len()) * SPARSE >= len {
+        if len <= SMALL || (len - self.unused.len()) * SPARSE >= len {
             return;
         }
         // An entry that has had its last generation is not free, so it and the entries before it stay.
@@ -292,10 +313,10 @@ impl Requests {
         }
         self.entries.shrink_to_fit();
         let len = self.entries.len() as u32;
-        self.free.retain(|at| *at < len);
+        self.unused.retain(|at| *at < len);
         // The entries at the start of the table are used first, so that those at its end stay free.
-        self.free.sort_unstable_by(|a, b| b.cmp(a));
-        self.free.shrink_to_fit();
+        self.unused.sort_unstable_by(|a, b| b.cmp(a));
+        self.unused.shrink_to_fit();
     }
 
     /// Returns the number of requests in flight.
@@ -313,6 +334,16 @@ impl Requests {
     pub fn completions(&self) -> u64 {
         self.completions
     }
+}
+
+/// Returns the error for the number of a request whose result no caller can get.
+#[cold]
+fn not_pending(id: u64) -> Error {
+    Error::new(
+        ErrorKind::Request,
+        "request",
+        format!("{id:#x} is not pending; its result may have been taken already"),
+    )
 }
 
 impl RequestTable for Requests {
@@ -386,6 +417,32 @@ mod tests {
     }
 
     #[test]
+    fn a_delivered_receive_is_complete() {
+        let mut requests = Requests::new(0);
+        let status = Status { source: 2, tag: 3, bytes: 4 };
+        let [plain, owned, orphan] = [(); 3].map(|()| requests.open(receive()));
+        requests.own(owned, Owner { source: 3, token: 4 });
+        requests.orphan(orphan);
+        let completions = requests.completions();
+        for id in [plain, owned, orphan] {
+            assert!(requests.deliver(id, |_| Ok(status)));
+        }
+        assert_eq!((requests.in_flight(), requests.completions()), (0, completions + 3));
+        assert_eq!(requests.fetch(plain), Some(Ok(status)));
+        assert!(matches!(requests.collected(), Some((Owner { source: 3, token: 4 }, Ok(_)))));
+        assert!(requests.collected().is_none());
+        for id in [plain, owned, orphan, 0, u64::MAX] {
+            assert!(requests.get(id).is_none());
+            assert!(!requests.deliver(id, |_| panic!("{id:#x} names no receive")));
+        }
+        // A complete request is no receive any more.
+        let done = requests.open(receive());
+        requests.complete(done, Ok(status));
+        assert!(!requests.deliver(done, |_| panic!("the receive is complete")));
+        assert_eq!(requests.fetch(done), Some(Ok(status)));
+    }
+
+    #[test]
     fn orphans_leave_when_they_are_complete() {
         let mut requests = Requests::new(0);
         let id = requests.open(receive());
@@ -417,7 +474,7 @@ mod tests {
                 assert_eq!(requests.fetch(id), Some(Ok(status)));
                 old.push(id);
             }
-            let room = [requests.entries.capacity(), requests.free.capacity()];
+            let room = [requests.entries.capacity(), requests.unused.capacity()];
             assert!(room.iter().all(|room| *room <= 2 * SMALL), "{room:?}");
             old.extend(ids);
         }

@@ -293,23 +293,41 @@ pub enum Envelope {
     Recall(Label, Offer),
 }
 
+/// Returns word 0 of the envelope of a message.
+#[inline(always)]
+fn head(kind: u64, label: &Label) -> u64 {
+    kind | u64::from(label.types) << KIND_BITS | u64::from(label.tag as u32) << 32
+}
+
+/// Returns the words of [`Envelope::Eager`].
+#[inline(always)]
+pub fn eager(label: &Label) -> [u64; 3] {
+    [head(EAGER, label), label.context, label.bytes]
+}
+
+/// Returns the words of [`Envelope::Inline`].
+#[inline(always)]
+pub fn inline(label: &Label, payload: &[u8; INLINE_MAX]) -> [u64; ENVELOPE_WORDS] {
+    let mut words = [head(INLINE, label), label.context, label.bytes, 0, 0, 0, 0];
+    for (word, bytes) in words[3..].iter_mut().zip(payload.chunks_exact(8)) {
+        // The conversion of eight bytes cannot fail, so the default of zero is never used.
+        *word = u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+    }
+    words
+}
+
 impl Envelope {
     /// Returns the words of this envelope, and the number of words that the reader of such an envelope uses.
     #[inline]
     pub fn encode(&self) -> ([u64; ENVELOPE_WORDS], usize) {
-        let head = |kind: u64, label: &Label| {
-            kind | u64::from(label.types) << KIND_BITS | u64::from(label.tag as u32) << 32
-        };
         match self {
             Self::Inline(label, payload) => {
-                let mut words = [head(INLINE, label), label.context, label.bytes, 0, 0, 0, 0];
-                for (word, bytes) in words[3..].iter_mut().zip(payload.chunks_exact(8)) {
-                    // The conversion of eight bytes cannot fail, so the default of zero is never used.
-                    *word = u64::from_le_bytes(bytes.try_into().unwrap_or_default());
-                }
-                (words, 3 + (label.bytes as usize).div_ceil(8).min(4))
+                (inline(label, payload), 3 + (label.bytes as usize).div_ceil(8).min(4))
             }
-            Self::Eager(label) => ([head(EAGER, label), label.context, label.bytes, 0, 0, 0, 0], 3),
+            Self::Eager(label) => {
+                let [a, b, c] = eager(label);
+                ([a, b, c, 0, 0, 0, 0], 3)
+            }
             Self::Rts(label, offer, place) => {
                 // Write all seven words, because a word that is not written keeps its value from an earlier
                 // lap of the ring.

@@ -1,7 +1,7 @@
 //! Eager: the sender packs a short message directly into the ring, beside its envelope.
 //!
-//! [`Eager::send`] is the fast path of the runtime. The message engine calls it for every message of at
-//! most `TYPEPACK_EAGER_LIMIT` bytes if no other message waits for the same rank. Two kinds of short
+//! [`Eager::send`] is the fast path of the runtime. The message engine (`endpoint/engine/short.rs`) calls it for
+//! every message of at most `TYPEPACK_EAGER_LIMIT` bytes if no other message waits for the same rank. Two kinds of short
 //! messages do not take this path: messages that have to wait in the queue, and messages whose sender waits
 //! for the match. They go through the queue and the trait [`Protocol`], as the messages of all other
 //! protocols do.
@@ -13,7 +13,7 @@ use super::link::{Link, Outgoing, Tx};
 use super::protocol::{Arrival, CopyPlan, Matched, Offered, Protocol, Work};
 use super::ready::Ready;
 use crate::Result;
-use crate::message::envelope::{Envelope, INLINE_MAX};
+use crate::message::envelope::{self, Envelope, INLINE_MAX};
 use crate::message::label::{Label, Status};
 
 /// The eager protocol. It has no state of its own, because all of its state is in the ring.
@@ -37,13 +37,13 @@ impl Eager {
             let Some(room) = tx.reserve(fabric, 0)? else { return Ok(false) };
             let mut payload = [0; INLINE_MAX];
             pack(payload.as_mut_ptr());
-            tx.publish(fabric, room, &Envelope::Inline(label, payload));
+            tx.publish_words(fabric, room, &envelope::inline(&label, &payload));
             tx.fetch_ahead(0);
         } else {
             let len = label.bytes as usize;
             let Some(room) = tx.reserve(fabric, len)? else { return Ok(false) };
             pack(tx.area.payload(room.offset));
-            tx.publish(fabric, room, &Envelope::Eager(label));
+            tx.publish_words(fabric, room, &envelope::eager(&label));
             tx.fetch_ahead(len);
             tx.ready = Ready::payload(tx.next_payload(len), len);
         }

@@ -18,7 +18,7 @@ use super::types::{Defined, Known};
 use crate::Result;
 use crate::message::envelope::Envelope;
 use crate::shm::pair::LINE;
-use crate::shm::ring::{Consumer, Producer, Room};
+use crate::shm::ring::{Consumer, ENVELOPE_WORDS, Producer, Room};
 use crate::shm::withdrawal;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -173,7 +173,14 @@ impl Tx {
     #[inline]
     pub fn publish(&mut self, fabric: &Fabric, room: Room, envelope: &Envelope) {
         let (words, used) = envelope.encode();
-        self.ring.publish(&self.area, room, &words, used);
+        self.publish_words(fabric, room, &words[..used]);
+    }
+
+    /// Publishes an envelope that consists of these words, and wakes the receiver. The caller has already written
+    /// the payload to `room`.
+    #[inline(always)]
+    pub fn publish_words(&mut self, fabric: &Fabric, room: Room, words: &[u64]) {
+        self.ring.publish_words(&self.area, room, words);
         fabric.ring(self.rank);
     }
 
@@ -236,6 +243,8 @@ pub struct Rx {
     pub known: Known,
     /// The messages whose data this rank may read in place.
     pub offers: Offers,
+    /// Number of looks since the last one that found the ring empty.
+    row: u32,
 }
 
 impl Rx {
@@ -243,7 +252,29 @@ impl Rx {
     /// `level`.
     pub fn new(area: Area, level: usize) -> Self {
         let (ring, known) = (Consumer::new::<Area>(level), Known::default());
-        Self { area, ring, known, offers: Offers::default() }
+        Self { area, ring, known, offers: Offers::default(), row: 0 }
+    }
+
+    /// Returns a copy of the next envelope, or `None` if the ring is empty. If several messages have arrived in a
+    /// row, fetches the envelope of the following one while the caller handles this one. After a single message
+    /// nothing is fetched, because the sender has probably claimed the line for its next message.
+    #[inline]
+    pub fn next(&mut self) -> Option<[u64; ENVELOPE_WORDS]> {
+        let Some(words) = self.ring.peek(&self.area) else {
+            self.row = 0;
+            return None;
+        };
+        self.row = self.row.saturating_add(1);
+        if self.is_row() {
+            self.area.fetch_slot(self.ring.following());
+        }
+        Some(words)
+    }
+
+    /// Returns whether messages arrive in a row: the last two looks have each found a message.
+    #[inline]
+    pub fn is_row(&self) -> bool {
+        self.row > 1
     }
 }
 

@@ -28,6 +28,7 @@ use crate::handle::table::Table;
 use crate::lifecycle::{self, Stage};
 use crate::raw::{self, Status};
 use std::ffi::c_int;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 use typepack::{Communicator, Group, Messages};
 
@@ -126,6 +127,49 @@ impl Comm {
     pub fn handler(&self) -> &HandlerCell {
         &self.handler
     }
+
+    /// Returns `failure` after recording in it that the error handler of this communicator must be called, with
+    /// `handle` as an argument.
+    #[cold]
+    pub fn raise(&self, handle: raw::Comm, failure: impl Into<Failure>) -> Failure {
+        let mut failure = failure.into();
+        failure.on = Some((handle.0, self.handler().get()));
+        failure
+    }
+}
+
+/// A reference that keeps a communicator alive. `MPI_COMM_WORLD` is never freed, so a reference to it is not
+/// counted: for a short message, updating the count would take as long as copying the message.
+#[derive(Clone, Debug)]
+pub enum Keep {
+    /// `MPI_COMM_WORLD`.
+    World(&'static Comm),
+    /// Another communicator.
+    Counted(Arc<Comm>),
+}
+
+impl Deref for Keep {
+    type Target = Comm;
+
+    #[inline]
+    fn deref(&self) -> &Comm {
+        match self {
+            Self::World(world) => world,
+            Self::Counted(comm) => comm,
+        }
+    }
+}
+
+/// Returns a reference to the communicator of a handle.
+///
+/// # Errors
+/// Returns `MPI_ERR_COMM` if the handle is not valid.
+#[inline]
+pub fn keep(comm: raw::Comm) -> Result<Keep> {
+    match (comm.0, world()) {
+        (abi::COMM_WORLD, Some(world)) => Ok(Keep::World(world)),
+        _ => find(comm).map(Keep::Counted),
+    }
 }
 
 /// The communicator of an operation, together with the handle that the program passed to the call.
@@ -141,9 +185,7 @@ impl On {
     /// Returns `failure` after recording in it that the error handler of this communicator must be called.
     #[cold]
     pub fn raise(&self, failure: impl Into<Failure>) -> Failure {
-        let mut failure = failure.into();
-        failure.on = Some((self.handle.0, self.comm.handler().get()));
-        failure
+        self.comm.raise(self.handle, failure)
     }
 }
 

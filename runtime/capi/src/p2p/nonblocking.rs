@@ -11,6 +11,7 @@ use crate::count_width::{CountWidth, Number, count as checked};
 use crate::datatype;
 use crate::error::{Failure, Result};
 use crate::raw;
+use crate::request::plain::{self, State};
 use crate::request::{self, Outcome, Running};
 use std::ffi::{c_int, c_void};
 use typepack::{Operation, SendMode};
@@ -64,8 +65,8 @@ unsafe fn nonblocking(
             // the runtime is still sending the message.
             None | Some(Operation::Done(_)) => request::sent()?,
             Some(Operation::Pending(_)) if mode == Mode::Buffered => request::sent()?,
-            Some(Operation::Pending(id)) => match on(comm) {
-                Ok(on) => request::open(Some(on), Running::Send(id))?,
+            Some(Operation::Pending(id)) => match comm::keep(comm) {
+                Ok(kept) => plain::open(kept, comm, State::Send(id))?,
                 Err(failure) => {
                     // Another thread has freed the communicator during this call.
                     here.messages().abandon(Operation::Pending(id));
@@ -117,22 +118,28 @@ pub unsafe fn irecv<W: CountWidth>(
     comm: raw::Comm,
     request: Output<raw::Request>,
 ) -> Result {
-    let on = on(comm)?;
+    let here = comm::keep(comm)?;
     let out = request.required("request")?;
     let count = checked(count, "count")?;
-    let running = datatype::with(datatype, |ty| {
+    let state = datatype::with(datatype, |ty| {
         let plan = ty.plan()?;
-        let Some((source, tag)) = origin(&on.comm, source, tag)? else {
-            return Ok(Running::Finished(Outcome::from_nobody()));
+        let Some((source, tag)) = origin(&here, source, tag)? else {
+            return Ok(Outcome::from_nobody().into());
         };
         memory(buf, plan, count, "buf")?;
-        plan.packed_bytes(count)?;
         // SAFETY: the elements at `buf` are writable until the request is complete (condition of `# Safety`),
         // and the receive has ended before the request is complete.
-        let started = unsafe { on.comm.messages().receive(buf.cast(), plan, count, source, tag) };
-        received(&on, started)
+        let started = unsafe { here.messages().receive(buf.cast(), plan, count, source, tag) };
+        match started {
+            Ok(Operation::Pending(id)) => Ok(State::Receive(id)),
+            Ok(Operation::Done(status)) => Ok(State::Done(here.status(status))),
+            Err(error) if error.received().is_some() => {
+                Ok(Outcome::of_receive_in(&here, comm, Err(error)).into())
+            }
+            Err(error) => Err(Failure::from(error)),
+        }
     })?;
-    out.set(request::open(Some(on), running)?);
+    out.set(plain::open(here, comm, state)?);
     Ok(())
 }
 

@@ -5,6 +5,7 @@
 //! while `Request::poll` checks the requests. Finally it takes the results, writes them, and sets handles to
 //! null. If an operation has failed, its failure names the error handler of its communicator.
 
+use super::plain::{self, Plains, State, is_plain};
 use super::{Ended, Outcome, REQUESTS, Request, end_all, find, found, is_sent, messages};
 use crate::abi;
 use crate::argument::{Array, InOut, InOutArray, OutArray, Output, Place, Places, room};
@@ -21,19 +22,24 @@ enum Slot {
     Null,
     /// The handle stands for every send that was complete when its call returned.
     Sent,
-    /// A request and its handle.
+    /// A plain request, which its handle names.
+    Plain(raw::Request),
+    /// Another request and its handle.
     Request(raw::Request, Arc<Request>),
 }
 
 impl Slot {
-    /// Finds the request of a handle, which may be null. `find` looks in the table.
+    /// Finds the request of a handle, which may be null. `find` looks in the table of the requests that are not
+    /// plain.
     #[inline]
     fn of(
         handle: raw::Request,
+        plains: &mut Plains,
         find: impl FnOnce(raw::Request) -> Result<Arc<Request>>,
     ) -> Result<Self> {
         match handle {
             raw::Request::NULL => Ok(Self::Null),
+            _ if is_plain(handle) => plains.check(handle).map(|()| Self::Plain(handle)),
             _ if is_sent(handle) => Ok(Self::Sent),
             _ => Ok(Self::Request(handle, find(handle)?)),
         }
@@ -43,16 +49,21 @@ impl Slot {
     fn is_active(&self) -> bool {
         match self {
             Self::Null => false,
-            Self::Sent => true,
+            Self::Sent | Self::Plain(_) => true,
             Self::Request(_, request) => !request.is_inactive(),
         }
     }
 
     /// Returns whether the operation is complete; see `Request::poll`.
-    fn poll(&self, ongoing: &mut Ongoing<'_>) -> bool {
+    #[inline]
+    fn poll(&self, plains: &mut Plains, ongoing: &mut Ongoing<'_>) -> bool {
         match self {
             Self::Null | Self::Sent => true,
-            Self::Request(_, request) => request.poll(ongoing),
+            Self::Plain(handle) => plains.poll(*handle, ongoing),
+            Self::Request(_, request) => {
+                plains.release();
+                request.poll(ongoing)
+            }
         }
     }
 }
@@ -65,6 +76,8 @@ struct Slots {
     slots: Vec<Slot>,
     /// The requests that this call has ended, and their handles. They leave the table when this value is dropped.
     ended: Vec<Ended>,
+    /// The table of plain requests.
+    plains: Plains,
 }
 
 /// Vectors for more slots than this are freed after the call, so that they do not keep much memory.
@@ -88,13 +101,14 @@ impl Slots {
         if ended.capacity() < count {
             ended = room(count, REQUESTS_ARRAY)?;
         }
-        Ok(Self { places: None, slots, ended })
+        Ok(Self { places: None, slots, ended, plains: Plains::default() })
     }
 }
 
 impl Drop for Slots {
     /// Ends the requests, and keeps the vectors for the next call.
     fn drop(&mut self) {
+        self.plains.release();
         self.slots.clear();
         if !self.ended.is_empty() {
             end_all(&mut self.ended);
@@ -128,7 +142,9 @@ impl Slots {
     /// Returns `MPI_ERR_REQUEST` if the handle is invalid.
     fn seen(request: raw::Request) -> Result<Self> {
         let mut slots = Self::with_room(1)?;
-        slots.slots.push(Slot::of(request, find)?);
+        let slot = Slot::of(request, &mut slots.plains, find)?;
+        slots.plains.release();
+        slots.slots.push(slot);
         Ok(slots)
     }
 }
@@ -177,10 +193,16 @@ impl Slots {
         // the iterator before it returns.
         let handles = unsafe { requests.entries(count, REQUESTS_ARRAY)? };
         let mut all = Self::with_room(count)?;
-        let view = REQUESTS.view();
+        // The table of the other requests is locked only if there are such requests.
+        let mut view = None;
         for handle in handles {
-            all.slots.push(Slot::of(handle, |handle| found(view.find(handle.0), handle))?);
+            let slot = Slot::of(handle, &mut all.plains, |handle| {
+                let view = view.get_or_insert_with(|| REQUESTS.view());
+                found(view.find(handle.0), handle)
+            })?;
+            all.slots.push(slot);
         }
+        all.plains.release();
         Ok(all)
     }
 }
@@ -201,8 +223,9 @@ impl Slots {
     /// complete. This function checks the remaining requests in order, stops at the first one that is not
     /// complete, and leaves the index of that request in `seen`, so that the next call continues there.
     fn all(&self, seen: &mut usize, ongoing: &mut Ongoing<'_>) -> Option<()> {
+        let mut plains = Plains::default();
         while let Some(slot) = self.slots.get(*seen) {
-            if !slot.poll(ongoing) {
+            if !slot.poll(&mut plains, ongoing) {
                 return None;
             }
             *seen += 1;
@@ -212,14 +235,16 @@ impl Slots {
 
     /// Returns the index of the first active request that is complete; `None` if there is none.
     fn any(&self, ongoing: &mut Ongoing<'_>) -> Option<usize> {
-        self.slots.iter().position(|slot| slot.is_active() && slot.poll(ongoing))
+        let mut plains = Plains::default();
+        self.slots.iter().position(|slot| slot.is_active() && slot.poll(&mut plains, ongoing))
     }
 
     /// Returns the indices of all active requests that are complete; `None` if there are none.
     fn some(&self, ongoing: &mut Ongoing<'_>) -> Option<Vec<usize>> {
+        let mut plains = Plains::default();
         let complete = |at: &usize| {
             let slot = &self.slots[*at];
-            slot.is_active() && slot.poll(ongoing)
+            slot.is_active() && slot.poll(&mut plains, ongoing)
         };
         let complete: Vec<usize> = (0..self.len()).filter(complete).collect();
         (!complete.is_empty()).then_some(complete)
@@ -243,8 +268,10 @@ impl Slots {
         };
         let failure = Failure::from(error);
         for slot in &self.slots {
-            if let Slot::Request(_, request) = slot {
-                request.abandon(messages, &failure);
+            match slot {
+                Slot::Null | Slot::Sent => {}
+                Slot::Plain(handle) => plain::abandon(*handle, messages, &failure),
+                Slot::Request(_, request) => request.abandon(messages, &failure),
             }
         }
         match messages.change(look) {
@@ -273,7 +300,9 @@ impl Slots {
         let outcome = match &self.slots[at] {
             Slot::Null => return None,
             Slot::Sent => Some(Outcome::empty()),
+            Slot::Plain(handle) => self.plains.take(*handle).map(State::outcome),
             Slot::Request(_, request) => {
+                self.plains.release();
                 let outcome = request.take();
                 if request.persistent.is_some() {
                     return outcome;
@@ -284,19 +313,67 @@ impl Slots {
         if let Slot::Request(handle, request) = std::mem::replace(&mut self.slots[at], Slot::Null) {
             self.ended.push((handle, Some(request)));
         }
-        if let Some(places) = self.places {
-            places.at(at).set(raw::Request::NULL);
-        }
+        self.clear_place(at);
         outcome
     }
 
+    /// Takes the results of all requests, which are complete, and writes their statuses. Sets the handles to null
+    /// except those of persistent requests.
+    fn conclude_all(&mut self, mut statuses: Statuses) -> Result {
+        for at in 0..self.len() {
+            // Most requests are of these two kinds and have succeeded.
+            let outcome = match self.slots[at] {
+                Slot::Sent => {
+                    self.clear_place(at);
+                    statuses.push_success(&Status::empty());
+                    continue;
+                }
+                Slot::Plain(handle) => {
+                    self.clear_place(at);
+                    match self.plains.take(handle) {
+                        Some(State::Done(status)) => {
+                            statuses.push_success(&status);
+                            continue;
+                        }
+                        state => state.map(State::outcome),
+                    }
+                }
+                Slot::Null | Slot::Request(..) => self.conclude(at),
+            };
+            statuses.push(outcome);
+        }
+        statuses.end()
+    }
+
+    /// Sets the handle with index `at` to null, if the call sets handles to null.
+    #[inline]
+    fn clear_place(&self, at: usize) {
+        if let Some(places) = self.places {
+            places.at(at).set(raw::Request::NULL);
+        }
+    }
+
     /// Returns the result of the complete request with index `at`, and leaves the result in the request.
-    fn peek(&self, at: usize) -> Option<Outcome> {
+    fn peek(&mut self, at: usize) -> Option<Outcome> {
         match &self.slots[at] {
             Slot::Null => None,
             Slot::Sent => Some(Outcome::empty()),
-            Slot::Request(_, request) => request.look(),
+            Slot::Plain(handle) => self.plains.look(*handle),
+            Slot::Request(_, request) => {
+                self.plains.release();
+                request.look()
+            }
         }
+    }
+}
+
+impl Slots {
+    /// Writes the statuses of all requests, which are complete, and leaves the results in the requests.
+    fn peek_all(&mut self, mut statuses: Statuses) -> Result {
+        for at in 0..self.len() {
+            statuses.push(self.peek(at));
+        }
+        statuses.end()
     }
 }
 
@@ -322,6 +399,18 @@ impl Statuses {
         // SAFETY: the array is null, or has at least `length` statuses (condition of `# Safety`).
         let places = unsafe { array.places_if_given(length) };
         Self { places, count: 0, codes: Vec::new(), failure: None }
+    }
+
+    /// Writes the next status, which is that of an operation that has succeeded.
+    #[inline]
+    fn push_success(&mut self, status: &Status) {
+        if self.failure.is_some() {
+            return self.push(Some(Outcome { status: *status, failure: None }));
+        }
+        if let Some(places) = self.places {
+            StatusOutput::from(places.at(self.count)).put(status);
+        }
+        self.count += 1;
     }
 
     /// Writes the next status. `outcome` is `None` if the handle was null or the request was inactive.
@@ -382,18 +471,6 @@ pub fn test(request: InOut<raw::Request>, flag: Output<c_int>, status: StatusOut
     single(slots.conclude(0), status)
 }
 
-/// Writes the statuses of all requests. `outcome` returns the outcome of the request with a given index.
-fn write_all(
-    slots: &mut Slots,
-    mut statuses: Statuses,
-    outcome: impl Fn(&mut Slots, usize) -> Option<Outcome>,
-) -> Result {
-    for at in 0..slots.len() {
-        statuses.push(outcome(slots, at));
-    }
-    statuses.end()
-}
-
 /// `MPI_Waitall`.
 pub fn waitall(
     count: c_int,
@@ -406,11 +483,11 @@ pub fn waitall(
     // SAFETY: the caller of `MPI_Waitall` passes an array of `count` statuses or ignores them, and
     // `slots.len()` equals `count`.
     let statuses = unsafe { Statuses::new(statuses, slots.len()) };
-    write_all(&mut slots, statuses, Slots::conclude)
+    slots.conclude_all(statuses)
 }
 
-/// Checks once whether all requests are complete, and writes the answer to `flag`. If they are, writes
-/// their statuses. `outcome` returns the outcome of the request with a given index.
+/// Checks once whether all requests are complete, and writes the answer to `flag`. If they are, calls `write`,
+/// which writes their statuses.
 ///
 /// # Safety
 ///
@@ -420,7 +497,7 @@ unsafe fn all(
     mut slots: Slots,
     flag: Output<c_int>,
     statuses: OutArray<Status>,
-    outcome: impl Fn(&mut Slots, usize) -> Option<Outcome>,
+    write: impl FnOnce(&mut Slots, Statuses) -> Result,
 ) -> Result {
     if !slots.test_all(flag.required("flag")?)? {
         return Ok(());
@@ -428,7 +505,7 @@ unsafe fn all(
     // SAFETY: the C caller ignores the statuses, or `statuses` has one entry for each slot (condition of
     // `# Safety`).
     let statuses = unsafe { Statuses::new(statuses, slots.len()) };
-    write_all(&mut slots, statuses, outcome)
+    write(&mut slots, statuses)
 }
 
 /// `MPI_Testall`.
@@ -440,7 +517,7 @@ pub fn testall(
 ) -> Result {
     // SAFETY: the caller of `MPI_Testall` passes two arrays of `count` entries each, and there are `count`
     // slots.
-    unsafe { all(Slots::read(count, requests)?, flag, statuses, Slots::conclude) }
+    unsafe { all(Slots::read(count, requests)?, flag, statuses, Slots::conclude_all) }
 }
 
 /// `MPI_Waitany`.
@@ -579,7 +656,7 @@ pub fn testsome(
 /// `MPI_Request_get_status`: writes whether the operation is complete and, if it is, its status. Leaves the
 /// result in the request.
 pub fn get_status(request: raw::Request, flag: Output<c_int>, status: StatusOutput) -> Result {
-    let (slots, flag) = (Slots::seen(request)?, flag.required("flag")?);
+    let (mut slots, flag) = (Slots::seen(request)?, flag.required("flag")?);
     if !slots.test_all(flag)? {
         return Ok(());
     }
@@ -595,7 +672,7 @@ pub fn get_status_all(
 ) -> Result {
     // SAFETY: the caller of `MPI_Request_get_status_all` passes two arrays of `count` entries each, and there
     // are `count` slots.
-    unsafe { all(Slots::seen_all(count, requests)?, flag, statuses, |slots, at| slots.peek(at)) }
+    unsafe { all(Slots::seen_all(count, requests)?, flag, statuses, Slots::peek_all) }
 }
 
 /// `MPI_Request_get_status_any`.

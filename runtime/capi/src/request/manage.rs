@@ -1,8 +1,8 @@
 //! Starting, cancelling and freeing requests (MPI-5.0 sections 3.7.3, 3.8.4, 3.9).
 
-use super::{Outcome, REQUESTS, Request, Running, find, messages};
+use super::{Outcome, REQUESTS, Request, Running, find, messages, plain};
 use crate::abi;
-use crate::argument::{Array, InOut, Place, room};
+use crate::argument::{Array, InOut, room};
 use crate::error::{Failure, Result};
 use crate::raw;
 use std::ffi::c_int;
@@ -10,14 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use typepack::Cancelled;
 
-/// Reads the handle of a request. Returns the `Place` where the caller stores the handle, the handle, and
-/// the request.
-fn handle(
-    request: InOut<raw::Request>,
-) -> Result<(Place<raw::Request>, raw::Request, Arc<Request>)> {
-    let (handle, place) = request.read("request")?;
-    Ok((place, handle, find(handle)?))
-}
+const NOT_PERSISTENT: &str = "the handle belongs to a request that is not a persistent request";
 
 /// Checks that the program may start a request now.
 ///
@@ -29,9 +22,27 @@ fn startable(request: &Request) -> Result {
         (Some(_), false) => {
             "the persistent request is active: it has been started and not completed"
         }
-        (None, _) => "the handle belongs to a request that is not a persistent request",
+        (None, _) => NOT_PERSISTENT,
     };
-    Err(Failure::new(abi::ERR_REQUEST, "request", detail))
+    Err(not_startable(detail))
+}
+
+#[cold]
+fn not_startable(detail: &str) -> Failure {
+    Failure::new(abi::ERR_REQUEST, "request", detail)
+}
+
+/// Returns the request of a handle that the program wants to start.
+///
+/// # Errors
+/// Returns `MPI_ERR_REQUEST` if the handle is not valid, or if the request is not persistent or is already active.
+fn to_start(handle: raw::Request) -> Result<Arc<Request>> {
+    if plain::is_live(handle) {
+        return Err(not_startable(NOT_PERSISTENT));
+    }
+    let request = find(handle)?;
+    startable(&request)?;
+    Ok(request)
 }
 
 fn begin(request: &Request) -> Result {
@@ -59,8 +70,8 @@ fn begin(request: &Request) -> Result {
 
 /// `MPI_Start`.
 pub fn start(request: InOut<raw::Request>) -> Result {
-    let (_, _, request) = handle(request)?;
-    begin(&request)
+    let (handle, _) = request.read("request")?;
+    begin(&*to_start(handle)?)
 }
 
 /// `MPI_Startall`. It first checks all requests, and starts none if one of them cannot be started.
@@ -73,8 +84,7 @@ pub fn startall(count: c_int, requests: Array<raw::Request>) -> Result {
     let requests = unsafe { requests.entries(count, "array_of_requests")? };
     let mut found = room(count, "array_of_requests")?;
     for handle in requests {
-        let request = find(handle)?;
-        startable(&request)?;
+        let request = to_start(handle)?;
         if let Some(first) = found.iter().position(|(other, _)| *other == handle) {
             let detail = format!(
                 "entries {first} and {} are the same request; each request may appear once",
@@ -104,7 +114,11 @@ fn of_collective(request: &Request, what: &str) -> Failure {
 /// message of a send, the send completes from a copy. So the request of a send is complete afterwards, whatever
 /// the other rank does (MPI-5.0 section 3.8.4).
 pub fn cancel(request: InOut<raw::Request>) -> Result {
-    let (_, _, request) = handle(request)?;
+    let (handle, _) = request.read("request")?;
+    if plain::is_plain(handle) {
+        return plain::cancel(handle);
+    }
+    let request = find(handle)?;
     if request.collective {
         return Err(of_collective(&request, "cancelled"));
     }
@@ -118,17 +132,14 @@ pub fn cancel(request: InOut<raw::Request>) -> Result {
             )),
             Running::Receive(id) => {
                 if ongoing.cancel_receive(*id) {
-                    let mut outcome = Outcome::empty();
-                    outcome.status.set_cancelled(true);
-                    *running = Running::Finished(outcome);
+                    *running = Running::Finished(Outcome::of_cancel(true));
                 }
                 Ok(None)
             }
             Running::Send(id) => {
                 let cancelled = ongoing.cancel_send(*id);
                 if cancelled != Cancelled::No {
-                    let mut outcome = Outcome::empty();
-                    outcome.status.set_cancelled(cancelled == Cancelled::Recalled);
+                    let outcome = Outcome::of_cancel(cancelled == Cancelled::Recalled);
                     *running = Running::Finished(outcome);
                 }
                 Ok(None)
@@ -147,7 +158,13 @@ pub fn cancel(request: InOut<raw::Request>) -> Result {
 
 /// `MPI_Request_free`. A pending operation continues, but the program can no longer learn when it completes.
 pub fn free(request: InOut<raw::Request>) -> Result {
-    let (out, handle, request) = handle(request)?;
+    let (handle, out) = request.read("request")?;
+    if plain::is_plain(handle) {
+        plain::free(handle)?;
+        out.set(raw::Request::NULL);
+        return Ok(());
+    }
+    let request = find(handle)?;
     if request.collective && (request.persistent.is_none() || !request.is_inactive()) {
         return Err(of_collective(&request, "freed before it is complete"));
     }

@@ -2,10 +2,11 @@
 //! completed, or that it can start repeatedly.
 //!
 //! The calls of `p2p/`, `coll/` and `generalized.rs` make requests. The calls of `complete.rs` wait for
-//! requests, test and query them. The calls of `manage.rs` start, cancel and free them. The state of an
-//! operation is a [`Running`]. `Request::poll`, whose caller holds the runtime's lock, changes the state to
-//! [`Running::Finished`]. A call takes the result out of the request without holding that lock, because
-//! taking the result of a generalized request calls the user's functions.
+//! requests, test and query them. The calls of `manage.rs` start, cancel and free them. `plain.rs` has the
+//! requests of most sends and receives; this file has all others. The state of an operation is a [`Running`].
+//! `Request::poll`, whose caller holds the runtime's lock, changes the state to [`Running::Finished`]. A call
+//! takes the result out of the request without holding that lock, because taking the result of a generalized
+//! request calls the user's functions.
 //!
 //! Two invariants hold. A thread that holds the runtime's lock may take the lock of a request, but a thread
 //! that holds the lock of a request never takes the runtime's lock. A request keeps its communicator alive,
@@ -15,11 +16,12 @@
 pub mod complete;
 pub mod generalized;
 pub mod manage;
+pub mod plain;
 
 use crate::abi;
 use crate::callback::Generalized;
 use crate::comm::create::Making;
-use crate::comm::{self, On};
+use crate::comm::{self, Comm, On};
 use crate::error::handler::HandlerCell;
 use crate::error::{Failure, Result};
 use crate::handle::Kind;
@@ -55,13 +57,30 @@ impl Outcome {
 
     /// Returns the outcome of a receive.
     pub fn of_receive(on: &On, result: typepack::Result<typepack::Status>) -> Self {
+        Self::of_receive_in(&on.comm, on.handle, result)
+    }
+
+    /// Returns the outcome of a receive in the communicator `comm`, whose handle is `handle`.
+    #[inline]
+    pub fn of_receive_in(
+        comm: &Comm,
+        handle: raw::Comm,
+        result: typepack::Result<typepack::Status>,
+    ) -> Self {
         match result {
-            Ok(status) => Self { status: on.comm.status(status), failure: None },
+            Ok(status) => Self { status: comm.status(status), failure: None },
             Err(error) => {
-                let status = on.comm.status_of_error(&error).unwrap_or_else(Status::empty);
-                Self { status, failure: Some(on.raise(error)) }
+                let status = comm.status_of_error(&error).unwrap_or_else(Status::empty);
+                Self { status, failure: Some(comm.raise(handle, error)) }
             }
         }
+    }
+
+    /// Returns the outcome of a cancelled operation if `cancelled` is true, and the empty outcome otherwise.
+    fn of_cancel(cancelled: bool) -> Self {
+        let mut outcome = Self::empty();
+        outcome.status.set_cancelled(cancelled);
+        outcome
     }
 
     /// Returns the outcome of a send.
@@ -510,6 +529,9 @@ fn is_sent(request: raw::Request) -> bool {
 /// is already complete. If the program has freed the request, returns the code of its free function if that
 /// code is not 0.
 pub fn complete(handle: raw::Request) -> Result {
+    if plain::is_live(handle) {
+        return Err(not_generalized());
+    }
     let request = REQUESTS.find(handle.0).ok_or_else(|| invalid(handle))?;
     let mut running = request.lock();
     let freed = match &mut *running {
@@ -525,10 +547,7 @@ pub fn complete(handle: raw::Request) -> Result {
                 "the generalized request is already complete",
             ));
         }
-        _ => {
-            let detail = "the handle belongs to a request that is not a generalized request";
-            return Err(Failure::new(abi::ERR_REQUEST, "request", detail));
-        }
+        _ => return Err(not_generalized()),
     };
     drop(running);
     let Some(functions) = freed else {
@@ -547,6 +566,12 @@ pub fn complete(handle: raw::Request) -> Result {
 }
 
 #[cold]
+fn not_generalized() -> Failure {
+    let detail = "the handle belongs to a request that is not a generalized request";
+    Failure::new(abi::ERR_REQUEST, "request", detail)
+}
+
+#[cold]
 fn invalid(request: raw::Request) -> Failure {
     let null = (abi::REQUEST_NULL, "MPI_REQUEST_NULL");
     Failure::no_object(abi::ERR_REQUEST, ("request", "request"), request.0, null)
@@ -554,5 +579,5 @@ fn invalid(request: raw::Request) -> Failure {
 
 /// Returns the live handle whose lower 32 bits are `integer`; `None` if there is none.
 pub fn from_int(integer: c_int) -> Option<usize> {
-    REQUESTS.of_int(integer)
+    REQUESTS.of_int(integer).or_else(|| plain::of_int(integer))
 }

@@ -325,10 +325,109 @@ static void handlers(void)
     OK(MPI_Errhandler_free(&handler));
 }
 
+/* Checks that a handle of a request that has ended is an error everywhere, also beside a live one. */
+static void ended(void)
+{
+    int in[2] = {-1, -1}, out = 6, flag, index, outcount, indices[2];
+    MPI_Request request, old, both[2];
+    MPI_Status statuses[2];
+    OK(MPI_Irecv(in, 1, MPI_INT, other, 30, comm, &request));
+    CHECK(MPI_Request_fromint(MPI_Request_toint(request)) == request);
+    RAISES(MPI_ERR_REQUEST, MPI_Grequest_complete(request));
+    RAISES(MPI_ERR_REQUEST, MPI_Startall(1, &request));
+    old = request;
+    OK(MPI_Send(&out, 1, MPI_INT, other, 30, comm));
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    CHECK(request == MPI_REQUEST_NULL && in[0] == 6);
+    CHECK(MPI_Request_fromint(MPI_Request_toint(old)) == MPI_REQUEST_NULL);
+    /* The next request has another handle, so the old one does not end it. */
+    OK(MPI_Irecv(in, 1, MPI_INT, other, 31, comm, &request));
+    both[0] = request, both[1] = old;
+    CHECK(request != old);
+    RAISES(MPI_ERR_REQUEST, MPI_Wait(&both[1], statuses));
+    RAISES(MPI_ERR_REQUEST, MPI_Test(&both[1], &flag, statuses));
+    RAISES(MPI_ERR_REQUEST, MPI_Waitall(2, both, statuses));
+    RAISES(MPI_ERR_REQUEST, MPI_Testall(2, both, &flag, statuses));
+    RAISES(MPI_ERR_REQUEST, MPI_Waitany(2, both, &index, statuses));
+    RAISES(MPI_ERR_REQUEST, MPI_Testsome(2, both, &outcount, indices, statuses));
+    RAISES(MPI_ERR_REQUEST, MPI_Request_get_status(old, &flag, statuses));
+    RAISES(MPI_ERR_REQUEST, MPI_Cancel(&both[1]));
+    RAISES(MPI_ERR_REQUEST, MPI_Request_free(&both[1]));
+    RAISES(MPI_ERR_REQUEST, MPI_Start(&both[1]));
+    RAISES(MPI_ERR_REQUEST, MPI_Grequest_complete(old));
+    CHECK(both[0] == request && both[1] == old);
+    OK(MPI_Send(&out, 1, MPI_INT, other, 31, comm));
+    OK(MPI_Waitall(1, both, statuses));
+    check_status(&statuses[0], other, 31, 4);
+    meet(other);
+}
+
+/* Starts receives in several communicators, frees these, and completes the receives together with requests of other
+   kinds. */
+static void mixed(void)
+{
+    enum { N = 4, KINDS = 3 * N + 1 };
+    static int in[3 * N], out[3 * N];
+    int last = 0;
+    MPI_Comm dups[2];
+    MPI_Request requests[KINDS], sends[3 * N];
+    MPI_Status statuses[KINDS];
+    for (int i = 0; i < 2; i++) OK(MPI_Comm_dup(comm, &dups[i]));
+    for (int i = 0; i < 3 * N; i++) {
+        out[i] = 7 * i + rank, in[i] = -1;
+        if (i % 3 == 2) {
+            OK(MPI_Recv_init(&in[i], 1, MPI_INT, other, i, comm, &requests[i]));
+            OK(MPI_Start(&requests[i]));
+        } else {
+            OK(MPI_Irecv(&in[i], 1, MPI_INT, other, i, dups[i % 3], &requests[i]));
+        }
+    }
+    OK(MPI_Irecv(&last, 1, MPI_INT, MPI_PROC_NULL, 0, comm, &requests[3 * N]));
+    meet(other);
+    for (int i = 0; i < 3 * N; i++)
+        OK(MPI_Isend(&out[i], 1, MPI_INT, other, i, i % 3 == 2 ? comm : dups[i % 3], &sends[i]));
+    for (int i = 0; i < 2; i++) OK(MPI_Comm_free(&dups[i]));
+    OK(MPI_Waitall(KINDS, requests, statuses));
+    for (int i = 0; i < 3 * N; i++) {
+        CHECK(in[i] == 7 * i + other);
+        check_status(&statuses[i], other, i, 4);
+        CHECK((requests[i] == MPI_REQUEST_NULL) == (i % 3 != 2));
+        if (i % 3 == 2) OK(MPI_Request_free(&requests[i]));
+    }
+    check_status(&statuses[3 * N], MPI_PROC_NULL, MPI_ANY_TAG, 0);
+    OK(MPI_Waitall(3 * N, sends, MPI_STATUSES_IGNORE));
+}
+
+/* Keeps many receives pending at a time, and ends them in another order than they were started. */
+static void many(void)
+{
+    enum { N = 3000 };
+    static int in[N], out[N];
+    static MPI_Request receives[N], sends[N];
+    MPI_Status status;
+    for (int i = 0; i < N; i++) {
+        in[i] = -1, out[i] = 5 * i + rank;
+        OK(MPI_Irecv(&in[i], 1, MPI_INT, other, i, comm, &receives[i]));
+    }
+    for (int i = 0; i < N; i++) {
+        int tag = i * 7 % N;
+        OK(MPI_Isend(&out[tag], 1, MPI_INT, other, tag, comm, &sends[i]));
+    }
+    for (int i = N - 1; i >= 0; i--) {
+        OK(MPI_Wait(&receives[i], &status));
+        CHECK(in[i] == 5 * i + other);
+        check_status(&status, other, i, 4);
+    }
+    OK(MPI_Waitall(N, sends, MPI_STATUSES_IGNORE));
+}
+
 static void all(void)
 {
     null_and_inactive();
     several();
+    ended();
+    mixed();
+    many();
     persistent();
     cancelled();
     freed();

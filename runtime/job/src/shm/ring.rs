@@ -249,8 +249,15 @@ impl Producer {
         envelope: &[u64; ENVELOPE_WORDS],
         used_words: usize,
     ) {
+        self.publish_words(memory, room, &envelope[..used_words]);
+    }
+
+    /// Publishes a message like [`publish`](Self::publish). `words` are the first words of the envelope, at most
+    /// [`ENVELOPE_WORDS`]; further words are left out.
+    #[inline(always)]
+    pub fn publish_words<M: RingMemory>(&mut self, memory: &M, room: Room, words: &[u64]) {
         let slot = self.ring.slot(self.sent);
-        for (i, word) in envelope.iter().enumerate().take(used_words) {
+        for (i, word) in words.iter().enumerate().take(ENVELOPE_WORDS) {
             memory.slot(slot, i + 1).store_relaxed(*word);
         }
         self.sent += 1;
@@ -390,6 +397,14 @@ impl Consumer {
         self.ring.offset(place(self.bytes, len, self.ring.payload()).0)
     }
 
+    /// Returns the offset in the payload area of the payload of the message after the next one, if the payloads of
+    /// both have `len` bytes.
+    #[inline]
+    pub fn following_payload(&self, len: usize) -> usize {
+        let area = self.ring.payload();
+        self.ring.offset(place(place(self.bytes, len, area).1, len, area).0)
+    }
+
     /// Frees the next message and its `payload` bytes outside the slot. Returns true if this call has
     /// returned credits to the producer. The caller must then ring the producer's doorbell, because the
     /// producer may be asleep, waiting for credits.
@@ -477,7 +492,9 @@ mod tests {
                 let Some(words) = rx.peek(&memory) else { break };
                 assert_eq!(words[0], received);
                 assert_eq!(rx.payload_offset(words[1] as usize), words[2] as usize);
+                let following = rx.following_payload(words[1] as usize);
                 let _ = rx.advance(&memory, words[1] as usize);
+                assert_eq!(rx.payload_offset(words[1] as usize), following);
                 received += 1;
             }
         }

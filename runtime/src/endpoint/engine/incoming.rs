@@ -121,19 +121,16 @@ impl MessageEngine {
     pub(super) fn read(&mut self, from: usize, unmatched: Unmatched) -> Result<bool> {
         for taken in 0..ENVELOPES_PER_TURN {
             let Some(rx) = &mut self.peers[from].link.rx else { return Ok(false) };
-            let Some(words) = rx.ring.peek(&rx.area) else { return Ok(taken > 0) };
+            let Some(words) = rx.next() else { return Ok(taken > 0) };
             let area = rx.area;
-            if taken > 0 {
-                // Several messages have arrived. Fetch the envelope of the next one while this rank handles
-                // this one.
-                area.fetch_slot(rx.ring.following());
+            match self.deliver_short(from, &words, unmatched)? {
+                Some(true) => continue,
+                Some(false) => {}
+                None => return Ok(taken > 0),
             }
-            if unmatched == Unmatched::Leave
-                && let Some((label, _)) = Envelope::short(&words)
-                && self.matching.find(Slot::new(from), &label).is_none()
-            {
-                return Ok(taken > 0);
-            }
+            let Some(rx) = &mut self.peers[from].link.rx else {
+                return Err(lost_at("the link from", from));
+            };
             let mut payload = 0;
             match Envelope::decode(&words).map_err(|v| broken(from, v.of(words)))? {
                 Envelope::Inline(label, data) => {

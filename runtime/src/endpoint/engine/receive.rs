@@ -2,7 +2,7 @@
 //! that will arrive.
 //!
 //! `../engine.rs` has the state of the engine. `incoming.rs` matches messages that arrive after their
-//! receives were posted.
+//! receives were posted. `short.rs` has the short messages that never wait in a queue.
 
 use super::*;
 
@@ -21,18 +21,6 @@ impl Taken {
     }
 }
 
-/// The result of `glance`, a receive that looks directly into a ring.
-#[derive(Debug)]
-pub enum Glance {
-    /// The next message in the ring matched the receive, which is now complete.
-    Done(Status),
-    /// The ring contains no envelope.
-    Nothing,
-    /// The receive must take the engine's normal path, because `glance` cannot handle the next envelope in
-    /// the ring, or because there is no ring from this rank yet.
-    Other,
-}
-
 impl MessageEngine {
     /// Starts a receive of at most `capacity` packed bytes.
     ///
@@ -47,12 +35,10 @@ impl MessageEngine {
     pub unsafe fn receive(&mut self, posting: &Posting<'_>) -> Result<Operation> {
         let Posting { layout, capacity, context, source, tag } = *posting;
         let Some((from, message)) = self.next(context, source, tag) else {
-            if let Sender::Slot(from) = source
-                && self.is_first(context, from, tag)
-            {
-                // SAFETY: the caller guarantees both conditions of `# Safety` for `posting`. `glance` has the same
-                // conditions.
-                if let Glance::Done(status) = unsafe { self.glance(posting, from)? } {
+            if let Sender::Slot(from) = source {
+                // SAFETY: the caller guarantees both conditions of `# Safety` for `posting`. `receive_short` has the
+                // same conditions.
+                if let Glance::Done(status) = unsafe { self.receive_short(posting, from)? } {
                     return Ok(Operation::Done(status));
                 }
             }
@@ -65,81 +51,6 @@ impl MessageEngine {
         // SAFETY: the caller guarantees both conditions of `# Safety` for `layout` and `capacity`.
         // `receive_taken` has the same conditions.
         unsafe { self.receive_taken(&layout, capacity, Taken { context, from, message }) }
-    }
-
-    /// Returns whether a receive may look directly into the ring of `from`. This is the case if this rank
-    /// has mapped the ring, no earlier message that the receive could match is waiting in a queue, and no
-    /// other operation is in flight that a wait for the ring would delay.
-    #[inline]
-    pub fn is_quiet(&mut self, context: u64, from: Slot, tag: Tag) -> bool {
-        self.is_idle()
-            && self.peers.get(from.index()).is_some_and(|peer| peer.link.rx.is_some())
-            && self.matching.look(context, Sender::Slot(from), tag).is_none()
-    }
-
-    /// Returns whether the next message in the ring of `from` is short and matches a new receive, and no earlier
-    /// receive. The caller has found no earlier message for the receive in the queue.
-    #[inline]
-    fn is_first(&mut self, context: u64, from: Slot, tag: Tag) -> bool {
-        let rx = self.peers.get_mut(from.index()).and_then(|peer| peer.link.rx.as_mut());
-        let words = rx.and_then(|rx| rx.ring.peek(&rx.area));
-        let label = words.and_then(|words| Envelope::short(&words)).map(|(label, _)| label);
-        label.is_some_and(|label| {
-            label.context == context
-                && tag.accepts(label.tag)
-                && self.matching.find(from, &label).is_none()
-        })
-    }
-
-    /// Receives the next message from `from` directly from the ring, if the message has arrived, is short,
-    /// and matches the receive. `from` must be the source of `posting`. The caller may call this function
-    /// only if no other receive and no other message comes first: after [`MessageEngine::is_first`], or while
-    /// [`MessageEngine::is_quiet`] returns true.
-    ///
-    /// # Safety
-    ///
-    /// - The layout's memory is writable, and nobody else uses it until the call returns.
-    /// - `capacity` is the packed size of the layout's elements.
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::Truncated` if the message is longer than the receive, and `ErrorKind::Other` if
-    /// another rank broke the protocol.
-    #[inline]
-    pub unsafe fn glance(&mut self, posting: &Posting<'_>, from: Slot) -> Result<Glance> {
-        let from = from.index();
-        let Posting { layout, capacity, context, tag, .. } = *posting;
-        let Some(rx) = &mut self.peers[from].link.rx else { return Ok(Glance::Other) };
-        let Some(words) = rx.ring.peek(&rx.area) else { return Ok(Glance::Nothing) };
-        // The normal path also reports the errors of an envelope that is malformed.
-        let Some((label, inline)) = Envelope::short(&words) else { return Ok(Glance::Other) };
-        // The message takes the normal path if it does not match the receive, or if its types have to be
-        // compared.
-        if label.context != context || !tag.accepts(label.tag) || label.types != UNKNOWN {
-            return Ok(Glance::Other);
-        }
-        let fits = label.bytes.min(capacity);
-        let payload = match inline {
-            Some(data) => {
-                // SAFETY: `data` is a local array that is at least as long as the message. `fits` is at most
-                // the length of the message and at most `capacity`.
-                unsafe { layout.unpack(0..fits, data.as_ptr()) };
-                0
-            }
-            None => {
-                let len = label.bytes as usize;
-                let offset = rx.ring.payload_offset(len);
-                // SAFETY: `short` has checked that the length is at most the eager maximum, and
-                // `payload_offset` places such a payload within the area. The sender reuses the bytes only
-                // after the ring advances below. No user layout overlaps the area, and `fits <= capacity`.
-                unsafe { layout.unpack(0..fits, rx.area.payload(offset)) };
-                len
-            }
-        };
-        if rx.ring.advance(&rx.area, payload) {
-            self.fabric.ring(from);
-        }
-        let status = Status { source: from, tag: label.tag, bytes: label.bytes };
-        received(status, capacity, None).map(Glance::Done)
     }
 
     /// Finds the message that a receive would match now, removes it from the queue of unexpected

@@ -130,12 +130,21 @@ pub struct Lists<const N: usize> {
     unused: u32,
     /// Number of lists in use.
     used: usize,
+    /// The list to which the last entry was added. If it is not in use any more, no key leads to it here.
+    latest: Option<(Key, u32)>,
     links: Vec<[Link; N]>,
 }
 
 impl<const N: usize> Default for Lists<N> {
     fn default() -> Self {
-        Self { buckets: Vec::new(), lists: Vec::new(), unused: NONE, used: 0, links: Vec::new() }
+        Self {
+            buckets: Vec::new(),
+            lists: Vec::new(),
+            unused: NONE,
+            used: 0,
+            latest: None,
+            links: Vec::new(),
+        }
     }
 }
 
@@ -184,6 +193,7 @@ impl<const N: usize> Lists<N> {
             }
             None => (self.open(key, entry), NONE),
         };
+        self.latest = Some((key, list));
         self.links[entry as usize][place] = Link { list, before, after: NONE };
     }
 
@@ -220,6 +230,12 @@ impl<const N: usize> Lists<N> {
     fn find(&self, key: Key) -> Option<u32> {
         if self.used == 0 {
             return None;
+        }
+        // Programs often add many entries with the same key, and then search for these.
+        if let Some((latest, list)) = self.latest
+            && latest == key
+        {
+            return Some(list);
         }
         let mut at = self.buckets[self.bucket(key)];
         while at != NONE {
@@ -273,6 +289,9 @@ impl<const N: usize> Lists<N> {
         }
         self.unused = list;
         self.used -= 1;
+        if self.latest.is_some_and(|(_, latest)| latest == list) {
+            self.latest = None;
+        }
     }
 
     /// Doubles the number of buckets. This function is called only when all lists are in use.

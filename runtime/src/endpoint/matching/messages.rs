@@ -68,6 +68,12 @@ impl Messages {
         }
     }
 
+    /// Returns whether no message waits.
+    #[inline]
+    pub fn none_waits(&self) -> bool {
+        self.lists.is_empty()
+    }
+
     #[inline]
     fn find(&mut self, key: Key) -> Option<u32> {
         if self.lists.is_empty() {

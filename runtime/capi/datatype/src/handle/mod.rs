@@ -14,10 +14,11 @@
 //! ```
 //!
 //! `table.rs` has the tables, which need a lock. `thread_cache.rs` finds the objects that a thread used most
-//! recently, without taking a lock.
+//! recently, without taking a lock. `values.rs` has tables for objects that live as long as one message.
 
 pub mod table;
 pub mod thread_cache;
+pub mod values;
 
 /// The kinds of objects that users make. A handle contains the number of its kind, which is never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,12 +46,27 @@ pub enum Kind {
     File,
     /// Sessions.
     Session,
+    /// Requests of a single send or receive.
+    PlainRequest,
+}
+
+impl Kind {
+    /// Returns whether a handle is one of a user's object of this kind. The object may have been freed.
+    #[inline]
+    pub fn is_of(self, handle: usize) -> bool {
+        Parts::of(handle).kind == self as u32
+    }
 }
 
 /// Number of bits of a place's index, the lowest bits of a handle.
 const PLACE_BITS: u32 = 22;
 /// Number of bits of the generation that lie in the lower half of a handle, between the place and the kind.
 const LOW_BITS: u32 = 6;
+
+/// A table reuses a free place only if it has more than this many free places. The lower half of a handle
+/// distinguishes 64 generations, so the integer of a freed handle stays invalid until the table has made at
+/// least `64 * REST` further handles. (A full table reuses its places earlier.)
+const REST: usize = 1024;
 
 /// The fields of a user's handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

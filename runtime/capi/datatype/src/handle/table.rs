@@ -4,17 +4,12 @@
 //! counted references, so an object that is freed while another thread uses it is dropped only when that
 //! thread's use ends. `thread_cache.rs` finds recently used objects without the lock.
 
-use super::{Kind, LOW_BITS, PLACE_BITS, Parts};
+use super::{Kind, LOW_BITS, PLACE_BITS, Parts, REST};
 use crate::abi;
 use crate::failure::{Failure, Result};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-
-/// The table reuses a free place only if it has more than this many free places. The lower half of a handle
-/// distinguishes 64 generations, so the integer of a freed handle stays invalid until the table has made at
-/// least `64 * REST` further handles. (A full table reuses its places earlier.)
-const REST: usize = 1024;
 
 #[derive(Debug)]
 struct Slot<T> {

@@ -1,0 +1,218 @@
+//! Tables of values. Such a table keeps its objects by value, and the caller has the lock of the table.
+//!
+//! A [`Table`](super::table::Table) has an allocation, a reference count and a lock for each of its objects.
+//! Objects that live as long as one message are too short-lived for that. Their table is a [`Values`], and a
+//! call that handles many of them takes one lock.
+
+use super::{Kind, PLACE_BITS, Parts, REST};
+use crate::abi;
+use crate::failure::{Failure, Result};
+use std::collections::VecDeque;
+
+/// A table with room for at most this number of values does not shrink.
+const SMALL: usize = 1024;
+
+/// The value of a place that has none.
+const NONE: u32 = u32::MAX;
+
+/// The number of a handle: its generation, and where its value is. A free place waits long until the table uses
+/// the place again, so places are small, and the values have memory of their own, which is used again at once.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    generation: u64,
+    value: u32,
+}
+
+/// All objects of one kind.
+#[derive(Debug)]
+pub struct Values<T> {
+    kind: Kind,
+    places: Vec<Place>,
+    free: VecDeque<u32>,
+    values: Vec<Option<T>>,
+    unused: Vec<u32>,
+}
+
+impl<T> Values<T> {
+    /// Makes an empty table.
+    pub const fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            places: Vec::new(),
+            free: VecDeque::new(),
+            values: Vec::new(),
+            unused: Vec::new(),
+        }
+    }
+
+    /// Adds a value to the table and returns its handle.
+    ///
+    /// # Errors
+    /// Returns the value and `MPI_ERR_OTHER` if all `1 << PLACE_BITS` places (four million) are in use.
+    #[inline]
+    pub fn insert(&mut self, value: T) -> std::result::Result<usize, (T, Failure)> {
+        let place = match self.place() {
+            Ok(place) => place,
+            Err(failure) => return Err((value, failure)),
+        };
+        let at = match self.unused.pop() {
+            Some(at) => {
+                self.values[at as usize] = Some(value);
+                at
+            }
+            None => {
+                self.values.push(Some(value));
+                (self.values.len() - 1) as u32
+            }
+        };
+        let slot = &mut self.places[place as usize];
+        slot.value = at;
+        Ok(Parts { kind: self.kind as u32, place, generation: slot.generation }.handle())
+    }
+
+    #[inline]
+    fn place(&mut self) -> Result<u32> {
+        if self.free.len() > REST
+            && let Some(place) = self.free.pop_front()
+        {
+            return Ok(place);
+        }
+        self.more()
+    }
+
+    #[cold]
+    fn more(&mut self) -> Result<u32> {
+        if self.places.len() < 1 << PLACE_BITS {
+            self.places.push(Place { generation: 0, value: NONE });
+            return Ok((self.places.len() - 1) as u32);
+        }
+        self.free.pop_front().ok_or_else(|| {
+            let detail =
+                format!("all {} handles of kind {:?} are in use", 1 << PLACE_BITS, self.kind);
+            Failure::new(abi::ERR_OTHER, "handle", detail)
+        })
+    }
+
+    /// Returns the place of a handle and the number of its value.
+    #[inline]
+    fn find(&self, handle: usize) -> Option<(u32, u32)> {
+        let Parts { kind, place, generation } = Parts::of(handle);
+        let slot = self.places.get(place as usize)?;
+        (kind == self.kind as u32 && slot.generation == generation && slot.value != NONE)
+            .then_some((place, slot.value))
+    }
+
+    /// Returns the value of a handle; `None` if the handle has no value in this table, for example because the
+    /// handle is predefined or stale.
+    #[inline]
+    pub fn get(&self, handle: usize) -> Option<&T> {
+        let (_, at) = self.find(handle)?;
+        self.values[at as usize].as_ref()
+    }
+
+    /// Returns the value of a handle for changing; `None` as in [`get`](Self::get).
+    #[inline]
+    pub fn get_mut(&mut self, handle: usize) -> Option<&mut T> {
+        let (_, at) = self.find(handle)?;
+        self.values[at as usize].as_mut()
+    }
+
+    /// Removes and returns the value of a handle. Afterwards the handle is invalid. Returns `None` if the handle
+    /// has no value.
+    #[inline]
+    pub fn remove(&mut self, handle: usize) -> Option<T> {
+        let (place, at) = self.find(handle)?;
+        let slot = &mut self.places[place as usize];
+        slot.value = NONE;
+        slot.generation += 1;
+        self.free.push_back(place);
+        self.unused.push(at);
+        let value = self.values[at as usize].take();
+        if self.values.len() > SMALL && self.unused.len() == self.values.len() {
+            self.shrink();
+        }
+        value
+    }
+
+    /// Frees the memory of the values after a flood, when no value is left.
+    #[cold]
+    fn shrink(&mut self) {
+        (self.values, self.unused) = (Vec::new(), Vec::new());
+    }
+
+    /// Returns the live handle whose lower 32 bits are `integer`; `None` if there is none.
+    pub fn of_int(&self, integer: i32) -> Option<usize> {
+        let parts = Parts::of(integer as u32 as usize);
+        let slot = self.places.get(parts.place as usize)?;
+        let handle = Parts { generation: slot.generation, ..parts }.handle();
+        (handle as u32 == integer as u32 && self.find(handle).is_some()).then_some(handle)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handle::to_int;
+    use std::collections::{HashMap, HashSet};
+
+    #[test]
+    fn handles_of_removed_values_stay_invalid() {
+        let mut table = Values::new(Kind::PlainRequest);
+        let (mut seen, mut recent) = (HashSet::new(), VecDeque::new());
+        for round in 0..200_000_usize {
+            let handle = table.insert(round).expect("a handle");
+            assert!(handle as u32 > 0x1fff && seen.insert(handle), "{handle:x}");
+            assert_eq!(table.get(handle), Some(&round));
+            assert_eq!(table.get_mut(handle).copied(), Some(round));
+            assert_eq!(table.of_int(to_int(handle)), Some(handle));
+            assert_eq!(table.remove(handle), Some(round));
+            assert!(table.get(handle).is_none() && table.remove(handle).is_none());
+            assert_eq!(table.of_int(to_int(handle)), None);
+            recent.push_back(handle);
+            if recent.len() > 64 * REST {
+                recent.pop_front();
+            }
+        }
+        let live = table.insert(0).expect("a handle");
+        assert!(recent.iter().all(|old| table.of_int(to_int(*old)).is_none()));
+        assert_eq!(table.of_int(to_int(live)), Some(live));
+        // The memory of one value was used again and again.
+        assert_eq!(table.values.len(), 1);
+    }
+
+    #[test]
+    fn handles_of_other_kinds_have_no_value() {
+        let mut table = Values::new(Kind::PlainRequest);
+        let handle = table.insert(1).expect("a handle");
+        for other in
+            [0, 1, 0x101, 0xfff, 0x1210, usize::MAX, handle ^ (1 << 32), handle ^ (1 << 28)]
+        {
+            assert_eq!(table.get(other), None, "{other:x}");
+            assert_eq!(table.remove(other), None, "{other:x}");
+            assert_ne!(table.of_int(other as i32), Some(other), "{other:x}");
+        }
+        assert_eq!(table.remove(handle), Some(1));
+    }
+
+    #[test]
+    fn values_are_those_of_their_handles() {
+        let (mut table, mut expected) = (Values::new(Kind::PlainRequest), HashMap::new());
+        let mut random = 1_u64;
+        for number in 0..100_000_u64 {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            // The table grows to some thousand values and becomes empty again, several times.
+            if (number / 5000 % 2 == 0) == (random >> 33 & 3 != 0) {
+                expected.insert(table.insert(number).expect("a handle"), number);
+            } else if let Some(handle) = expected.keys().next().copied() {
+                assert_eq!(table.remove(handle), expected.remove(&handle));
+            }
+            if number % 1000 == 0 {
+                assert!(expected.iter().all(|(handle, value)| table.get(*handle) == Some(value)));
+            }
+        }
+        for (handle, value) in expected {
+            assert_eq!(table.remove(handle), Some(value));
+        }
+        assert!(table.values.capacity() == 0 || table.values.len() <= SMALL);
+    }
+}

@@ -1,0 +1,253 @@
+//! Plain requests: those of a single send or receive that is neither persistent nor collective.
+//!
+//! A program makes such a request for almost every message, so it costs little: its state is a value in one table
+//! with one lock, and a call that completes many requests takes that lock once ([`Plains`]). All other requests
+//! are objects of their own (`mod.rs`). `p2p/nonblocking.rs` makes plain requests. The calls of `complete.rs` and
+//! `manage.rs` see by its handle that a request is plain ([`is_plain`]).
+//!
+//! Three invariants hold. A thread that holds the runtime's lock may take the lock of the table, but not the other
+//! way round. No function of the user is called under the lock of the table. A communicator is dropped without the
+//! lock of the table, because its end may take the runtime's lock.
+
+use super::{Outcome, invalid, messages};
+use crate::comm::{Comm, Keep};
+use crate::error::{Failure, Result};
+use crate::handle::Kind;
+use crate::handle::values::Values;
+use crate::raw::{self, Status};
+use std::ffi::c_int;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use typepack::{Cancelled, Messages, Ongoing, Operation};
+
+/// The state of a plain request.
+#[derive(Debug)]
+pub enum State {
+    /// A send; this is the runtime's number of the send.
+    Send(u64),
+    /// A receive; this is the runtime's number of the receive.
+    Receive(u64),
+    /// The operation has succeeded, and its result has not been taken yet.
+    Done(Status),
+    /// The operation has failed, and its result has not been taken yet.
+    Failed(Box<Outcome>),
+}
+
+impl From<Outcome> for State {
+    #[inline]
+    fn from(outcome: Outcome) -> Self {
+        match outcome.failure {
+            None => Self::Done(outcome.status),
+            Some(_) => Self::Failed(Box::new(outcome)),
+        }
+    }
+}
+
+impl State {
+    /// Returns the runtime's number of the operation; `None` if the operation is complete.
+    fn id(&self) -> Option<u64> {
+        match self {
+            Self::Send(id) | Self::Receive(id) => Some(*id),
+            Self::Done(_) | Self::Failed(_) => None,
+        }
+    }
+
+    /// Returns the outcome of a complete operation; the empty outcome while the operation is pending.
+    #[inline]
+    pub fn outcome(self) -> Outcome {
+        match self {
+            Self::Done(status) => Outcome { status, failure: None },
+            Self::Failed(outcome) => *outcome,
+            Self::Send(_) | Self::Receive(_) => Outcome::empty(),
+        }
+    }
+}
+
+/// A plain request.
+#[derive(Debug)]
+struct Plain {
+    comm: Keep,
+    /// The handle of the communicator, which error handlers get as an argument.
+    handle: raw::Comm,
+    state: State,
+}
+
+impl Plain {
+    /// Returns whether the operation is complete. If so, the request now has the result.
+    #[inline]
+    fn poll(&mut self, ongoing: &mut Ongoing<'_>) -> bool {
+        let Some(id) = self.state.id() else { return true };
+        let Some(result) = ongoing.fetch(id) else { return false };
+        let outcome = match (&self.state, result) {
+            (State::Send(_), Ok(_)) => Outcome::empty(),
+            (_, result) => Outcome::of_receive_in(&self.comm, self.handle, result),
+        };
+        self.state = outcome.into();
+        true
+    }
+}
+
+static PLAIN: Mutex<Values<Plain>> = Mutex::new(Values::new(Kind::PlainRequest));
+
+type Guard = MutexGuard<'static, Values<Plain>>;
+
+#[inline]
+fn lock() -> Guard {
+    // The table may be used after a panic poisoned the lock. No call under the lock can panic between two
+    // assignments that belong together, so the table is consistent.
+    PLAIN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns whether a handle is one of a plain request. The request may have ended.
+#[inline]
+pub fn is_plain(request: raw::Request) -> bool {
+    Kind::PlainRequest.is_of(request.0)
+}
+
+/// Returns whether a handle has a plain request.
+pub fn is_live(request: raw::Request) -> bool {
+    is_plain(request) && lock().get(request.0).is_some()
+}
+
+/// Returns the live handle whose lower 32 bits are `integer`; `None` if there is none.
+pub fn of_int(integer: c_int) -> Option<usize> {
+    lock().of_int(integer)
+}
+
+/// Makes a plain request for an operation in the communicator `comm`, whose handle is `handle`.
+///
+/// # Errors
+/// Returns `MPI_ERR_OTHER` if no handle is left. In this case the operation has been abandoned, and no longer
+/// uses its memory.
+#[inline]
+pub fn open(comm: Keep, handle: raw::Comm, state: State) -> Result<raw::Request> {
+    let inserted = lock().insert(Plain { comm, handle, state });
+    match inserted {
+        Ok(handle) => Ok(raw::Request(handle)),
+        Err((plain, failure)) => Err(refused(&plain, failure.into())),
+    }
+}
+
+#[cold]
+fn refused(plain: &Plain, failure: Failure) -> Failure {
+    if let Some(id) = plain.state.id() {
+        plain.comm.messages().abandon(Operation::Pending(id));
+    }
+    failure
+}
+
+/// The plain requests, for a call that uses several of them. The value takes the lock of the table when the call
+/// first uses a plain request, and keeps the lock until [`release`](Self::release).
+#[derive(Debug, Default)]
+pub struct Plains {
+    guard: Option<Guard>,
+    /// The communicator of the last request that the call has ended. While this reference exists, another
+    /// reference to the same communicator may be dropped under the lock.
+    last: Option<Arc<Comm>>,
+}
+
+impl Plains {
+    #[inline]
+    fn table(&mut self) -> &mut Values<Plain> {
+        self.guard.get_or_insert_with(lock)
+    }
+
+    /// Releases the lock.
+    #[inline]
+    pub fn release(&mut self) {
+        self.guard = None;
+    }
+
+    /// Checks that a handle has a plain request.
+    ///
+    /// # Errors
+    /// Returns `MPI_ERR_REQUEST` if the handle is not valid.
+    #[inline]
+    pub fn check(&mut self, request: raw::Request) -> Result {
+        match self.table().get(request.0) {
+            Some(_) => Ok(()),
+            None => Err(invalid(request)),
+        }
+    }
+
+    /// Returns whether the operation of a request is complete. If so, the request now has the result. Another
+    /// thread may have ended the request since [`check`](Self::check); such a request counts as complete.
+    #[inline]
+    pub fn poll(&mut self, request: raw::Request, ongoing: &mut Ongoing<'_>) -> bool {
+        self.table().get_mut(request.0).is_none_or(|plain| plain.poll(ongoing))
+    }
+
+    /// Ends a complete request and returns its state. Returns `None` if another thread has ended the request.
+    #[inline]
+    pub fn take(&mut self, request: raw::Request) -> Option<State> {
+        let Plain { comm, state, .. } = self.table().remove(request.0)?;
+        if let Keep::Counted(comm) = comm
+            && !self.last.as_ref().is_some_and(|last| Arc::ptr_eq(last, &comm))
+        {
+            // The assignment drops the reference to another communicator, so the lock is released first.
+            self.release();
+            self.last = Some(comm);
+        }
+        Some(state)
+    }
+
+    /// Returns the result of a complete request, and leaves the result in the request.
+    pub fn look(&mut self, request: raw::Request) -> Option<Outcome> {
+        Some(match &self.table().get(request.0)?.state {
+            State::Done(status) => Outcome { status: *status, failure: None },
+            State::Failed(outcome) => Outcome::clone(outcome),
+            State::Send(_) | State::Receive(_) => Outcome::empty(),
+        })
+    }
+}
+
+/// Abandons an operation that can no longer complete, so that the runtime no longer uses its memory. The operation
+/// then counts as complete, with the failure `failure`.
+#[cold]
+pub fn abandon(request: raw::Request, messages: &Messages, failure: &Failure) {
+    let mut table = lock();
+    let Some(plain) = table.get_mut(request.0) else { return };
+    let Some(id) = plain.state.id() else { return };
+    let failure = Some(plain.comm.raise(plain.handle, failure.clone()));
+    plain.state = Outcome { failure, ..Outcome::empty() }.into();
+    drop(table);
+    messages.abandon(Operation::Pending(id));
+}
+
+/// Cancels the operation of a request (`MPI_Cancel`).
+///
+/// # Errors
+/// Returns `MPI_ERR_REQUEST` if the handle is not valid, and the runtime's errors.
+pub fn cancel(request: raw::Request) -> Result {
+    messages()?.change(|ongoing| {
+        let mut table = lock();
+        let plain = table.get_mut(request.0).ok_or_else(|| invalid(request))?;
+        let recalled = match plain.state {
+            State::Receive(id) => ongoing.cancel_receive(id).then_some(true),
+            State::Send(id) => match ongoing.cancel_send(id) {
+                Cancelled::No => None,
+                cancelled => Some(cancelled == Cancelled::Recalled),
+            },
+            State::Done(_) | State::Failed(_) => None,
+        };
+        if let Some(recalled) = recalled {
+            plain.state = Outcome::of_cancel(recalled).into();
+        }
+        Ok(())
+    })?
+}
+
+/// Frees a request (`MPI_Request_free`). A pending operation continues.
+///
+/// # Errors
+/// Returns `MPI_ERR_REQUEST` if the handle is not valid, and the runtime's errors.
+pub fn free(request: raw::Request) -> Result {
+    let freed = messages()?.change(|ongoing| {
+        let plain = lock().remove(request.0).ok_or_else(|| invalid(request))?;
+        if let Some(id) = plain.state.id() {
+            ongoing.forget(id);
+        }
+        Ok(plain)
+    })?;
+    // The communicator is dropped here, without a lock.
+    freed.map(drop)
+}

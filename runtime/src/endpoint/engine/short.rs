@@ -1,0 +1,288 @@
+//! The way of a short message: the functions here are all that most messages need, in the order of the way.
+//!
+//! 1. The sender packs the message straight into the ring ([`MessageEngine::send_short`]), if no earlier message to
+//!    the same rank waits for room. The send is complete then and needs no request.
+//! 2. The receiver finds the message at the head of the ring. Either a receive that was posted earlier matches it
+//!    ([`MessageEngine::deliver_short`], called by every turn), or the program has just started the receive and
+//!    no earlier receive matches it ([`MessageEngine::receive_short`] and [`MessageEngine::glance`]). The receiver
+//!    unpacks the message straight out of the ring into the memory of the receive.
+//! 3. In the same step the receiver frees the slot ([`MessageEngine::unpack_head`]), and completes the receive.
+//!    The ring returns credits to the sender for a quarter of the ring at a time.
+//!
+//! All other messages take the general way: `../engine.rs` sends them, `incoming.rs` and `receive.rs` match them, and
+//! the protocols in `transport/` move them. A function here that cannot handle a message leaves everything unchanged,
+//! and its caller then takes the general way, which also reports the errors of malformed envelopes.
+
+use super::incoming::Unmatched;
+use super::*;
+use crate::message::payload::LayoutRef;
+use crate::shm::pair::LINE;
+use crate::shm::ring::ENVELOPE_WORDS;
+use crate::transport::area::Area;
+use crate::transport::link::{Rx, Tx};
+
+/// Number of bytes of the next payload that a receiver fetches while it handles a message. The processor itself
+/// notices that a longer payload is read line by line.
+const FETCHED: usize = 4 * LINE;
+
+/// The result of `glance`, a receive that looks directly into a ring.
+#[derive(Debug)]
+pub enum Glance {
+    /// The next message in the ring matched the receive, which is now complete.
+    Done(Status),
+    /// The ring contains no envelope.
+    Nothing,
+    /// The receive must take the engine's normal path, because `glance` cannot handle the next envelope in
+    /// the ring, or because there is no ring from this rank yet.
+    Other,
+}
+
+/// The head of a ring: a short message that has arrived and that no receive has taken yet.
+struct Head {
+    label: Label,
+    /// The payload, if the slot contains it.
+    inline: Option<[u8; INLINE_MAX]>,
+}
+
+impl Head {
+    /// Returns the next message of a ring, if it is short.
+    #[inline(always)]
+    fn of(words: &[u64; ENVELOPE_WORDS]) -> Option<Self> {
+        Envelope::short(words).map(|(label, inline)| Self { label, inline })
+    }
+
+    /// Returns the status of the message, whose sender is `from`.
+    #[inline(always)]
+    fn status(&self, from: usize) -> Status {
+        Status { source: from, tag: self.label.tag, bytes: self.label.bytes }
+    }
+
+    /// Unpacks the first `fits` bytes of the message to `layout`.
+    ///
+    /// # Safety
+    ///
+    /// - The message is the next one of the ring of `rx`, and `fits` is at most its length.
+    /// - `fits` is at most the packed size of the layout's elements. Their memory is writable, and nobody else
+    ///   uses it until the call returns.
+    #[inline(always)]
+    unsafe fn unpack(&self, rx: &Rx, layout: &LayoutRef<'_>, fits: u64) {
+        match &self.inline {
+            Some(data) => {
+                // SAFETY: `data` is a local array that is at least as long as the message (`Envelope::short` has
+                // checked the length). `fits` is at most the length of the message and at most the packed size of the
+                // layout, whose memory is writable (both conditions of `# Safety`). No user layout overlaps a local
+                // array.
+                unsafe { layout.unpack(0..fits, data.as_ptr()) };
+            }
+            None => {
+                let offset = rx.ring.payload_offset(self.label.bytes as usize);
+                // SAFETY: `Envelope::short` has checked that the length is at most the eager maximum, and
+                // `payload_offset` places such a payload of the next message within the area. The sender reuses the
+                // bytes only after the ring advances, which needs `rx` again. No user layout overlaps the area, and
+                // `fits` suits the layout (second condition of `# Safety`).
+                unsafe { layout.unpack(0..fits, rx.area.payload(offset)) };
+            }
+        }
+    }
+
+    /// Returns the number of payload bytes outside the slot.
+    #[inline(always)]
+    fn outside(&self) -> usize {
+        if self.inline.is_some() { 0 } else { self.label.bytes as usize }
+    }
+
+    /// Returns whether a receive from the sender of the message accepts the message. Returns false if the types of
+    /// the message have to be compared, because the general way compares them.
+    #[inline(always)]
+    fn suits(&self, posting: &Posting<'_>) -> bool {
+        let Label { context, tag, types, .. } = self.label;
+        context == posting.context && posting.tag.accepts(tag) && types == UNKNOWN
+    }
+}
+
+impl MessageEngine {
+    // ---- at the sender ----
+
+    /// Packs a standard message of eager length straight into the ring of `dest`, if the ring has room and nothing
+    /// waits for room. Returns whether the message is on its way.
+    ///
+    /// # Safety
+    ///
+    /// - The layout's memory is readable, and `label.bytes` is the packed size of its elements.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::NoMemory` if memory ran out, and `ErrorKind::Other` if another rank broke the
+    /// protocol.
+    #[inline(always)]
+    pub(super) unsafe fn send_short(
+        &mut self,
+        layout: &LayoutRef<'_>,
+        label: Label,
+        dest: usize,
+    ) -> Result<bool> {
+        let tx: &mut Tx = self.peers[dest].link.contact(&self.fabric)?;
+        if !tx.is_idle() || (tx.is_full() && !label.is_internal()) {
+            return Ok(false);
+        }
+        // SAFETY: `0..label.bytes` is the whole message (condition of `# Safety`). The address that the protocol
+        // passes has room for `label.bytes` bytes, and no user layout overlaps it.
+        let pack = |to| unsafe { layout.pack(0..label.bytes, to) };
+        let sent = Eager::send(tx, &self.fabric, label, pack)?;
+        self.traffic.eager += u64::from(sent);
+        Ok(sent)
+    }
+
+    // ---- at the receiver ----
+
+    /// Delivers the message at the head of the ring of `from`, whose envelope has the words `words`, if the message
+    /// is short and a posted receive matches it. Returns whether the message has been delivered; `None` if
+    /// `unmatched` says that it stays in the ring.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Internal` if the receive does not exist. That is a bug.
+    #[inline(always)]
+    pub(super) fn deliver_short(
+        &mut self,
+        from: usize,
+        words: &[u64; ENVELOPE_WORDS],
+        unmatched: Unmatched,
+    ) -> Result<Option<bool>> {
+        let Some(head) = Head::of(words) else { return Ok(Some(false)) };
+        let Some(at) = self.matching.find(Slot::new(from), &head.label) else {
+            return Ok((unmatched == Unmatched::Keep).then_some(false));
+        };
+        let Some(rx) = &mut self.peers[from].link.rx else { return Ok(Some(false)) };
+        if head.label.types != UNKNOWN {
+            // The general way compares the types.
+            return Ok(Some(false));
+        }
+        let (id, status) = (self.matching.remove(at), head.status(from));
+        Self::fetch_following(rx, &head);
+        let delivered = self.requests.deliver(id, |receive| {
+            if let Sink::Memory(layout) = &receive.sink {
+                let fits = head.label.bytes.min(receive.capacity);
+                // SAFETY: the message is the next one of the ring, and `fits` is at most its length and at most the
+                // capacity of the receive. The memory of a receive in flight is writable, and nobody else uses
+                // it (conditions of `MessageEngine::receive`).
+                unsafe { head.unpack(rx, &layout.view(), fits) };
+            }
+            received(status, receive.capacity, None)
+        });
+        if !delivered {
+            return Err(lost("a matched receive", id));
+        }
+        Self::free_head(rx, &self.fabric, from, &head);
+        Ok(Some(true))
+    }
+
+    /// Receives the message at the head of the ring of `from`, the source of `posting`, if the message is short,
+    /// matches the receive and matches no earlier receive. The caller has found no earlier message for the receive in
+    /// the queue.
+    ///
+    /// # Safety
+    ///
+    /// - The layout's memory is writable, and nobody else uses it until the call returns.
+    /// - `capacity` is the packed size of the layout's elements.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Truncated` if the message is longer than the receive.
+    #[inline]
+    pub(super) unsafe fn receive_short(
+        &mut self,
+        posting: &Posting<'_>,
+        from: Slot,
+    ) -> Result<Glance> {
+        let Some(peer) = self.peers.get_mut(from.index()) else { return Ok(Glance::Other) };
+        let Some(rx) = &mut peer.link.rx else { return Ok(Glance::Other) };
+        let Some(words) = rx.next() else { return Ok(Glance::Nothing) };
+        let Some(head) = Head::of(&words) else { return Ok(Glance::Other) };
+        if !head.suits(posting) || self.matching.find(from, &head.label).is_some() {
+            return Ok(Glance::Other);
+        }
+        // SAFETY: `head` is the next message of `rx`, and the caller guarantees both conditions of `# Safety` for
+        // `posting`.
+        unsafe { Self::unpack_head(rx, &self.fabric, &head, posting, from.index()) }
+    }
+
+    /// Returns whether a receive may look directly into the ring of `from`. This is the case if this rank
+    /// has mapped the ring, no earlier message that the receive could match is waiting in a queue, and no
+    /// other operation is in flight that a wait for the ring would delay.
+    #[inline]
+    pub fn is_quiet(&mut self, context: u64, from: Slot, tag: Tag) -> bool {
+        self.is_idle()
+            && self.peers.get(from.index()).is_some_and(|peer| peer.link.rx.is_some())
+            && self.matching.look(context, Sender::Slot(from), tag).is_none()
+    }
+
+    /// Receives the next message from `from` directly from the ring, if the message has arrived, is short,
+    /// and matches the receive. `from` must be the source of `posting`. The caller may call this function
+    /// only while [`MessageEngine::is_quiet`] returns true.
+    ///
+    /// # Safety
+    ///
+    /// - The layout's memory is writable, and nobody else uses it until the call returns.
+    /// - `capacity` is the packed size of the layout's elements.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Truncated` if the message is longer than the receive.
+    #[inline]
+    pub unsafe fn glance(&mut self, posting: &Posting<'_>, from: Slot) -> Result<Glance> {
+        let from = from.index();
+        let Some(rx) = &mut self.peers[from].link.rx else { return Ok(Glance::Other) };
+        let Some(words) = rx.next() else { return Ok(Glance::Nothing) };
+        match Head::of(&words) {
+            // SAFETY: `head` is the next message of `rx`, and the caller guarantees both conditions of `# Safety`
+            // for `posting`.
+            Some(head) if head.suits(posting) => unsafe {
+                Self::unpack_head(rx, &self.fabric, &head, posting, from)
+            },
+            _ => Ok(Glance::Other),
+        }
+    }
+
+    /// Unpacks a message to the memory of a receive, which the message matches, and frees its slot.
+    ///
+    /// # Safety
+    ///
+    /// - `head` is the next message of the ring of `rx`.
+    /// - The layout's memory is writable, and nobody else uses it until the call returns.
+    /// - `capacity` is the packed size of the layout's elements.
+    #[inline(always)]
+    unsafe fn unpack_head(
+        rx: &mut Rx,
+        fabric: &Fabric,
+        head: &Head,
+        posting: &Posting<'_>,
+        from: usize,
+    ) -> Result<Glance> {
+        let Posting { layout, capacity, .. } = posting;
+        Self::fetch_following(rx, head);
+        // SAFETY: `head` is the next message of the ring, and the layout's memory is writable (first and second
+        // condition of `# Safety`). The number of bytes is at most the length of the message and at most the
+        // packed size of the layout (third condition).
+        unsafe { head.unpack(rx, layout, head.label.bytes.min(*capacity)) };
+        Self::free_head(rx, fabric, from, head);
+        received(head.status(from), *capacity, None).map(Glance::Done)
+    }
+
+    /// Frees the message at the head of a ring, and wakes its sender if the sender may wait for room.
+    #[inline(always)]
+    fn free_head(rx: &mut Rx, fabric: &Fabric, from: usize, head: &Head) {
+        if rx.ring.advance(&rx.area, head.outside()) {
+            fabric.ring(from);
+        }
+    }
+
+    /// Fetches the first lines of the payload of the message after the next one, if messages arrive in a row. The
+    /// assumption is that both messages have the same length.
+    #[inline(always)]
+    fn fetch_following(rx: &Rx, head: &Head) {
+        let len = head.outside();
+        if len > 0 && rx.is_row() {
+            let payload = rx.area.payload(rx.ring.following_payload(len));
+            for line in (0..len.min(FETCHED)).step_by(LINE) {
+                Area::fetch(payload.wrapping_add(line));
+            }
+        }
+    }
+}
