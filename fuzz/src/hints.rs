@@ -38,7 +38,7 @@ const STYLES: [&str; 7] = [
     "random",
 ];
 
-const VALUES: [&str; 22] = [
+const VALUES: [&str; 21] = [
     "automatic",
     "enable",
     "disable",
