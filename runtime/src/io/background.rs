@@ -221,12 +221,11 @@ impl Lane {
     fn fill(&self, ticket: Ticket, token: Option<u64>, job: Job) {
         let mut queue = self.queue();
         let job = Some((token, job));
-        match queue.places.iter_mut().find(|place| place.ticket == ticket) {
-            Some(place) => place.job = job,
-            None => {
-                queue.expected -= 1;
-                queue.places.push_back(Seat { ticket, job });
-            }
+        if ticket == 0 {
+            queue.expected -= 1;
+            queue.places.push_back(Seat { ticket, job });
+        } else if let Some(place) = queue.places.iter_mut().find(|place| place.ticket == ticket) {
+            place.job = job;
         }
         self.wake.notify_one();
     }
