@@ -1,6 +1,6 @@
-//! Compares the executors with the oracle, for ranges that begin and end at every byte or at many bytes
-//! of the packed form. The chosen types reach every operation of the program and every branch of the
-//! executors. The fuzz crate tests random types.
+//! Compares the executors with the oracle, the simple implementation in `typemap.rs`. The compared ranges
+//! begin and end at every byte, or at many bytes, of the packed form. The chosen types reach every
+//! operation of the program and every branch of the executors. The fuzz crate tests random types.
 
 mod layouts;
 

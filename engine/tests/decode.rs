@@ -1,7 +1,7 @@
 //! Tests decoding (envelope and contents) and rebuilding. Checks the rows of the standard's table of
 //! combiners. Rebuilds random trees from their contents and checks that each result equals the
 //! original. Also compares the sizes, bounds, element counts and packed bytes of random trees with the
-//! oracle.
+//! oracle, the simple implementation in `typemap.rs`.
 
 #[path = "../../fuzz/support/random.rs"]
 mod random;
@@ -17,7 +17,8 @@ fn named(named: Named) -> Datatype {
     Datatype::named(named)
 }
 
-/// Returns the envelope as `(combiner, form, ni, na, nc, nd)`.
+/// Returns the envelope: the combiner, the form, and the numbers of integers, addresses, large counts and
+/// datatypes.
 fn envelope(ty: &Datatype) -> (i32, Form, usize, usize, usize, usize) {
     let e = ty.envelope();
     (e.combiner.0, e.form, e.integers, e.addresses, e.large_counts, e.datatypes)

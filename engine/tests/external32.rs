@@ -618,7 +618,7 @@ fn random_trees() {
 }
 
 /// Checks types whose conversion changes only the byte order of the basic elements. The engine converts
-/// such types with a plan. Covers every instruction set, lists and windows.
+/// such types with a plan. Covers every instruction set, lists, and windows (groups of a few short runs).
 #[test]
 fn random_trees_that_keep_their_widths() {
     let all = [
@@ -645,8 +645,9 @@ fn random_trees_that_keep_their_widths() {
     }
 }
 
-/// Checks loops that are long enough for all special paths: windows of whole cache lines, tiles, and
-/// joined blocks. The lengths lead to every kind of remainder.
+/// Checks loops that are long enough for all special paths. These are windows (groups of short runs) of
+/// whole cache lines, tiles (groups of iterations of two loops), and joined blocks. The lengths lead to
+/// every kind of remainder.
 #[test]
 fn long_regular_layouts() {
     let mut random = Random(17);

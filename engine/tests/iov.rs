@@ -1,5 +1,5 @@
-//! Compares the run lists of `Iov` with the oracle. A list can begin at any run, and must then describe
-//! the memory of all packed bytes from that run on.
+//! Compares the run lists of `Iov` with the simple implementation in `typemap.rs`. A list can begin at
+//! any run, and must then describe the memory of all packed bytes from that run on.
 
 mod random;
 #[path = "../../fuzz/support/walk.rs"]

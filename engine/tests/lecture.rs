@@ -418,8 +418,8 @@ fn indexed_block_and_darray() {
 }
 
 /// Checks the slides "MPI_Type_get_envelope" and "MPI_Type_get_contents": the combiners and the sizes
-/// of the arrays. Also checks that the first
-/// datatype returned for the struct is an equivalent copy, and that a predefined datatype returns no contents.
+/// of the arrays. Also checks that the first datatype returned for the struct is an equivalent copy, and that
+/// a predefined datatype returns no contents.
 #[test]
 fn envelopes_of_the_slides() {
     let int = named(Named::INT);

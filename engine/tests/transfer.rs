@@ -1,5 +1,5 @@
-//! Compares fused copies of many ranges with a pack by the oracle, followed by an unpack. The pairs of
-//! layouts reach every executor.
+//! Compares fused copies of many ranges with a pack by the oracle (the simple implementation in
+//! `typemap.rs`), followed by an unpack. The pairs of layouts reach every executor.
 
 mod layouts;
 #[path = "../../fuzz/support/walk.rs"]

@@ -1,6 +1,6 @@
 //! Compares file views with the expanded typemap: offsets, pieces, ends of files, and copies between
-//! memory and a file from any position of either side, natively and in external32. Bytes of the file and
-//! of memory that a copy does not own hold canaries.
+//! memory and a file from any position of either side, natively and in external32. Each comparison covers
+//! the whole file and the whole memory, because a copy must not change any other byte.
 
 #[expect(dead_code, reason = "other tests use the rest")]
 mod layouts;
@@ -17,8 +17,8 @@ use typepack_engine::{
 };
 use walk::places;
 
-/// Returns a random filetype whose displacements never decrease. All counts and displacements in
-/// elements, and all random numbers, are the same for every `leaf`.
+/// Returns a random filetype over `leaf` whose displacements never decrease. Two calls with the same state
+/// of `random` and different leaves make the same constructor calls, with the same numbers.
 fn ascending(random: &mut Random, levels: u32, leaf: &Datatype) -> Datatype {
     if levels == 0 {
         return leaf.clone();
@@ -47,7 +47,8 @@ fn ascending(random: &mut Random, levels: u32, leaf: &Datatype) -> Datatype {
     .expect("small arguments of the right form")
 }
 
-/// Returns whether displacements are neither negative nor decreasing, by the typemap of two copies.
+/// Returns whether the displacements in the typemap of two copies of `ty` are neither negative nor
+/// decreasing.
 fn is_ordered(ty: &Datatype) -> bool {
     let entries = typemap::typemap(ty);
     let copy = |i: i64| entries.iter().map(move |entry| (entry.offset, i));
@@ -63,7 +64,8 @@ fn new(etype: &Datatype, filetype: &Datatype) -> Result<FileView, typepack_engin
     FileView::new(etype, filetype, &Settings::default())
 }
 
-/// Checks every position and length of a view, and every end of the file, against the offsets in `at`.
+/// Checks the results of a view for many positions, lengths and ends of the file. `at[i]` is the offset in
+/// the file of byte `i` of the view.
 fn check_positions(name: &str, view: &FileView, at: &[i64]) {
     let at: Vec<u64> = at.iter().map(|&at| at as u64).collect();
     let unique: std::collections::HashSet<u64> = at.iter().copied().collect();
@@ -90,7 +92,7 @@ fn check_positions(name: &str, view: &FileView, at: &[i64]) {
         }
     }
     assert_eq!(view.span(3, 0).unwrap(), 0..0);
-    // Two copies of the filetype at least lie before the last end that is tried.
+    // Try ends of the file from 0 up to the last byte of the view in `at`.
     let last = *at.last().unwrap();
     for end in (0..last).step_by(1 + last as usize / 700).chain([last]) {
         let first = at.iter().position(|&offset| offset >= end).unwrap() as u64;
@@ -152,7 +154,7 @@ fn views_are_made_of_ordered_types_only() {
 }
 
 /// Copies in both directions between `count` elements of `memory` and a view, and compares the whole file
-/// and the whole memory with the oracle.
+/// and the whole memory with the simple implementation in `typemap.rs`.
 fn check_copy(
     name: &str,
     (memory, plan, count): (&Datatype, &Plan, u64),
@@ -173,16 +175,16 @@ fn check_copy(
     let (mut written, mut expected) = (disk.clone(), disk.clone());
     range().for_each(|(from, to)| expected[to] = ram[from]);
     let side = Side { plan, count, memory: ram.as_ptr(), origin };
-    // SAFETY: `ram` holds every byte of the elements, `written` every byte of the view up to the
-    // position that the copy reaches. They are two allocations.
+    // SAFETY: `ram` holds every byte of the elements. `written` holds every byte of the view up to the
+    // position that the copy reaches. `ram` and `written` are separate allocations.
     unsafe { view.write_raw(side, numbers.0, written.as_mut_ptr(), numbers.1, numbers.2).unwrap() };
     assert!(written == expected, "write {name}: {at}, {position}, {bytes}");
 
     let (mut read, mut expected) = (ram.clone(), ram);
     range().for_each(|(to, from)| expected[to] = disk[from]);
     let side = Side { plan, count, memory: read.as_mut_ptr(), origin };
-    // SAFETY: `read` holds every byte of the elements, `disk` every byte of the view up to the position
-    // that the copy reaches. They are two allocations.
+    // SAFETY: `read` holds every byte of the elements. `disk` holds every byte of the view up to the
+    // position that the copy reaches. `read` and `disk` are separate allocations.
     unsafe { view.read_raw(side, numbers.0, disk.as_ptr(), numbers.1, numbers.2).unwrap() };
     assert!(read == expected, "read {name}: {at}, {position}, {bytes}");
 }
@@ -248,7 +250,8 @@ fn random_memory_and_random_views() {
         let offsets = places(&file, tiles);
         for _ in 0..6 {
             let bytes = random.below(all.min(held) + 1);
-            // Positions that are equal, or multiples of an element, take other ways than the rest.
+            // Equal positions on both sides, and positions at the start of a filetype, are copied by other
+            // code than the rest. So choose such positions often.
             let at = match random.below(3) {
                 0 => 0,
                 _ => random.below(all - bytes + 1),
@@ -367,7 +370,7 @@ fn external32_from_every_position() {
             let end = *offsets.last().unwrap() as usize + 9;
             let disk: Vec<u8> = (0..end).map(|i| (i * 11) as u8 | 0x80).collect();
             let span = (memory.extent() * count as i64 + memory.true_extent()) as usize;
-            // Small values, which fit in all sizes of external32.
+            // In `ram`, only every eighth byte is not 0, so every value fits in its size in external32.
             let ram: Vec<u8> = (0..span).map(|i| if i % 8 == 0 { i as u8 } else { 0 }).collect();
             let mut stream = vec![0; all as usize];
             pack_external(external, count, &ram, &mut stream, &mut 0).unwrap();
@@ -381,7 +384,8 @@ fn external32_from_every_position() {
                             expected[to] = stream[(at + i) as usize];
                         }
                         let to = file.as_mut_ptr();
-                        // SAFETY: `ram` holds the elements, `file` the view bytes that the call writes.
+                        // SAFETY: `ram` holds the elements, and `file` holds the bytes of the view that
+                        // the call writes.
                         let result = unsafe {
                             view.write_external_raw(
                                 external,
@@ -396,7 +400,8 @@ fn external32_from_every_position() {
                         result.unwrap();
                         assert!(file == expected, "{memory:?} {at}, {position}, {bytes}");
                     }
-                    // Reads the whole form back in two parts, which may cut an element.
+                    // Read the whole external32 form back in two parts. The border between the parts may
+                    // lie inside an element.
                     let mut file = disk.clone();
                     for i in 0..all {
                         file[offsets[(position + i) as usize] as usize] = stream[i as usize];
@@ -407,7 +412,8 @@ fn external32_from_every_position() {
                         expected[index as usize] = ram[index as usize];
                     }
                     let to = back.as_mut_ptr();
-                    // SAFETY: `back` holds the elements, `file` the view bytes that the calls read.
+                    // SAFETY: `back` holds the elements, and `file` holds the bytes of the view that the
+                    // calls read.
                     unsafe {
                         let file = file.as_ptr();
                         view.read_external_raw(external, count, to, 0, file, position, at).unwrap();
@@ -471,7 +477,7 @@ fn values_that_do_not_fit_end_an_external_write() {
     let view = new(&byte(), &byte()).unwrap();
     let (values, mut file) = ([1i64, 1 << 40], [0u8; 8]);
     let from = values.as_ptr().cast();
-    // SAFETY: the values and the file have room for two elements.
+    // SAFETY: `values` holds two elements, and `file` has room for two elements of 4 bytes in external32.
     let result = unsafe { view.write_external_raw(&external, 2, from, 0, file.as_mut_ptr(), 0, 8) };
     assert_eq!(result.unwrap_err().kind(), ErrorKind::Conversion);
 }
@@ -534,7 +540,8 @@ fn refusals_name_the_argument_and_the_fault() {
     }
 }
 
-/// Checks whether a filetype consists of whole etypes by its definition, on the typemaps.
+/// Returns whether a filetype consists of whole copies of `etype`. The function applies the definition to the
+/// typemaps of both types.
 fn is_whole(etype: &Datatype, filetype: &Datatype) -> bool {
     let (one, all) = (places(etype, 1), places(filetype, 1));
     let step = etype.extent();
@@ -574,7 +581,7 @@ fn whole_etypes_by_definition() {
 
 #[test]
 fn huge_views_take_no_longer() {
-    // 10^12 pieces of 8 bytes per filetype, 2^60 bytes into the view.
+    // A filetype has 10^12 pieces of 8 bytes. The position is 2^61 bytes after the start of the view.
     let double = Datatype::named(Named::DOUBLE);
     let rows = Datatype::vector(1_000_000, 1, 2, &double).unwrap();
     let filetype = Datatype::hvector(1_000_000, 1, 16_000_000, &rows).unwrap();

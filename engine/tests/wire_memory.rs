@@ -80,7 +80,7 @@ fn at_most_four_times_the_input() {
         std::iter::once(node(1, 0, &[1])).chain((0..n).map(|i| node(2, i, &[1, 0, 0]))).collect();
     assert!(decode("loops of one", &handmade(1, 1, 1, &loops)));
 
-    // This program has many nests of eight levels over a window of 32 runs.
+    // This program has many nests of eight levels over a window, which is a group of 32 short runs.
     let window = sequence((0..32u32).map(|i| (0, 2 * u64::from(i))));
     let mut sites = vec![node(1, 0, &[1]), window];
     sites.extend((1..8).map(|i| node(2, i, &[1, 64, 0])));

@@ -1,8 +1,8 @@
-//! Checks hints of files: the library keeps those that it knows and whose values it accepts, ignores all
-//! others, and returns what is in force. A file is made with the permissions that a hint asks for.
+//! Checks hints of files: the library must keep the hints that it knows and whose values it accepts, ignore all
+//! other hints, and return the hints in force. It must make a file with the permissions that a hint asks for.
 //!
-//! The check has its own parser of numbers. It runs in a job of one rank; tests of the runtime pass different
-//! hints on different ranks.
+//! The check reads numbers with a parser of its own. It runs in a job of one rank; tests of the runtime pass
+//! different hints on different ranks.
 
 use arbitrary::{Result as Drawn, Unstructured};
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use typepack::io::{File, Mode};
 /// The hints that the library knows, in the order in which the library returns them.
 const KNOWN: [&str; 3] = ["access_style", "ind_rd_buffer_size", "romio_ds_read"];
 
-/// Keys that mean nothing to the library, or something only in part.
+/// Keys that the library does not return. It uses `file_perm` when it makes a file, and ignores all others.
 const OTHERS: [&str; 10] = [
     "file_perm",
     "filename",
@@ -68,6 +68,7 @@ pub type Hints = Vec<(String, String)>;
 /// Draws a list of hints: known and unknown keys, good and bad values, keys that occur several times.
 ///
 /// # Errors
+///
 /// Returns the errors of [`Unstructured`].
 pub fn draw(u: &mut Unstructured<'_>) -> Drawn<Hints> {
     let mut hints = Vec::new();
@@ -89,8 +90,8 @@ pub fn draw(u: &mut Unstructured<'_>) -> Drawn<Hints> {
     Ok(hints)
 }
 
-/// Returns the number that `text` is in `base`, if all of its characters are digits but a sign and the blanks
-/// around it.
+/// Returns the number that `text` states in `base`. The digits may have a sign before them, and blanks around
+/// them. Returns `None` for any other text.
 fn number(text: &str, base: i128) -> Option<i128> {
     let text = text.trim();
     let (sign, digits) = match text.as_bytes() {
@@ -104,7 +105,7 @@ fn number(text: &str, base: i128) -> Option<i128> {
         if !(0..base).contains(&digit) {
             return None;
         }
-        // Every number beyond this limit is too large in the same way.
+        // The limit prevents an overflow. It does not matter by how much a number is too large.
         value = (value * base + digit).min(1 << 100);
     }
     (!digits.is_empty()).then_some(sign * value)
@@ -145,7 +146,7 @@ pub struct HintChecker {
     universe: Universe,
     known: Known,
     path: PathBuf,
-    /// The permissions that the process withholds from new files.
+    /// The umask of this process: the permissions that new files do not get.
     withheld: u32,
 }
 
@@ -153,13 +154,15 @@ impl HintChecker {
     /// Makes a checker. A process can have only one, because it joins the job.
     ///
     /// # Errors
-    /// Returns a text if the job, the file or the mask of the process cannot be had.
+    ///
+    /// Returns a message if the job does not start, if the file cannot be made, or if the umask of the process
+    /// cannot be read.
     pub fn new() -> Result<Self, String> {
         let universe = typepack::init().map_err(|error| error.to_string())?;
         let path = std::env::temp_dir().join(format!("typepack-hints-{}", std::process::id()));
         let opened = File::open(&universe.world(), &path, Mode::CREATE_READ_WRITE);
         let file = opened.map_err(|error| error.to_string())?;
-        // The file lives without a name as long as the checker.
+        // Without a name, the file exists until the checker is dropped.
         File::delete(&path).map_err(|error| error.to_string())?;
         let status = std::fs::read_to_string("/proc/self/status").map_err(|e| e.to_string())?;
         let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
@@ -169,11 +172,12 @@ impl HintChecker {
         Ok(Self { file, universe, known: defaults(), path, withheld })
     }
 
-    /// Sets the hints, and compares what is in force with the model. If `open` is true, also makes a file with
-    /// the hints, and checks its permissions and its hints.
+    /// Sets `hints` on the checker's file, and compares the hints in force with those that this check expects. If
+    /// `open` is true, also makes a new file with `hints`, and checks its permissions and its hints.
     ///
     /// # Errors
-    /// Returns a text if the library fails or differs from the model.
+    ///
+    /// Returns a message if a call fails, or if the hints or the permissions are not the expected ones.
     pub fn check(&mut self, hints: &Hints, open: bool) -> Result<(), String> {
         let last = |name: &str| hints.iter().rfind(|(key, _)| key == name);
         let given = KNOWN.map(|name| last(name).and_then(|(_, value)| allowed(name, value)));
@@ -194,7 +198,7 @@ impl HintChecker {
             compare(&file, &new)?;
             let bits = last("file_perm").and_then(|(_, value)| number(value, 8));
             let bits = bits.filter(|bits| (1..=0o777).contains(bits)).unwrap_or(0o666);
-            // Lossless: the bits are at most 0o777.
+            // The cast loses nothing, because the bits are at most 0o777.
             let wanted = bits as u32 & !self.withheld;
             let found = std::fs::metadata(&self.path).map_err(|error| error.to_string())?;
             let found = found.permissions().mode() & 0o777;

@@ -15,7 +15,8 @@ use typepack_engine::Table;
 use typepack_engine::kernel::{Compiler, Direction, Kernel, Leaf, Level, Nest, Run};
 use typepack_jit::{Jit, Mode, Settings};
 
-/// One layout: a nest, and the loops that a person would write for it.
+/// One layout: its nest (loops around a block or a few short runs), and the loops that a person would
+/// write for it.
 struct Layout {
     name: &'static str,
     nest: Nest,

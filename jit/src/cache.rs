@@ -1,9 +1,10 @@
 //! Keeps kernels by shape, so that each shape is compiled once.
 //!
 //! `lib.rs` asks the cache before it asks `compiler.rs`. `lib.rs` has one cache for the shapes of nests
-//! and one for the shapes of fused copies (copies from one layout directly to another). The key is the
-//! whole shape, compared in full. The cache keeps refusals as well as kernels, so a refused shape is
-//! not compiled again as long as the cache remembers the refusal.
+//! (loops around a block or a few short runs) and one for the shapes of fused copies (copies from one
+//! layout directly to another). The key is the whole shape, compared in full. The cache keeps refusals
+//! as well as kernels, so a refused shape is not compiled again as long as the cache remembers the
+//! refusal.
 //!
 //! The cache remembers at most [`CAPACITY`] shapes. For a further shape it forgets the least
 //! recently used one. Forgetting drops only the cache's reference to the kernel: plans that use the

@@ -136,8 +136,8 @@ pub(crate) fn clif(shape: &impl Translate, target: Target) -> Result<String> {
     })
 }
 
-/// Runs `work` and turns a panic in `work` into a refusal. The panic hook still prints its line,
-/// because a panic here is a bug that should be seen.
+/// Runs `work` and turns a panic in `work` into a refusal. The panic hook still prints the panic's
+/// message, because a panic here is a bug that should be seen.
 fn contain<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic

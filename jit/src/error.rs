@@ -1,7 +1,8 @@
 //! Describes why a shape is refused.
 //!
 //! During normal work nobody reports a refusal: `lib.rs` counts it, and the engine executes the nest
-//! with its interpreter or with a leaf kernel. Only calls for human readers return the reason:
+//! (the loops that the kernel would have executed) with its interpreter or with one of the leaf
+//! kernels, which are part of the engine. Only calls for human readers return the reason:
 //! [`emit`](crate::emit), [`clif`](crate::clif), their counterparts for fused copies,
 //! [`report`](crate::report()) and [`Jit::disabled`](crate::Jit::disabled).
 

@@ -21,8 +21,8 @@
 //!   pages back, which cannot report an error: if the access to these pages cannot be removed, they
 //!   are never used again.
 //!
-//! The two memory providers of cranelift-jit are unsuitable: one frees a module only as a whole, and the
-//! other panics if the system refuses to change the protection.
+//! The two memory providers of cranelift-jit are unsuitable. Both keep code mapped until an unsafe call
+//! frees it, and one of them panics if the system refuses to change the protection.
 
 use cranelift_jit::{BranchProtection, JITMemoryKind, JITMemoryProvider};
 use cranelift_module::{ModuleError, ModuleResult};

@@ -293,7 +293,30 @@ impl Universe {
         other: Result<(&Group, usize)>,
         name: impl AsRef<[u8]>,
     ) -> Result<Communicator> {
-        Communicator::of_groups(self.world.endpoint(), group, leader, other, name.as_ref())
+        Communicator::of_groups(self.world.endpoint(), group, leader, other, name.as_ref(), true)
+    }
+
+    /// Takes part in [`intercommunicator`](Self::intercommunicator) as a rank that has found an error in its other
+    /// arguments. All other ranks of both groups get an error. Also returns an error.
+    #[doc(hidden)]
+    pub fn fail_intercommunicator(
+        &self,
+        group: &Group,
+        leader: usize,
+        other: Result<(&Group, usize)>,
+        name: impl AsRef<[u8]>,
+    ) -> Result<Communicator> {
+        let endpoint = self.world.endpoint();
+        Communicator::of_groups(endpoint, group, leader, other, name.as_ref(), false)
+    }
+
+    /// Completes all operations for which other ranks wait. Other threads may make calls meanwhile.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::ProcAborted` if a rank has died, and `ErrorKind::State` in a forked child.
+    #[doc(hidden)]
+    pub fn serve(&self) -> Result<()> {
+        self.world.endpoint().serve()
     }
 
     /// Returns the process sets of the job: groups with names. The sets `mpi://WORLD` and `mpi://SELF` always exist.
@@ -326,7 +349,7 @@ impl Universe {
     /// Writes the tune file, ends the membership by `end`, and prints the report.
     fn leave(&self, end: impl FnOnce(&Endpoint) -> Result<()>) -> Result<()> {
         let report = if self.report { self.report().ok() } else { None };
-        // All ranks learn much the same, so rank 0 writes for all.
+        // All ranks learn nearly the same ways, so only rank 0 writes the file.
         let endpoint = self.world.endpoint();
         if let Some((path, warns)) =
             self.tune_file.filter(|_| endpoint.rank() == 0 && endpoint.size() > 1)
@@ -367,11 +390,12 @@ impl Universe {
         }
         Ok(vec![
             format!("up to {eager} bytes: packed into the ring of the pair (eager)"),
-            "longer, data in the shared heap: both ranks copy, once, from layout to layout (heap)"
+            "longer, data in the shared heap: one copy from layout to layout, by both ranks or by the \
+             receiver (heap)"
                 .into(),
             format!(
-                "longer, contiguous data in private memory, at least {} bytes: both ranks copy, if the \
-                 system allows it and measurements show that it is faster (cma)",
+                "longer, contiguous data in private memory, at least {} bytes: one copy by the receiver, \
+                 if the system allows it and measurements show that it is faster (cma)",
                 choice::PRIVATE_FAR
             ),
             "longer, all other data: through the chunks of the pair (pipeline)".into(),

@@ -20,7 +20,7 @@ const SMALL: u64 = 32;
 /// The report warns about small runs only if one element of the type has at least this many runs.
 const MANY: i128 = 32;
 
-/// Returns advice for sending `count` elements of the plan's type; each item has one or two sentences.
+/// Returns advice for sending `count` elements of the plan's type. Each string is one piece of advice.
 /// Returns no advice for a decoded plan, because such a plan has no datatype.
 pub fn advice(plan: &Plan, count: u64) -> Vec<String> {
     let mut advice = Vec::new();
@@ -220,8 +220,8 @@ fn lists(ty: &Datatype, program: &Program, advice: &mut Vec<String>) {
     });
     if let Some(longest) = ragged.max() {
         advice.push(format!(
-            "{longest} blocks of unequal length are copied one by one, without a kernel; blocks of \
-             equal length (indexed_block) get a kernel"
+            "{longest} blocks of unequal length are copied one by one; one kernel copies all blocks \
+             of an indexed_block, which have equal lengths"
         ));
     }
 }

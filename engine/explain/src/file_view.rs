@@ -1,8 +1,8 @@
 //! Shows where the bytes of several ranks lie in a file, as text and as SVG.
 //!
-//! Each rank sees the file through a view: a displacement, and a filetype that repeats. The drawing is that of
-//! one type that has the data of all ranks, one rank after another (`picture.rs`), with a colour for each rank.
-//! The engine checks the filetypes as it does when a program sets a view.
+//! Each rank sees the file through a view: a displacement, and a filetype that repeats. For the drawing, one
+//! struct type holds the data of all ranks, one rank after another; `picture.rs` draws this type, with a colour
+//! for each rank. The engine checks the filetypes as it does when a program sets a view.
 
 use crate::picture::Picture;
 use crate::pieces::Counts;
@@ -13,27 +13,29 @@ use std::collections::BinaryHeap;
 use std::fmt::Write;
 use typepack_engine::{Datatype, FileView, Named, Result, Settings, text};
 
-/// Number of pieces up to which holes and overlaps are counted.
+/// Maximum number of pieces that the table counts for a rank. Also the maximum number of pieces of all ranks
+/// together for which holes and overlaps are counted.
 const PIECES: usize = 1 << 20;
 
 /// The views that several ranks have of one file.
 #[derive(Clone, Debug)]
 pub struct FileRanks {
-    /// The displacement and the view of each rank, and its filetype.
+    /// The displacement, the view and the filetype of each rank.
     views: Vec<(u64, FileView, Datatype)>,
-    /// Number of filetypes of each rank that are shown.
+    /// Number of copies of each rank's filetype that are shown.
     count: u64,
     /// The data of all ranks as one type, and the number of the first basic element of each rank.
     all: Datatype,
     firsts: Vec<i128>,
 }
 
-/// Bytes of the file between the first and the last byte of the ranks.
+/// How the ranks cover the file, as numbers of bytes.
 struct Coverage {
+    /// Bytes between the start of the first piece and the end of the last piece of any rank.
     bytes: u64,
-    /// Bytes of no rank.
+    /// Bytes that belong to no rank.
     holes: u64,
-    /// Bytes of several ranks, or of one rank several times.
+    /// Bytes that belong to several ranks, or to one rank several times.
     shared: u64,
 }
 
@@ -41,8 +43,8 @@ impl FileRanks {
     /// The largest number of ranks that a drawing tells apart.
     pub const MOST: usize = 52;
 
-    /// Takes the displacement and the filetype of each rank. Shows `count` filetypes of each. Ranks beyond
-    /// [`MOST`](Self::MOST) are left out.
+    /// Makes the views from the displacement (in bytes) and the filetype of each rank. The report and the drawing
+    /// show `count` copies of each filetype. Ranks beyond the first [`MOST`](Self::MOST) are left out.
     ///
     /// # Errors
     ///
@@ -55,7 +57,8 @@ impl FileRanks {
         let copies = i64::try_from(count).unwrap_or(i64::MAX);
         for (displacement, filetype) in ranks.iter().take(Self::MOST) {
             let view = FileView::new(&byte, filetype, &Settings::default())?;
-            // A greater number is no position in a file; then the constructor refuses the sum.
+            // No file has a byte at a displacement above `i64::MAX`. If the filetype has data, `structured` below
+            // refuses the displacement `i64::MAX`, because the end of the data overflows.
             let place = i64::try_from(*displacement).unwrap_or(i64::MAX);
             let part = Datatype::contiguous(copies, filetype)?;
             firsts.push(first);
@@ -92,7 +95,7 @@ impl FileRanks {
             } else {
                 let (mut pieces, mut end) = (0, None);
                 for piece in view.pieces(0, bytes)?.take(PIECES + 1) {
-                    // A piece may continue the one before.
+                    // A piece that begins at the end of the previous piece is not counted again.
                     pieces += usize::from(end != Some(piece.offset));
                     end = Some(piece.offset + piece.bytes as i64);
                 }
@@ -147,13 +150,14 @@ impl FileRanks {
                 }));
             }
         }
-        // The pieces of each rank come in the order of the file. The heap has the next piece of each.
+        // The pieces of each rank come in file order. The heap holds the next piece of each rank.
         let mut next = BinaryHeap::new();
         for (index, pieces) in pieces.iter_mut().enumerate() {
             next.extend(pieces.next().map(|(low, high)| Reverse((low, high, index))));
         }
         let start = next.peek().map_or(0, |Reverse((low, _, _))| *low);
-        // Bytes up to `once` have been looked at, and bytes up to `twice` have been counted as shared.
+        // `once` is the largest end of a piece so far. `twice` is the end of the last shared bytes that are
+        // already counted.
         let (mut once, mut twice) = (start, start);
         let (mut holes, mut shared) = (0, 0);
         for _ in 0..PIECES {

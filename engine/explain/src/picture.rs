@@ -186,7 +186,8 @@ impl Picture {
         order - self.ranks.get(self.rank(order)).unwrap_or(&0)
     }
 
-    /// Returns what the legend calls the colours, the end of an extent, and the numbers.
+    /// Returns the legend's texts: one for each colour, one for the mark of an extent's end, and one for the
+    /// numbers.
     pub(crate) fn legend(&self) -> (Vec<String>, &'static str, &'static str) {
         match self.ranks() {
             Some(ranks) => (
@@ -259,8 +260,8 @@ impl<'a> Memory<'a> {
         let (before, after) = (last.min(0), last.max(0));
         let data = wide(ty.true_lb()) + before..wide(ty.true_ub()) + after;
         let (lb, ub) = (wide(ty.lb()), wide(ty.ub()));
-        // A bound may lie far away from the data (absolute addresses, huge strides). `rows` does not
-        // draw the memory between them.
+        // A bound may lie far away from the data (absolute addresses, huge strides). `rows` leaves out the
+        // memory between the bound and the data.
         let low = data.start.min(lb.min(ub) + before);
         let high = data.end.max(lb.max(ub) + after);
         let marked = if count <= MARKED { count } else { 1 };

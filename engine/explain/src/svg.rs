@@ -37,12 +37,12 @@ pub fn svg(ty: &Datatype, count: u64) -> String {
     document(&title, Picture::new(ty, count).as_ref())
 }
 
-/// Cuts a text to the length of a title.
+/// Cuts a text of more than 110 characters, so that it fits as a title.
 pub(crate) fn shortened(text: String) -> String {
     if text.chars().count() > 110 { text.chars().take(109).chain(['…']).collect() } else { text }
 }
 
-/// Returns the document of a picture, or of nothing.
+/// Returns the SVG document of a picture. Without a picture, the document says `no data`.
 pub(crate) fn document(title: &str, picture: Option<&Picture>) -> String {
     let mut canvas = Canvas { body: String::new(), y: MARGIN + 14.0, width: 0.0 };
     canvas.text(MARGIN, canvas.y, title, "class=\"t\"");

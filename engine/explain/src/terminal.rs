@@ -38,7 +38,7 @@ pub fn drawing(ty: &Datatype, count: u64, colour: bool) -> String {
     }
 }
 
-/// Returns the mark of the colour with this index in a drawing without colours.
+/// Returns the character that stands for the colour with number `index` in a drawing without colours.
 fn glyph(picture: &Picture, index: usize) -> char {
     match picture.ranks() {
         Some(_) => char::from(RANKS[index % RANKS.len()]),

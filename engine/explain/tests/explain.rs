@@ -306,8 +306,8 @@ fn advice_fits_the_type() {
             "indexed([32 x 1, 2], [0..64 step 2, 66], int)",
             1,
             &[
-                "33 blocks of unequal length are copied one by one, without a kernel; blocks of equal \
-               length (indexed_block) get a kernel",
+                "33 blocks of unequal length are copied one by one; one kernel copies all blocks of an \
+               indexed_block, which have equal lengths",
             ],
         ),
         (

@@ -89,8 +89,8 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Moves forward by `bytes` packed bytes, but at most to the start of the next run (or, after the last
-    /// run, to the end).
+    /// Moves forward by `bytes` packed bytes, but not past the start of the next run. In the last run, the cursor
+    /// moves at most to the end of the packed bytes.
     #[inline]
     pub fn advance(&mut self, bytes: u64) {
         let bytes = bytes.min(self.run.bytes);

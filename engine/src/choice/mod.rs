@@ -1,23 +1,24 @@
 //! The chooser: picks one of several ways to do a job, by the times that they took so far.
 //!
-//! A [`Chooser`] serves one kind of job, for example copies of 1 to 2 MiB between near cores. Its user
-//! calls [`Chooser::pick`] before a job and [`Chooser::report`] with the job's cost afterwards. The chooser
-//! knows neither a clock nor the ways themselves: a way is a number, and a cost is a number that is
-//! proportional to time.
+//! A [`Chooser`] serves one kind of job, for example copies of 1 to 2 MiB between near cores. Its user calls
+//! [`Chooser::pick`] before a job and [`Chooser::report`] with the job's cost afterwards. The chooser knows
+//! neither a clock nor the ways themselves: a way is a number, and a cost is a number that is proportional to
+//! time.
 //!
-//! A *look* at a way is the measurement of `SAMPLES` jobs that are done in that way instead of the
-//! *present* way, which the chooser otherwise picks. The rules:
+//! The chooser usually picks the *present* way. A *look* at another way is the measurement of `SAMPLES` jobs
+//! that are done in this other way. The rules:
 //!
 //! - The first present way is the static choice. Another way becomes the present way if the median of its
 //!   last `SAMPLES` costs is lower than the present way's median by more than one part in `MARGIN`.
-//! - Looking costs at most one part in `BUDGET` of the time that this kind of job has taken so far. A job
-//!   of a look costs its own time minus the median of the present way. A way without recorded costs is
-//!   expected to take twice as long as the present way.
+//! - Looks cost at most one part in `BUDGET` of the time of all jobs so far. The cost of one job of a look is
+//!   its time minus the median of the present way. The chooser estimates this cost before the job. If no cost
+//!   of the other way is recorded, it expects this way to take twice as long as the present way.
 //! - The first job in each way is not recorded, because it may touch memory for the first time.
-//! - A look ends early if, after two or more jobs, the way's median is more than `HOPELESS` times the
-//!   present way's median.
-//! - After `LOOK_FIRST` jobs, then after twice as many each time, and at last every `LOOK_AGAIN` jobs, one
-//!   other way gets a second look, which forgets the earlier costs of the way. The early second looks
+//! - A look ends early if, after two or more jobs, the way's median is more than `HOPELESS` times the present
+//!   way's median.
+//! - A *second look* forgets the earlier costs of a way. Second looks begin when the number of jobs reaches
+//!   `LOOK_FIRST`, then each time the number has doubled, and in the end after every `LOOK_AGAIN` jobs. The
+//!   ways take turns; there is no second look if it is the turn of the present way. The early second looks
 //!   correct measurements of jobs that touched memory for the first time. The later ones notice that a
 //!   virtual machine has moved between processors, so that near cores have become far ones. If the present
 //!   way's own median rises by more than one part in `DRIFT`, all other ways get a second look at once.
@@ -34,19 +35,19 @@ pub const WAYS: usize = 8;
 /// Number of latest costs by whose median a way is judged.
 pub const SAMPLES: usize = 7;
 
-/// Looking may cost one part in `BUDGET` of the time of all jobs.
+/// Looks may cost at most one part in `BUDGET` of the time of all jobs.
 pub const BUDGET: u64 = 20;
 
-/// A new way's median must be lower than the present way's by more than one part in `MARGIN`.
+/// The median of another way must be lower than that of the present way by more than one part in `MARGIN`.
 const MARGIN: u64 = 40;
 
-/// A look ends early if the way's median is more than `HOPELESS` times the present way's.
+/// A look ends early if the median of the way is more than `HOPELESS` times that of the present way.
 const HOPELESS: u64 = 2;
 
-/// Number of jobs before the chooser gives a way a second look for the first time.
+/// Number of jobs after which the chooser gives a way a second look for the first time.
 const LOOK_FIRST: u32 = 64;
 
-/// Greatest number of jobs between two second looks.
+/// Maximum number of jobs between two second looks.
 const LOOK_AGAIN: u32 = 512;
 
 /// The present way has drifted if its median has risen by more than one part in `DRIFT`.
@@ -120,11 +121,11 @@ pub struct Chooser {
     jobs: u32,
     /// Number of jobs at which the next second look begins.
     again: u32,
-    /// The way that was chosen for the last second look. If it was the present way, there was none.
+    /// The way whose turn came last. If it was the present way, no second look took place.
     turn: u8,
     /// The cost of all jobs. A job that was not timed counts as the median of the present way.
     spent: u64,
-    /// The cost of looking.
+    /// The cost of all looks together.
     lost: u64,
 }
 
@@ -173,7 +174,7 @@ impl Chooser {
         self.others().all(|way| self.is_judged(way)) && self.median(self.best).is_some()
     }
 
-    /// Returns the cost of looking and the cost of all jobs.
+    /// Returns two sums: the cost of all looks, and the cost of all jobs.
     pub fn lost_and_spent(&self) -> (u64, u64) {
         (self.lost, self.spent)
     }

@@ -7,8 +7,9 @@
 //!
 //! There are three methods ([`Method`]), one file each: `vector.rs`, `repeat.rs` and `streaming.rs`. Runs
 //! below [`LONG`] bytes always take vector moves. For longer runs the caller can ask for a method with
-//! [`with`]; a transport does so for the messages whose copies it times. If nobody asks, `own.rs` picks the
-//! method: it times a few of the longest copies and leaves the choice to a chooser (`choice/`).
+//! [`with`]; a transport does so for the messages whose copies it times. If no caller has asked, `own.rs`
+//! picks the method: it times some of the runs of 16 KiB or more and leaves the choice to a chooser
+//! (`choice/`).
 //!
 //! No method writes a byte outside the destination, and none reads a byte outside the source.
 
@@ -177,8 +178,8 @@ fn asking<R>(asked: &impl Asked, method: Method, f: impl FnOnce() -> R) -> R {
 /// - The two ranges do not overlap.
 #[inline(always)]
 pub unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: the caller guarantees both conditions, which are those of both functions. `short` gets at
-    // most 64 bytes.
+    // SAFETY: `short` and `beyond_short` require the two conditions of this function, which the caller
+    // guarantees. `short` gets at most 64 bytes, and `beyond_short` gets more than 64.
     unsafe {
         if bytes <= 64 { vector::short(from, to, bytes) } else { beyond_short(from, to, bytes) }
     }

@@ -1,10 +1,11 @@
 //! Picks the method of copies for which no caller has asked for one.
 //!
 //! Runs below [`WATCHED`] bytes take vector moves. For longer runs there is one chooser per size class, which
-//! times a few real copies with the clock that [`set_clock`] has set. A run of [`TIMED`] bytes asks its chooser
-//! each time. For a shorter run that would cost too much: only one run in [`TURNS`] asks, and the others take
-//! the method that the chooser has found best so far. Without a clock, and in runs that [`set_fixed`] has
-//! fixed, nothing is timed.
+//! times a few real copies with the clock that [`set_clock`] has set. A run of at least [`TIMED`] bytes asks
+//! its chooser each time. For shorter runs that would cost too much: only one run in [`TURNS`] asks, and the
+//! others take the method that the chooser has found best so far. If there is no clock, nothing is timed, and
+//! all runs take vector moves. If [`set_fixed`] has fixed a method, nothing is timed either, and all long
+//! runs take this method.
 //!
 //! All threads of the process share the choosers. No thread waits for another one: while a thread picks or
 //! reports, the copies of other threads take vector moves. The loom models in `contiguous/tests/shared.rs`
@@ -15,15 +16,16 @@ use crate::choice::{Chooser, Pick};
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{LazyLock, Mutex, OnceLock};
 
-/// Length in bytes from which the method of a run is chosen by measurement. It is longer than the payloads of
-/// short messages: their copies end in memory that another rank reads, which the time of the copy does not show.
+/// Length in bytes from which the method of a run is chosen by measurement. The payloads of short messages
+/// are shorter. The copy of such a payload ends in memory that another rank reads soon. The method also
+/// changes the time of that read, and the time of the copy does not show this effect.
 const WATCHED: usize = 16 << 10;
 
-/// Length in bytes from which every run asks its chooser. Two readings of a clock take some 50 ns; a copy of
+/// Length in bytes from which every run asks its chooser. Two readings of a clock take about 50 ns; a copy of
 /// this length takes at least 1 us.
 const TIMED: usize = 128 << 10;
 
-/// Of the runs below [`TIMED`] bytes, one in this number asks its chooser.
+/// Of the runs of [`WATCHED`] to [`TIMED`] bytes, one in this number asks its chooser.
 const TURNS: u32 = 16;
 
 /// Number of size classes. The first begins at [`WATCHED`] bytes, each later one at twice the length of the one
@@ -43,8 +45,8 @@ const FREE: u8 = u8::MAX;
 
 static FIXED: AtomicU8 = AtomicU8::new(FREE);
 
-/// Sets the clock. Only the first call has an effect. Without a clock, all copies take vector moves unless
-/// their caller asks for another method.
+/// Sets the clock. Only the first call has an effect. Without a clock, all copies take vector moves, unless
+/// their caller asks for another method or [`set_fixed`] has fixed one.
 pub fn set_clock(clock: Clock) {
     let _first = CLOCK.set(clock);
 }
@@ -67,10 +69,10 @@ impl Shared for Mutex<Chooser> {
     }
 }
 
-/// Calls `job` once with the number of a way: the one that the chooser picks, or 0 (the static choice) if
-/// another thread uses the chooser. The job is for `bytes` bytes. This thread does not hold the chooser
-/// during the call. Returns the way that the chooser has found best so far, or `None` if another thread uses
-/// the chooser.
+/// Calls `job` once with the number of a way: the way that the chooser picks, or 0 (the static choice) if
+/// another thread uses the chooser. `bytes` is the number of bytes that the job copies. This thread does not
+/// hold the chooser during the call. Returns the way that the chooser has found best so far, or `None` if
+/// another thread uses the chooser.
 pub(super) fn choose(
     chooser: &impl Shared,
     bytes: usize,
@@ -88,7 +90,7 @@ pub(super) fn choose(
     let start = clock();
     job(way);
     let time = clock().saturating_sub(start);
-    // The cost is the time per byte, because the lengths of one class differ. If another thread uses the
+    // The cost is the time per MiB, because the lengths of one class differ. If another thread uses the
     // chooser, this cost is not recorded.
     let cost = (time << 20) / (bytes as u64).max(1);
     chooser.attempt(|chooser| {

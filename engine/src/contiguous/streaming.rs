@@ -1,7 +1,8 @@
 //! Copies by stores that bypass the caches.
 //!
-//! If the destination does not fit in the caches, such a store saves the fetch of the old line. If the
-//! bytes are read soon afterwards, the method is slow, because the reader fetches every line from memory.
+//! If the destination does not fit in the caches, such a store saves time, because the old contents of the
+//! cache line are not fetched. If the bytes are read soon afterwards, the method is slow, because the reader
+//! fetches every line from memory.
 
 /// Returns whether this machine has the method.
 pub(super) fn is_available() -> bool {

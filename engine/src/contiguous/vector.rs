@@ -1,8 +1,9 @@
 //! Copies by loads and stores of vector registers.
 //!
 //! [`short`] copies up to 64 bytes with at most two moves, which may overlap. [`copy`] copies more than 64
-//! bytes with the loop of the best instruction set: 16, 32 or 64 bytes per move, and four moves per round,
-//! whose stores are aligned to the length of a move. `streaming.rs` uses the same loops with other stores.
+//! bytes with the loop of the best instruction set. A move of this loop has 16, 32 or 64 bytes, and a round
+//! has four moves. The stores of a round are aligned to the length of a move. `streaming.rs` uses the same
+//! loops with other stores.
 
 use crate::isa::Isa;
 use std::sync::OnceLock;
@@ -53,9 +54,9 @@ pub(super) unsafe fn short(from: *const u8, to: *mut u8, bytes: usize) {
             to.add(bytes - $width).cast::<[u8; $width]>().write(last);
         }};
     }
-    // SAFETY: each arm makes two moves of `width <= bytes` bytes, one from the start and one up to the
-    // end. So both lie within the run, which the caller guarantees to be valid. An array of bytes has
-    // alignment 1.
+    // SAFETY: each `two!` makes two moves of `width <= bytes` bytes, one from the start and one up to the
+    // end. So both lie within the run, which the caller guarantees to be valid. With 1 byte, the only move is
+    // the whole run. An array of bytes has alignment 1.
     unsafe {
         match bytes {
             0 => {}

@@ -1,8 +1,8 @@
-//! Makes the constructor calls of a tree once more, over other types in place of the named ones.
+//! Repeats the constructor calls of a tree with other types in place of the named types.
 //!
-//! `view/` uses this for files whose data representation gives named types other sizes than memory: a
-//! count in elements then reaches as far as the elements of the file do, whereas a displacement in bytes
-//! stays as it is (MPI-5.0 section 14.5).
+//! `view/` uses this for a file whose data representation gives a named type another size than it has in
+//! memory. In the new tree, displacements and strides that count elements use the sizes in the file, and
+//! displacements and strides in bytes stay unchanged (MPI-5.0 section 14.5).
 
 use super::{Call, Constructor, Datatype};
 use crate::error::{Error, ErrorKind, Result};
@@ -11,8 +11,8 @@ use std::collections::HashMap;
 
 impl Datatype {
     /// Returns the type that the constructor calls of this tree make if `leaf(named)` takes the place of
-    /// each named type. Bound markers stay. A pair of a real and an integer becomes two members without
-    /// a gap. A type that occurs often is made once.
+    /// each named type. Bound markers stay. A value-index pair without a name becomes a struct of its two
+    /// types without a gap. A type that occurs several times in the tree is made once.
     ///
     /// # Errors
     ///
@@ -37,7 +37,8 @@ impl Datatype {
         done.remove(&self.address()).ok_or_else(|| lost(self))
     }
 
-    /// Makes one call over the types in `done`, which contains all its children.
+    /// Repeats the call that made this type, with the types that `done` holds for the call's old types.
+    /// `done` must hold a new type for each of them; its keys are the addresses of the old types.
     fn over(
         &self,
         done: &HashMap<*const (), Datatype>,
@@ -79,8 +80,8 @@ impl Datatype {
     }
 }
 
-/// Returns the types that a call was made over. For a distributed array these are the arguments of the
-/// user's call, because its layout depends on the extent of the element.
+/// Returns the types that were passed to a call. For a distributed array, this is the element type of the
+/// user's call and not the stored layout, because the layout depends on the extent of the element type.
 fn children(call: &Constructor) -> Vec<&Datatype> {
     match call {
         Constructor::Composite { call, layout } => match &**call {
@@ -97,6 +98,6 @@ fn lost(ty: &Datatype) -> Error {
     Error::new(
         ErrorKind::Internal,
         "datatype",
-        format!("the type {ty:?} was not made before its user"),
+        format!("the type {ty:?} was not made before the type that contains it"),
     )
 }

@@ -45,7 +45,7 @@ impl Binding {
 }
 
 impl Datatype {
-    /// Does what [`Datatype::hvector`] does; this is its MPI-1 name.
+    /// Does what [`Datatype::hvector`] does, under the name of the call in MPI-1.
     ///
     /// # Errors
     ///
@@ -66,7 +66,7 @@ impl Datatype {
         binding.record(Self::hvector(count, blocklength, stride_bytes, old)?)
     }
 
-    /// Does what [`Datatype::hindexed`] does; this is its MPI-1 name.
+    /// Does what [`Datatype::hindexed`] does, under the name of the call in MPI-1.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl Datatype {
         binding.record(Self::hindexed(blocklengths, displacements_bytes, old)?)
     }
 
-    /// Does what [`Datatype::structured`] does; this is its MPI-1 name. Except for
+    /// Does what [`Datatype::structured`] does, under the name of the call in MPI-1. Except for
     /// [`Datatype::dup`], only this call accepts the bound markers [`Named::LB`](crate::Named::LB) and
     /// [`Named::UB`](crate::Named::UB).
     ///

@@ -21,9 +21,9 @@ pub(super) struct Ragged<'a> {
     pub(super) bytes: u64,
 }
 
-/// Executes packed bytes `range` of a ragged list. The entries are nests if `planned` contains their
-/// plan, else runs. Searches the list once, for the first entry in the range, and then executes the
-/// entries in order.
+/// Executes packed bytes `range` of a ragged list. The entries are nests if `planned` contains
+/// their plan; otherwise they are runs. The function searches the list only for the two ends of the
+/// range, and executes the entries between them in order.
 ///
 /// # Safety
 ///

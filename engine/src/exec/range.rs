@@ -122,10 +122,11 @@ unsafe fn partial<const PACK: bool>(
     }
 }
 
-/// The position of a leaf in a nest: one index per level. `partial` computes the indices by division
-/// only for the first leaf of its range, and increments the indices after each box. Divisions for every
-/// box made packing four nested loops in ranges of 8 KiB slower; the extra time was 8 % of the time of
-/// packing the same loops in one call (`typepack-bench commit`, "nest of 4 loops").
+/// The position of a leaf in a nest: one index per level. `partial` computes the indices by
+/// division only for the first leaf of its range, and increments the indices after each box. With
+/// divisions for every box, packing four nested loops in ranges of 8 KiB took longer than now. The
+/// difference was 8 % of the time of packing the same loops in one call (`typepack-bench commit`,
+/// "nest of 4 loops").
 struct Place<'a> {
     planned: &'a NestPlan,
     /// Number of iterations of the outermost level.

@@ -25,18 +25,19 @@ pub(crate) enum Executor {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Bytes {
-    /// Bytes of contiguous types, moved by memcpy.
+    /// Bytes of contiguous types, moved by one call of `contiguous::copy` per pack or unpack.
     pub memcpy: u64,
-    /// Bytes of rows (blocks of at least 8 KiB), moved by one memcpy per row.
+    /// Bytes of rows (blocks of at least 8 KiB), moved by one call of `contiguous::copy` per row.
     pub rows: u64,
-    /// Bytes moved by the interpreter. They include the parts of leaves at the ends of a range, even if
-    /// a kernel moves the whole leaves between them.
+    /// Bytes moved by the interpreter. They include single blocks between nests, lists of runs of
+    /// unequal length, and the parts of leaves at the ends of a range, even if a kernel moves the
+    /// whole leaves between these parts.
     pub interpreter: u64,
     /// Bytes moved by leaf kernels.
     pub leaf: u64,
     /// Bytes moved by compiled kernels.
     pub kernel: u64,
-    /// Bytes that the interpreter of fused copies (`copy`) moved straight from one layout to
+    /// Bytes of fused copies (`copy`) that the engine's own code moved straight from one layout to
     /// another. If a fused copy goes through a buffer, or is a single pack or unpack, its bytes
     /// count for the executors of that pack or unpack instead.
     pub fused: u64,
@@ -79,8 +80,8 @@ fn more() -> MutexGuard<'static, Vec<&'static Block>> {
     MORE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Claims and returns the block of the thread's slot if the block has no owner. Otherwise returns the
-/// thread's block in `MORE`, and creates it at the first call.
+/// If the block of the thread's slot has no owner, makes the thread its owner and returns the
+/// block. Otherwise returns the thread's block in `MORE`; the first such call creates it.
 #[cold]
 #[inline(never)]
 fn elsewhere(key: usize) -> &'static Block {

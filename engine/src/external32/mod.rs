@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! Datatype -> typed program in external32 bytes (../ir/typed/) -> External32
-//!     every element keeps its width -> byteswap.rs -> ../exec/, ../leaf/
-//!     otherwise walk a range of bytes -> runs of one named type -> convert.rs, by kind.rs
+//!     only the byte order changes: byteswap.rs -> ../exec/, ../leaf/
+//!     otherwise: walk a range of bytes -> runs of one named type -> convert.rs, by kind.rs
 //!     (binary128.rs)
 //! ```
 //!

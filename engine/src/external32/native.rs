@@ -1,6 +1,7 @@
 //! Converts between positions in the external32 form of elements and positions in their native packed
-//! form, where sizes differ. A read in external32 that meets the end of the file counts external bytes;
-//! the program wants to know how many elements arrived.
+//! form. The two forms of an element may have different sizes. If a file is read in external32 and ends
+//! early, the number of bytes read is a number of external bytes, but the program asks how many elements
+//! arrived.
 
 use super::External32;
 use crate::error::{Error, ErrorKind, Result};
@@ -26,7 +27,7 @@ impl External32 {
     /// Returns [`ErrorKind::Overflow`] if the number does not fit in an `i64`, and
     /// [`ErrorKind::Argument`] if the type has no data but `external` is not 0.
     pub fn native_bytes(&self, external: u64) -> Result<u64> {
-        converted(&self.0.program, self.native()?, external)
+        converted(&self.0.program, self.native()?, ("external", external))
     }
 
     /// Returns the number of external32 bytes of the basic elements that lie completely within the first
@@ -36,7 +37,7 @@ impl External32 {
     ///
     /// Returns the errors of [`External32::native_bytes`].
     pub fn external_bytes(&self, native: u64) -> Result<u64> {
-        converted(self.native()?, &self.0.program, native)
+        converted(self.native()?, &self.0.program, ("native", native))
     }
 
     /// Returns the typed program whose positions are native packed bytes.
@@ -49,21 +50,26 @@ impl External32 {
     }
 }
 
-/// Returns the units of `to` before position `at` of `from`, without an element that the position cuts.
-/// Both programs are lowered from one type. They have the same nodes, because lowering compares numbers of
-/// elements, never units.
-fn converted(from: &TypedProgram, to: &TypedProgram, at: u64) -> Result<u64> {
+/// Converts position `at`, in bytes of the form of `from`, to a position in bytes of the form of `to`. If
+/// `at` lies inside a basic element, returns the position at which this basic element begins. Both programs
+/// are lowered from one type. `argument` names the position in errors. They have the same nodes, because lowering compares numbers of elements, never
+/// numbers of bytes.
+fn converted(
+    from: &TypedProgram,
+    to: &TypedProgram,
+    (argument, at): (&'static str, u64),
+) -> Result<u64> {
     let (source, target) = (from.program(), to.program());
     if source.nodes().len() != target.nodes().len() {
-        let detail = "the programs of one type differ between units";
-        return Err(Error::new(ErrorKind::Internal, "external", detail));
+        let detail = "the external32 program and the native program of a type differ in their number of nodes";
+        return Err(Error::new(ErrorKind::Internal, argument, detail));
     }
     if at == 0 {
         return Ok(0);
     }
     let Some(mut edge) = source.body else {
-        let detail = format!("{at} bytes of a type without data");
-        return Err(Error::new(ErrorKind::Argument, "external", detail));
+        let detail = format!("{at} bytes are given, but the type has no data; only 0 is allowed");
+        return Err(Error::new(ErrorKind::Argument, argument, detail));
     };
     let each = |node| (source.node(node).bytes, target.node(node).bytes);
     let (bytes, units) = each(edge.node);
@@ -102,7 +108,7 @@ fn converted(from: &TypedProgram, to: &TypedProgram, at: u64) -> Result<u64> {
         }
     }
     u64::try_from(done).ok().filter(|&done| i64::try_from(done).is_ok()).ok_or_else(|| {
-        let detail = format!("{at} bytes become {done} bytes, more than 2^63 - 1");
+        let detail = format!("{at} bytes become {done} bytes; at most 2^63 - 1 are possible");
         Error::new(ErrorKind::Overflow, "external", detail)
     })
 }

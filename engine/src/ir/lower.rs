@@ -156,8 +156,8 @@ impl Memo {
 }
 
 impl Lowering<'_> {
-    /// Returns the lowered form of a type. The type must be named or already lowered, or its children
-    /// must be.
+    /// Returns the lowered form of a type. The type must be named or already lowered; otherwise, each of its
+    /// children must be named or already lowered.
     #[inline(always)]
     fn finish(&mut self, ty: &Datatype) -> Result<Option<Lowered>> {
         // Lowering a named type to a run costs less than looking it up in the memo.
@@ -375,10 +375,10 @@ impl Lowering<'_> {
     /// Lowers a struct of at most 16 named types, none of which has a hole. The result is the same as
     /// that of [`Self::seq`]. Returns `None` for any other struct, and if a leaf function is set.
     ///
-    /// The function collects the offsets and sizes of the runs in two arrays of 64-bit numbers, so each
-    /// load has the same width as the store before it. An earlier version wrote the runs as larger
-    /// structs and copied the structs at once, which made the loads wait for the stores (failed store
-    /// forwarding). The wait took two thirds of the time of lowering a struct of 8 members.
+    /// The function collects the offsets and sizes of the runs in two arrays of 64-bit numbers, so each load
+    /// has the same width as the store before it. An earlier version wrote each run as a larger struct and
+    /// copied the struct right afterwards. The wide loads of this copy had to wait for the narrower stores
+    /// (failed store forwarding). The wait took two thirds of the time of lowering a struct of 8 members.
     #[inline]
     fn record(&mut self, lengths: &Table, places: &Table, types: &[Datatype]) -> Option<Lowered> {
         const FEW: usize = 16;

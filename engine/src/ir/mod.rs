@@ -1,9 +1,9 @@
 //! The loop program to which a datatype is lowered. A program is a compact description of the type's
 //! runs of memory in packed order.
 //!
-//! `lower.rs` makes a program from the tree. The passes in `passes/` rewrite it, `verify.rs` checks the
-//! result (in debug builds also the result of each pass), `walk.rs` walks through it, `text.rs` prints
-//! it, and `plan/` divides it into nests (parts that one kernel can execute).
+//! `lower.rs` makes a program from the tree of constructor calls (`datatype/`). The passes in `passes/`
+//! rewrite it, `verify.rs` checks the result (in debug builds also the result of each pass), `walk.rs` walks
+//! through it, `text.rs` prints it, and `plan/` divides it into nests (parts that one kernel can execute).
 //!
 //! A program is an arena of nodes. The operands of a node have smaller ids than the node. So one loop
 //! over the ids visits operands before their users, and no function needs recursion. A node has no
@@ -117,7 +117,7 @@ pub struct Part {
 pub struct RaggedList {
     /// Number of copies of each entry.
     pub lengths: Table,
-    /// Position of each entry.
+    /// Position of each entry, in units of `scale` bytes (a field of the [`Op::Ragged`]).
     pub entries: Table,
     /// `samples[k]` is the number of copies before entry `k * SAMPLE`.
     samples: Box<[u64]>,
@@ -259,15 +259,15 @@ impl Program {
         NodeId((self.nodes.len() - 1) as u32)
     }
 
-    /// Returns true if copies of `body` that are `stride` bytes apart form one run of memory. In that
-    /// case, each entry of a ragged list with this body and stride is one run.
+    /// Returns true if copies of `body` that are `stride` bytes apart form one run of memory. In that case,
+    /// each entry of a ragged list with this `body` and this `stride` is one run.
     #[inline]
     pub(crate) fn is_dense(&self, stride: i64, body: Edge) -> bool {
         let node = self.node(body.node);
         node.op.is_block() && i128::from(stride) == i128::from(node.bytes)
     }
 
-    /// Returns true if any number of consecutive elements is one run of memory.
+    /// Returns true if consecutive elements, however many, form one run of memory.
     #[inline]
     pub(crate) fn is_one_run(&self) -> bool {
         self.body.is_some_and(|body| self.is_dense(self.stride, body))

@@ -121,7 +121,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Advances to the next operand of the innermost open level that has one, and returns this operand.
+    /// Finds the innermost open level that has another operand, advances to this operand, and returns it.
     #[inline]
     fn step(&mut self) -> Option<Edge> {
         while let Some(frame) = self.frames.last_mut() {
@@ -164,9 +164,9 @@ pub(crate) fn seek(
     }
 }
 
-/// Enters `node` at its packed byte `from`. `node` is not a block, and `edge` is the use through which
-/// the walk reaches it. Returns `index` and `copy` as in [`Frame`] for the operand that contains the
-/// byte, that operand, and the position of the byte within the operand.
+/// Enters `node` at its packed byte `from`. `node` is not a block, and `edge` is the use through which the
+/// walk reaches it. Returns four values: `index` and `copy` (see [`Frame`]) of the operand that contains the
+/// byte; this operand; and the position of the byte within this operand.
 // This function is inlined and returns scalars instead of a `Frame`. A returned frame would be stored
 // word by word and loaded with vector instructions, so every level would have to wait for the stores to
 // finish. With a frame, a seek through five levels took twice as long (`typepack-bench commit`).

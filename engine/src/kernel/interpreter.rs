@@ -59,7 +59,7 @@ impl Steps {
         }
     }
 
-    /// Returns the displacement of iteration `index`.
+    /// Returns the displacement of iteration `index`, in bytes.
     ///
     /// # Safety
     ///

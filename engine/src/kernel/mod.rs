@@ -1,9 +1,9 @@
 //! Defines what the engine knows about a compiled kernel: its shape, its parameter block and its
 //! entry point.
 //!
-//! `plan/` cuts a program into [`Nest`]s and asks a [`Compiler`] for the [`Kernel`] of a nest's
-//! [`Shape`]. `exec/` calls the kernel. This module is the only connection between the engine and
-//! the code generator (the `jit` crate).
+//! `plan/` cuts a program into [`Nest`]s and requests the [`Kernel`] of a nest's [`Shape`] from a
+//! [`Compiler`]. `exec/` calls the kernel. `transfer/` does both for fused copies. This module is the only
+//! connection between the engine and the code generator (the `jit` crate).
 //!
 //! # The nest
 //!
@@ -30,10 +30,10 @@
 //! word 3*depth block length in bytes              (LeafShape::Long only)
 //! ```
 //!
-//! To execute only iterations `a..b` of a level, a caller passes `count = b - a` and adds `a *
-//! stride` to the base pointer, or `a` entries to the table address. So a caller can choose the first
-//! iteration and the count at every level. At most `2 * depth` calls move any range of whole leaves.
-//! A count of 0 at any level moves nothing.
+//! To execute only iterations `a..b` of a level, a caller passes `count = b - a`. For a loop, it also adds
+//! `a` strides to the base pointer; for a table, it advances the table address by `a` entries. So a caller
+//! can choose the first iteration and the count at every level. At most `2 * depth` calls move any range of
+//! whole leaves. A count of 0 at any level moves nothing.
 //!
 //! A kernel for a fused copy, which copies from one layout directly to another, walks both layouts at
 //! once. [`TransferShape`] describes such kernels.
@@ -233,7 +233,7 @@ impl LevelShape {
     pub(crate) fn of_table(entries: &Table) -> Self {
         match entries {
             Table::Short(_) => {
-                unreachable!("a table of positions has short entries: only lengths may be short")
+                unreachable!("a table of positions is a `Table::Short`, which only holds lengths")
             }
             Table::Narrow(_) => Self::Table32,
             Table::Wide(_) => Self::Table64,
@@ -369,12 +369,12 @@ impl fmt::Debug for Kernel {
 /// - A kernel that [`Compiler::kernel`] or [`Compiler::transfer_kernel`] returns implements exactly the
 ///   requested shape: the engine calls the kernel with the parameters of that shape.
 pub unsafe trait Compiler: Send + Sync + fmt::Debug {
-    /// Returns the cost of compiling a kernel, expressed as a number of bytes: a kernel that packs
-    /// this many bytes in blocks of 8 saves as much time, compared with the interpreter, as its
-    /// compilation takes. The engine requests the kernel of a nest once the kernel would have saved
-    /// the cost of its own compilation (`plan/cost/`). If the result is 0, the engine requests
-    /// kernels at commit, for each nest for which a kernel can be the fastest choice. If the result
-    /// is `u64::MAX`, the engine never requests a kernel.
+    /// Returns the cost of compiling a kernel, expressed as a number of bytes. Suppose that a program packs
+    /// this many bytes in blocks of 8 bytes. A kernel then takes less time than the interpreter, and the
+    /// difference is the time that compiling a kernel takes. The engine requests the kernel of a nest once
+    /// the kernel would have saved the time of its own compilation (`plan/cost/`). If the result is 0, the
+    /// engine requests kernels at commit, for each nest for which a kernel can be the fastest choice. If the
+    /// result is `u64::MAX`, the engine never requests a kernel.
     fn threshold(&self) -> u64;
 
     /// Returns the kernel for `shape`, from a cache or compiled now. `None` means that the compiler

@@ -1,9 +1,10 @@
 //! Describes the kernel of a fused copy, in which one nest walks two layouts.
 //!
-//! In a fused copy, a datatype describes the source, and another datatype describes the destination.
-//! Apart from the differences listed here, the documentation of `mod.rs` applies. `../transfer/nest.rs`
-//! finds the nest that two plans have in common, and `../transfer/compiled.rs` calls the kernel. Each
-//! level adds one displacement to the source address and one to the destination address:
+//! In a fused copy, a datatype describes the source, and another datatype describes the
+//! destination. The documentation of `mod.rs` applies, apart from the differences below.
+//! `../transfer/nest.rs` finds the nest that two plans have in common, and
+//! `../transfer/compiled.rs` calls the kernel. Each level adds one displacement to the source
+//! address and one to the destination address:
 //!
 //! ```text
 //! for i0 in 0..count0 { for i1 in 0..count1 { …

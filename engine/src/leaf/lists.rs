@@ -1,11 +1,11 @@
-//! Moves the runs of an index list. Each run has its own length.
+//! Moves the runs of a ragged list (`RaggedList`). Each run has its own length.
 //!
-//! `exec/` calls [`run`] for all entries of a list that lie completely in the packed range. A memcpy
-//! per entry would cost a function call and a mispredicted branch on the length, which together take
-//! several times as long as moving a run of a few doubles. So, on CPUs with AVX-512, a run that fits
-//! in one register takes one masked move; on other CPUs, a short run takes two overlapping moves of a
-//! fixed size. Nothing outside a run is read or written, because the memory in the gaps may belong to
-//! another thread or may not be mapped.
+//! `exec/` calls [`run`] for all entries of a list that lie completely in the packed range. A call of
+//! `contiguous::copy` per entry would cost a function call and a mispredicted branch on the length, which
+//! together take several times as long as moving a run of a few doubles. So, on CPUs with AVX-512, a run that
+//! fits in one register takes one masked move; on other CPUs, a short run takes two overlapping moves of a
+//! fixed size. Nothing outside a run is read or written, because the memory in the gaps may belong to another
+//! thread or may not be mapped.
 
 use super::Isa;
 use super::byteswap::{self, Swapped, Width};
@@ -16,7 +16,7 @@ use crate::ir::RaggedList;
 use crate::table::entries;
 use std::ops::Range;
 
-/// Maximum length, in bytes, of a run that the moves of this file handle. Longer runs use `contiguous::copy`.
+/// Maximum length, in bytes, of a run that the moves of this file handle. Longer runs use `byteswap::copy`.
 const SHORT: usize = 64;
 
 /// A list of runs, and the memory address to which their displacements are relative. Run `i` has

@@ -4,8 +4,8 @@
 //! `plan/` makes a [`Routine`] for a nest and a direction. `exec/` calls the routine with the same
 //! parameter block that a compiled kernel takes. A routine has one of two forms:
 //!
-//! - It executes only the innermost level, with `rows.rs` for blocks, or with `dense/` (AVX-512) or
-//!   `shuffle/` (AVX2, NEON; packing only) for dense patterns. The code in this file steps through the
+//! - It executes only the innermost level, with `rows.rs` for blocks and windows, or with `dense/` (AVX-512)
+//!   or `shuffle/` (SSE4, AVX2, NEON; packing only) for dense patterns. The code in this file steps through the
 //!   outer levels like an odometer.
 //! - It executes two levels together, in tiles: the innermost level, and a second level along which
 //!   memory is contiguous. `traversal.rs` decides whether tiles are worthwhile, and `tiles.rs`
@@ -15,8 +15,9 @@
 //! contains the moves. If the nest has a [`Swap`], the functions of `byteswap.rs` reverse the bytes of
 //! each element between load and store.
 //!
-//! The packed bytes never depend on the order in which a kernel visits memory. When unpacking, a
-//! kernel departs from packed order only if the blocks are disjoint.
+//! The packed bytes never depend on the order in which a kernel visits memory. When unpacking, a kernel
+//! departs from packed order only if the blocks are disjoint, because the last store to a byte determines its
+//! value.
 
 mod byteswap;
 #[cfg(target_arch = "x86_64")]
@@ -40,7 +41,7 @@ use std::sync::Arc;
 use traversal::Traversal;
 pub(crate) use traversal::tile_elements;
 
-/// The work of a byte shuffle: the number of windows of 16 bytes that are loaded for a number of elements.
+/// The work of a byte shuffle: it loads `windows` windows of 16 bytes to pack `elements` elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Load {
     pub(crate) windows: u32,
@@ -61,12 +62,11 @@ pub(crate) enum Class {
         expect(dead_code, reason = "made of byte permutes of AVX-512")
     )]
     Window,
-    /// Rows of a dense pattern that is packed with byte shuffles. The value says how many windows of 16
-    /// bytes are loaded for how many elements.
+    /// Rows of a dense pattern that is packed with byte shuffles. The value is the work of the shuffles.
     Shuffle(Load),
     /// Tiles, which consist of the innermost level and a second level (`tiles.rs`).
     Tile,
-    /// One memcpy per run.
+    /// The interpreter: one call of `contiguous::copy` per run.
     Interpreter,
 }
 
@@ -89,8 +89,8 @@ type Row = unsafe fn(context: *const u8, words: *const u64, mem: *mut u8, packed
 /// The leaf kernel of one nest for one direction.
 pub(crate) struct Routine {
     work: Work,
-    /// The order in which the levels are visited, if it is not packed order. A nest has a traversal
-    /// if consecutive packed bytes lie far apart in memory.
+    /// The order in which the levels are visited. `None` means packed order. A nest has a traversal if
+    /// consecutive packed bytes lie so far apart in memory that packed order is slow.
     traversal: Option<Box<Traversal>>,
     isa: Isa,
 }
@@ -101,8 +101,8 @@ enum Work {
     Row { row: Row, length: u64 },
     /// A row that executes the innermost level, run by run, if the leaf is a window.
     Runs { row: Row, runs: Arc<[Run]> },
-    /// A row that executes the innermost level, run by run, if the leaf is a window, and reverses the
-    /// bytes of each element.
+    /// A row that executes the innermost level, run by run, if the leaf is a window. The row also reverses
+    /// the bytes of each element.
     SwappedRuns { row: Row, window: Box<byteswap::Window> },
     /// Executes the innermost level as a dense pattern.
     #[cfg(target_arch = "x86_64")]
@@ -266,9 +266,9 @@ impl Routine {
         }
         let params = words[3 * inner..].as_ptr();
         let row = |mem, packed| {
-            // SAFETY: `params` are the parameters of the innermost level. `positions` passes the
-            // memory address and the packed address of one position of the outer levels. The caller
-            // guarantees that the memory there is valid.
+            // SAFETY: `params` are the parameters of the innermost level. `positions` passes the memory
+            // address and the packed address of one position of the outer levels. The caller guarantees that
+            // the memory of the whole nest is valid, so the memory at this position is valid too.
             unsafe { self.row::<PACK>(nest, params, mem, packed) };
         };
         // Often the only outer level is the loop over elements, and its count is 1. In that case,
@@ -316,7 +316,7 @@ impl Routine {
                 Work::Shuffled(shuffled) => shuffled.run(nest, params, mem, packed),
             }
         }
-        // Only dense patterns use `nest`, and not every target has them.
+        // Only the patterns of `dense/` and `shuffle/` use `nest`, and not every target has them.
         let _ = nest;
     }
 }
@@ -347,7 +347,7 @@ fn positions(
     }
     // SAFETY: `words[3 * l..]` holds the three parameters of level `l`.
     let steps = |l: usize| unsafe { Steps::new(&nest.levels[l], words[3 * l..].as_ptr()) };
-    // The innermost of the outer levels is executed as a plain loop. The levels outside it are
+    // The innermost of the outer levels is executed as a plain loop. The levels outside that level are
     // counted like the digits of an odometer.
     let last = inner.wrapping_sub(1);
     let along = |mem: *mut u8, packed: *mut u8| {

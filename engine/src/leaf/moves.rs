@@ -1,9 +1,10 @@
 //! Moves of fixed size: functions that copy a block of known length with the registers of an
 //! instruction set.
 //!
-//! `rows.rs` and `tiles.rs` use these functions. All moves of a block lie inside the block, so
-//! nothing outside the block is read or written. The last move may overlap the move before it; both
-//! write the same bytes to the overlap.
+//! `rows.rs`, `lists.rs` and `byteswap.rs` use these functions; `tiles.rs` uses only the
+//! instruction sets ([`Machine`]). All moves of a block lie inside the block, so nothing outside
+//! the block is read or written. The last move may overlap the move before it; both write the same
+//! bytes to the overlap.
 
 /// A marker type for an instruction set. The loops are generic over it.
 pub(super) trait Machine {
@@ -28,6 +29,14 @@ pub(super) trait Machine {
 pub(super) struct Portable;
 
 impl Machine for Portable {
+    const WIDEST: usize = 16;
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(super) struct Sse4;
+
+#[cfg(target_arch = "x86_64")]
+impl Machine for Sse4 {
     const WIDEST: usize = 16;
 }
 

@@ -13,12 +13,12 @@ use crate::isa::Isa;
 use crate::kernel::{LevelShape, Run};
 use std::sync::Arc;
 
-/// Maximum length, in bytes, of the blocks for whose exact length a row is compiled.
+/// Maximum length of a block, in bytes, for which there is a row compiled for exactly this length.
 #[cfg(target_arch = "x86_64")]
 pub(super) const FIXED: usize = crate::kernel::LeafShape::FIXED_MAX as usize;
 
-/// Maximum length, in bytes, of blocks that a row joins into one store. Up to this length, storing
-/// whole registers saves more time than joining the blocks costs.
+/// Maximum length of a block, in bytes, up to which a row joins [`GROUP`] blocks into one store when packing.
+/// Up to this length, storing whole registers saves more time than joining the blocks costs.
 const JOINED: usize = 8;
 
 /// Number of blocks that a row moves per iteration of its loop.
@@ -28,10 +28,10 @@ const GROUP: usize = 4;
 /// bytes may overwrite the parameter block. So, without this copy, it would read the parameters again
 /// for every block.
 ///
-/// A cursor denotes one iteration and advances by several iterations at once. On a level of
-/// constant stride, the distance from the cursor to each block of a group is the same for every
-/// group. So computing the address of a block there takes an addition and no multiplication
-/// (`typepack-bench peers`, d8s16 at 16 KiB).
+/// A cursor denotes one iteration and advances by several iterations at once. On a level of constant stride,
+/// the distance from the cursor to each block of a group is the same for every group. So, on such a level,
+/// computing the address of a block takes an addition and no multiplication (`typepack-bench peers`, d8s16 at
+/// 16 KiB).
 pub(super) trait Steps: Copy {
     /// Denotes one iteration of the level: a displacement, or a pointer to a table entry.
     type Cursor: Copy;
@@ -40,7 +40,7 @@ pub(super) trait Steps: Copy {
     ///
     /// # Safety
     ///
-    /// - `words` points to the parameters (see `kernel/`) of a level of the implementing kind.
+    /// - `words` points to the parameters (see `kernel/`) of a level of the kind that `Self` is for.
     unsafe fn new(words: *const u64) -> Self;
 
     /// Returns the cursor of iteration 0. The displacements of the level are relative to `mem`.
@@ -417,8 +417,8 @@ pub(super) unsafe fn long_blocks<M: Machine, S: Steps, const PACK: bool>(
     }
 }
 
-/// Copies `bytes` bytes. If `to` is aligned to a cache line, whole lines are copied in groups.
-/// Otherwise [`long`] copies the bytes; it aligns its stores to cache lines.
+/// Copies `bytes` bytes. If `to` is aligned to a cache line, copies whole lines in groups of [`GROUP`].
+/// Otherwise calls [`long`], which aligns its stores to cache lines.
 ///
 /// # Safety
 ///

@@ -304,9 +304,9 @@ fn windows_at_every_alignment_and_count() {
     }
 }
 
-/// Checks dense patterns of small blocks at every count up to several registers, and at every distance from
-/// a guard page. There are patterns whose windows reach beyond the last byte of data, patterns with adjacent
-/// loads, and blocks that fill no register.
+/// Checks dense patterns of small blocks at every count up to several registers, and at every distance from a
+/// guard page. Some patterns have windows that reach beyond the last byte of data, some have adjacent loads,
+/// and in some the blocks fill no register.
 #[test]
 #[cfg_attr(miri, ignore = "hours; brief.rs has a part of it")]
 fn dense_blocks_at_every_count() {

@@ -3,11 +3,11 @@
 //!
 //! `mod.rs` tries to make a traversal for every routine. The loop over elements counts as one more
 //! level. The *far* level is the innermost level. The *near* level is the level along which
-//! neighbouring iterations share cache lines: the columns of a matrix, the elements of a column type,
-//! the planes of a transposed cube. The near level often lies outside the far level. Then a nest that
-//! is executed in packed order loses the lines of a column from the first-level cache before the next
-//! column needs them. In this case the traversal walks the near and the far level in tiles; the
-//! levels between them are outer loops around the tiles:
+//! neighbouring iterations share cache lines: the columns of a matrix, the elements of a column
+//! type, the planes of a transposed cube. The near level often lies outside the far level. Then
+//! packed order loses the lines of a column from the first-level cache before the next column needs
+//! them. In this case the traversal walks the near and the far level in tiles; the levels between
+//! them are outer loops around the tiles:
 //!
 //! ```text
 //! for each position of the levels outside near
@@ -42,12 +42,12 @@ pub(crate) const CHUNK: u64 = 64;
 /// Minimum width and height, in elements, of a matrix that is transposed in registers.
 pub(crate) const SQUARE: u64 = 4;
 
-/// A tile whose width and height are at least this many elements covers at least half of each side of
+/// Tiles whose width and height are at least this many elements fill at least half of each side of
 /// a square, even of the largest squares (16 by 16 elements).
 const FULL: u64 = 8;
 
-/// Maximum distance in bytes between two iterations of the near level. Iterations that lie a line or
-/// more apart share no line.
+/// Maximum distance in bytes from one iteration of the near level to the next. Iterations that lie a
+/// cache line or more apart share no cache line.
 const NEAR: u64 = LINE - 1;
 
 /// The order in which a nest visits memory.
@@ -325,8 +325,8 @@ fn near_level(nest: &Nest) -> Option<usize> {
         .min_by_key(length)
 }
 
-/// If the outermost level is the near level and tiles are worthwhile, returns how many of its
-/// iterations share a cache line, or 2 if fewer do. Returns `None` otherwise.
+/// If the outermost level is the near level and tiles are worthwhile, returns how many iterations
+/// of this level share a cache line, but at least 2. Returns `None` otherwise.
 pub(crate) fn tile_elements(nest: &Nest) -> Option<u64> {
     let traversal =
         Traversal::of(nest, None, Direction::Pack, Isa::Portable).filter(|t| t.near == 0)?;

@@ -249,7 +249,7 @@ mod tests {
     use crate::{Datatype, pack, unpack};
 
     /// Checks that three threads give the same result as one thread, whatever the number of CPUs.
-    /// Small cases are also compared with the oracle.
+    /// Small cases are also compared with the simple packing of `typemap.rs`.
     #[test]
     fn segments_make_the_whole() {
         let threads = Threads::exactly(3).expect("threads");

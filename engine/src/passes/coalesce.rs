@@ -1,6 +1,6 @@
 //! Joins runs of memory that touch and that follow each other in packed order.
 //!
-//! `pipeline.rs` runs this pass after `fold.rs`. `README.md` lists the rules by number.
+//! `pipeline.rs` runs this pass after `fold.rs`. `README.md` lists the rules that every pass obeys.
 
 use super::{Builder, rewrite_unless};
 use crate::ir::{Edge, Node, Op, Part, Program, RaggedList};

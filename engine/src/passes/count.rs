@@ -1,8 +1,8 @@
 //! Merges the loop over the elements with the outermost loop inside an element, if the iterations of
 //! that loop continue at the same stride from one element to the next.
 //!
-//! This pass is the last one. After it, one loop covers all elements of such a type, for any count.
-//! Examples are `resized` columns, contiguous rows and dense vectors.
+//! This pass is the last one. After it, one loop covers all elements of a type that meets this
+//! condition, for any count. Examples are `resized` columns, contiguous rows and dense vectors.
 
 use crate::ir::{Edge, Op, Program};
 

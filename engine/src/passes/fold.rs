@@ -3,7 +3,7 @@
 //! iteration of the outer loop to the next.
 //!
 //! `pipeline.rs` runs this pass after `tables.rs` and before `coalesce.rs`. `README.md` lists the
-//! rules by number.
+//! rules that every pass obeys.
 
 use super::{Builder, moved, rewrite_unless};
 use crate::ir::{Edge, Node, Op, Part, Program, WINDOW_RUNS};

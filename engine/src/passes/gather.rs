@@ -3,9 +3,9 @@
 //! apart for a window becomes a list of runs, or a table if the blocks have equal lengths.
 //!
 //! This pass runs once, after the rounds of the other passes (`pipeline.rs`). During the rounds, blocks
-//! should stay in sequences, whichever constructor they come from, because the other passes can splice
-//! and merge sequences. But a sequence that is not a window has no kernel, and executing it takes
-//! several times as long as executing a list. `README.md` lists the rules by number.
+//! should stay in sequences, whichever constructor they come from, because the other passes can splice and
+//! merge sequences. But a sequence that is not a window has no kernel, and executing it takes several times
+//! as long as executing a list. `README.md` lists the rules that every pass obeys.
 
 use super::unroll::unrolled;
 use super::{Builder, rewrite};

@@ -1,7 +1,7 @@
 //! Turns regular tables into loops, and short lists of runs into sequences.
 //!
-//! `pipeline.rs` runs this pass first, so that `fold.rs` and `coalesce.rs` see the loops.
-//! `README.md` lists the rules by number.
+//! `pipeline.rs` runs this pass first, so that `fold.rs` and `coalesce.rs` see the loops. `README.md` lists
+//! the rules that every pass obeys.
 
 use super::coalesce::dense;
 use super::{Builder, moved, rewrite};

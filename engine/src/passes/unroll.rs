@@ -5,11 +5,11 @@
 //! not unroll, because a sequence should have as few parts as possible when it is spliced into a longer
 //! one.
 //!
-//! Executing a sequence that is not a window takes one kernel call per part and element. A call takes
-//! 20 to 50 ns; in that time the kernel of a window moves hundreds of bytes. For example,
-//! `struct {int a[15] every 20 bytes; int b}` took 50 ns per element as a sequence of two parts. As a
-//! window, it takes one move per int (`typepack-bench guidelines`, seed 2). `README.md` lists the rules
-//! by number.
+//! Executing a sequence that is not a window takes one kernel call per part and element. A call
+//! takes 20 to 50 ns; in that time the kernel of a window moves hundreds of bytes. For example,
+//! `struct {int a[15] every 20 bytes; int b}` took 50 ns per element as a sequence of two parts. As
+//! a window, it takes one move per int (`typepack-bench guidelines`, seed 2). `README.md` lists the
+//! rules that every pass obeys.
 
 use super::{Builder, moved};
 use crate::ir::{Edge, Op, Part, WINDOW_RUNS, WINDOW_SPAN};

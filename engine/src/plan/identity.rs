@@ -1,4 +1,4 @@
-//! The identity of plans. Tables of facts about plans use it as their key; examples are
+//! The identity of plans. Tables of facts about plans use it as their key, for example the memo in
 //! `transfer/memo.rs` and the runtime's table of the types that a peer knows.
 
 use super::{Inner, Plan};

@@ -34,8 +34,8 @@ use nests::NestPlans;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// In a fused copy, blocks of at least this many bytes are copied with memcpy. For such blocks, the
-/// overhead of calling memcpy for each block is less than a tenth of the time of the copy.
+/// In a fused copy, blocks of at least this many bytes are copied one by one with `contiguous::copy`. For
+/// such blocks, the overhead of a call per block is less than a tenth of the time of the copy.
 pub(crate) const ROW_BYTES: u64 = 256;
 
 /// A committed datatype, or a plan decoded from bytes. `pack` and `unpack` execute it. Cloning a plan
@@ -49,12 +49,12 @@ pub struct Plan(Arc<Inner>);
 #[repr(C)]
 struct Inner {
     element_bytes: u64,
-    /// Number of iterations of the program's body per element: a copy of the program's `factor`,
+    /// Number of iterations of the program's body per element. This is a copy of the program's `factor`,
     /// placed next to the other fields that every call reads.
     factor: u64,
     footprint: Footprint,
-    /// If any number of consecutive elements forms one run of memory, the displacement of this run.
-    /// `None` if not, or if the settings force the interpreter.
+    /// The displacement of the run if consecutive elements, however many, form one run of memory. `None`
+    /// otherwise, or if the settings force the interpreter.
     contiguous: Option<i64>,
     /// True if the first nest executes the whole program, including the loop over elements.
     whole: bool,
@@ -113,8 +113,8 @@ impl Plan {
         let element_bytes = program.element_bytes();
         let contiguous = program.body.filter(|_| program.is_one_run()).map(|body| body.offset);
         let contiguous = contiguous.filter(|_| settings.strategy != Some(Strategy::Interpreter));
-        // A plan is large. So it is initialized directly in its allocation, and so are its nests;
-        // this avoids a copy.
+        // A plan is large. To avoid copying it, the code writes the plan, and its nests too, directly into
+        // the allocation.
         let mut plan = Arc::new_uninit();
         let room = Arc::get_mut(&mut plan).expect("a new `Arc` has only one owner");
         let inner = room.write(Inner {
@@ -130,7 +130,7 @@ impl Plan {
             datatype,
             kept: OnceLock::new(),
         });
-        // If the whole plan is one memcpy, it needs no nest.
+        // If all elements together are one run of memory, the plan needs no nest.
         if contiguous.is_none() {
             let Inner { program, nests, settings, widths, .. } = inner;
             let widths = widths.as_deref().unwrap_or(&Widths::Native);
@@ -190,7 +190,7 @@ impl Plan {
             })
     }
 
-    /// Returns true if any number of consecutive elements is one run of memory, which one memcpy copies.
+    /// Returns true if consecutive elements, however many, are one run of memory, which a single copy moves.
     /// The run begins at `true_lb`. Returns false for every type if the settings force the interpreter.
     pub fn is_contiguous(&self) -> bool {
         self.0.contiguous.is_some()
@@ -201,8 +201,8 @@ impl Plan {
         self.0.nests.iter().map(|planned| &planned.nest)
     }
 
-    /// Returns, for each nest, the nest, its strategy, and the names of the executors that currently
-    /// pack and unpack it.
+    /// Returns the nests, each with its strategy and the names of the executors that currently pack and
+    /// unpack it.
     pub fn executors(&self) -> impl Iterator<Item = (&Nest, Strategy, [String; 2])> {
         self.0.nests.iter().map(|planned| {
             let executors =

@@ -12,8 +12,8 @@ use crate::leaf::{Class, Routine, Swap};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// In pack and unpack calls, blocks of at least this many bytes are copied with memcpy, with one call
-/// per block. For shorter blocks, loops that use the machine's widest registers are faster
+/// In pack and unpack calls, blocks of at least this many bytes are copied with `contiguous::copy`, with one
+/// call per block. For shorter blocks, loops that use the machine's widest registers are faster
 /// (`typepack-bench peers`, faces).
 const LONG_ROW: u64 = 8 << 10;
 
@@ -23,8 +23,8 @@ pub(crate) struct NestPlan {
     slots: [KernelSlot; 2],
     pub(crate) strategy: Strategy,
     pub(crate) nest: Nest,
-    /// The parameter block for the whole nest, in the layout that `kernel/` defines, padded with
-    /// zeros.
+    /// The parameter block for the whole nest, in the layout that `kernel/` defines, padded with zeros. If
+    /// the outermost level is the loop over elements, its count is that of one element.
     pub(crate) words: [u64; Nest::WORDS],
     pub(crate) leaf_bytes: Divisor,
     /// For each level `l` of the nest, the product of the counts of all levels inside `l`.
@@ -155,8 +155,8 @@ impl NestPlan {
             let routine = leaves
                 .then(|| Routine::new(&self.nest, self.swap.as_deref(), direction, isa))
                 .flatten();
-            // If the settings force leaf kernels (`Strategy::Leaf`), every routine is built
-            // completely at the first call.
+            // If the settings force a strategy, the whole routine is built now. Otherwise, some parts
+            // are built only after several calls.
             if let Some(routine) = routine.as_ref().filter(|_| settings.strategy.is_some()) {
                 routine.build(&self.nest, direction);
             }

@@ -4,18 +4,21 @@ use crate::isa::Isa;
 use crate::kernel::Compiler;
 use std::sync::Arc;
 
-/// The strategies for executing a nest. A nest consists of loops, one inside another, around a block
-/// or a few short runs.
+/// The strategies for executing a nest. A nest consists of loops, one inside another, around a
+/// block or a few short runs. `contiguous::copy` is the engine's function for copying a run of
+/// bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strategy {
-    /// All elements together are one run of memory, and one memcpy copies it.
+    /// All elements together are one run of memory, and one call of `contiguous::copy` copies it.
     Memcpy,
-    /// Each row (a run of contiguous bytes) is so long that it is copied with a memcpy of its own.
+    /// Each block of the nest (a *row*) is so long that it is copied with its own call of
+    /// `contiguous::copy`.
     Rows,
     /// A leaf kernel: a loop for the inner levels, precompiled for each instruction set.
     Leaf,
-    /// A compiled kernel as soon as it is available; until then, a leaf kernel or the interpreter.
+    /// A compiled kernel, once it is available, for calls in which the cost model expects it to be
+    /// the fastest executor. For other calls, a leaf kernel or the interpreter.
     Kernel,
     /// The interpreter.
     Interpreter,
@@ -33,9 +36,9 @@ pub struct Settings {
     pub verify: bool,
     /// Forces one strategy for all nests. [`Strategy::Interpreter`] forces the interpreter.
     /// [`Strategy::Leaf`] forces leaf kernels, so compiled kernels and rows are not used.
-    /// [`Strategy::Kernel`] forces compiled kernels, so leaf kernels and rows are not used.
-    /// [`Strategy::Memcpy`] and [`Strategy::Rows`] cannot be forced. Contiguous types still use memcpy
-    /// unless the interpreter is forced.
+    /// [`Strategy::Kernel`] forces compiled kernels, so leaf kernels and rows are not used; without
+    /// a compiler, it has no effect. [`Strategy::Memcpy`] and [`Strategy::Rows`] cannot be forced.
+    /// Contiguous types are still copied as one run unless the interpreter is forced.
     pub strategy: Option<Strategy>,
     /// The instruction set of the leaf kernels. If this field is `None`, or if this machine does not
     /// support the given instruction set, the best one that the machine supports is used.

@@ -101,7 +101,7 @@ pub(crate) struct Values(pub(crate) Vec<Value>);
 /// parameter, so a value always has the kind that the row states. The test
 /// `every_row_builds_and_is_called_back` checks that each row's function asks for the kinds that the row
 /// states.
-const KIND: &str = "a value has another kind than its row";
+const KIND: &str = "a value does not have the kind that its row states";
 
 impl Values {
     fn number(&self, index: usize) -> i64 {

@@ -1,12 +1,12 @@
-//! Copies between two sides that begin at different packed positions, for example from one byte of the
-//! packed form of memory to another byte of a file view.
+//! Copies between two sides that begin at different packed positions, for example from one byte of the packed
+//! form of memory to another byte of a file view.
 //!
-//! `mod.rs` copies between equal positions. Whole elements before a position only move the origin of their
-//! side. So positions that differ by whole elements (a view that is written tile by tile) become equal, and
-//! all executors of `mod.rs` can copy. If the positions still differ and one side is a single run, the copy
-//! is a pack or an unpack by the kernel of the other side. Otherwise `interpreted.rs` copies block by
-//! block, if both sides consist of blocks that fit together and both positions lie at the same byte of a
-//! block. `staged.rs` copies everything else.
+//! `mod.rs` copies between equal positions. The elements before the position of a side can be skipped by
+//! moving the origin of the side. If the positions then are equal (as in a view that is written one filetype
+//! at a time), all executors of `mod.rs` can copy. Otherwise, there are three cases. If one side is a single
+//! run, the copy is a pack or an unpack by the kernel of the other side. If both sides consist of blocks that
+//! fit together, and both positions lie at the same byte of a block, `interpreted.rs` copies block by block.
+//! `staged.rs` copies everything else.
 
 use super::{Side, copy_raw, is_ragged, memo, staged};
 use crate::exec::stats::{self, Executor};
@@ -43,9 +43,10 @@ pub unsafe fn copy_apart_raw(
     let dst = Side { memory: to, origin: 0, count, plan: dst.plan };
     let (read, written) = (src_at..src_at + bytes, dst_at..dst_at + bytes);
     if src_at == dst_at {
-        // SAFETY: `rebased` has removed the elements before the position and after the last byte of each
-        // side, and has moved the origin past the elements before the position. So on both sides, the bytes
-        // `written` are those that the caller guarantees to be valid, and they lie within both counts.
+        // SAFETY: on each side, `rebased` has removed the whole elements before and after the bytes to copy,
+        // and has moved the origin past the removed elements at the front. So on both sides, the bytes
+        // `written` are those that the caller guarantees to be valid, and they lie within the remaining
+        // elements.
         return unsafe { copy_raw(src, dst, written) };
     }
     let run = |offset: i64, at: u64| (offset as isize).wrapping_add(at as isize);
@@ -70,9 +71,9 @@ pub unsafe fn copy_apart_raw(
         },
         (None, None) => {
             let shift = src_at.wrapping_sub(dst_at);
-            // SAFETY: the caller guarantees that `read` and `written` are valid; byte `i` of `written`
-            // belongs to byte `i + shift`, which lies in `read`. The origin of both sides is 0.
-            // `memo::of` returns the fit of these two sides.
+            // SAFETY: the caller guarantees that `read` and `written` are valid. Byte `i` of `written` comes
+            // from byte `i + shift`, which lies in `read`. The origin of both sides is 0. `memo::of` returns
+            // the `Fit` of these two sides.
             unsafe {
                 if is_ragged(src.plan) || is_ragged(dst.plan) {
                     staged::copy_shifted(&src, &dst, written, shift);
@@ -84,9 +85,10 @@ pub unsafe fn copy_apart_raw(
     }
 }
 
-/// Removes the elements of a side that lie before packed byte `at`, and those that lie after the `bytes`
-/// bytes from there on. Returns the distance in bytes by which the origin moves, the position of the
-/// first byte after that, and the number of elements. `at` and `bytes` lie within the elements.
+/// Removes the elements of a side that lie wholly before packed bytes `at..at + bytes`, and those that lie
+/// wholly after them. Returns three values: the distance in bytes by which the origin moves, the position of
+/// the first of these packed bytes in the remaining elements, and the number of the remaining elements. The
+/// packed bytes must lie within the elements.
 fn rebased<M>(side: &Side<'_, M>, at: u64, bytes: u64) -> (isize, u64, u64) {
     // The side has data, because it has at least the `bytes` bytes, which are not 0.
     let element = side.plan.element_bytes().max(1);

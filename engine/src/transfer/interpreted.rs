@@ -1,13 +1,13 @@
-//! Copies between two layouts. Each layout consists of loops and tables over blocks that all have the same
-//! length. One loop advances through the blocks of both layouts at the same time.
+//! Copies block by block between two layouts that consist of loops and tables over blocks of one length. One
+//! loop advances through the blocks of both layouts at the same time.
 //!
 //! This file is the interpreter of a transfer; `compiled.rs` is the counterpart that calls a kernel. The
-//! *sides* of a transfer are its source and its destination. If the block length of one side is at least
-//! three times that of the other side, and a multiple of it, the longer block is treated as a loop over
-//! shorter blocks; other files handle other unequal lengths. A *row* is one pass through the innermost
-//! level of a side. Each step of the loop copies as many blocks as are left in the current rows of both
-//! sides. The inner loop is compiled separately for each of several block lengths, and for a stride or a
-//! table on each side.
+//! *sides* of a transfer are its source and its destination. If the block length of one side is a multiple of
+//! that of the other side, and at least three times as long, the longer block is treated as a loop over
+//! shorter blocks; other files handle other unequal lengths. A *row* is one pass through the innermost level
+//! of a side. Each step of the loop copies as many blocks as are left in the current rows of both sides. The
+//! inner loop is compiled separately for each of several block lengths, and for a stride or a table on each
+//! side.
 
 use super::levels::{Entries, SideLevel, SideLevels, Walk};
 use super::nest::mean;
@@ -17,12 +17,13 @@ use crate::exec::stats::{self, Executor};
 use crate::ir::Op;
 use std::ops::Range;
 
-/// Minimum number of shorter blocks into which a longer block is split. With two, loop control takes as
-/// long as copying every byte a second time, through a buffer (`examples/fused.rs`, 16 B -> 8 B).
+/// Minimum number of shorter blocks into which a longer block is split. If there are only two, the loop
+/// control takes as long as copying every byte a second time, through a buffer (`examples/fused.rs`, 16 B ->
+/// 8 B).
 const SPLIT: u64 = 3;
 
-/// Minimum length of a block that is copied with `contiguous::copy`, which may use wider registers than
-/// this code. From this length on, that saves more time than the call costs.
+/// Minimum length of a block that is copied with `contiguous::copy`, which may use wider registers than this
+/// code. From this length on, the wider registers save more time than the call costs.
 const MEMCPY: usize = 256;
 
 /// Both sides of a transfer, as levels over blocks. The blocks of both sides have the same length.
@@ -89,8 +90,8 @@ impl Interpreted {
         }
     }
 
-    /// Copies to packed bytes `range` of the destination. Byte `i` of the destination comes from byte
-    /// `i + shift` (modulo 2^64) of the source.
+    /// Copies to packed bytes `range` of the destination. Packed byte `i` of the destination comes from
+    /// packed byte `i + shift` (modulo 2^64) of the source.
     ///
     /// # Safety
     ///

@@ -16,8 +16,8 @@ use crate::table::Table;
 /// Maximum number of levels of a side. `staged.rs` handles deeper programs.
 pub(super) const LEVELS: usize = 8;
 
-/// One level of a side. Its count is at least 2, except that a side which is a single leaf has one
-/// level with count 1.
+/// One level of a side. It has at least 2 iterations, with one exception: a side that is a single
+/// leaf has one level with 1 iteration.
 #[derive(Clone, Copy)]
 pub(super) enum SideLevel {
     Loop { count: u64, stride: i64 },

@@ -2,8 +2,9 @@
 //!
 //! A fused copy executes two plans (`plan/`) at the same time. Both programs describe the same sequence
 //! of packed bytes. So the copy moves packed byte `i` from its position in the source to its position
-//! in the destination, without a packed buffer. There are four ways to execute a copy, and the first
-//! one that applies is used:
+//! So the copy moves packed byte `i` from its position in the source to its position in the
+//! destination, without a packed buffer. There are four ways to execute a copy, and the first way
+//! that applies is used:
 //!
 //! 1. If one side is a single run of memory, the copy is a pack or an unpack by the kernel of the
 //!    other side's plan.
@@ -17,7 +18,8 @@
 //! 4. In all other cases, `staged.rs` copies long runs directly. It moves short runs with the
 //!    kernels of both plans through a buffer that stays in the L1 cache.
 //!
-//! `apart.rs` copies between packed bytes whose positions differ on the two sides, as files need it.
+//! `apart.rs` copies packed bytes of the source to packed bytes of the destination that have other
+//! positions. Reading and writing files needs this.
 //!
 //! Each thread remembers which executors fit its recent transfers (`memo.rs`). If runs of the
 //! destination overlap, all executors write them in the typemap order of the destination. So the
@@ -51,7 +53,8 @@ pub struct Side<'a, M> {
     pub plan: &'a Plan,
     /// Number of elements.
     pub count: u64,
-    /// The memory: a slice for [`copy_range`], or the address of the first byte for [`copy_raw`].
+    /// The memory: a slice for [`copy_range`], or an address for [`copy_raw`] and
+    /// [`copy_apart_raw`].
     pub memory: M,
     /// The byte of `memory` at which displacement 0 of the type lies.
     pub origin: usize,
@@ -151,7 +154,7 @@ pub fn copy_range<S: NoUninit, D: NoUninit + AnyBitPattern>(
     // - the range lies within the packed forms of both sides, whose lengths fit in `i64`;
     // - every byte of the type maps lies within its slice (`check_bounds`); the source's bytes are
     //   initialised (NoUninit), the destination's may take any value (AnyBitPattern);
-    // - the slices cannot overlap, since one is borrowed mutably.
+    // - the slices cannot overlap, because one of them is borrowed mutably.
     unsafe { copy_raw(src, dst, range) };
     Ok(())
 }

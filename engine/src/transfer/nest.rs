@@ -32,11 +32,11 @@ const UNROLL: u64 = 8;
 const SHORT_RUNS: usize = 8;
 const SHORT_LOOP: u64 = 4;
 
-/// Minimum mean number of bytes per call of a kernel (if one call does not copy the whole transfer), or
-/// per row of the interpreter. With fewer bytes, the kernels of the two plans copy faster through a
-/// buffer: a second pass over the bytes then takes less time than walking from row to row. Measured:
-/// with blocks of 8 bytes and rows of 31 and 32 blocks, both ways take the same time at a mean of 126
-/// bytes; with blocks of 64 bytes and rows of 5 and 7 blocks, at 187 bytes.
+/// Minimum mean number of bytes per call of a kernel (if one call does not copy the whole transfer), or per
+/// row of the interpreter. With fewer bytes, the kernels of the two plans copy faster through a buffer: a
+/// second pass over the bytes then takes less time than walking from row to row. In two measurements, both
+/// ways took the same time at these means: 128 bytes (blocks of 8 bytes; rows of 31 and 32 blocks) and 204
+/// bytes (blocks of 64 bytes; rows of 5 and 7 blocks).
 pub(super) const CALL: f64 = 200.0;
 
 /// Maximum number of levels of a nest.
@@ -81,7 +81,8 @@ impl Nest {
         let (mut to, b) = SideLevels::of(dst.plan.program(), dst.count)?;
         if a.op == Op::Block && b.op == Op::Block && a.bytes.min(b.bytes) > TransferShape::RUN_BYTES
         {
-            // For blocks of at least `ROW_BYTES` bytes, one memcpy per block is as fast as a kernel.
+            // For blocks of at least `ROW_BYTES` bytes, one call of `contiguous::copy` per block is as fast
+            // as a kernel.
             if a.bytes != b.bytes || (a.bytes >= ROW_BYTES && !forced(Strategy::Kernel)) {
                 return None;
             }
@@ -91,9 +92,9 @@ impl Nest {
         Self::matched(from.close(), to.close(), Some(runs), leaf, least)
     }
 
-    /// Executes steps 2 and 3 of the search (see the head of this file). `runs` is `None` if the leaf
-    /// is a block whose length is a parameter. Returns `None` if one call does not copy the whole
-    /// transfer and would copy at most `least` bytes on average.
+    /// Executes steps 2 and 3 of the search (see the head of this file). `runs` is `None` if the leaf is a
+    /// block whose length is a parameter. Returns `None` if there are too many levels, or if one call of the
+    /// kernel does not copy the whole transfer and would copy at most `least` bytes on average.
     fn matched(
         mut from: SideLevels,
         mut to: SideLevels,
@@ -202,8 +203,8 @@ pub(super) fn mean(a: u64, b: u64) -> f64 {
 
 /// Returns `level` itself if it has `count` iterations. Otherwise splits the loop `level` in two: returns the
 /// inner loop, which has `count` iterations, and adds the outer loop as the new innermost level of `side`.
-/// `count` divides the number of iterations of `level`. Returns `None` if `level` is a table with another count, or if `side` would have too
-/// many levels.
+/// `count` divides the number of iterations of `level`. Returns `None` if `level` is a table with another
+/// count, or if `side` would have too many levels.
 fn split(level: SideLevel, count: u64, side: &mut SideLevels) -> Option<SideLevel> {
     if level.count() == count {
         return Some(level);

@@ -8,8 +8,8 @@
 //!
 //! 1. If one side has a run of at least [`ALONE`] bytes and the other side has short runs, a kernel
 //!    packs into the long run, or unpacks from it, without the buffer.
-//! 2. If both sides have runs of at least [`LONG`] bytes, one memcpy copies the bytes that the two runs
-//!    have in common.
+//! 2. If both sides have runs of at least [`LONG`] bytes, one call of `contiguous::copy` copies the bytes
+//!    that the two runs have in common.
 //! 3. Otherwise the next [`BUFFER`] bytes are packed into a buffer on the stack, and unpacked from the
 //!    buffer while they are in the L1 cache. For short runs, most of the time is overhead per run,
 //!    which is lower in the plans' kernels than in a walk along two programs.
@@ -37,8 +37,8 @@ const LONG: u64 = 512;
 /// (rule 1). If fewer bytes of the range are left, that number suffices.
 const ALONE: u64 = 4 << 10;
 
-/// Maximum length, in bytes, of a range that is always copied through the buffer. For such a range,
-/// finding the position in both programs takes as long as copying the bytes twice.
+/// Ranges of at most this length, in bytes, are always copied through the buffer. For such a range, finding
+/// the position in both programs takes as long as copying the bytes twice.
 const SHORT: u64 = 2 << 10;
 
 /// Copies packed bytes `range`.
@@ -52,8 +52,8 @@ pub(super) unsafe fn copy(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>, ra
     unsafe { copy_shifted(src, dst, range, 0) };
 }
 
-/// Copies packed bytes of the source to packed bytes `range` of the destination. Byte `i` of the
-/// destination comes from byte `i + shift` (modulo 2^64) of the source.
+/// Copies packed bytes of the source to packed bytes `range` of the destination. Packed byte `i` of the
+/// destination comes from packed byte `i + shift` (modulo 2^64) of the source.
 ///
 /// # Safety
 ///
@@ -117,8 +117,8 @@ fn typical_run(program: &Program) -> u64 {
     0
 }
 
-/// Copies without the buffer (rules 1 and 2) as long as the runs are long enough, at most up to byte
-/// `end` of the destination. Returns the position in the destination that the copy reached.
+/// Copies without the buffer (rules 1 and 2) as long as the runs are long enough, at most up to packed byte
+/// `end` of the destination. Returns the packed position in the destination that the copy reached.
 ///
 /// # Safety
 ///
@@ -227,9 +227,9 @@ unsafe fn buffered(
         let end = range.end.min(position - position % chunk + chunk);
         let first = position.wrapping_add(shift);
         let from = first..first + (end - position);
-        // SAFETY: `position..end` is a part of the range and has at most `chunk` bytes, so the
-        // bytes fit in the buffer; `from` are the bytes of the source that belong there. The pack
-        // writes all bytes that the unpack reads.
+        // SAFETY: `position..end` is a part of the range and has at most `chunk` bytes, so the bytes fit in
+        // the buffer; `from` is the range of the source bytes that belong to `position..end`. The pack writes
+        // all bytes that the unpack reads.
         unsafe {
             pack_raw(src.plan, src.count, src.memory, from, buffer);
             unpack_raw(dst.plan, dst.count, dst.memory, position..end, buffer);

@@ -6,17 +6,16 @@
 //! those of `../leaf/traversal.rs`, extended to two sides. A level *continues the block* on a side
 //! if its stride there equals the length of the block.
 //!
-//! 1. A level that continues the block on both sides becomes part of the block, wherever the level
-//!    is.
-//! 2. Suppose that one level continues the block in the source and another one in the destination,
-//!    and that between two iterations of one of them, the levels inside it touch more cache lines
-//!    than the L1 cache holds. Then the two levels are transposed in registers
-//!    (`../leaf/tiles.rs`).
-//! 3. Suppose that consecutive iterations of a level A share cache lines on one side, that the levels
-//!    inside A touch more lines than the L1 cache holds, and that rule 2 does not apply. (Rule 2 does
-//!    not apply if, for example, A does not continue the block, or no transpose in registers exists for
-//!    the length of the block.) Then the innermost level is divided into parts, and each part is
-//!    executed for a chunk of iterations of A.
+//! 1. A level that continues the block on both sides becomes part of the block, wherever the level is.
+//! 2. Two levels are transposed in registers (`../leaf/tiles.rs`) if one of them continues the block in
+//!    the source, the other one continues it in the destination, and packed order would be slow. Packed
+//!    order is slow if the levels inside one of these two levels touch more cache lines than the L1
+//!    cache holds.
+//! 3. The innermost level is divided into parts if a level A exists whose consecutive iterations share
+//!    cache lines on one side, and if the levels inside A touch more lines than the L1 cache holds. Each
+//!    part is executed for a chunk of iterations of A. This rule is used only where rule 2 does not
+//!    apply, for example because A does not continue the block, or because no transpose in registers
+//!    exists for the length of the block.
 //!
 //! The rules apply only if the blocks of the destination are known to be disjoint. If they
 //! overlapped, the order of the writes would change the result.
@@ -249,7 +248,7 @@ impl Axes {
         near.map_or(Order::Packed, |near| Order::Parts { near })
     }
 
-    /// Removes and returns the level that the innermost loop visits. Returns `None` if there are no levels.
+    /// Removes and returns the level that becomes the innermost loop. Returns `None` if there are no levels.
     fn take_far(&mut self, order: &Order) -> Option<Axis> {
         match *order {
             Order::Transposed { far, .. } => Some(self.remove(far)),
@@ -257,8 +256,8 @@ impl Axes {
         }
     }
 
-    /// Removes and returns the level around the innermost loop. Returns `None` if the blocks are
-    /// visited in packed order. The caller calls [`take_far`](Self::take_far) first.
+    /// Removes and returns the level that becomes the loop around the innermost loop. Returns `None` if the
+    /// blocks are visited in packed order. The caller calls [`take_far`](Self::take_far) first.
     fn take_near(&mut self, order: &Order) -> Option<Axis> {
         match *order {
             Order::Packed => None,

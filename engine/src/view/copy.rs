@@ -1,7 +1,7 @@
 //! Copies between memory and a view of a mapped file. Each side begins at a position of its own.
 //!
-//! In the native representation this is one fused copy (`../transfer/apart.rs`). In external32, the bytes
-//! of the external form of the memory are the view bytes. A long piece (a run of bytes of the file) is
+//! In the native representation, such a copy is one fused copy (`../transfer/apart.rs`). In external32, the
+//! view bytes are bytes of the external32 form of the memory. A long piece (a run of bytes of the file) is
 //! converted in place; shorter pieces go through a buffer that stays in the L1 cache.
 
 use super::{FileView, past};
@@ -15,8 +15,8 @@ use std::mem::MaybeUninit;
 /// Size of the buffer in bytes: half of a typical L1 cache.
 const BUFFER: u64 = 16 << 10;
 
-/// Minimum length, in bytes, of a piece that is converted in place. If fewer bytes are left to copy, that
-/// number suffices.
+/// Minimum length, in bytes, of a piece that is converted in place. If fewer bytes are left to copy, a piece
+/// with all of them is converted in place too.
 const ALONE: u64 = 2 << 10;
 
 impl FileView {
@@ -131,10 +131,10 @@ impl FileView {
     }
 
     /// Converts view bytes `position..position + bytes`, which are bytes `at..at + bytes` of the external32
-    /// form, to `count` elements in memory. `origin` is the address of displacement 0 of the elements.
-    /// `file` is the address of the file's byte at the view's displacement. If the range ends inside a
-    /// basic element that must be converted, its bytes in memory hold the external bytes read so far until
-    /// the rest arrives, as for [`unpack_external_raw`].
+    /// form, to `count` elements in memory. `origin` is the address of displacement 0 of the elements. `file`
+    /// is the address of the file's byte at the view's displacement. If the range ends inside a basic element
+    /// that must be converted, the memory of this element holds the external bytes read so far, until a later
+    /// call reads the rest (see [`unpack_external_raw`]).
     ///
     /// # Errors
     ///

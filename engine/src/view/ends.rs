@@ -1,19 +1,19 @@
 //! Finds the first view byte at or after an offset of the file. This is needed for reads that reach the end
 //! of the file, and for positions relative to the end.
 //!
-//! The search goes down the loop program of the filetype once. At each level it finds the first operand
-//! whose data ends after the offset: in a loop by a division. In a table, a list or a sequence it uses a
-//! binary search if the data of the view does not overlap, and otherwise a linear search. The list `ends`
-//! of the view (`mod.rs`) says where the data of each node ends.
+//! The search goes down the loop program of the filetype once. At each level it finds the first operand whose
+//! data ends after the offset. In a loop, a division finds this operand. In a table, a list or a sequence, a
+//! binary search finds it if the data of the view does not overlap, and a linear search otherwise. The list
+//! `ends` of the view (`mod.rs`) says where the data of each node ends.
 
 use super::FileView;
 use crate::error::Result;
 use crate::ir::{Edge, Op};
 
 impl FileView {
-    /// Returns how many of the `length` view bytes from `position` on lie before the first of them that is
-    /// at or after offset `end`, for example because the file ends there. `end` counts from the view's
-    /// displacement.
+    /// Returns how many of the `length` view bytes from `position` on can be read from a file that ends at
+    /// offset `end`: the number of these bytes before the first one that lies at or after `end`. `end` counts
+    /// from the view's displacement.
     ///
     /// # Errors
     ///
@@ -40,9 +40,9 @@ impl FileView {
         Ok(read)
     }
 
-    /// Returns the first view byte at or after offset `end`. If the view is disjoint, this is the number of
-    /// view bytes before the offset. Returns `u64::MAX` if the number of that view byte is greater than
-    /// 2^63 - 1 or if the view has no data.
+    /// Returns the position of the first view byte at or after offset `end`. If the view is disjoint, this is
+    /// the number of view bytes before the offset. Returns `u64::MAX` if the position is 2^63 or more, or if
+    /// the view has no data.
     pub fn position_at(&self, end: u64) -> u64 {
         let program = self.filetype().program();
         let Some(body) = program.body else { return u64::MAX };
@@ -110,8 +110,9 @@ impl FileView {
     }
 
     /// Returns the number of the first etype that begins at or after offset `end`, which counts from the
-    /// view's displacement. If `end` is the end of the file, this is the end of the file in the view.
-    /// Returns `u64::MAX` if the number of that etype is 2^63 or more, and 0 if the view has no data.
+    /// view's displacement. If `end` is the end of the file, the result is the end of the file in etypes, as
+    /// `MPI_SEEK_END` needs it. Returns `u64::MAX` if the number of that etype is 2^63 or more, and 0 if the
+    /// view has no data.
     #[doc(alias = "MPI_SEEK_END")]
     pub fn etypes_at(&self, end: u64) -> u64 {
         if self.filetype_bytes() == 0 {

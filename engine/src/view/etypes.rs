@@ -2,9 +2,9 @@
 //! consists of copies of the etype, at displacements that are multiples of the etype's extent, and its own
 //! extent is such a multiple too.
 //!
-//! Nearly every etype has no gaps. Then a filetype is right if every offset and every length of its runs is
-//! a multiple of the etype's extent, which one pass over the program proves. Otherwise the runs of the
-//! filetype are compared with those of the etype, one by one.
+//! Nearly every etype has no gaps. Then a filetype is right if every offset and every length of its runs is a
+//! multiple of the etype's extent; one pass over the program checks this. Otherwise the runs of the filetype
+//! are compared with those of the etype, one by one.
 
 use super::FileView;
 use crate::analysis::cursor::Cursor;
@@ -70,8 +70,8 @@ impl FileView {
             };
             if found.offset != wanted.offset.wrapping_add(shift) {
                 return fail(format!(
-                    "an etype is not whole: byte {} of its data is at displacement {}, where an etype at \
-                     displacement {shift} has it at {}",
+                    "an etype is not whole: byte {} of its data is at displacement {}; in an etype that \
+                     begins at displacement {shift}, this byte is at displacement {}",
                     one.tell(),
                     found.offset,
                     wanted.offset.wrapping_add(shift)
@@ -91,11 +91,11 @@ impl FileView {
     }
 }
 
-/// Returns true if every run of `program` begins at `start` plus a multiple of `step` and has a multiple
-/// of `step` bytes.
+/// Returns true if every run of `program` begins at `start` plus a multiple of `step` and its length is a
+/// multiple of `step`. All four are numbers of bytes.
 fn multiples(program: &Program, step: i64, start: i64) -> bool {
-    // For each node: the offset of its first run, modulo `step`; `None` if a distance between runs or a
-    // length is not a multiple.
+    // For each node: the offset of its first run, modulo `step`; `None` if the length of a run, or the
+    // distance between two runs, is not a multiple of `step`.
     let whole = |bytes: i64| bytes % step == 0;
     let mut all: Vec<Option<i64>> = Vec::with_capacity(program.nodes().len());
     for node in program.nodes() {

@@ -84,7 +84,11 @@ impl FileView {
     pub fn new(etype: &Datatype, filetype: &Datatype, settings: &Settings) -> Result<Self> {
         let etype_bytes = etype.size() as u64;
         if etype_bytes == 0 {
-            return Err(Error::new(ErrorKind::Type, "etype", "the type has no data"));
+            return Err(Error::new(
+                ErrorKind::Type,
+                "etype",
+                "the type has no data; an etype must contain at least one basic element",
+            ));
         }
         let plan = filetype.commit_with(settings)?;
         order::check(filetype, "filetype")?;
@@ -198,15 +202,16 @@ impl FileView {
             Error::new(
                 ErrorKind::Internal,
                 "position",
-                format!("no piece has view byte {position}"),
+                format!("no piece of the file holds view byte {position}"),
             )
         })?;
         Ok(piece.offset as u64)
     }
 
-    /// Returns the range of offsets from the first of `length` view bytes from `position` on to one past
-    /// the last of them. The range is empty if `length` is 0. In a view whose data overlaps, which can only
-    /// be read, the range may begin up to 31 bytes too early and end up to 31 bytes too late.
+    /// Returns the range of offsets that contains the `length` view bytes from `position` on. It begins at
+    /// the offset of the first of these bytes, and ends one past the offset of the last. The range is empty
+    /// if `length` is 0. In a view whose data overlaps, which can only be read, the range may begin up to 31
+    /// bytes too early and end up to 31 bytes too late.
     ///
     /// # Errors
     ///
@@ -219,19 +224,19 @@ impl FileView {
         if self.disjoint {
             return Ok(first..end);
         }
-        // Basic elements begin in the order of the view. So no element begins before the one in which
-        // `position` lies, or after the one in which the last byte lies. Elements that begin earlier may
-        // end later.
+        // Basic elements begin in the order of the view. So every element between the two positions begins at
+        // or after the start of the element at `position`, and at or before the start of the element that
+        // holds the last byte. But an element that begins earlier may end later.
         let footprint = self.plan.footprint();
         let most = (tiles - 1) * self.extent + footprint.true_ub as u64;
         let first = first.saturating_sub(LONGEST - 1).max(footprint.true_lb as u64);
         Ok(first..(end + LONGEST - 1).min(most))
     }
 
-    /// Returns the pieces of the file that hold `length` view bytes from `position` on, in the order of
-    /// the view. The offset of a piece counts from the view's displacement. The first piece is found in
-    /// O(depth + log list length), each further one in amortised constant time. Pieces that touch are
-    /// joined.
+    /// Returns the pieces of the file that hold `length` view bytes from `position` on, in the order of the
+    /// view. The offset of a piece counts from the view's displacement. Pieces that touch are joined. The
+    /// first piece is found in O(depth + log list length) steps, and each further piece in constant time on
+    /// average.
     ///
     /// # Errors
     ///

@@ -24,7 +24,8 @@ impl Ends {
         Self { first: self.first + i128::from(by), last: self.last + i128::from(by) }
     }
 
-    /// Returns the ends of `self` followed by `next`, or the two displacements that decrease.
+    /// Returns the ends of `self` followed by `next`. If the displacements decrease, returns the last
+    /// displacement of `self` and the first of `next` as the error.
     fn then(self, next: Self) -> std::result::Result<Self, (i128, i128)> {
         match next.first < self.last {
             true => Err((self.last, next.first)),

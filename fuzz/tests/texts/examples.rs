@@ -14,7 +14,7 @@ const EXAMPLES: &[(&str, &[usize])] =
 const ARRAY: &[usize] = &[1, 2, 3, 4, 6];
 
 /// The examples that exist only in Rust, and the numbers of ranks that each runs with.
-const IN_RUST: &[(&str, &[usize])] = &[("shift", &[1, 2, 4])];
+const IN_RUST: &[(&str, &[usize])] = &[("shift", &[1, 2, 4]), ("particles", &[1, 2, 3, 4])];
 
 /// The examples that exist only in C, and the numbers of ranks that each runs with.
 const IN_C: &[(&str, &[usize])] = &[("halos", &[1, 2, 3, 5, 8])];
@@ -35,7 +35,8 @@ fn run(folder: &Path, program: &str, ranks: usize, faults: &mut Vec<String>) {
     }
 }
 
-/// Runs the example `array` on a longer file of this name, and checks each byte of the file.
+/// Runs the example `array` on a file that exists and is longer than the array, and checks each byte that the file
+/// has afterwards.
 fn run_array(folder: &Path, program: &str, ranks: usize, faults: &mut Vec<String>) {
     let file = folder.join("array.bin");
     std::fs::write(&file, [7; 1000]).expect("a file");

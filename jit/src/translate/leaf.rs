@@ -1,4 +1,5 @@
-//! Emits the code of one or more leaves, in both directions.
+//! Emits the code of one or more leaves, in both directions. A leaf is what the innermost loop moves
+//! in each iteration: a block or a few short runs.
 //!
 //! `levels.rs` calls [`emit`] with the addresses of the leaves of an unrolled body. `moves.rs` cuts the
 //! runs into moves, and `join.rs` joins stores. Short runs become straight-line code. Runs longer than

@@ -1,7 +1,8 @@
 //! Emits the loops of a kernel, outermost to innermost.
 //!
 //! `translate/mod.rs` calls [`build`], and this file calls `leaf.rs` for the innermost body. The
-//! kernel has this structure, in which U is the number of leaves in the unrolled body:
+//! kernel has this structure, in which a leaf is a block or a few short runs, and U is the number of
+//! leaves in the unrolled body:
 //!
 //! ```text
 //! entry:      load counts; any 0 -> return; load strides, scales, tables; derive the constants

@@ -1,5 +1,5 @@
-//! Emits the kernel of a fused copy: the loops and the body, with one address stream for the source
-//! and one for the destination.
+//! Emits the kernel of a fused copy (a copy from one layout directly to another): the loops and the
+//! body, with one address stream for the source and one for the destination.
 //!
 //! `translate/mod.rs` calls [`build`]. This file is the counterpart of `levels.rs` and `leaf.rs`. A
 //! kernel from this file has the same structure as a kernel from those files (outer levels, groups

@@ -1,4 +1,5 @@
-//! Compares compiled kernels with a reference copy, on random nests.
+//! Compares compiled kernels with a reference copy, on random nests (loops around a block or a few short
+//! runs).
 //!
 //! Every case packs and unpacks through memory that touches a guard page at one end. So a kernel
 //! that reads or writes a byte beyond that end of the nest's memory or of the packed bytes crashes.

@@ -1,4 +1,4 @@
-//! Makes random nests from a seed.
+//! Makes random nests (loops around a block or a few short runs) from a seed.
 
 use std::sync::Arc;
 use typepack_engine::Table;

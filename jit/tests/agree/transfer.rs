@@ -1,6 +1,6 @@
-//! Compares kernels of fused copies with a run-by-run copy. The cases are random nests over two
-//! layouts, every length, overlapping destinations, and counts of 0. The memory of the source and
-//! the memory of the destination each touch a guard page.
+//! Compares kernels of fused copies (copies from one layout directly to another) with a run-by-run
+//! copy. The cases are random nests over two layouts, every length, overlapping destinations, and counts
+//! of 0. The memory of the source and the memory of the destination each touch a guard page.
 
 use super::{Edge, Guarded, Random, random};
 use typepack_engine::kernel::{

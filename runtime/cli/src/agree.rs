@@ -57,7 +57,7 @@ impl Stop {
 /// until the line is printed, because `mpiexec` ends the job when the first rank fails, and might otherwise
 /// do so before the line is printed.
 pub fn agree<T>(comm: &Communicator, result: Result<T, String>, code: u8) -> Result<T, Stop> {
-    // Lossless: a job has at most 4096 ranks.
+    // The cast is lossless: a job has at most 4096 ranks.
     let size = comm.size() as i64;
     let mut first = [if result.is_ok() { size } else { comm.rank() as i64 }];
     comm.allreduce(&mut first, Op::Min)?;

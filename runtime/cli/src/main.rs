@@ -64,8 +64,7 @@ pub enum Command {
     ///
     /// Lists the variables that tune a run, with their values and the source of each value, and how
     /// many functions of the MPI ABI are built. If TYPEPACK_TUNE_FILE names a file, shows the choices
-    /// in the file. Under mpiexec, also shows the CPU of each rank and
-    /// the protocols between ranks.
+    /// in the file. Under mpiexec, also shows the CPU of each rank and the protocols between ranks.
     Info(info::Options),
 }
 

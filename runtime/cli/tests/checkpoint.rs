@@ -1,6 +1,6 @@
-//! Checkpoints of `typepack halo`: continuing on another number of ranks gives the bits of a run that was never
-//! interrupted; a job that is killed at any moment leaves the last checkpoint whole; damaged and foreign files
-//! are refused.
+//! Tests the checkpoints of `typepack halo`. A run that continues on another number of ranks must give the same bits
+//! as a run that was never interrupted. A job that is killed at any moment must leave the last checkpoint whole.
+//! Damaged files, and files that are not checkpoints, must be refused.
 
 mod tool;
 
@@ -67,7 +67,7 @@ fn a_restart_on_any_number_of_ranks_gives_the_bits_of_a_whole_run() {
                 assert_eq!(verified(readers, &words, &[]), whole, "{writers} to {readers} ranks");
             }
         }
-        // The file does not depend on the ranks that wrote it.
+        // The contents of the file must not depend on the number of ranks that wrote it.
         let first = std::fs::read(path(&folder, &format!("{number}-0"))).expect("a checkpoint");
         for writers in 1..=4 {
             let file = std::fs::read(path(&folder, &format!("{number}-{writers}")));
@@ -88,7 +88,7 @@ fn checkpoints_come_every_n_steps_and_after_the_last() {
         .filter_map(|line| line.strip_prefix("checkpoint at step ")?.split(':').next())
         .collect();
     assert_eq!(at, ["3", "6", "8"]);
-    // A run may continue from the file that it replaces, and there may be nothing left to compute.
+    // `--checkpoint` may name the file of `--restart`. Later the same file is read by a run without a step left.
     let words =
         format!("halo --grid 8x8x8 --steps 9 --restart {file} --checkpoint {file} --every 3");
     let outcome = typepack(3, &words, &[]);
@@ -114,8 +114,8 @@ fn an_initial_field_of_a_file_is_verified_after_a_restart_too() {
     refused(2, &format!("halo {options} --steps 8 --restart {file}"), line, 2);
 }
 
-/// Starts a job that writes a checkpoint after every step, kills one of its processes, and waits for the end
-/// of all. If `during` is true, the process is killed while a checkpoint is being written.
+/// Starts a job that writes a checkpoint after every step, kills one of its processes, and waits until all its
+/// processes have ended. If `during` is true, the process is killed while a checkpoint is being written.
 fn killed(file: &str, words: &str, victim: usize, during: bool, delay: Duration) {
     let mut command = Command::new(bin().join("mpiexec"));
     command.args(["-n", "3", env!("CARGO_BIN_EXE_typepack")]).args(words.split_whitespace());
@@ -144,7 +144,7 @@ fn killed(file: &str, words: &str, victim: usize, during: bool, delay: Duration)
     let mut said = String::new();
     job.stderr.take().expect("a pipe").read_to_string(&mut said).expect("text");
     for pid in &ranks {
-        // If `mpiexec` itself was killed, the ranks end a little later.
+        // If `mpiexec` itself was killed, the ranks end a little later than `mpiexec`.
         while Path::new(&format!("/proc/{pid}/fd/0")).exists() {
             assert!(Instant::now() < end, "rank {pid} lives on: {said}");
             thread::sleep(Duration::from_millis(1));
@@ -173,7 +173,7 @@ fn a_killed_job_leaves_the_last_checkpoint_whole() {
             words += &format!(" --restart {file}");
         }
     }
-    // Some of the jobs were killed while they wrote a checkpoint, and the jobs after them went on.
+    // At least one job must have been killed while it wrote a checkpoint; otherwise the test proves too little.
     assert!(parts > 0, "no job was killed while it wrote");
     let words = format!("{options} --steps {} --restart {file}", step_of(&file));
     verified(2, &format!("{words} --checkpoint {file}"), &[]);
@@ -299,7 +299,7 @@ fn a_checkpoint_that_cannot_be_written_is_refused_before_the_first_step() {
         }
     }
     assert_eq!(std::fs::read(&old).expect("the old file"), b"old");
-    // While another job writes a checkpoint of this name, its file stays.
+    // While another job writes a checkpoint of this name, this job must be refused and leave the other job's file.
     let (busy, part) = (path(&folder, "busy"), folder.file("busy.typepack-part", b"theirs"));
     let holder = std::fs::File::open(&part).expect("the file of another job");
     holder.lock().expect("a lock");
@@ -308,7 +308,7 @@ fn a_checkpoint_that_cannot_be_written_is_refused_before_the_first_step() {
     assert_eq!(std::fs::read(&part).expect("the file of another job"), b"theirs");
     drop(holder);
     assert_eq!(typepack(2, &format!("halo --grid 6x5x4 --checkpoint {busy}"), &[]).code, Some(0));
-    // Where the new file cannot grow, the old checkpoint stays as it was.
+    // If the new file cannot grow to its full size, the old checkpoint must not change.
     let limited = format!(
         "{} -n 3 sh -c 'ulimit -f 8; exec {} halo --grid 16x16x16 --steps 2 --checkpoint {old}'",
         bin().join("mpiexec").display(),

@@ -80,7 +80,8 @@ fn choices_are_measured_kept_and_shown() {
     assert!(out.contains("there is no such file yet"), "{out}");
     let (_, choices) =
         out.split_once("Choices of rank 0, measured with messages of rank 1").unwrap();
-    // Every length and every layout of the sender is there, if this machine has several copy methods.
+    // If this machine has several copy methods, the table has the shortest and the longest messages, and every
+    // layout of the sender.
     let several = typepack::engine::contiguous::available().count() > 1;
     for part in ["   16 KiB  ", " 4096 KiB  ", "  contiguous in ", "  dense in ", "  sparse in "] {
         assert!(!several || choices.contains(part), "{part}: {out}");

@@ -22,7 +22,8 @@ struct halo {
     int ndims, sides, cells, dims[DIMS], coords[DIMS];
     int step[SIDES][DIMS];
     int to[SIDES], from[SIDES]; /* the ranks at the side and at the opposite side */
-    MPI_Datatype send[SIDES], recv[SIDES]; /* for the message towards the side, which arrives from opposite */
+    /* The cells that this rank sends towards the side, and the halo cells for one message (`begin` says which). */
+    MPI_Datatype send[SIDES], recv[SIDES];
     double *array, *out[SIDES], *in[SIDES];
     int count[SIDES];
     MPI_Request kept;
@@ -74,7 +75,7 @@ static MPI_Datatype subarray(const struct halo *h, int side, int receive)
     return type;
 }
 
-/* Returns the rank that is `sign` times a side away. All dimensions are periodic. */
+/* Returns the rank at a side (`sign` 1) or at the opposite side (`sign` -1). All dimensions are periodic. */
 static int neighbour(const struct halo *h, int side, int sign)
 {
     int coords[DIMS], rank;
@@ -96,7 +97,7 @@ static void begin(struct halo *h, int ndims, int cells)
     MPI_Comm_rank(h->grid, &rank);
     MPI_Cart_coords(h->grid, rank, ndims, h->coords);
     if (ndims == 2) {
-        /* The order of the neighbours in a grid: -1 and +1 along each dimension. */
+        /* MPI's order of the neighbours in a grid: -1 and +1 along dimension 0, then along dimension 1. */
         for (int d = 0; d < 2; d++) h->step[2 * d][d] = -1, h->step[2 * d + 1][d] = 1;
         h->sides = 4;
     } else {
@@ -127,8 +128,8 @@ static void begin(struct halo *h, int ndims, int cells)
         }
         MPI_Comm_dup(h->grid, &h->comm);
     } else {
-        /* In a distributed graph the first message to a rank matches its first edge from this rank, and so
-         * on: entry s of both arrays is for the message that travels towards side s. */
+        /* In a distributed graph, the nth message from rank A to rank B arrives at the nth of B's edges from
+         * A. So entry s of both arrays is for the message that travels towards side s. */
         MPI_Dist_graph_create_adjacent(h->grid, h->sides, h->from, MPI_UNWEIGHTED, h->sides, h->to,
                                        MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &h->comm);
     }
@@ -174,8 +175,9 @@ static void exchange(struct halo *h, int way)
     }
 }
 
-/* Goes over all cells. Returns the number of cells that are wrong. If `set` is true, sets the owned cells to
- * the number of the cell in the whole grid plus `salt`, and all others to -1. */
+/* Compares all cells with a number that depends on `salt` and on the place of the cell in the whole grid.
+ * Returns how many cells are wrong. If `set` is true, sets the owned cells to this number and all others to
+ * -1 instead, and returns 0. */
 static long walk(struct halo *h, double salt, int set)
 {
     long wrong = 0;

@@ -19,7 +19,7 @@ use crate::placement::{Core, Plan, place, widened};
 pub struct Reservation {
     /// The cores to which the ranks are bound, indexed by rank, or `None` if the ranks are not bound.
     pub cores: Option<Vec<Core>>,
-    /// True if another job of this user held a core that was chosen for this job at first, even if the job then
+    /// True if another job of this user held a core that was chosen for this job at first, even if this job then
     /// got other cores.
     pub crowded: bool,
     /// True if each rank has a core that this job has reserved and that no other job has reserved.

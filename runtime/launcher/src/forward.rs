@@ -113,7 +113,7 @@ struct Sink {
     queue: Vec<u8>,
     /// Number of bytes of `queue` that have been written.
     done: usize,
-    /// True if the line queued last has no newline and its rank will not continue it.
+    /// True if the last line in the queue has no newline, and its rank will not continue the line.
     unended: bool,
 }
 

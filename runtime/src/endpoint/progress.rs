@@ -357,15 +357,31 @@ impl Endpoint {
         self.wait_until(self.lock()?, NAP, |core| look(&mut core.engine))
     }
 
-    /// Waits until `look` returns an answer, which another process gives: it changes shared memory and then
-    /// rings ([`ring`](Self::ring)). Otherwise like [`attend`](Self::attend).
+    /// Waits like [`attend`](Self::attend) until `look` returns an answer. Here the answer comes from another
+    /// process, which changes shared memory and then rings this rank ([`ring`](Self::ring)).
     ///
     /// # Errors
     /// Returns an error under the conditions of [`Endpoint::attend`].
     pub fn attend_outside<R>(&self, mut look: impl FnMut() -> Option<R>) -> Result<R> {
-        // If another thread of this process polls, the doorbell wakes only that thread, which does not know of
-        // this one. So this thread looks often by itself.
+        // If another thread of this process polls, the doorbell wakes only that thread, which does not know for
+        // what this thread waits. So this thread calls `look` often by itself.
         self.wait_until(self.lock()?, OUTSIDE, |_| look())
+    }
+
+    /// Begins a call that may end without a wait: checks that calls are possible, and runs a turn if an
+    /// operation needs one.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and the errors of a turn.
+    #[inline]
+    pub fn enter(&self) -> Result<()> {
+        self.turn_unless_idle(&mut *self.lock()?)
+    }
+
+    /// Returns whether a waiting rank sleeps at once, because the job has more ranks than CPUs.
+    #[inline]
+    pub fn sleeps_at_once(&self) -> bool {
+        self.spin.is_zero()
     }
 
     /// Wakes `rank` if it sleeps, after a change of memory that it waits for
@@ -720,7 +736,10 @@ impl Endpoint {
     }
 
     /// Completes all operations for which other ranks wait.
-    fn serve(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// Returns the errors of [`Endpoint::wait`].
+    pub fn serve(&self) -> Result<()> {
         let state = self.lock()?;
         self.wait_until(state, NAP, |core| core.others_are_served().then_some(()))
     }
@@ -757,7 +776,11 @@ fn refused(kind: ErrorKind) -> Error {
             "process",
             "a forked child of a rank cannot communicate; it may exec or exit",
         ),
-        _ => Error::new(kind, "endpoint", "a panic has ended all communication"),
+        _ => Error::new(
+            kind,
+            "endpoint",
+            "an earlier panic inside the library has ended all communication of this process",
+        ),
     }
 }
 

@@ -46,7 +46,8 @@ pub enum Combine {
 
 impl Combine {
     /// Wraps a user's function. The function's arguments are the lower vector, the upper vector, the index
-    /// of the first element, and the number of elements.
+    /// of the first element, and the number of elements. The function makes no collective call on the
+    /// communicator of the reduction, because the reduction has not ended.
     pub fn user(function: impl Fn(*const u8, *mut u8, u64, u64) + Send + Sync + 'static) -> Self {
         Self::User(Arc::new(function))
     }
@@ -122,8 +123,8 @@ impl Errand {
     ///
     /// - Until this call returns, the memory of the errand is valid, and nobody else uses the part of it
     ///   that the errand writes. (`Schedules::start` demands this of its callers.)
-    /// - The source and the destination of a copy do not overlap. (The steps that copy demand this of whoever
-    ///   adds them to a schedule.)
+    /// - The source and the destination of a copy do not overlap. (`Builder::copy` and `Builder::pack` demand this of
+    ///   their callers.)
     pub unsafe fn run(self) {
         match self {
             // SAFETY: the caller guarantees that `lower` and `upper` are the addresses of `elements`

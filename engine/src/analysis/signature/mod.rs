@@ -49,7 +49,7 @@ use std::sync::Arc;
 /// let signature = Signature::of(&Datatype::vector(500, 2, 4, &pair)?)?;
 /// assert_eq!(signature.to_string(), "1000 x (integer 4, 2 x float 8)");
 /// assert_eq!(signature.elements(), 3000);
-/// // The hash of a message of one and a half pairs, computed by its receiver.
+/// // The hash of a message that has one pair and the first int of the next pair, computed by its receiver.
 /// assert_eq!(signature.prefix_hash(1, 4)?, {
 ///     let sent = Signature::of(&pair)?;
 ///     sent.hash(1)?.then(sent.prefix_hash(1, 1)?)

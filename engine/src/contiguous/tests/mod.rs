@@ -52,7 +52,8 @@ fn every_instruction_set_copies_every_length() {
     }
 }
 
-/// A request is one word for the whole process, so tests that depend on this word take turns.
+/// The requested method (`ASKED`) is one word for the whole process, so tests that depend on this word take
+/// turns.
 static TURN: Mutex<()> = Mutex::new(());
 
 #[test]
@@ -105,7 +106,7 @@ fn names_are_read_back() {
         }
     }
     assert_eq!(Method::from_code(3), None);
-    let error = "memcpy".parse::<Method>().expect_err("no such method").to_string();
+    let error = "memcpy".parse::<Method>().expect_err("`memcpy` is no copy method").to_string();
     assert!(
         error
             .starts_with("\"memcpy\" is not a copy method of this machine; its methods are vector")

@@ -74,8 +74,9 @@ fn loom_two_threads_share_a_chooser() {
         };
         let theirs = shared.clone();
         let other = loom::thread::spawn(move || work(&theirs));
-        let ways = [work(&shared), other.join().expect("the thread")].concat();
-        let chooser = shared.lock().expect("nobody panicked").clone();
+        let ways =
+            [work(&shared), other.join().expect("the other thread has not panicked")].concat();
+        let chooser = shared.lock().expect("no thread has panicked").clone();
         let picks = chooser.jobs() - before;
         // A job makes no pick if the other thread is using the chooser at that moment.
         assert!((1..=4).contains(&picks), "{picks}");
@@ -99,7 +100,7 @@ fn loom_requests_of_two_threads() {
             asking(&*theirs, Method::Repeat, || assert!(known(theirs.get())));
         });
         asking(&*asked, Method::Streaming, || assert!(known(asked.get())));
-        other.join().expect("the thread");
+        other.join().expect("the other thread has not panicked");
         assert_eq!(asked.get(), NOTHING);
     });
 }

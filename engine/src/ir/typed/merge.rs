@@ -146,8 +146,8 @@ impl Merging {
         moved(self.push(units, Op::Loop { count, stride, body }, None), offset)
     }
 
-    /// Repeats `body` at the entries of a table. If the entries have a constant step, the result is the
-    /// same as that of a loop.
+    /// Repeats `body` at the entries of a table. If the entries have a constant step, returns what
+    /// [`Self::repeat`] returns for a loop with this step.
     fn table(&mut self, entries: &Table, scale: i64, body: Edge) -> Edge {
         let first = entries.get(0);
         let step = if entries.len() == 1 { Some(0) } else { entries.get(1).checked_sub(first) };

@@ -232,7 +232,7 @@ impl TypedProgram {
         let units = self.units(count)?;
         if range.start > range.end || range.end > units {
             let (start, end) = (range.start, range.end);
-            let detail = format!("{start}..{end} is not within 0..{units}");
+            let detail = format!("{start}..{end} is not within 0..{units}, the range of all units");
             return Err(Error::new(ErrorKind::Argument, "range", detail));
         }
         let Some(body) = self.program.body else { return Ok(()) };

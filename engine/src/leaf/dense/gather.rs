@@ -2,13 +2,13 @@
 //! at once.
 //!
 //! `mod.rs` uses this method for calls with many elements if the number of packed bytes per element
-//! divides 64. The elements that fill a register lie in two to four stretches of 64 bytes. Each stretch
-//! is loaded under its mask, its data bytes are permuted to their packed positions, and the results are
-//! merged. The stores write whole registers and do not overlap each other. So a load never waits for a
-//! store to the same offset in another page. In `lines.rs`, which moves one line at a time, stores
-//! overlap, and loads had to wait for these stores: packing 1 of every 3 bytes (16 KiB) reached 10 to
-//! 22 GB/s, depending on the addresses of the buffers. With the method of this file, it reaches 22
-//! GB/s.
+//! divides 64. The elements that fill a register lie in two to four stretches of 64 bytes. Each
+//! stretch is loaded under its mask, its data bytes are permuted to their packed positions, and the
+//! results are merged. The stores write whole registers and do not overlap each other. So a load
+//! never waits for a store to the same offset in another page. `lines.rs`, which moves one line at
+//! a time, has overlapping stores, and its loads wait for them: when packing 1 of every 3 bytes (16
+//! KiB), it reached 10 to 22 GB/s, depending on the addresses of the buffers. The method of this
+//! file reaches 22 GB/s.
 
 use super::Stripe;
 use super::masked::{AHEAD, BYTES, LINE, announce, load};
@@ -42,7 +42,8 @@ pub(super) struct Gather {
 
 impl Gather {
     /// Returns the pattern that repeats `runs` every `stride` bytes; the runs must be in ascending
-    /// order. Returns `None` if the elements of a register do not lie in two to four stretches.
+    /// order. Returns `None` if no whole number of elements fills a register, or if the elements of
+    /// a register do not lie in two to four stretches.
     pub(super) fn new(runs: &[Stripe], stride: usize) -> Option<Self> {
         let bytes: usize = runs.iter().map(|run| run.bytes).sum();
         if !bytes.is_power_of_two() || bytes > LINE {
@@ -122,7 +123,7 @@ impl Gather {
                 [a, b] => held::<FAR, 2>(&[a, b], self.pitch, registers, mem, packed),
                 [a, b, c] => held::<FAR, 3>(&[a, b, c], self.pitch, registers, mem, packed),
                 [a, b, c, d] => held::<FAR, 4>(&[a, b, c, d], self.pitch, registers, mem, packed),
-                _ => unreachable!("new() has made other than two to four parts"),
+                _ => unreachable!("`new` has made fewer than two or more than four parts"),
             }
         }
     }

@@ -1,14 +1,15 @@
 //! Moves whole periods of a dense pattern, one line of memory at a time.
 //!
-//! `mod.rs` uses this method for calls with many elements. The pattern of 64-byte lines repeats after
-//! `lcm(stride, 64)` bytes, a *period*. A [`Step`] describes one line of a period: it says which
-//! bytes of the line are data. The addresses of the elements ascend, so the data of a line is
-//! consecutive in packed order. Packing a line takes one load, one permute and one store, which the
-//! store of the next step overlaps. Unpacking a line takes one load, the inverse permute and one
-//! store. On the memory side, loads and stores use the line's mask: gaps may belong to another
-//! thread, so they are neither read nor written. On the packed side, an access of a whole register
-//! reaches past the data of its step. So the caller makes sure that enough packed bytes follow the
-//! last step, and moves these bytes later.
+//! `mod.rs` uses this method for calls with many elements. The pattern of 64-byte lines repeats
+//! after `lcm(stride, 64)` bytes, a *period*. A [`Step`] describes one line of a period: it says
+//! which bytes of the line are data. The addresses of the elements ascend, so the data of a line is
+//! consecutive in packed order. Packing a line takes one load, one permute and one store. The store
+//! writes a whole register; the store of the next step overwrites the bytes behind the data.
+//! Unpacking a line takes one load, the inverse permute and one store. On the memory side, loads
+//! and stores use the line's mask: gaps may belong to another thread, so they are neither read nor
+//! written. On the packed side, an access of a whole register reaches past the data of its step. So
+//! the caller makes sure that enough packed bytes follow the last step, and moves these bytes
+//! later.
 //!
 //! If a period has 1, 3, 5 or 7 lines (the stride is one of these numbers times a power of two), its
 //! permutes and masks stay in registers.

@@ -5,8 +5,8 @@
 //! as structs with gaps or small blocks at small strides. Below, an *element* is one iteration of
 //! this loop. Three files share the work:
 //!
-//! - `short.rs` moves, at any alignment, as many elements at a time as 64 bytes hold. It is used for
-//!   calls with few elements, and for the ends of calls with many elements;
+//! - `short.rs` moves, at any alignment, as many elements at a time as 64 bytes hold. It moves the
+//!   elements of short calls, and those at both ends of long calls;
 //! - `lines.rs` moves one cache line of memory at a time;
 //! - `gather.rs` packs the data of two to four lines into one register. It is used if a whole number
 //!   of elements fills the register exactly.
@@ -15,8 +15,8 @@
 //! works only if no basic element lies in two registers ([`can_swap`]).
 //!
 //! A 64-byte access that crosses a cache line costs as much as two accesses. So, if aligning is
-//! worthwhile and the call moves enough elements, `short.rs` first moves a few elements, until the
-//! lines of the pattern coincide with cache lines.
+//! worthwhile and the call moves enough elements, `short.rs` first moves a few elements. After
+//! these elements, the lines of the pattern coincide with cache lines.
 //!
 //! A pattern is built only after its loop has moved some data ([`LazyPattern`]), because the loops of
 //! many types never move enough data to repay the building.
@@ -36,8 +36,9 @@ use short::Short;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Maximum number of lines of a period. Longer periods arise only from long odd strides. At such a
-/// stride, a line holds few elements, and moves of 16 bytes are as fast as a pattern.
+/// Maximum number of lines of a period. A period is the stretch of memory after which the pattern
+/// of lines repeats. Longer periods arise only from long odd strides. At such a stride, a line
+/// holds few elements, and moves of 16 bytes are as fast as a pattern.
 const STEPS: usize = 64;
 
 /// Minimum number of periods in a call for which aligning to cache lines is worthwhile.
@@ -56,8 +57,8 @@ const BUILD_AFTER: u32 = 256;
 const PERIODS: usize = 4;
 
 /// If the memory and the packed bytes of a call together have at least this many bytes, their lines
-/// are expected to be in the second-level cache rather than the first-level cache. The limit is most
-/// of a first-level cache of 48 KiB, and a little more than one of 32 KiB.
+/// are expected to be in the second-level cache rather than the first-level cache. A first-level
+/// cache of 48 KiB is a little larger than this limit, and one of 32 KiB is a little smaller.
 const NEAR: usize = 40 << 10;
 
 /// A pattern that is built on demand. Until its loop has moved enough data, the loop is executed run
@@ -122,16 +123,17 @@ struct Long {
     /// Number of elements in a period of lines. The number is `1 << shift`.
     elements: usize,
     shift: u32,
-    /// The inverse of the number of lines per period, modulo the number of elements per period. This
-    /// many elements advance the position within a line by the smallest possible step: the greatest
-    /// power of two that divides the stride.
+    /// The inverse of the number of lines per period, modulo the number of elements per period.
+    /// After this many elements, the position within a line has advanced by the smallest possible
+    /// step: the greatest power of two that divides the stride.
     inverse: usize,
     /// True if aligning to cache lines is worthwhile.
     aligns: bool,
     /// Minimum number of elements that must remain after the whole periods; `few` moves them. At
-    /// least one must remain, so that no line of a whole period reaches past the last element. Their
-    /// packed bytes must also fill a register, because the last step accesses a whole register of
-    /// packed bytes, which may reach beyond its own data.
+    /// least one must remain, so that no line of a whole period reaches past the last element. The
+    /// packed bytes of the remaining elements must also fill a register, because the last step of a
+    /// period accesses a whole register of packed bytes, which may reach beyond the data of this
+    /// step.
     spare: usize,
 }
 
@@ -191,8 +193,9 @@ fn runs(leaf: &Leaf) -> impl Iterator<Item = (i64, u64)> + '_ {
     block.into_iter().chain(window.into_iter().flatten())
 }
 
-/// Returns the benefit of a pattern for `leaf` on `level`. Returns `None` if the loop has no pattern,
-/// because its elements do not ascend without overlap or because a run or the period is too long.
+/// Returns the [`Merit`] of a pattern for `leaf` on `level`. Returns `None` if the loop has no
+/// pattern, because its elements do not ascend without overlap or because a run or the period is
+/// too long.
 pub(super) fn merit(level: &Level, leaf: &Leaf) -> Option<Merit> {
     let Level::Loop { stride, .. } = *level else { return None };
     let mut end = 0_i64;
@@ -262,7 +265,8 @@ impl LazyPattern {
         packed: *mut u8,
     ) {
         // SAFETY: the caller guarantees the conditions of `Row` for the innermost level of `nest`,
-        // and the CPU's features. `window` was built for this level and this direction.
+        // and the CPU's features. The built pattern `window` was made for this level and this
+        // direction.
         unsafe {
             match self.built.get() {
                 Some(window) => window.run::<PACK>(words, mem, packed),
@@ -334,7 +338,7 @@ impl Pattern {
     pub(super) fn new<const PACK: bool>(level: &Level, leaf: &Leaf, swap: Option<&Swap>) -> Self {
         let stride = match *level {
             Level::Loop { stride, .. } => stride as usize,
-            Level::Table { .. } => unreachable!("merit() has taken a table"),
+            Level::Table { .. } => unreachable!("`merit` has accepted a table"),
         };
         let width = |i| swap.map_or(1, |swap| swap.width(i).bytes());
         let stripe = |(i, (offset, bytes)): (usize, (i64, u64))| Stripe {
@@ -466,9 +470,9 @@ impl Pattern {
 }
 
 impl Long {
-    /// Returns how many elements from `address` on lie before the first element that begins at the
-    /// start of a cache line. If no element begins exactly at the start of a line, the element that
-    /// begins closest after the start of a line is used.
+    /// Returns how many elements from `address` on come before the first element that begins at the
+    /// start of a cache line. If no element begins exactly there, the element that begins closest
+    /// after the start of a line counts instead.
     fn to_line(&self, address: usize) -> usize {
         // A unit is the greatest power of two, at most `LINE`, that divides the stride. So a line has
         // as many units as a period has elements.

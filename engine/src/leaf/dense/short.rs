@@ -4,8 +4,8 @@
 //! `mod.rs` uses this method for calls with few elements, and for the ends of calls with many
 //! elements. All moves but the last use the same permute and the same pair of masks; the last move
 //! uses only the first bits of the masks. So this method needs no alignment and no division, and
-//! accesses nothing but data on either side. An element longer than 64 bytes needs several such
-//! moves.
+//! accesses nothing but data on either side. An element longer than 64 bytes needs several moves,
+//! each with its own permute and masks.
 
 use super::Stripe;
 use super::masked::{LINE, first, in_grains, load, store};
@@ -48,8 +48,8 @@ impl Short {
     pub(super) fn new<const PACK: bool>(runs: &[Stripe], stride: usize, grain: usize) -> Self {
         let bytes = runs.iter().map(|run| run.bytes).sum();
         let extent = runs.last().map_or(0, Stripe::end);
-        // A stretch begins at a multiple of the greatest width of a basic element. So it also ends at
-        // such a multiple, and no basic element lies in two stretches.
+        // A stretch begins at a multiple of the greatest width of a basic element. So it also ends
+        // at a multiple of this width, and no basic element lies in two stretches.
         let widest = runs.iter().map(|run| run.width).max().unwrap_or(1);
         let elements =
             if extent > LINE { 1 } else { ((LINE - extent) / stride + 1).min(LINE / bytes) };

@@ -4,7 +4,8 @@
 //! begin a few bytes early, so that its data falls between the data of the other loads. Then the loads are
 //! blended into one register, which holds nothing but data, and a permutation puts the data in order. There
 //! are half as many loads as in `lanes.rs`, and fewer shuffles. Two patterns, 1 of every 2 bytes and 2 of
-//! every 4 bytes, use special instructions instead, which narrow the elements of two registers into one.
+//! every 4 bytes, use special instructions instead, which narrow the elements of two registers to half their
+//! width and store them in one register.
 
 use super::{Pattern, Stripe};
 use std::arch::x86_64::*;
@@ -15,7 +16,7 @@ const REGISTER: usize = 32;
 /// One value for each byte of a register.
 type Bytes = [u8; REGISTER];
 
-/// The largest number of loads.
+/// Maximum number of loads.
 const LOADS: usize = 4;
 
 /// A pattern that is packed with adjacent loads. The arrays are stored inline, so that a call follows no
@@ -31,15 +32,15 @@ pub(super) struct Blend {
 
 /// The instructions that put the blended data in order.
 enum Order {
-    /// There is nothing to put in order: two loads are not blended but narrowed, from elements of twice
-    /// `bytes` bytes to elements of `bytes` bytes.
+    /// Two loads are narrowed instead of blended: each element of twice `bytes` bytes becomes an element of
+    /// `bytes` bytes. The data is then already in order.
     Narrowed { bytes: usize },
     /// One permutation of 4-byte words.
     Words { words: [u32; 8] },
     /// A shuffle of the bytes of each half, and a permutation of 4-byte words.
     BytesAndWords { bytes: Bytes, words: [u32; 8] },
-    /// For each byte of the result, its source in the same half and its source in the other half. One of
-    /// the two is [`NONE`](super::NONE).
+    /// Two byte shuffles. For each byte of the result, `same` has the source in the same half of the
+    /// register, and `other` the source in the other half. One of the two is [`NONE`](super::NONE).
     Bytes { same: Bytes, other: Bytes },
 }
 
@@ -66,8 +67,8 @@ impl Blend {
     }
 
     /// Returns a method for the same registers that loads no byte behind their last byte of data. If the
-    /// loads of [`new`](Self::new) reach beyond this byte, all loads begin earlier instead. So the method
-    /// is for registers that another register precedes in memory.
+    /// loads of [`new`](Self::new) reach beyond this byte, all loads of this method begin earlier. So the
+    /// method may only be used for a register that another register precedes in memory.
     pub(super) fn ending(pattern: &Pattern) -> Option<Self> {
         let data = (REGISTER / pattern.bytes - 1) * pattern.stride + pattern.extent;
         let blend = Self::made(pattern, 0)?;
@@ -77,7 +78,7 @@ impl Blend {
         }
     }
 
-    /// Makes the method with loads that cover the memory from `back` bytes before the first element on.
+    /// Makes the method with loads that cover the memory that begins `back` bytes before the first element.
     /// Returns `None` if the method does not suit the pattern.
     fn made(pattern: &Pattern, back: usize) -> Option<Self> {
         let loads = Self::loads(pattern)?;
@@ -107,8 +108,8 @@ impl Blend {
             }
             offsets[load] = (start - early) as isize - back as isize;
         }
-        // There are as many packed bytes as bytes of the register, and no two lie on the same byte. So every
-        // byte of the register holds one.
+        // There are as many packed bytes as the register has bytes, and no two lie on the same byte. So every
+        // byte of the register holds one packed byte.
         let mut places = [0; REGISTER];
         for (byte, nth) in blended.into_iter().enumerate() {
             places[nth?] = byte;
@@ -168,7 +169,7 @@ impl Blend {
         // SAFETY: the caller guarantees the conditions of `ordered`. Each arm uses instructions of AVX2 only.
         unsafe {
             match self.order {
-                Order::Narrowed { .. } => unreachable!("`run` has narrowed the loads"),
+                Order::Narrowed { .. } => unreachable!("`run` has passed narrowed loads"),
                 Order::Words { words } => {
                     let words = register(&words);
                     self.ordered::<N>(registers, pitch, mem, packed, |data| {
@@ -232,13 +233,14 @@ impl Blend {
     }
 }
 
-/// Packs `registers` registers of the lower halves of adjacent elements of twice `BYTES` bytes.
+/// Packs `registers` registers. In memory, elements of twice `BYTES` bytes touch, and the data is the first
+/// half of each element.
 ///
 /// # Safety
 ///
 /// - `BYTES` is 1 or 2.
-/// - For each register, 64 bytes are valid for reads at `mem`, `pitch` bytes from those of the register
-///   before, and 32 bytes are valid for writes at `packed`.
+/// - For each register, 64 bytes at `mem` are valid for reads, and 32 bytes at `packed` for writes. From one
+///   register to the next, `mem` advances by `pitch` bytes and `packed` by 32 bytes.
 /// - The CPU has AVX2.
 #[target_feature(enable = "avx2")]
 #[inline]
@@ -264,8 +266,8 @@ unsafe fn narrowed<const BYTES: usize>(
             let mask = _mm256_set1_epi32(0xffff);
             _mm256_packus_epi32(_mm256_and_si256(low, mask), _mm256_and_si256(high, mask))
         };
-        // These instructions work on each half of a register separately, so the second and the third
-        // quarter of the result change places.
+        // The packing instructions work on each half of a register separately. So the second and the third
+        // quarter of their result are in the wrong order, and the permutation exchanges them.
         let data = _mm256_permute4x64_epi64::<0xd8>(halves);
         // SAFETY: `packed` is where the 32 packed bytes of this register begin, and the caller guarantees that
         // these are writable.
@@ -289,7 +291,8 @@ impl Order {
         let half = REGISTER / 2;
         if (0..8).all(|word| words(word).iter().all(|place| place / half == words(word)[0] / half))
         {
-            // Within each half, the words whose bytes come from this half are stored in ascending order.
+            // In the shuffled register, each half holds the words whose bytes come from this half, in
+            // ascending order.
             let mut used = [0; 2];
             let (mut bytes, mut order) = ([0; REGISTER], [0; 8]);
             for (word, at) in order.iter_mut().enumerate() {
@@ -329,7 +332,7 @@ mod tests {
 
     fn blend(bytes: u64, stride: i64) -> Option<Blend> {
         let level = Level::Loop { count: 100, stride };
-        Blend::new(&Pattern::of(&level, &Leaf::Block { bytes }).expect("a pattern"))
+        Blend::new(&Pattern::of(&level, &Leaf::Block { bytes }).expect("this block is a pattern"))
     }
 
     #[test]
@@ -337,7 +340,7 @@ mod tests {
         for (bytes, stride) in
             [(1, 2), (1, 3), (1, 4), (2, 4), (2, 6), (4, 8), (4, 12), (4, 16), (8, 24)]
         {
-            let blend = blend(bytes, stride).expect("a method");
+            let blend = blend(bytes, stride).expect("the method suits this pattern");
             let data = (32 / bytes as usize - 1) * stride as usize + bytes as usize;
             assert!((data..=data + stride as usize).contains(&blend.reach()), "{bytes} {stride}");
         }
@@ -353,8 +356,8 @@ mod tests {
                 let stride = bytes * density;
                 let level = Level::Loop { count: 100, stride: stride as i64 };
                 let leaf = Leaf::Block { bytes: bytes as u64 };
-                let pattern = Pattern::of(&level, &leaf).expect("a pattern");
-                let ending = Blend::ending(&pattern).expect("a method");
+                let pattern = Pattern::of(&level, &leaf).expect("this block is a pattern");
+                let ending = Blend::ending(&pattern).expect("the method suits this pattern");
                 assert!(ending.reach() <= 32 * density - (stride - bytes), "{bytes} {stride}");
                 assert!(
                     ending.offsets[..density].iter().all(|&at| at >= -((stride - bytes) as isize))
@@ -365,7 +368,8 @@ mod tests {
 
     #[test]
     fn orders() {
-        let order = |bytes, stride| blend(bytes, stride).expect("a method").order;
+        let order =
+            |bytes, stride| blend(bytes, stride).expect("the method suits this pattern").order;
         assert!(matches!(order(8, 16), Order::Words { .. }));
         assert!(matches!(order(4, 12), Order::Words { .. }));
         assert!(matches!(order(1, 2), Order::Narrowed { bytes: 1 }));

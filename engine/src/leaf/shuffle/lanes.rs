@@ -1,14 +1,15 @@
 //! Fills whole registers with the data of a few windows.
 //!
-//! `mod.rs` uses this method if a whole number of elements fills a *lane* of 16 packed bytes. All lanes
-//! then have the same shuffles, one per window, and lie at a constant distance in memory. The results of
-//! the shuffles are merged and stored. On AVX2, a register holds two lanes: a window of the first lane and
-//! the same window of the second lane are loaded into the halves of one register, so that no byte ever
-//! crosses the halves.
+//! `mod.rs` uses this method if a whole number of elements fills a *lane* of 16 packed bytes. All lanes then
+//! have the same shuffles, one per window, and lie at a constant distance in memory. The results of the
+//! shuffles are merged and stored. On AVX2, a register holds two lanes. A window of the first lane and the
+//! same window of the second lane are loaded into the two halves of one register. So no byte ever moves from
+//! one half to the other.
 //!
-//! The windows of a lane begin at its first byte of data and may read beyond its last one. So the last
-//! lanes of a call use other windows (`last`), which do not read beyond the last byte of data. The very
-//! last lane may overlap the lane before it, and then stores some packed bytes again.
+//! The first window of a lane begins at the first byte of data of the lane, and the last window may read
+//! beyond the lane's last byte of data. So the last lanes of a call use other windows (the field `last`),
+//! which do not read beyond the last byte of data. The last lane of a call may overlap the lane before it,
+//! and then stores some packed bytes again.
 
 #[cfg(target_arch = "x86_64")]
 use super::blend::Blend;
@@ -29,19 +30,19 @@ pub(super) struct Lanes {
     blend: Option<Blended>,
 }
 
-/// The methods for adjacent loads of 32 bytes.
+/// The methods that use adjacent loads of 32 bytes (`blend.rs`).
 #[cfg(target_arch = "x86_64")]
 struct Blended {
     blend: Blend,
     /// Number of elements that must follow the registers that `blend` packs.
     spare: usize,
-    /// The method for the last elements. It reads nothing behind them.
+    /// The method for the last elements of a call. It reads nothing behind them.
     ending: Blend,
 }
 
 impl Lanes {
     /// Returns the number of elements per lane. Returns `None` if no whole number of elements fills a lane,
-    /// or if an element alone fills it.
+    /// or if a single element fills a lane or more.
     pub(super) fn elements(pattern: &Pattern) -> Option<usize> {
         (pattern.bytes.is_power_of_two() && pattern.bytes < LANE).then(|| LANE / pattern.bytes)
     }
@@ -88,8 +89,8 @@ impl Lanes {
     #[inline]
     pub(super) unsafe fn run(&self, isa: Isa, pattern: &Pattern, call: Call) -> usize {
         let Call { count, mem, packed } = call;
-        // SAFETY: the caller guarantees the conditions of this function, which are those of `avx2` and of
-        // `baseline`.
+        // SAFETY: `avx2` and `baseline` have the conditions of this function, which the caller guarantees.
+        // The CPU has `isa`, so `avx2` is called only on a CPU with AVX2.
         unsafe {
             match isa {
                 #[cfg(target_arch = "x86_64")]
@@ -110,9 +111,9 @@ impl Lanes {
     unsafe fn baseline(&self, pattern: &Pattern, count: usize, mem: *const u8, packed: *mut u8) {
         let whole = (count - self.spare.min(count)) >> self.shift;
         let pitch = pattern.stride << self.shift;
-        // SAFETY: `whole` lanes have at least `spare` elements behind them, so the windows of `first` end at
-        // or before the last byte of data. `ends` packs the elements behind these lanes. The caller
-        // guarantees the rest.
+        // SAFETY: at least `spare` elements follow the `whole` lanes, so the windows of `first` end at or
+        // before the last byte of data. `ends` packs the elements after these lanes. The caller guarantees
+        // that the memory and the packed bytes of `count` elements are valid.
         unsafe {
             match self.first.len() {
                 1 => narrow::<Register, 1>(&self.first, pitch, whole, mem, packed),
@@ -136,16 +137,18 @@ impl Lanes {
         if let Some(blended) = &self.blend {
             let elements = 2 << self.shift;
             let registers = (count - blended.spare.min(count)) >> (self.shift + 1);
-            // SAFETY: `registers` registers have at least `spare` elements behind them, so no load reaches
-            // beyond the last byte of data. The caller guarantees the rest.
+            // SAFETY: at least `spare` elements follow the elements of the `registers` registers, so no load
+            // reaches beyond the last byte of data. The caller guarantees that the memory and the packed
+            // bytes are valid.
             unsafe { blended.blend.run(registers, 2 * pitch, mem, packed) };
             let mut next = registers * elements;
             while next < count {
                 let from = next.min(count - elements);
                 // SAFETY: `from` is at most `count - elements`, so the elements of the register and their
-                // packed bytes are valid. The loads of `ending` reach up to the last byte of data of these
-                // elements. They begin at most one gap before them, and `from` is not 0, because `count` is
-                // at least two registers and `spare` at most one.
+                // packed bytes are valid. The loads of `ending` end at or before the last byte of data of
+                // these elements. They begin at most one gap before these elements. This memory belongs to
+                // the call, because `from` is not 0: `count` is at least the elements of two registers, and
+                // `spare` is at most those of one register.
                 unsafe {
                     blended.ending.run(
                         1,
@@ -159,9 +162,9 @@ impl Lanes {
             return;
         }
         let pairs = (count - self.spare.min(count)) >> (self.shift + 1);
-        // SAFETY: `pairs` pairs of lanes have at least `spare` elements behind them, so the windows of `first`
-        // do not reach beyond the last byte of data. `ends` packs the elements behind these lanes. The caller
-        // guarantees the rest.
+        // SAFETY: at least `spare` elements follow the `pairs` pairs of lanes, so the windows of `first` do
+        // not reach beyond the last byte of data. `ends` packs the elements after these lanes. The caller
+        // guarantees that the memory and the packed bytes are valid, and that the CPU has AVX2.
         unsafe {
             match self.first.len() {
                 1 => wide::<1>(&self.first, pitch, pairs, mem, packed),
@@ -193,8 +196,9 @@ impl Lanes {
         while next < count {
             // The last lane ends with the last element, and may begin before `next`.
             let from = next.min(count - elements);
-            // The windows that end at data may begin before their lane, up to 15 bytes. So the first lane,
-            // which no memory precedes, uses the other windows; a second lane follows it.
+            // A window of `last` may begin up to 15 bytes before its lane. No memory of the call precedes the
+            // first lane, so this lane uses the windows of `first`. These may read beyond the lane, but
+            // another lane follows it.
             let list = if from == 0 { &self.first } else { &self.last };
             // SAFETY: `from` is at most `count - elements`, so the lane has `elements` elements, and its
             // data and its packed bytes are valid. The windows of `last` end at data of the lane, and begin
@@ -215,7 +219,8 @@ impl Lanes {
 
 #[cfg(target_arch = "x86_64")]
 impl Blended {
-    /// Returns the methods for `pattern`, `elements` elements per lane, or `None` if they do not suit it.
+    /// Returns the methods for `pattern`, which has `elements` elements per lane. Returns `None` if the
+    /// methods do not suit the pattern.
     fn new(pattern: &Pattern, elements: usize) -> Option<Self> {
         let blend = Blend::new(pattern)?;
         let spare = pattern.spanning(blend.reach()).saturating_sub(2 * elements);
@@ -257,7 +262,7 @@ unsafe fn lane<V: Vector>(list: &[Window], mem: *const u8, packed: *mut u8) {
     }
 }
 
-/// Packs `count` lanes, `pitch` bytes apart in memory, one at a time. The lane has `K` windows.
+/// Packs `count` lanes one at a time. The lanes lie `pitch` bytes apart in memory, and each has `K` windows.
 ///
 /// # Safety
 ///
@@ -272,13 +277,14 @@ unsafe fn narrow<V: Vector, const K: usize>(
     mem: *const u8,
     packed: *mut u8,
 ) {
-    // SAFETY: `shuffle` has 16 bytes, and the caller guarantees the instruction set.
+    // SAFETY: `shuffle` has 16 bytes, and the caller guarantees that the CPU has the instructions of `V`.
     let shuffles: [V; K] = std::array::from_fn(|k| unsafe { V::load(list[k].shuffle.as_ptr()) });
     let offsets: [isize; K] = std::array::from_fn(|k| list[k].offset);
     let (mut mem, mut packed) = (mem, packed);
     for _ in 0..count {
-        // SAFETY: the loop runs `count` times, so `mem` and `packed` are those of an existing lane. The
-        // caller guarantees that its windows and packed bytes are valid, and the instruction set.
+        // SAFETY: the loop runs `count` times, so `mem` and `packed` are where an existing lane begins. The
+        // caller guarantees that the windows and the packed bytes of this lane are valid, and that the CPU
+        // has the instructions of `V`.
         unsafe {
             let mut data = V::load(mem.wrapping_offset(offsets[0])).shuffled(shuffles[0]);
             for k in 1..K {

@@ -1,24 +1,24 @@
-//! Packs dense patterns 16 bytes at a time with byte shuffles: `vpshufb` on AVX2, `tbl` on NEON.
+//! Packs dense patterns 16 bytes at a time with byte shuffles: `pshufb` on SSE4 and AVX2, `tbl` on NEON.
 //!
 //! `leaf/mod.rs` makes a [`Shuffled`] for an innermost loop whose elements ascend without overlap, such as
 //! small blocks at small strides or structs with gaps, if the machine has byte shuffles but not the masks
 //! and permutes of `dense/`. Below, an *element* is one iteration of this loop. Three methods share the
 //! work:
 //!
-//! - `lanes.rs` fills whole registers: the data of a 16-byte *lane* of packed bytes is shuffled out of a few
-//!   *windows* of 16 bytes of memory;
-//! - `blend.rs` does the same on AVX2 if exactly a half, a third or a quarter of the bytes is data: it
-//!   blends adjacent loads of 32 bytes into one register, and puts the data in order;
-//! - `steps.rs` shuffles the data of one window to the front of a register and stores the whole register.
-//!   The next store overlaps the bytes behind the data.
+//! - `lanes.rs` fills whole registers. A *lane* is 16 packed bytes, and a *window* is 16 bytes of memory. The
+//!   data of a lane is shuffled out of a few windows;
+//! - `blend.rs` also fills whole registers, on AVX2, if exactly a half, a third or a quarter of the bytes is
+//!   data: it blends adjacent loads of 32 bytes into one register, and puts the data in order;
+//! - `steps.rs` shuffles the data of one window to the front of a register and stores the whole register. The
+//!   next store overwrites the bytes behind the data.
 //!
-//! A window begins at a byte of data and reads the gaps behind this byte, but no window reaches beyond the
-//! last byte of data of a call, or begins before the first. Gaps are shorter than a page, so every page
-//! that is read contains data. Gaps may change while they are read, because they may belong to another
-//! thread; the shuffles drop these bytes.
+//! A window also reads the gaps between its bytes of data. But no window begins before the first byte of data
+//! of a call, or reaches beyond the last byte of data. Gaps are shorter than a page, so every page that is
+//! read contains data. Gaps may change while they are read, because they may belong to another thread; the
+//! shuffles drop these bytes.
 //!
-//! There is no unpacking here. Gaps must not be written, so a store is as narrow as its run, and rows do
-//! that equally fast (`rows.rs`; `typepack-bench pack --isa avx2`).
+//! There is no unpacking here. Gaps must not be written, so each run needs a store of its own, and the rows
+//! of `rows.rs` store single runs just as fast (`typepack-bench pack --isa avx2`).
 
 #[cfg(target_arch = "x86_64")]
 mod blend;
@@ -39,8 +39,8 @@ const LANE: usize = 16;
 /// contains a whole page.
 const STRIDE: i64 = 4096;
 
-/// A pattern is dense if at least one in this many bytes of memory is data. A window of a sparser pattern
-/// could touch cache lines without data.
+/// A pattern is dense if at least one byte in this many bytes of memory is data. A window of a sparser
+/// pattern could touch cache lines without data.
 const DENSE: usize = 4;
 
 /// A run of an element's data.
@@ -80,7 +80,7 @@ struct Window {
 /// An index that yields the byte 0, with `pshufb` and with `tbl`.
 const NONE: u8 = 0x80;
 
-/// The largest number of windows that fill a lane.
+/// Maximum number of windows that fill a lane.
 const WINDOWS: usize = 4;
 
 impl Pattern {
@@ -135,8 +135,9 @@ impl Pattern {
     }
 }
 
-/// Covers `sources` (ascending memory offsets) with windows from the first source on. The first source of
-/// each window is the first byte of the window.
+/// Covers `sources` (ascending memory offsets) with windows, from the first source on. Returns two values for
+/// each window: the memory offset at which it begins, which is its first source; and the range of its
+/// sources, as indices of `sources`.
 fn windows(sources: &[usize]) -> Vec<(usize, std::ops::Range<usize>)> {
     let mut list = Vec::new();
     let mut first = 0;
@@ -188,7 +189,7 @@ pub(super) struct Shuffled {
 pub(super) fn has_shuffles(isa: Isa) -> bool {
     match isa {
         Isa::Portable => cfg!(target_arch = "aarch64"),
-        Isa::Avx2 => true,
+        Isa::Sse4 | Isa::Avx2 => true,
         Isa::Avx512 => false,
     }
 }
@@ -227,15 +228,15 @@ impl Shuffled {
                 return Some((load, 4 * elements));
             }
             let windows = windows(&pattern.sources(elements)).len();
-            // Blocks of 8 bytes take one window each. Windows are still faster than rows, because they
+            // Blocks of 8 bytes take one window each. Even then, windows are faster than rows, because they
             // fill whole registers.
             let pays = windows <= WINDOWS && (windows < elements || windows == 2);
             let load = Load { windows: windows as u32, elements: elements as u32 };
             return pays.then_some((load, 4 * elements));
         }
         let (windows, elements) = Steps::best(pattern)?;
-        // A step takes a load, a shuffle and a store, and a move takes a load and a store. Moves of runs whose
-        // lengths are known at compile time are as fast as steps if there are few of them.
+        // A step takes a load, a shuffle and a store, and a move takes a load and a store. The lengths of the
+        // moves are known at compile time. If there are few moves, they are as fast as steps.
         let load = Load { windows: windows as u32, elements: elements as u32 };
         (2 * windows <= pattern.moves() * elements).then_some((load, 4 * elements))
     }
@@ -334,7 +335,7 @@ mod tests {
             (16, &[(0, 1), (4, 12)]),
             (56, &[(0, 28), (32, 24)]),
         ] {
-            let pattern = pattern(stride, runs).expect("a pattern");
+            let pattern = pattern(stride, runs).expect("these runs are a pattern");
             let sources = pattern.sources(4);
             let list = windows(&sources);
             let mut next = 0;
@@ -368,6 +369,8 @@ mod tests {
         assert_eq!(load(7, &[(0, 2)]), Some((3, 8)));
         #[cfg(target_arch = "x86_64")]
         {
+            assert_eq!(of(Isa::Sse4, 2, &[(0, 1)]), Some((2, 16)));
+            assert_eq!(of(Isa::Sse4, 12, &[(0, 4)]), Some((2, 4)));
             assert_eq!(of(Isa::Avx2, 2, &[(0, 1)]), Some((2, 32)));
             assert_eq!(of(Isa::Avx2, 3, &[(0, 1)]), Some((3, 32)));
             assert_eq!(of(Isa::Avx2, 12, &[(0, 4)]), Some((3, 8)));

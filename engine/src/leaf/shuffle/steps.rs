@@ -1,15 +1,15 @@
-//! Moves the data of one window after the other to the packed bytes, with overlapping stores.
+//! Packs one window after the other, with overlapping stores.
 //!
-//! `mod.rs` uses this method for patterns whose elements do not fill a lane, such as structs with gaps. A
-//! *period* is a small number of elements. A step loads a window of the period, moves its data to the front
-//! of the register, and stores the whole register. The next step overwrites the bytes behind the data. The
-//! last step reads and writes beyond its data, so a few elements (`spare`) must follow the last period; a
-//! row packs them.
+//! `mod.rs` uses this method for patterns whose elements do not fill a lane of 16 packed bytes, such as
+//! structs with gaps. A *period* is a small number of elements. A step loads a window of the period, moves
+//! its data to the front of the register, and stores the whole register. The next step overwrites the bytes
+//! behind the data. The last step reads and writes beyond its data, so a few elements (`spare`) must follow
+//! the last period; a row packs these elements.
 
 use super::vector::{Register, Vector};
 use super::{Call, Isa, LANE, NONE, Pattern, Window, windows};
 
-/// The largest number of elements of a period.
+/// Maximum number of elements of a period.
 const PERIOD: usize = 4;
 
 /// A pattern that is packed window by window.
@@ -22,8 +22,8 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// Returns the number of windows and of elements of the period with the fewest windows per element.
-    /// Returns `None` if the elements are so long that no shuffle is worthwhile.
+    /// Returns two numbers for the period that has the fewest windows per element: its number of windows, and
+    /// its number of elements. Returns `None` if the elements are so long that no shuffle is worthwhile.
     pub(super) fn best(pattern: &Pattern) -> Option<(usize, usize)> {
         if pattern.extent > 16 * LANE {
             return None;
@@ -60,8 +60,8 @@ impl Steps {
         Self { steps, elements, spare: memory.max(packed).saturating_sub(elements) }
     }
 
-    /// Packs whole periods of the `count` elements of `call`, and returns the number of elements that it
-    /// has packed. The packed bytes of the other elements may have been overwritten.
+    /// Packs whole periods of the `count` elements of `call`, and returns the number of elements packed. The
+    /// packed bytes of the other elements may have been overwritten.
     ///
     /// # Safety
     ///
@@ -157,14 +157,15 @@ unsafe fn held<V: Vector, const N: usize>(
     mem: *const u8,
     packed: *mut u8,
 ) {
-    // SAFETY: `shuffle` has 16 bytes, and the caller guarantees the instruction set.
+    // SAFETY: `shuffle` has 16 bytes, and the caller guarantees that the CPU has the instruction set of `V`.
     let shuffles: [V; N] = std::array::from_fn(|n| unsafe { V::load(steps[n].shuffle.as_ptr()) });
     let at: [(isize, usize); N] = std::array::from_fn(|n| (steps[n].offset, steps[n].packed));
     let (mut mem, mut packed) = (mem, packed);
     let period = |mem: *const u8, packed: *mut u8| {
         for n in 0..N {
             // SAFETY: `mem` and `packed` are where one of the periods begins. The caller guarantees that the
-            // windows and the packed bytes of its steps are valid, and the instruction set.
+            // windows and the packed bytes of its steps are valid, and that the CPU has the instruction set
+            // of `V`.
             unsafe {
                 let memory = V::load(mem.wrapping_offset(at[n].0));
                 memory.shuffled(shuffles[n]).store(packed.wrapping_add(at[n].1));
@@ -199,8 +200,8 @@ unsafe fn listed<V: Vector>(
     for i in 0..periods {
         let (mem, packed) = (mem.wrapping_add(i * pitch.0), packed.wrapping_add(i * pitch.1));
         for step in steps {
-            // SAFETY: `i` is below `periods`, so the caller guarantees that the window and the packed bytes of
-            // the step are valid, and the instruction set. `shuffle` has 16 bytes.
+            // SAFETY: `i` is below `periods`, so the caller guarantees that the window and the packed bytes
+            // of the step are valid. The CPU has the instruction set of `V`. `shuffle` has 16 bytes.
             unsafe {
                 let memory = V::load(mem.wrapping_offset(step.offset));
                 let data = memory.shuffled(V::load(step.shuffle.as_ptr()));

@@ -1,4 +1,4 @@
-//! Registers of 16 bytes: load, store, byte shuffle, or.
+//! Operations on registers of 16 bytes: load, store, byte shuffle, bitwise OR.
 //!
 //! `lanes.rs` and `steps.rs` are generic over a register ([`Vector`]).
 
@@ -28,7 +28,7 @@ pub(super) trait Vector: Copy {
     /// - The CPU has the instruction set of the register.
     unsafe fn shuffled(self, indices: Self) -> Self;
 
-    /// Returns the bitwise or of the two registers.
+    /// Returns the bitwise OR of the two registers.
     ///
     /// # Safety
     ///

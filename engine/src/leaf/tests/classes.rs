@@ -110,7 +110,7 @@ fn sweep(tried: &mut Tried, nest: &Nest, shift: usize, room: &mut [Guarded; 2]) 
     let [memory, bytes] = room;
     check(nest, shift, memory, bytes);
     let nothing = nest.levels.iter().any(|level| level.count() == 0);
-    let inner = nest.levels.last().expect("a level");
+    let inner = nest.levels.last().expect("every nest of this test has a level");
     let words = words_of(nest);
     let swaps: Vec<Option<Swap>> =
         [None].into_iter().chain(swaps(&nest.leaf).into_iter().map(Some)).collect();

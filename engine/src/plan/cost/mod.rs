@@ -81,20 +81,20 @@ pub(crate) struct Choice {
     kib: i64,
 }
 
-/// The time, in picoseconds, that one byte of the compiler's threshold stands for. The threshold is a
-/// number of bytes because people can estimate bytes more easily than picoseconds. Suppose that a
-/// program moves as many bytes as the threshold in blocks of 8 bytes, with one memcpy per block (2.5
-/// GB/s). Compared with a compiled kernel (20 GB/s), it then loses as much time as a compilation
-/// takes (`cargo run --release -p typepack-jit --example tune`).
+/// The time, in picoseconds, that one byte of the compiler's threshold stands for. The threshold is a number
+/// of bytes because people can estimate bytes more easily than picoseconds. Suppose that a program moves as
+/// many bytes as the threshold in blocks of 8 bytes, with the interpreter (2.5 GB/s). Compared with a
+/// compiled kernel (20 GB/s), it then loses as much time as a compilation takes (`cargo run --release -p
+/// typepack-jit --example tune`).
 const BYTE: u64 = 350;
 
-/// Cost of a dense pattern that is packed with byte shuffles. `run` is the time per window of 16 bytes, or
-/// per adjacent load.
+/// Cost of a dense pattern that is packed with byte shuffles. `run` is the time per window of 16 bytes, or,
+/// where `leaf/shuffle/blend.rs` packs the pattern, per load of 32 bytes.
 ///
-/// The times fit the machine of the table, but they are not from `typepack-bench calibrate`, because that
-/// machine was not at hand. On another machine (Zen 5), a window took 1.2 to 1.4 of the time that a compiled
-/// kernel took for a block of 8 bytes, and the fixed part of a call took 7 ns more (`typepack-bench pack
-/// --isa avx2`, rows of 1 KiB and 16 KiB).
+/// The times are estimates for the machine of the table: `typepack-bench calibrate` could not measure them,
+/// because that machine was not at hand. On another machine (Zen 5), a window took 1.2 to 1.4 times as long
+/// as a block of 8 bytes in a compiled kernel, and the fixed part of a call took 7 ns more (`typepack-bench
+/// pack --isa avx2`, rows of 1 KiB and 16 KiB).
 const SHUFFLE: Cost = Cost { call: 14_000, row: 3_500, run: 180 };
 
 /// Factor that corrects the time of windows that are moved line by line. If the data does not fit in
@@ -232,7 +232,8 @@ pub(crate) fn choice(
     let leaves = match isa {
         Isa::Avx512 => &table::AVX512[d],
         Isa::Avx2 => &table::AVX2[d],
-        Isa::Portable => &table::PORTABLE[d],
+        // The rows of SSE4 are the portable ones. Its byte shuffles have their own cost.
+        Isa::Sse4 | Isa::Portable => &table::PORTABLE[d],
     };
     let kernel = tally.kernel(&table::KERNELS[d]);
     let Some(other) = tally.other(class, leaves, table::INTERPRETER[d]) else {
@@ -246,9 +247,8 @@ pub(crate) fn choice(
     decide(other, kernel, bytes, price)
 }
 
-/// Returns the choice if the settings force compiled kernels (`Strategy::Kernel`), so that no leaf
-/// kernel is available. The kernel then runs all calls, even if the blocks are so long that the
-/// interpreter's memcpy is as fast.
+/// Returns the choice if the settings force compiled kernels (`Strategy::Kernel`), so that no leaf kernel is
+/// available. The kernel then runs all calls, even if the blocks are so long that the interpreter is as fast.
 fn forced(interpreter: Line, kernel: Line, bytes: f64, price: u64) -> Choice {
     /// Minimum saving, in picoseconds per KiB. Because of this minimum, the plan always requests the
     /// kernel once the nest has moved enough bytes.

@@ -79,8 +79,8 @@ fn choices_of_the_table() {
     let threshold = 512 << 10;
     for direction in [Direction::Pack, Direction::Unpack] {
         let ask = |nest: &Nest, class| choice(nest, direction, Isa::Avx512, class, threshold);
-        // A kernel is compiled for the length of the block, so its loop is faster than one memcpy per
-        // block.
+        // A kernel is compiled for the length of the block, so its loop is faster than the
+        // interpreter, which calls a copy function for each block.
         let short = nest(vec![level(1, 0), level(64, 16)], 8);
         let choice = ask(&short, Class::Interpreter);
         assert_eq!(choice.most, u64::MAX);

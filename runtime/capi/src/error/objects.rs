@@ -1,5 +1,5 @@
 //! Windows, files and sessions: objects that have an error handler. The calls that make windows are not
-//! implemented yet, so their table keeps only an error handler per object.
+//! implemented yet, so the table of windows keeps only an error handler per object.
 //!
 //! A call checks its handle before it raises any other error. So an invalid handle is reported as such, and
 //! any other error goes to the error handler of the handle's object. Each kind of object has a table, in
@@ -134,7 +134,7 @@ impl<T: Handled> Objects<T> {
     }
 }
 
-/// Sets the error handler of one object, which has the kind `on`.
+/// Sets the error handler of one object, which is of the kind `on`.
 ///
 /// # Errors
 /// Returns the errors of [`Handler::find`].

@@ -1,12 +1,15 @@
-/* A random campaign of collective calls against a plain oracle. All ranks draw the same calls: kinds, communicators,
-   roots, operations, counts, in place or not, blocking, nonblocking and persistent, with up to eight operations
-   under way. Each rank chooses its own layouts. Every value is a function of the call, the ranks and the index, so
-   each rank computes the expected content of its whole buffers, with the gaps, without communication.
+/* Makes random collective calls, and compares their results with a plain computation. All ranks draw the same calls:
+   kinds, communicators, roots, operations, counts, in place or not, blocking, nonblocking and persistent. Up to eight
+   operations are pending at the same time. Each rank chooses its own layouts. Every value is a function of the call,
+   the ranks and the index. So each rank computes the expected content of its whole buffers, with the gaps, without
+   communication.
 
    CAMPAIGN_SECONDS is the time to run (without it, the number of rounds is fixed), and CAMPAIGN_SEED the first
-   seed. A failure prints the seed of its round. */
+   seed. A failure prints the seed of its round. CAMPAIGN_THREADS is the number of threads of each rank (1 by default)
+   that make such calls at the same time, each on communicators of its own. */
 #include "check.h"
 
+#include <pthread.h>
 #include <stdint.h>
 
 enum { RANKS = 64, OUTSTANDING = 8, ROUNDS = 120, GUARD = 96, FILLER = 0xa5 };
@@ -67,8 +70,8 @@ static void make_layouts(void)
 
 /* ---- operations ---- */
 
-/* With words (a, b), a pair is the function x -> a x + b, and the operation is the composition, which does not
-   commute. A single word is added. */
+/* The user's operation. Elements of one word are added. An element of two words (a, b) stands for the function
+   x -> a x + b, and the operation composes two such functions, which does not commute. */
 static void user_words(char *in, char *inout, long count, MPI_Datatype type)
 {
     const struct layout *l = NULL;
@@ -133,13 +136,16 @@ struct call {
     enum form form;
     int wide, placed, root, op, words;
     uint64_t seed;
-    /* The numbers of elements of each rank, and their displacements in buffers of one part per rank. */
+    /* For each rank, the number of its elements, and the displacement of its part in a buffer that has one part per
+       rank. The buffer has `total` elements. */
     int counts[RANKS], displs[RANKS], total;
-    /* In calls with one part for each pair of ranks, the counts and displacements of this rank. */
+    /* For calls of the kind ALLTOALL: the count and the displacement of the part that this rank exchanges with each
+       other rank. */
     int mine[RANKS], mine_displs[RANKS];
     struct buffer send, recv;
     MPI_Request request;
-    /* The arrays of the calls that have other types. They must live until the operation is complete. */
+    /* The same numbers in the types that the _c forms and MPI_Alltoallw take. The arrays must live until the
+       operation is complete. */
     MPI_Count wide_counts[RANKS], wide_mine[RANKS];
     MPI_Aint wide_displs[RANKS], wide_mine_displs[RANKS];
     int byte_displs[2][RANKS];
@@ -147,9 +153,9 @@ struct call {
     MPI_Datatype types[2][RANKS];
 };
 
-static int rank, size;
-static MPI_Comm comm;
-static uint64_t round_seed;
+static _Thread_local int rank, size;
+static _Thread_local MPI_Comm comm;
+static _Thread_local uint64_t round_seed;
 
 static int64_t value(const struct call *c, int from, int to, long i, int word)
 {
@@ -166,7 +172,8 @@ static void put(const struct buffer *b, char *memory, long element, int w, int64
     memcpy(word(b, memory, element, w), &v, sizeof v);
 }
 
-/* Writes the elements of a part: `count` elements from index `first` of what `from` has for `to`. */
+/* Writes `count` elements to `memory`, from element `at` on: those that rank `from` has for rank `to`, beginning with
+   index `first`. */
 static void part(const struct call *c, const struct buffer *b, char *memory, long at, long count, int from, int to,
                  long first)
 {
@@ -204,13 +211,14 @@ static void draw(struct call *c, uint64_t *shared, uint64_t *own)
     c->placed = below(shared, 3) == 0, c->root = (int)below(shared, (unsigned)size);
     c->seed = mix(*shared), c->words = 1 + (int)below(shared, 2);
     unsigned most = (unsigned[]){1, 4, 30, 700, 9000}[below(shared, 20) == 0 ? 4 : below(shared, 4)];
-    /* Long reductions go another way. */
+    /* The library uses another algorithm for long reductions, so some of them must be longer. */
     if (most == 9000 && c->kind >= REDUCE && c->kind <= EXSCAN) most = 40000;
     int same = c->kind == GATHER || c->kind == SCATTER || c->kind == ALLGATHER || c->kind == ALLTOALL ||
                c->kind == REDUCE_SCATTER_BLOCK;
     int equal = (int)below(shared, most + 1);
     for (int r = 0; r < size; r++) c->counts[r] = same ? equal : (int)below(shared, most + 1);
-    /* The parts lie in the reverse order of the ranks, with a gap of one element, or in a row. */
+    /* The parts lie in the order of the ranks without gaps if all of them must be equally long. Otherwise they lie in
+       the reverse order, with gaps of one element. */
     for (int r = size - 1, at = 0; r >= 0; r--) {
         c->displs[r] = same ? r * equal : at;
         at += c->counts[r] + !same;
@@ -250,7 +258,7 @@ static void draw(struct call *c, uint64_t *shared, uint64_t *own)
     }
     int at_root = rank == c->root;
     long count = c->counts[c->root], own_count = c->counts[rank];
-    /* First the content before the call, and then what the call changes. */
+    /* Computes first the content of the buffers before the call, and then the content that the call must leave. */
     switch (c->kind) {
     case BCAST:
         if (at_root) part(c, r, r->first, 0, count, c->root, 0, 0);
@@ -436,7 +444,7 @@ static void complete(struct call *calls, int number, uint64_t *own)
 
 static void round_of_calls(uint64_t *shared, uint64_t *own)
 {
-    static struct call calls[OUTSTANDING];
+    static _Thread_local struct call calls[OUTSTANDING];
     int number = 1 + (int)below(shared, OUTSTANDING);
     for (int i = 0; i < number; i++) {
         draw(&calls[i], shared, own);
@@ -453,7 +461,7 @@ static void round_of_calls(uint64_t *shared, uint64_t *own)
             compare(&calls[i], &calls[i].send, "send"), compare(&calls[i], &calls[i].recv, "receive");
         }
         if (round == 1) break;
-        /* The persistent operations run once more. Every rank starts them in an order of its own. */
+        /* The persistent operations run once more. The order of the starts differs from rank to rank. */
         for (int i = 0, first = (int)below(own, (unsigned)number); i < number; i++) {
             struct call *c = &calls[(i + first) % number];
             if (c->form != PREPARE) continue;
@@ -469,11 +477,55 @@ static void round_of_calls(uint64_t *shared, uint64_t *own)
     }
 }
 
+/* What a thread works on: a duplicate of the world, the first seed, the time to run (none: a fixed number of rounds),
+   and the number of rounds that it has made. */
+struct work {
+    MPI_Comm world;
+    uint64_t seed;
+    const char *seconds;
+    long rounds, done;
+};
+
+static void *campaign(void *address)
+{
+    struct work *work = address;
+    MPI_Comm world = work->world;
+    int world_rank;
+    MPI_Comm_rank(world, &world_rank);
+    double end = MPI_Wtime() + (work->seconds ? strtod(work->seconds, NULL) : 0);
+    uint64_t seed = work->seed;
+    for (int more = 1; more; seed++, work->done++) {
+        round_seed = seed;
+        uint64_t shared = mix(seed), own = mix(seed) + (uint64_t)world_rank + 1;
+        int which = (int)below(&shared, 4);
+        int color = 0, key = world_rank;
+        if (which == 2) key = -world_rank;
+        if (which == 3) color = (int)below(&own, 2);
+        if (which == 0) comm = world;
+        else if (which == 1) OK(MPI_Comm_dup(world, &comm));
+        else OK(MPI_Comm_split(world, color, key, &comm));
+        MPI_Comm_rank(comm, &rank), MPI_Comm_size(comm, &size);
+        shared += (uint64_t)color * 12345;
+        round_of_calls(&shared, &own);
+        if (comm != world) OK(MPI_Comm_free(&comm));
+        more = work->seconds ? MPI_Wtime() < end : work->done + 1 < work->rounds;
+        if (work->seconds && work->done % 16 == 15) {
+            OK(MPI_Bcast(&more, 1, MPI_INT, 0, world));
+        } else if (work->seconds) {
+            more = 1;
+        }
+    }
+    return NULL;
+}
+
 int main(void)
 {
-    OK(MPI_Init(NULL, NULL));
+    enum { THREADS = 8 };
+    const char *seconds = getenv("CAMPAIGN_SECONDS"), *first = getenv("CAMPAIGN_SEED"), *many = getenv("CAMPAIGN_THREADS");
+    int world_rank, world_size, threads = many ? atoi(many) : 1, provided;
+    CHECK(threads >= 1 && threads <= THREADS);
+    OK(MPI_Init_thread(NULL, NULL, threads > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided));
     errors_return();
-    int world_rank, world_size;
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world_size);
     CHECK(world_size <= RANKS);
@@ -482,32 +534,24 @@ int main(void)
     memcpy(ops, predefined, sizeof predefined);
     OK(MPI_Op_create(user, 0, &ops[USER]));
     OK(MPI_Op_create_c(user_large, 0, &ops[USER_LARGE]));
-    const char *seconds = getenv("CAMPAIGN_SECONDS"), *first = getenv("CAMPAIGN_SEED");
     uint64_t seed = first ? strtoull(first, NULL, 10) : 1;
-    double end = MPI_Wtime() + (seconds ? strtod(seconds, NULL) : 0);
-    long done = 0;
-    for (int more = 1; more; seed++, done++) {
-        round_seed = seed;
-        uint64_t shared = mix(seed), own = mix(seed) + (uint64_t)world_rank + 1;
-        int which = (int)below(&shared, 4);
-        int color = 0, key = world_rank;
-        if (which == 2) key = -world_rank;
-        if (which == 3) color = (int)below(&own, 2);
-        if (which == 0) comm = MPI_COMM_WORLD;
-        else if (which == 1) OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
-        else OK(MPI_Comm_split(MPI_COMM_WORLD, color, key, &comm));
-        MPI_Comm_rank(comm, &rank), MPI_Comm_size(comm, &size);
-        shared += (uint64_t)color * 12345;
-        round_of_calls(&shared, &own);
-        if (comm != MPI_COMM_WORLD) OK(MPI_Comm_free(&comm));
-        more = seconds ? MPI_Wtime() < end : done + 1 < ROUNDS;
-        if (seconds && done % 16 == 15) {
-            OK(MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD));
-        } else if (seconds) {
-            more = 1;
-        }
+    struct work work[THREADS];
+    pthread_t others[THREADS];
+    for (int t = 0; t < threads; t++) {
+        struct work mine = {MPI_COMM_WORLD, seed + (uint64_t)t * 100000, seconds, ROUNDS / threads + 1, 0};
+        work[t] = mine;
+        if (t > 0) OK(MPI_Comm_dup(MPI_COMM_WORLD, &work[t].world));
     }
-    if (world_rank == 0 && seconds) printf("campaign: %d ranks: %ld rounds, seeds up to %llu\n", world_size, done, (unsigned long long)seed - 1);
+    for (int t = 1; t < threads; t++) CHECK(pthread_create(&others[t], NULL, campaign, &work[t]) == 0);
+    campaign(&work[0]);
+    long done = work[0].done;
+    for (int t = 1; t < threads; t++) {
+        CHECK(pthread_join(others[t], NULL) == 0);
+        done += work[t].done;
+        OK(MPI_Comm_free(&work[t].world));
+    }
+    if (world_rank == 0 && seconds)
+        printf("campaign: %d ranks, %d threads: %ld rounds, seeds from %llu\n", world_size, threads, done, (unsigned long long)seed);
     OK(MPI_Finalize());
     return 0;
 }

@@ -24,7 +24,8 @@ static void talk(MPI_Session session)
     OK(MPI_Comm_free(&comm));
 }
 
-/* Splits by a kind of resource. The result contains this rank, or is the null handle. */
+/* Splits by a kind of resource, and uses the new communicator if there is one. `wanted` is its size, 0 for the null
+   handle, and negative if any result is right. */
 static void split(MPI_Comm comm, int kind, const char *key, const char *name, int wanted)
 {
     MPI_Info info = MPI_INFO_NULL;
@@ -79,7 +80,8 @@ static void resources(void)
         split(MPI_COMM_WORLD, MPI_COMM_TYPE_RESOURCE_GUIDED, key, kinds[kind], -1);
     }
     OK(MPI_Info_free(&info));
-    /* Each unguided split makes the communicator smaller, until it cannot be divided. The info names the kind. */
+    /* Each unguided split makes the communicator smaller, until it cannot be divided. The call writes the kind of
+       resource into the info object. */
     OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
     for (int level = 0; comm != MPI_COMM_NULL; level++) {
         char value[MPI_MAX_INFO_VAL];
@@ -103,12 +105,14 @@ static void resources(void)
 int main(void)
 {
     MPI_Session first = begin(), around, after;
+    MPI_Comm kept;
     int flag;
     talk(first);
     OK(MPI_Session_finalize(&first));
     around = begin();
     OK(MPI_Init(NULL, NULL));
     errors_return();
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &kept));
     talk(around);
     resources();
     OK(MPI_Session_finalize(&around));
@@ -119,6 +123,12 @@ int main(void)
     OK(MPI_Finalized(&flag));
     CHECK(flag);
     talk(around);
+    /* What belongs to init does not exist any more, although a session is open. */
+    RAISES(MPI_ERR_COMM, MPI_Comm_size(MPI_COMM_WORLD, &flag));
+    RAISES(MPI_ERR_COMM, MPI_Barrier(MPI_COMM_WORLD));
+    RAISES(MPI_ERR_COMM, MPI_Send(&flag, 0, MPI_INT, 0, 0, MPI_COMM_WORLD));
+    RAISES(MPI_ERR_COMM, MPI_Pack_size(1, MPI_INT, MPI_COMM_SELF, &flag));
+    RAISES(MPI_ERR_COMM, MPI_Comm_size(kept, &flag));
     RAISES(MPI_ERR_OTHER, MPI_Finalize());
     RAISES(MPI_ERR_OTHER, MPI_Init(NULL, NULL));
     OK(MPI_Session_finalize(&around));

@@ -23,7 +23,7 @@ pub struct Gapped {
 
 // SAFETY: all-zero bytes are a valid value of every member.
 unsafe impl Zeroable for Gapped {}
-// SAFETY: `repr(C)` with no padding, since the gap is a member, and every member is `Pod`.
+// SAFETY: the struct is `repr(C)` and has no padding, because the gap is a member. Every member is `Pod`.
 unsafe impl Pod for Gapped {}
 
 impl Element for Gapped {

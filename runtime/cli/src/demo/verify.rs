@@ -48,7 +48,7 @@ fn owner(case: &Case, cell: [isize; 3]) -> Option<[usize; 3]> {
         if d != case.axis && !inside || inside && d == case.axis {
             return None;
         }
-        // Lossless: `rem_euclid` never returns a negative number here.
+        // The cast is lossless: `rem_euclid` never returns a negative number here.
         owner[d] = cell[d].rem_euclid(extent) as usize;
     }
     Some(owner)
@@ -62,7 +62,7 @@ fn is_owned(case: &Case, cell: [isize; 3]) -> bool {
 pub fn fill<C: Made>(case: &Case, rank: usize, cells: &mut [C]) {
     for_each_cell(case.shape, |position, cell| {
         cells[position] = if is_owned(case, cell) {
-            // Lossless: the coordinates of an owned cell are not negative.
+            // The cast is lossless: the coordinates of an owned cell are not negative.
             C::made(number(case, rank, cell.map(|at| at as usize)))
         } else {
             C::blank()
@@ -85,7 +85,7 @@ pub fn verify<P: Packing<Cell: Made>>(
                 P::unpack(&P::pack(&P::Cell::made(number(case, other, owner))), &mut wanted);
                 wanted
             }
-            // Lossless: the coordinates of an owned cell are not negative.
+            // The cast is lossless: the coordinates of an owned cell are not negative.
             None if is_owned(case, cell) => {
                 P::Cell::made(number(case, rank, cell.map(|at| at as usize)))
             }

@@ -1,7 +1,7 @@
 //! `typepack explain --file-view`: where the bytes of several ranks lie in a file.
 //!
 //! The type and the displacement may have a list in braces, such as `{0|3}`: one alternative for each rank. So
-//! one text stands for the filetypes of all ranks. `mod.rs` parses each of them like any other type.
+//! one text stands for the filetypes of all ranks. `mod.rs` parses the filetype of each rank like any other type.
 
 use typepack_explain::FileRanks;
 

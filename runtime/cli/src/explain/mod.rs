@@ -57,8 +57,8 @@ fn explained(options: &Options, subject: &Subject) -> Result<(), String> {
         }
         Subject::Type(ty, count) => {
             let count = *count;
-            // The report names kernels, so it needs the compiler of this process. `main.rs` has set this
-            // compiler to `eager`, so that it compiles each kernel at commit.
+            // The report names kernels, so it needs the compiler of this process. Unless the user has set
+            // `TYPEPACK_JIT`, `main.rs` has set it to `eager`, so the compiler compiles each kernel at commit.
             let compiler = Some(Arc::new(typepack::jit().clone()) as Arc<_>);
             let settings = Settings { compiler, ..Settings::default() };
             let report = Report { count, colour, settings };

@@ -18,7 +18,7 @@ use super::decomposition::{Part, part};
 
 /// Returns the committed datatype of a block inside an array of doubles.
 fn block(sizes: [usize; 3], subsizes: [usize; 3], starts: [usize; 3]) -> Result<Plan> {
-    // Lossless: the values are extents of arrays in memory.
+    // The cast is lossless: the values are extents of arrays in memory.
     let wide = |values: [usize; 3]| values.map(|value| value as i64);
     let element = Datatype::named(Named::F64);
     let [sizes, subsizes, starts] = [sizes, subsizes, starts].map(wide);
@@ -63,7 +63,7 @@ pub fn for_each_owned_row(
 }
 
 fn tag(field: usize) -> i32 {
-    // Lossless: `job.rs` has checked that there are at most 1024 fields.
+    // The cast is lossless: `job.rs` has checked that there are at most 1024 fields.
     field as i32
 }
 

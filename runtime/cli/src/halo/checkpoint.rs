@@ -1,14 +1,15 @@
 //! Checkpoints: writes the fields of all ranks to one file, and continues from such a file on any number of
 //! ranks.
 //!
-//! `job.rs` calls this file; `header.rs` has the first bytes of the format. Every rank writes its block through
-//! a view that selects the block in the array of the whole grid, so the file does not depend on the number of
-//! ranks.
+//! `job.rs` calls this file; `header.rs` defines the header at the start of the file. Every rank writes its block
+//! through a view that selects the block in the array of the whole grid, so the contents of the file do not depend
+//! on the number of ranks.
 //!
-//! The last checkpoint is always whole: the ranks write a new file beside it, bring that file to the storage
-//! device, and only then give it the name. A job that ends before that leaves a file whose name ends in
-//! [`PART`]; the next checkpoint replaces it. Rank 0 locks the new file until it has its name, so that two jobs
-//! with one name of checkpoints do not write into the file of each other.
+//! The last checkpoint is always whole. The ranks write a new file, whose name is that of the checkpoint followed by
+//! [`PART`]. They wait until all its data is on the storage device, and only then rename it to the name of the
+//! checkpoint. A job that ends before the renaming leaves the new file behind, and the next checkpoint replaces it.
+//! Rank 0 keeps the new file locked until it is renamed, so that two jobs whose checkpoints have the same name do
+//! not write into the same file.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -33,11 +34,12 @@ use crate::agree::{FAILURE, Stop, USAGE, agree};
 /// The end of the name of a checkpoint that is being written.
 const PART: &str = ".typepack-part";
 
-/// The number of attempts to make the new file, and the pause between two attempts.
+/// Number of attempts to make the new file (`PATIENCE`), and the pause after an attempt that finds the file locked
+/// (`PAUSE`).
 const PATIENCE: usize = 100;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The accesses of all ranks together, one after another in the view.
+/// The access to the values: all ranks make it together, and each rank continues at the end of its previous access.
 const ALL: Access = Access { write: true, position: Position::Individual, collective: true };
 
 fn part_name(path: &Path) -> PathBuf {
@@ -54,7 +56,7 @@ fn remove(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Checks on rank 0 that checkpoints can be written: makes and removes the file beside `path`.
+/// Checks on rank 0 that checkpoints can be written: makes the new file beside `path`, and removes it again.
 pub fn try_out(path: &Path) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("{}: {}", path.display(), plain(&error));
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
@@ -67,13 +69,15 @@ pub fn try_out(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes an empty file and locks it. Replaces a file that a job has left behind. The name belongs to the caller
-/// as long as the caller keeps the file open.
+/// Makes an empty file and locks it. Replaces a file that a job has left behind. No other job uses the name as long
+/// as the caller keeps the file open.
 ///
 /// # Errors
-/// Returns `ErrorKind::ResourceBusy` if another job writes a checkpoint with this name.
+/// Returns `ErrorKind::ResourceBusy` if another job writes a checkpoint with this name. Returns the system's error
+/// if the file cannot be made, locked or replaced.
 fn make_part(part: &Path) -> std::io::Result<fs::File> {
-    // Ranks of a job that was killed may still be ending.
+    // The ranks of a killed job may still be ending, and keep the file locked until they have ended. So try
+    // several times.
     for _ in 0..PATIENCE {
         let (file, old) = match fs::File::create_new(part) {
             Ok(file) => (file, false),
@@ -99,7 +103,8 @@ fn make_part(part: &Path) -> std::io::Result<fs::File> {
             }
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        // The file may have lost its name before the lock.
+        // Another job may have renamed or removed the file after this job opened it and before this job locked it.
+        // Then try again.
         let (own, named) = (file.metadata()?, fs::symlink_metadata(part));
         if !named.is_ok_and(|named| (named.dev(), named.ino()) == (own.dev(), own.ino())) {
             continue;
@@ -107,7 +112,8 @@ fn make_part(part: &Path) -> std::io::Result<fs::File> {
         if !old {
             return Ok(file);
         }
-        // Ranks that are ending may still write into the old file.
+        // Do not reuse the old file, because ranks of the old job that are still ending may write into it. Remove
+        // it; the next attempt makes a new file.
         remove(part)?;
     }
     let detail = format!("another job writes {}", part.display());
@@ -120,7 +126,7 @@ fn set_view(file: &File, cartesian: &Cartesian, options: &Options) -> typepack::
     let part = own_part(grid, cartesian);
     let fields = options.fields.0;
     let wide = |first: usize, rest: [usize; 3]| {
-        // Lossless: the values are extents of arrays in memory.
+        // The cast is lossless: the values are extents of arrays in memory.
         [first, rest[0], rest[1], rest[2]].map(|extent| extent as i64)
     };
     let double = Datatype::named(Named::F64);
@@ -134,8 +140,8 @@ fn set_view(file: &File, cartesian: &Cartesian, options: &Options) -> typepack::
     file.set_view(Some(HEADER as i64), &double, &blocks, "native")
 }
 
-/// Writes the fields to a new file, and gives the file the name `path` when all data is on the storage device.
-/// Rank 0 gets the line that says so.
+/// Writes the fields to a new file, and renames the file to `path` when all data is on the storage device. Returns
+/// a line with the size of the file, the time and the rate, which rank 0 prints.
 pub fn write(
     path: &Path,
     options: &Options,
@@ -150,7 +156,7 @@ pub fn write(
     let failed =
         |error: std::io::Error| format!("--checkpoint: {}: {}", path.display(), plain(&error));
     let made = if root { make_part(&part).map(Some).map_err(failed) } else { Ok(None) };
-    // The lock lasts until the file has its name.
+    // `_made` keeps the file locked until the end of this function. By then the file has been renamed.
     let _made = agree(comm, made, FAILURE)?;
     let checksum = checksum(options.grid.0, cartesian, fields)?;
     let header = Header::new(options, steps, checksum);
@@ -159,7 +165,7 @@ pub fn write(
     if root {
         named = named.and_then(|()| give_name(&part, path).map_err(failed));
         if named.is_err() {
-            // The error that led here is the one to report.
+            // An error of `remove` is ignored, because `named` already has the error to report.
             let _left_behind = remove(&part);
         }
     }
@@ -186,7 +192,7 @@ fn write_part(
     file.close()
 }
 
-/// Gives the new file its name. The name is on the storage device when the call returns.
+/// Renames the new file `part` to `path`. When the call returns, the new name is on the storage device.
 fn give_name(part: &Path, path: &Path) -> std::io::Result<()> {
     fs::rename(part, path)?;
     let folder = match path.parent() {
@@ -196,7 +202,7 @@ fn give_name(part: &Path, path: &Path) -> std::io::Result<()> {
     fs::File::open(folder)?.sync_all()
 }
 
-/// Returns a line about an access to all values: their size and the rate.
+/// Returns a line about an access to the whole file that started at `begin`: its size, the time and the rate.
 fn line(what: &str, options: &Options, begin: Instant) -> String {
     let values = options.grid.0.iter().product::<usize>() * options.fields.0;
     let bytes = (values * 8 + HEADER) as f64;
@@ -217,7 +223,7 @@ fn line(what: &str, options: &Options, begin: Instant) -> String {
 pub fn examine(path: &Path, options: &Options, comm: &Communicator) -> Result<(usize, u64), Stop> {
     let read = || -> Result<Header, String> {
         let system = |error: std::io::Error| plain(&error);
-        // Opening a pipe would wait for a writer.
+        // Check that this is a regular file before opening it, because opening a pipe would wait for a writer.
         let found = fs::metadata(path).map_err(system)?;
         if !found.is_file() {
             return Err("not a regular file".to_owned());
@@ -234,12 +240,13 @@ pub fn examine(path: &Path, options: &Options, comm: &Communicator) -> Result<(u
     let header = agree(comm, header, USAGE)?;
     let mut words = header.map_or([0; 2], |header| [header.steps, header.checksum]);
     comm.broadcast_slice(&mut words, 0)?;
-    // Lossless: `check` has compared the steps with a `usize`.
+    // The cast is lossless: `check` has made sure that the number of steps is at most that of the options, which is
+    // a `usize`.
     Ok((words[0] as usize, words[1]))
 }
 
-/// Reads the fields from a file that [`examine`] has accepted, and checks their checksum. Rank 0 gets the line
-/// that says so.
+/// Reads the fields from a file that [`examine`] has accepted, and checks their checksum. Returns a line with the
+/// size of the file, the time and the rate, which rank 0 prints.
 pub fn read(
     path: &Path,
     options: &Options,
@@ -252,7 +259,8 @@ pub fn read(
     let refused = |what: String| format!("--restart: {}: {what}", path.display());
     let found = read_values(path, options, cartesian, fields);
     let found = agree(comm, found.map_err(|error| refused(error.to_string())), FAILURE)?;
-    let whole = if found { Ok(()) } else { Err(refused("the file changed meanwhile".to_owned())) };
+    let whole =
+        if found { Ok(()) } else { Err(refused("the file changed while it was read".to_owned())) };
     agree(comm, whole, FAILURE)?;
     let checksum = checksum(options.grid.0, cartesian, fields)?;
     let same = (checksum == wanted).then_some(()).ok_or_else(|| {

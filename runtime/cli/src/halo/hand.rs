@@ -56,7 +56,7 @@ impl<P: Packing> Hand<P> {
                 .coords()
                 .iter()
                 .zip(side.steps())
-                // Lossless: a coordinate is less than the number of ranks.
+                // The cast is lossless: a coordinate is less than the number of ranks.
                 .map(|(&coordinate, step)| coordinate as i64 + i64::from(step))
                 .collect();
             let Some(neighbour) = cartesian.rank_of(&coordinates) else { continue };
@@ -99,7 +99,7 @@ impl<P: Packing> Hand<P> {
             let mut requests = Vec::with_capacity(2 * links.len());
             let mut sends = Vec::with_capacity(links.len());
             for Link { out, neighbour, tags: [to, from], sent, received, .. } in links.iter_mut() {
-                // Lossless: the size of a buffer in memory fits in 64 bits.
+                // The cast is lossless: the size of a buffer in memory fits in 64 bits.
                 let bytes = size_of_val::<[P::Packed]>(received) as u64;
                 let received = &mut received[..];
                 requests.push(scope.irecv(received, byte, bytes, *neighbour, *from)?);

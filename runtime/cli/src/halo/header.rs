@@ -31,7 +31,7 @@ const DOUBLES: &[u8; 8] = b"<f8\0\0\0\0\0";
 /// Position of the checksum of the header.
 const SUM: usize = 80;
 
-/// A header, as far as it differs from file to file.
+/// The facts in a header that differ from file to file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     pub stencil: Stencil,
@@ -45,11 +45,11 @@ pub struct Header {
     pub checksum: u64,
 }
 
-/// The stencils and boundaries, at the positions that the header names.
+/// The stencils and the boundaries. A header stores the index of its stencil and of its boundary in these lists.
 const STENCILS: [Stencil; 2] = [Stencil::Star, Stencil::Box];
 const BOUNDARIES: [Boundary; 2] = [Boundary::Periodic, Boundary::Fixed];
 
-/// Returns the checksum of all bytes of a header but those of the checksum.
+/// Returns the checksum of a header. It covers all bytes of the header except the eight that store it.
 fn sum(bytes: &[u8; HEADER]) -> u64 {
     let (words, _) = bytes.as_chunks::<8>();
     let words = words.iter().enumerate().filter(|(index, _)| index * 8 != SUM);
@@ -62,9 +62,10 @@ fn bytes<const N: usize>(header: &[u8; HEADER], at: usize) -> [u8; N] {
 }
 
 impl Header {
-    /// Returns the header of the values that `options` lead to after `steps` steps.
+    /// Returns the header for the values that a run with these options has after `steps` steps. `checksum` is the
+    /// checksum of the values.
     pub fn new(options: &Options, steps: usize, checksum: u64) -> Self {
-        // Lossless: the values are extents and counts of memory.
+        // The casts are lossless: the values are extents and counts of memory.
         Self {
             stencil: options.stencil,
             boundary: options.boundary,
@@ -104,7 +105,7 @@ impl Header {
                 file.len()
             ));
         };
-        // Another version may have its checksum at another place.
+        // Check the version before the checksum, because another version may store its checksum at another place.
         let version = u32::from_le_bytes(bytes(header, 16));
         if version != VERSION {
             return Err(format!("the version is {version}; this program reads version {VERSION}"));
@@ -157,7 +158,7 @@ impl Header {
                 self.steps, wanted.steps
             ));
         }
-        // Cannot overflow: grid and fields are those of the options, and `job.rs` has checked that their
+        // The product cannot overflow: grid and fields are those of the options, and `job.rs` has checked that their
         // values fit in memory.
         let wanted = self.grid.iter().product::<u64>() * self.fields * 8;
         let found = len.saturating_sub(HEADER as u64);
@@ -206,7 +207,8 @@ mod tests {
         }
     }
 
-    /// Returns the header `good` with other bytes at `at`, and the checksum that fits.
+    /// Returns a header that is valid except for `bytes`, which replace its bytes from `at` on. The checksum is
+    /// that of the changed header.
     fn forged(at: usize, bytes: &[u8]) -> [u8; HEADER] {
         let mut header = Header::new(&options(), 7, 1).to_bytes();
         header[at..at + bytes.len()].copy_from_slice(bytes);

@@ -34,7 +34,7 @@ pub fn generated(field: usize, grid: [usize; 3], cell: [usize; 3]) -> f64 {
     WALL + 60.0 / (1.0 + 32.0 * distance) + 5.0 * noise
 }
 
-/// Mixes the bits of `word`, so that each bit of the result depends on all of them (one step of SplitMix64).
+/// Mixes the bits of `word` (one step of SplitMix64). Each bit of the result depends on all bits of `word`.
 pub fn mix(mut word: u64) -> u64 {
     word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
     word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -105,7 +105,7 @@ pub fn read(path: &Path, grid: [usize; 3], fields: usize) -> Result<Vec<Vec<f64>
         ));
     }
     let mut bytes = start.split_off(header.data);
-    // Lossless: `job.rs` has checked that `wanted` bytes fit in memory.
+    // The cast is lossless: `job.rs` has checked that `wanted` bytes fit in memory.
     bytes.reserve_exact((wanted as usize).saturating_sub(bytes.len()));
     file.take(wanted.saturating_sub(bytes.len() as u64)).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 != wanted {

@@ -65,8 +65,8 @@ pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Solves the equation, measures the times, and verifies the result if the options request it. Writes
-/// nothing but checkpoints, and prints nothing but a line for each of them.
+/// Solves the equation, measures the times, and verifies the result if the options request it. The only files
+/// that it writes are checkpoints. The only text that it prints is a line for each checkpoint that it writes or reads.
 pub fn solve(options: &Options, universe: &Universe) -> Result<Run, Stop> {
     let world = universe.world();
     let root = world.rank() == 0;
@@ -92,7 +92,7 @@ pub fn solve(options: &Options, universe: &Universe) -> Result<Run, Stop> {
 
     let alone = exchange_alone(cartesian.comm(), || solver.exchange())?;
     let halo = solver.halo();
-    // Lossless: all these bytes lie in buffers in memory, so their number fits in 63 bits.
+    // The cast is lossless: all these bytes lie in buffers in memory, so their number fits in 63 bits.
     let mut bytes = [halo.bytes() as i64, halo.bytes_to_others() as i64];
     world.allreduce(&mut bytes, Op::Sum)?;
     let measurement = Measurement {
@@ -217,8 +217,8 @@ fn setup(options: &Options, ranks: [usize; 3]) -> String {
     )
 }
 
-/// Allocates the solver and sets the fields at time 0, or those of the file to continue from, whose step and
-/// checksum are `old`.
+/// Allocates the solver and sets its fields. If the run continues from a checkpoint, the fields are those of the
+/// checkpoint, and `old` has its number of steps and its checksum. Otherwise they are the fields at time 0.
 fn prepare(
     options: &Options,
     cartesian: &Cartesian,
@@ -386,7 +386,8 @@ impl<'a> Outputs<'a> {
         };
         if let Some(path) = &options.checkpoint {
             let failed = |what| format!("--checkpoint: {what}");
-            // The file of `--restart` has been read before a checkpoint replaces it.
+            // `--checkpoint` may name the same file as `--restart`, because the run reads that file before the
+            // first checkpoint replaces it.
             let same = |(name, taken): &&(&str, (u64, u64))| {
                 let found = path.metadata().map(|found| (found.dev(), found.ino()));
                 *name != "--restart" && found.is_ok_and(|found| *taken == found)

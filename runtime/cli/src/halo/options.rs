@@ -73,10 +73,10 @@ pub struct Options {
     /// Write checkpoints to FILE; the last one is whole at any time, even if the job is killed
     #[arg(long, value_name = "FILE")]
     pub checkpoint: Option<PathBuf>,
-    /// Steps from one checkpoint to the next; the last step has one too [default: only the last]
+    /// Steps from one checkpoint to the next; another one follows the last step [default: only that one]
     #[arg(long, value_name = "N", requires = "checkpoint", allow_hyphen_values = true)]
     pub every: Option<Count>,
-    /// Continue from a checkpoint, on any number of ranks; --steps counts from the first run on
+    /// Continue from a checkpoint, on any number of ranks; --steps includes the steps of earlier runs
     #[arg(long, value_name = "FILE")]
     pub restart: Option<PathBuf>,
 }
@@ -202,7 +202,7 @@ fn positive(text: &str) -> Result<usize, String> {
         return Err(format!("'{text}' is not a whole number"));
     }
     match text.parse::<i64>() {
-        // Lossless: the value is positive, and typepack runs only on systems where `usize` has 64 bits.
+        // The cast is lossless: the value is positive, and typepack runs only on systems where `usize` has 64 bits.
         Ok(value) if value >= 1 => Ok(value as usize),
         Ok(_) => Err(format!("{text} is too small; it must be at least 1")),
         Err(_) if text.starts_with('-') => {

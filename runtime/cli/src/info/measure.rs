@@ -1,9 +1,9 @@
-//! `typepack info --measure`: exchanges real messages, so that the library compares the ways of long messages
-//! on this machine, and shows what it has measured.
+//! `typepack info --measure`: exchanges real messages, so that the library measures which way of copying long
+//! messages is fastest on this machine, and shows the measured times.
 //!
 //! `mod.rs` calls [`run`] after the process has joined the job. Rank 0 exchanges messages with one rank at each
-//! distance; the other ranks wait. The library measures at the receiver, so rank 0 shows its own choices. Every
-//! exchange is also checked: the choice of a way must not change what arrives.
+//! [`Distance`]; the other ranks wait. The library measures at the receiver, so rank 0 shows its own choices. Every
+//! message is also checked, because the chosen way must not change the bytes that arrive.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -42,7 +42,7 @@ impl Blocks {
     /// Returns the datatype of `words` words in this layout.
     fn plan(self, words: usize) -> typepack::Result<Plan> {
         let word = Datatype::named(Named::U64);
-        // Lossless: a message has at most 2^19 words, and a stride has 16 words.
+        // The cast is lossless: a message has at most 2^19 words, and a stride has 16 words.
         let (count, block, stride) = (words / self.block, self.block as i64, self.stride as i64);
         commit(&Datatype::vector(count as i64, block, stride, &word)?)
     }
@@ -115,7 +115,8 @@ fn partners(placement: Option<&Placement>, size: usize) -> Vec<(usize, Option<Di
     found
 }
 
-/// Exchanges messages of all kinds with `other`, each for about `time`. The inner result is the fault of this rank.
+/// Exchanges messages of all kinds with `other`, each kind for about `time`. The inner result is an error if a
+/// message that this rank received has a wrong word.
 fn with(
     universe: &Universe,
     world: &Communicator,
@@ -160,7 +161,7 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// Exchanges messages. Rank 0 decides when the exchange ends, and says so after each batch.
+    /// Exchanges messages in batches. After each batch, rank 0 tells the other rank whether another batch follows.
     fn exchange(&self, source: &[u64], target: &mut [u64]) -> typepack::Result<()> {
         let Self { world, other, .. } = *self;
         let word = commit(&Datatype::named(Named::U64))?;
@@ -208,7 +209,7 @@ fn table(partners: &[(usize, Option<Distance>)], choices: &[Choice]) -> String {
         for choice in choices {
             let ways = choice.ways.iter().enumerate().map(|(number, way)| {
                 let mark = if number == choice.best { "*" } else { "" };
-                // Exact: the lengths are far below 2^53.
+                // The cast is exact: the lengths are far below 2^53.
                 let us = |ns: f64| format!("{:.1}", ns * choice.bytes as f64 / 1e3);
                 let time = way.ns_per_byte.map_or_else(|| "not tried".to_owned(), us);
                 format!("{mark}{} {time}", way.name)

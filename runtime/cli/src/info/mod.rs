@@ -2,8 +2,8 @@
 //!
 //! `main.rs` calls [`about_the_installation`] before it joins the job. An environment variable with a bad
 //! value keeps the process from joining the job, and `typepack info` must show the user that value. `main.rs`
-//! calls [`about_the_job`] after it has joined the job. `measure.rs` then compares the ways of long messages, if the
-//! user asks for it (`--measure`).
+//! calls [`about_the_job`] after it has joined the job. With `--measure`, `measure.rs` then measures the ways of
+//! copying long messages.
 
 mod measure;
 

@@ -85,8 +85,9 @@ impl<K: Kernel> Doorbell<'_, K> {
     /// data before it calls this function.
     #[inline]
     pub fn ring(&self) {
-        // Either this fence orders the caller's publication before the load of `sleeping`, or the barrier in
-        // `prepare` does. The fence pairs with the fence in `prepare`.
+        // The caller's publication must come before the load of `sleeping`. If the rank executes a barrier in
+        // `prepare`, that barrier ensures the order. Otherwise the fence here, which pairs with the fence in
+        // `prepare`, ensures it.
         if self.pays.load_relaxed() != 0 && self.kernel.is_reached() {
             self.kernel.order();
         } else {
@@ -117,8 +118,9 @@ impl<K: Kernel> Doorbell<'_, K> {
         let _ = self.sleeping.swap(1);
         self.kernel.fence();
         if self.pays.load_relaxed() != 0 && self.kernel.barrier().is_err() {
-            // The kernel has allowed barriers before. From now on the wakers execute fences again. A
-            // waker that has read the old value may miss this announcement, so do not sleep this time.
+            // The barrier has failed, although the kernel allowed barriers before. From now on the wakers
+            // execute fences again. A waker that has read the old value of `pays` may miss this announcement.
+            // So change the futex word: then this rank does not sleep this time.
             self.pays.store_relaxed(0);
             self.word.add_release(1);
         }
@@ -144,7 +146,7 @@ impl<K: Kernel> Doorbell<'_, K> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::shm::pair::Level;
     use crate::shm::ring::{Consumer, Producer, RingMemory};
@@ -154,7 +156,7 @@ mod tests {
     /// A model of the kernel in which only a wake ends a sleep. A lost wake-up becomes a deadlock, and loom
     /// reports the deadlock. Tests can leave out the waker's fence (`fences[0]`) or the sleeper's fence
     /// (`fences[1]`).
-    struct Model {
+    pub struct Model {
         lock: Mutex<()>,
         woken: Condvar,
         fences: [bool; 2],
@@ -218,7 +220,7 @@ mod tests {
     }
 
     /// A rank's slot: the three words of its doorbell, and the model of the kernel.
-    struct Slot {
+    pub struct Slot {
         word: Flag32,
         sleeping: Flag32,
         pays: Flag32,
@@ -227,7 +229,7 @@ mod tests {
 
     impl Slot {
         /// Makes the slot of a rank whose wakers execute fences.
-        fn new(fences: [bool; 2]) -> Self {
+        pub fn new(fences: [bool; 2]) -> Self {
             let (lock, woken, point) = (Mutex::new(()), Condvar::new(), Mutex::new(()));
             let model = Model { lock, woken, fences, point, barriers: false };
             Self { word: Flag32::new(0), sleeping: Flag32::new(0), pays: Flag32::new(0), model }
@@ -249,13 +251,13 @@ mod tests {
             Doorbell { word, sleeping, pays, kernel }
         }
 
-        fn ring(&self) {
+        pub fn ring(&self) {
             self.bell(&self.side(0)).ring();
         }
 
         /// Waits in the same steps as `progress.rs`: looks for an event, announces the sleep, looks again,
         /// and sleeps.
-        fn wait_for<R>(&self, mut look: impl FnMut() -> Option<R>) -> R {
+        pub fn wait_for<R>(&self, mut look: impl FnMut() -> Option<R>) -> R {
             let kernel = self.side(1);
             let bell = self.bell(&kernel);
             loop {

@@ -1,8 +1,9 @@
-//! Machines of several packages, and what their ranks gain.
+//! Tests the places of ranks on machines of several packages, and how much closer neighbours come to each other.
 
 use super::*;
 
-/// Returns the CPU with this number in a machine whose packages have `l3` caches of `cores` cores each.
+/// Returns the CPU with this number in a machine whose packages each have `l3` level 3 caches. Each of these caches
+/// serves `cores` cores.
 fn cpu(number: usize, (l3, cores): (usize, usize)) -> Cpu {
     let index = |divisor: usize| Some((number / divisor) as u32);
     Cpu {
@@ -88,4 +89,15 @@ fn nothing_changes_without_gain() {
     let odd: Vec<Cpu> = [0, 5, 1, 6, 2, 9].map(|number| cpu(number, (1, 4))).into();
     let (before, after) = costs(&[2, 3], &odd);
     assert!(after <= before);
+}
+
+/// Checks that dimensions of extent 1 cost neither stack nor time. With one level of recursion for each of them, this
+/// test overflows its stack.
+#[test]
+fn many_dimensions_of_extent_one() {
+    let mut dims = vec![1; 20_000];
+    (dims[7], dims[19_000]) = (4, 4);
+    let cpus: Vec<Cpu> = (0..16).map(|number| cpu(number, (1, 4))).collect();
+    let (before, after) = costs(&dims, &cpus);
+    assert_eq!((before, after), (2 * (12 * 2 + 12 * 5), 2 * (16 * 2 + 8 * 5)));
 }
