@@ -15,10 +15,13 @@
  *   calls    one pwrite or pread for each piece. If there are more than MOST_CALLS pieces, only the
  *            first MOST_CALLS are moved, and the measured time is scaled up to all pieces.
  *
- * Before the writes of a turn, each rank fills its memory with new values. After the first access and
- * after the last one, it compares its pieces of the file with these values, and checks that the gaps
- * inside its elements have not changed. Before the reads of a turn, each rank clears its memory, and
- * compares it with the file's values afterwards. Every value depends on its position in the file. */
+ * Before the first turn of a way, `turn METHOD verify` makes one access that is not timed, on a file with its first
+ * values, and checks the answer.
+ *
+ * Before a write the ranks fill their memory with new values, and afterwards each rank compares its
+ * pieces of the file with these values, and also the gaps inside its elements, which must not change.
+ * Before a read the ranks clear their memory, and afterwards they compare their memory. The values
+ * depend on the position in the file. */
 #define _GNU_SOURCE
 #include "bench.h"
 
@@ -430,12 +433,40 @@ static double timed(struct file_row *r, enum method method)
   return together(begin, now_ns()) * factor;
 }
 
-/* Words: METHOD MILLISECONDS LONG. The accesses after the first one take about MILLISECONDS together;
- * there are none if the first access takes LONG milliseconds or more. The answer of rank 0 is "file
- * FIRST BEST MEAN ACCESSES GROWTH". FIRST and BEST are the nanoseconds of the first access and of the
- * fastest one. MEAN is the mean of the accesses after the first one; if there are none, it is FIRST.
- * ACCESSES is the number of all accesses. GROWTH is the number of bytes by which this process has grown
- * in the first access. */
+static void write_before(struct file_row *r);
+
+/* Makes one access that is not timed and checks the answer. A file that is written gets its first values before, so that
+ * nothing that an earlier turn has written passes for the answer, and after. Answer: "ok". */
+static void verify_before(struct file_row *r, enum method method)
+{
+  r->fault[0] = 0;
+  for (int done = 0; done < 2; done++) {
+    meet();
+    if (r->write && r->rank == 0)
+      write_before(r);
+    meet();
+    if (done || is_scaled(r, method))
+      break;
+    before_access(r);
+    open_file(r, method);
+    limit_growth(r, 1);
+    access_once(r, method);
+    limit_growth(r, 0);
+    meet();
+    verify_file(r);
+    close_file(r, method);
+  }
+  meet();
+  if (r->fault[0] != 0)
+    link_write("error %s", r->fault);
+  else
+    link_write("ok");
+}
+
+/* Words: METHOD MILLISECONDS LONG, or METHOD verify. The later accesses take about MILLISECONDS; there are none if the
+ * first access takes longer than LONG milliseconds. Answer: "file FIRST BEST MEAN ACCESSES GROWTH",
+ * with the times of the first access and of the fastest one, the mean of the later ones (or the first,
+ * if it is the only one), their number, and by how many bytes this process has grown. */
 static void turn_file(struct row *row, char *words)
 {
   struct file_row *r = (struct file_row *)row;
@@ -444,6 +475,10 @@ static void turn_file(struct row *row, char *words)
   while (method < METHODS && strcmp(methods[method], name) != 0)
     method++;
   char *budget_word = words == NULL ? NULL : strsep(&words, " ");
+  if (method < METHODS && budget_word != NULL && strcmp(budget_word, "verify") == 0) {
+    verify_before(r, (enum method)method);
+    return;
+  }
   if (method == METHODS || words == NULL)
     die("a turn of files needs a method, a duration, and the time of a long first access");
   double budget = 1e6 * atof(budget_word), long_ns = 1e6 * atof(words);

@@ -10,32 +10,41 @@ use std::path::PathBuf;
 use typepack::Universe;
 use typepack::io::{File, Mode};
 
-/// The hints that the library returns, in its order. Their values are numbers of at least 1.
-const NUMBERS: [&str; 6] = [
-    "access_buffer_size",
-    "cb_buffer_size",
-    "cb_nodes",
-    "num_io_nodes",
-    "striping_factor",
-    "striping_unit",
-];
+/// The hints that the library knows, in the order in which the library returns them.
+const KNOWN: [&str; 3] = ["access_style", "ind_rd_buffer_size", "romio_ds_read"];
 
 /// Keys that the library does not return. It uses `file_perm` when it makes a file, and ignores all others.
 const OTHERS: [&str; 10] = [
     "file_perm",
     "filename",
     "",
-    "cb_buffer_size ",
-    "CB_NODES",
+    "cb_buffer_size",
+    "romio_ds_read ",
+    "ROMIO_DS_READ",
     "romio_cb_write",
     "collective_buffering",
-    "access_style",
-    "chunked",
-    "striping_factor\0",
+    "striping_factor",
+    "access_style\0",
 ];
 
-/// Values that are more interesting than random ones: limits, and texts that are nearly numbers.
-const VALUES: [&str; 16] = [
+/// The words of `access_style`, in the order in which the library returns them.
+const STYLES: [&str; 7] = [
+    "read_once",
+    "write_once",
+    "read_mostly",
+    "write_mostly",
+    "sequential",
+    "reverse_sequential",
+    "random",
+];
+
+const VALUES: [&str; 21] = [
+    "automatic",
+    "enable",
+    "disable",
+    "random",
+    "sequential , write_once,random",
+    "random,",
     "0",
     "1",
     "-1",
@@ -49,7 +58,6 @@ const VALUES: [&str; 16] = [
     "9223372036854775806",
     "9223372036854775807",
     "99999999999999999999999",
-    "enable",
     "000600",
     "۳",
 ];
@@ -68,7 +76,7 @@ pub fn draw(u: &mut Unstructured<'_>) -> Drawn<Hints> {
         let key = match u.int_in_range(0..=4)? {
             0 => u.arbitrary()?,
             1 => (*u.choose(&OTHERS)?).to_owned(),
-            _ => (*u.choose(&NUMBERS)?).to_owned(),
+            _ => (*u.choose(&KNOWN)?).to_owned(),
         };
         let value = match u.int_in_range(0..=4)? {
             0 => u.arbitrary()?,
@@ -103,12 +111,40 @@ fn number(text: &str, base: i128) -> Option<i128> {
     (!digits.is_empty()).then_some(sign * value)
 }
 
+/// Returns the value that the library returns for `value` of the known hint `name`; `None` if the hint does not allow the
+/// value.
+fn allowed(name: &str, value: &str) -> Option<String> {
+    match name {
+        "access_style" => {
+            let given: Vec<&str> = value.split(',').map(str::trim).collect();
+            let known = given.iter().all(|word| STYLES.contains(word));
+            let in_order = STYLES.iter().filter(|word| given.contains(word)).copied();
+            known.then(|| in_order.collect::<Vec<_>>().join(","))
+        }
+        "ind_rd_buffer_size" => {
+            let bytes = number(value, 10).filter(|bytes| (1..=1 << 30).contains(bytes))?;
+            Some(bytes.to_string())
+        }
+        _ => {
+            let word = value.trim();
+            ["automatic", "enable", "disable"].contains(&word).then(|| word.to_owned())
+        }
+    }
+}
+
+/// The hints that are in force if the program gives none.
+fn defaults() -> Known {
+    [None, Some("1048576".to_owned()), Some("automatic".to_owned())]
+}
+
+/// The hints in force, in the order of [`KNOWN`].
+type Known = [Option<String>; KNOWN.len()];
+
 /// Checks lists of hints one after another, on one file.
 pub struct HintChecker {
     file: File,
     universe: Universe,
-    /// The hints in force, in the order of [`NUMBERS`].
-    known: [Option<i128>; NUMBERS.len()],
+    known: Known,
     path: PathBuf,
     /// The umask of this process: the permissions that new files do not get.
     withheld: u32,
@@ -133,7 +169,7 @@ impl HintChecker {
         let withheld = mask.and_then(|mask| number(mask, 8)).ok_or("there is no line Umask")?;
         let withheld = u32::try_from(withheld).map_err(|error| error.to_string())?;
         let path = path.with_extension("new");
-        Ok(Self { file, universe, known: [None; NUMBERS.len()], path, withheld })
+        Ok(Self { file, universe, known: defaults(), path, withheld })
     }
 
     /// Sets `hints` on the checker's file, and compares the hints in force with those that this check expects. If
@@ -144,14 +180,14 @@ impl HintChecker {
     /// Returns a message if a call fails, or if the hints or the permissions are not the expected ones.
     pub fn check(&mut self, hints: &Hints, open: bool) -> Result<(), String> {
         let last = |name: &str| hints.iter().rfind(|(key, _)| key == name);
-        let mut new = [None; NUMBERS.len()];
-        for (new, name) in new.iter_mut().zip(NUMBERS) {
-            let given = last(name).and_then(|(_, value)| number(value, 10));
-            *new = given.filter(|value| (1..i128::from(i64::MAX)).contains(value));
-        }
+        let given = KNOWN.map(|name| last(name).and_then(|(_, value)| allowed(name, value)));
         self.file.set_hints(hints).map_err(|error| error.to_string())?;
-        for (known, new) in self.known.iter_mut().zip(new) {
-            *known = new.or(*known);
+        for (known, given) in self.known.iter_mut().zip(&given) {
+            *known = given.clone().or_else(|| known.take());
+        }
+        let mut new = defaults();
+        for (new, given) in new.iter_mut().zip(given) {
+            *new = given.or_else(|| new.take());
         }
         compare(&self.file, &self.known)?;
         if open {
@@ -175,11 +211,11 @@ impl HintChecker {
     }
 }
 
-fn compare(file: &File, known: &[Option<i128>]) -> Result<(), String> {
-    let wanted: Hints = NUMBERS
+fn compare(file: &File, known: &Known) -> Result<(), String> {
+    let wanted: Hints = KNOWN
         .iter()
         .zip(known)
-        .filter_map(|(name, value)| Some(((*name).to_owned(), (*value)?.to_string())))
+        .filter_map(|(name, value)| Some(((*name).to_owned(), value.clone()?)))
         .collect();
     let found = file.hints();
     if found == wanted { Ok(()) } else { Err(format!("the hints are {found:?}, not {wanted:?}")) }

@@ -35,8 +35,90 @@ fn new_file(world: &Communicator, path: &Path) -> File {
     File::open(world, path, Mode::CREATE_READ_WRITE | Mode::DELETE_ON_CLOSE).expect("a file")
 }
 
-/// Checks that collective calls read the shared file pointer and the size of the file only after all ranks have made
-/// the call. The last rank changes the pointer or the size just before it makes the call.
+const DENIED: Table =
+    Table { open: |_, _| Err(std::io::Error::from_raw_os_error(libc::EACCES)), ..Table::SYSTEM };
+
+fn real_calls() {
+    // SAFETY: `SYSTEM` has the real calls, which keep their promises.
+    unsafe { files::replace(Table::SYSTEM) };
+}
+
+/// A call that opens a file and fails leaves no new file behind.
+fn nothing_is_made(size: usize, name: &str) {
+    ranks(size, name, |world| {
+        let folder = path(world, name);
+        let rank = world.rank();
+        if rank == 0 {
+            std::fs::create_dir(&folder).expect("a folder");
+            std::os::unix::fs::symlink("made", folder.join("link")).expect("a link");
+        }
+        world.barrier().expect("a barrier");
+        let names = || {
+            world.barrier().expect("a barrier");
+            let files = std::fs::read_dir(&folder).expect("a folder").count();
+            world.barrier().expect("a barrier");
+            files
+        };
+        let create = Mode::CREATE_READ_WRITE;
+        for mode in [create, create | Mode::EXCLUSIVE] {
+            for odd in 0..size {
+                // One rank names another file.
+                let own = folder.join(if rank == odd { "other" } else { "file" });
+                let error = File::open(world, own, mode).expect_err("different names");
+                assert_eq!(error.kind(), ErrorKind::File(FileErrorKind::NotSame), "{error}");
+                assert_eq!(names(), 1);
+                // One rank cannot open the file.
+                if rank == odd {
+                    // SAFETY: the function of `DENIED` touches no memory.
+                    unsafe { files::replace(DENIED) };
+                }
+                let error = File::open(world, folder.join("file"), mode).expect_err("denied");
+                real_calls();
+                assert_eq!(error.kind(), ErrorKind::File(FileErrorKind::Access), "{error}");
+                assert_eq!(names(), 1);
+            }
+        }
+        // Different names of one file are no error, whether the file exists or not.
+        for round in 0..2 {
+            let own = [folder.join("made"), folder.join("link"), folder.join("./made")];
+            let file = File::open(world, &own[rank % 3], create).expect("a file");
+            file.write_at_all(rank as u64, &[rank as u8 + 1]).expect("written");
+            file.close().expect("closed");
+            assert_eq!(names(), 2 + round);
+            if round == 0 && rank == 0 {
+                std::fs::hard_link(folder.join("made"), folder.join("hard")).expect("a link");
+            }
+            world.barrier().expect("a barrier");
+        }
+        let own = folder.join(if rank == 0 { "hard" } else { "made" });
+        File::open(world, own, create).expect("a file").close().expect("closed");
+        // A file that was there stays, with its data.
+        if rank + 1 == size {
+            // SAFETY: the function of `DENIED` touches no memory.
+            unsafe { files::replace(DENIED) };
+        }
+        File::open(world, folder.join("made"), create).expect_err("denied");
+        real_calls();
+        let found = std::fs::read(folder.join("made")).expect("the file");
+        assert_eq!(found, (1..=size as u8).collect::<Vec<_>>());
+        world.barrier().expect("a barrier");
+        if rank == 0 {
+            std::fs::remove_dir_all(&folder).expect("removed");
+        }
+    });
+}
+
+#[test]
+fn two_ranks_that_fail_to_open_a_file_make_none() {
+    nothing_is_made(2, "two_ranks_that_fail_to_open_a_file_make_none");
+}
+
+#[test]
+fn three_ranks_that_fail_to_open_a_file_make_none() {
+    nothing_is_made(3, "three_ranks_that_fail_to_open_a_file_make_none");
+}
+
+/// The last rank comes late and changes, before it comes, what the call needs. The call must not look earlier.
 #[test]
 fn the_shared_pointer_is_read_when_all_ranks_have_come() {
     ranks(3, "the_shared_pointer_is_read_when_all_ranks_have_come", |world| {

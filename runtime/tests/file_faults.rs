@@ -10,6 +10,10 @@ mod skipped;
 use job::{body, is_rank, mpiexec, ranks_with, run, text};
 use skipped::skipped;
 use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
@@ -26,6 +30,12 @@ fn path(world: &Communicator, name: &str) -> PathBuf {
     folder.join(format!("typepack-{name}-{}", pid[0]))
 }
 
+fn make_fifo(path: &Path) {
+    let name = CString::new(path.as_os_str().as_bytes()).expect("no zero byte");
+    // SAFETY: `name` is a text that ends with a zero byte.
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0, "mkfifo");
+}
+
 fn new_file(world: &Communicator, path: &Path) -> File {
     File::open(world, path, Mode::CREATE_READ_WRITE | Mode::DELETE_ON_CLOSE).expect("a file")
 }
@@ -33,7 +43,7 @@ fn new_file(world: &Communicator, path: &Path) -> File {
 // ---- the matrix ----
 
 /// The system calls on files.
-const CALLS: [&str; 11] = [
+const CALLS: [&str; 20] = [
     "open",
     "fstat",
     "close",
@@ -45,6 +55,15 @@ const CALLS: [&str; 11] = [
     "pwrite",
     "fsync",
     "mmap",
+    "stat",
+    "readlink",
+    "lseek",
+    "fstatfs",
+    "fadvise",
+    "fcntl",
+    "poll",
+    "read",
+    "write",
 ];
 const OPEN: usize = 0;
 const STAT: usize = 1;
@@ -57,6 +76,15 @@ const READ: usize = 7;
 const WRITE: usize = 8;
 const SYNC: usize = 9;
 const MAP: usize = 10;
+const LOOKUP: usize = 11;
+const LINK: usize = 12;
+const HOLE: usize = 13;
+const SYSTEM: usize = 14;
+const ADVISE: usize = 15;
+const NONBLOCKING: usize = 16;
+const POLL: usize = 17;
+const READ_STREAM: usize = 18;
+const WRITE_STREAM: usize = 19;
 
 /// A fault that makes transfers short instead of failing.
 const SHORT: i32 = -1;
@@ -80,6 +108,8 @@ static TARGET: AtomicUsize = AtomicUsize::new(usize::MAX);
 static INDEX: AtomicU64 = AtomicU64::new(0);
 static FAULT: AtomicI32 = AtomicI32::new(0);
 static HIT: AtomicBool = AtomicBool::new(false);
+/// Whether the streams have given or taken nothing yet. At first they do not, so that the library waits.
+static DRY: AtomicBool = AtomicBool::new(false);
 
 /// Counts a use of the system call `call` for `bytes` bytes. Returns the number of bytes that it may move, or the error
 /// with which it must fail.
@@ -144,14 +174,57 @@ const FAULTY: Table = Table {
         faulty(MAP, 1)?;
         (Table::SYSTEM.map)(fd, at, bytes, writable)
     },
-    ..Table::SYSTEM
+    lookup: |path| {
+        faulty(LOOKUP, 1)?;
+        (Table::SYSTEM.lookup)(path)
+    },
+    link: |path| {
+        faulty(LINK, 1)?;
+        (Table::SYSTEM.link)(path)
+    },
+    hole: |fd, at| {
+        faulty(HOLE, 1)?;
+        (Table::SYSTEM.hole)(fd, at)
+    },
+    system: |fd| {
+        faulty(SYSTEM, 1)?;
+        (Table::SYSTEM.system)(fd)
+    },
+    advise: |fd, order| {
+        faulty(ADVISE, 1)?;
+        (Table::SYSTEM.advise)(fd, order)
+    },
+    nonblocking: |fd| {
+        faulty(NONBLOCKING, 1)?;
+        (Table::SYSTEM.nonblocking)(fd)
+    },
+    poll: |fd, write, longest| {
+        faulty(POLL, 1)?;
+        (Table::SYSTEM.poll)(fd, write, longest)
+    },
+    read: |fd, memory, bytes| {
+        if DRY.swap(false, Ordering::Relaxed) {
+            return Err(std::io::ErrorKind::WouldBlock.into());
+        }
+        let bytes = faulty(READ_STREAM, bytes)?;
+        // SAFETY: `faulty` returns at most its argument, so the real call gets a part of the caller's memory.
+        unsafe { (Table::SYSTEM.read)(fd, memory, bytes) }
+    },
+    write: |fd, memory, bytes| {
+        if DRY.swap(false, Ordering::Relaxed) {
+            return Err(std::io::ErrorKind::WouldBlock.into());
+        }
+        let bytes = faulty(WRITE_STREAM, bytes)?;
+        // SAFETY: as for reading, the real call gets a part of the caller's readable memory.
+        unsafe { (Table::SYSTEM.write)(fd, memory, bytes) }
+    },
 };
 
 /// The arguments of a call under test.
 struct Scene<'a> {
     world: &'a Communicator,
     file: &'a File,
-    /// The path of another file, which does not exist.
+    /// The path of another file, which does not exist; for calls on streams, that of the stream.
     other: &'a Path,
     byte: &'a Plan,
 }
@@ -162,6 +235,8 @@ struct Call {
     name: &'static str,
     together: bool,
     writes: bool,
+    /// True if the file is a stream.
+    stream: bool,
     call: fn(&Scene<'_>, &mut [u8]) -> typepack::Result<u64>,
 }
 
@@ -210,10 +285,15 @@ const fn call(
     writes: bool,
     call: fn(&Scene<'_>, &mut [u8]) -> typepack::Result<u64>,
 ) -> Call {
-    Call { name, together, writes, call }
+    Call { name, together, writes, stream: false, call }
 }
 
-const UNDER_TEST: [Call; 27] = [
+/// The same for a stream.
+const fn of_stream(call: Call) -> Call {
+    Call { stream: true, ..call }
+}
+
+const UNDER_TEST: [Call; 36] = [
     call("open, close", true, false, |scene, _| whole_life(scene, Mode::READ_WRITE, None)),
     call("open, write, close", true, true, |scene, data| {
         whole_life(scene, Mode::READ_WRITE, Some(data))
@@ -262,6 +342,34 @@ const UNDER_TEST: [Call; 27] = [
     call("read_ordered", true, false, |scene, data| {
         scene.file.read_ordered(data).map(|n| n as u64)
     }),
+    call("set_info", true, false, |scene, _| {
+        let hint = ("access_style".to_owned(), "random".to_owned());
+        scene.file.set_hints(&[hint]).map(|()| 0)
+    }),
+    of_stream(call("open of a stream", true, true, |scene, _| {
+        File::open(scene.world, scene.other, Mode::READ_WRITE)?.close().map(|()| 0)
+    })),
+    of_stream(call("write_shared", false, true, |scene, data| {
+        scene.file.write_shared(data).map(|()| 12)
+    })),
+    of_stream(call("iwrite_shared", false, true, |scene, data| {
+        started(scene, shared(true, false), false, data)
+    })),
+    of_stream(call("write_ordered", true, true, |scene, data| {
+        scene.file.write_ordered(data).map(|()| 12)
+    })),
+    of_stream(call("iwrite_at_all", true, true, |scene, data| {
+        started(scene, at(true, true), false, data)
+    })),
+    of_stream(call("read_shared", false, false, |scene, data| {
+        scene.file.read_shared(data).map(|n| n as u64)
+    })),
+    of_stream(call("iread_shared", false, false, |scene, data| {
+        started(scene, shared(false, false), false, data)
+    })),
+    of_stream(call("read_ordered_begin", true, false, |scene, data| {
+        started(scene, shared(false, true), true, data)
+    })),
 ];
 
 /// The data of a rank: 12 bytes, in 6 pieces of its view.
@@ -301,9 +409,19 @@ impl Faults<'_> {
     /// whether the fault has struck this rank. Then checks that the file still works.
     fn make(&self, call: &Call, run: Option<&Run<'_>>) -> (typepack::Result<u64>, bool) {
         let (world, rank, size) = (self.world, self.world.rank(), self.world.size());
-        if rank == 0 {
-            // For a call that writes, the file is empty at first. For a call that reads, it holds the data of all
-            // ranks.
+        // The descriptor that rank 0 uses for the other end of a stream.
+        let mut end = None;
+        if rank == 0 && call.stream {
+            make_fifo(&self.path);
+            let mut options = std::fs::OpenOptions::new();
+            options.read(true).write(true).custom_flags(libc::O_NONBLOCK);
+            let mut file = options.open(&self.path).expect("the stream");
+            if !call.writes {
+                file.write_all(&vec![1; 12 * size]).expect("written");
+            }
+            end = Some(file);
+        } else if rank == 0 {
+            // A call that writes makes the file longer. One that reads finds the data of all ranks.
             let mut content = vec![0u8; if call.writes { 0 } else { offset_of(size - 1, 11) + 1 }];
             for (rank, at) in (0..size).flat_map(|rank| (0..12).map(move |at| (rank, at))) {
                 if !call.writes {
@@ -317,7 +435,10 @@ impl Faults<'_> {
         let byte = Datatype::named(Named::U8);
         let cells = Datatype::vector(3, 2, 100, &byte).expect("a type");
         let filetype = Datatype::resized(0, 300, &cells).expect("a type");
-        file.set_view(Some(2 * rank as i64), &byte, &filetype, "native").expect("a view");
+        if !call.stream {
+            file.set_view(Some(2 * rank as i64), &byte, &filetype, "native").expect("a view");
+        }
+        DRY.store(call.stream, Ordering::Relaxed);
         // SAFETY: the functions of `FAULTY` pass parts of the caller's memory to the system calls.
         unsafe { files::replace(FAULTY) };
         COUNTS.iter().for_each(|count| count.store(0, Ordering::Relaxed));
@@ -327,7 +448,8 @@ impl Faults<'_> {
             FAULT.store(run.fault.0, Ordering::Relaxed);
             TARGET.store(run.target, Ordering::Relaxed);
         }
-        let scene = Scene { world, file: &file, other: &self.other, byte: &self.byte };
+        let other = if call.stream { &self.path } else { &self.other };
+        let scene = Scene { world, file: &file, other, byte: &self.byte };
         let data = data_of(rank);
         let mut used = if call.writes { data.clone() } else { vec![0; 12] };
         let result = (call.call)(&scene, &mut used);
@@ -335,6 +457,11 @@ impl Faults<'_> {
         // SAFETY: these are the system calls themselves.
         unsafe { files::replace(Table::SYSTEM) };
         world.barrier().expect("a barrier");
+        if call.stream {
+            let (result, hit) = (result, HIT.load(Ordering::Relaxed));
+            self.check_stream(call, &file, end, &result);
+            return (result, hit);
+        }
         if result.is_ok() && call.name.contains("_at") {
             assert_eq!(result.as_ref().ok(), Some(&12), "{}", call.name);
             assert_eq!(used, data, "{}", call.name);
@@ -360,8 +487,49 @@ impl Faults<'_> {
         (result, HIT.load(Ordering::Relaxed))
     }
 
-    /// Makes one run and checks its result. Returns `None` if the fault has happened on no rank. Otherwise returns
-    /// whether the call has failed on any rank.
+    /// Checks what has come through a stream, and that the stream still works. `end` is the other end, on rank 0.
+    fn check_stream(
+        &self,
+        call: &Call,
+        file: &File,
+        end: Option<std::fs::File>,
+        result: &typepack::Result<u64>,
+    ) {
+        let (world, rank) = (self.world, self.world.rank());
+        let moved = match result {
+            Ok(bytes) => *bytes,
+            Err(error) => error.received().map_or(0, |status| status.bytes),
+        };
+        let mut all = [moved as i64];
+        world.allreduce(&mut all, typepack::Op::Sum).expect("a number");
+        if let Some(mut end) = end {
+            // Every byte that a rank has moved has come through, and no other one has.
+            let mut found = Vec::new();
+            let left = end.read_to_end(&mut found).expect_err("the stream has no end");
+            assert_eq!(left.kind(), std::io::ErrorKind::WouldBlock);
+            let full = 12 * world.size() as i64;
+            let wanted = if call.writes { all[0] } else { full - all[0] };
+            assert_eq!(found.len() as i64, wanted, "{}", call.name);
+        }
+        for turn in 0..world.size() {
+            world.barrier().expect("a barrier");
+            if turn == rank {
+                let (data, mut back) = (data_of(rank), [0u8; 12]);
+                file.write_shared(&data).expect("written");
+                assert_eq!(file.read_shared(&mut back).expect("read"), 12);
+                assert_eq!(back[..], data[..], "{}", call.name);
+            }
+        }
+        file.check_close().expect("no access");
+        world.barrier().expect("a barrier");
+        if rank == 0 {
+            std::fs::remove_file(&self.path).expect("removed");
+        }
+        world.barrier().expect("a barrier");
+    }
+
+    /// Makes one run and checks what it returns. Returns the outcome on all ranks: whether the fault has struck, and
+    /// whether a call has failed.
     fn check(&self, run: &Run<'_>) -> Option<bool> {
         let (call, (_, fault, class)) = (run.call, run.fault);
         let what = format!(
@@ -373,9 +541,10 @@ impl Faults<'_> {
         self.world.allreduce(&mut any, typepack::Op::Max).expect("a number");
         let [struck, failed] = any.map(|word| word == 1);
         let own = self.world.rank() == run.victim;
-        // The library can do without reserved space and without a mapping. If it maps the file, it can also do without
-        // a `pwrite` that fails. So these faults need not cause an error.
-        let optional = matches!(run.target, RESERVE | MAP) || self.mapped && run.target == WRITE;
+        // The library does without space and without a mapping, and goes on with system calls after a mapped write that
+        // has not succeeded.
+        let optional = matches!(run.target, RESERVE | MAP | HOLE | SYSTEM | ADVISE)
+            || self.mapped && run.target == WRITE;
         match class.filter(|_| struck) {
             None => {
                 result.unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -403,7 +572,7 @@ fn faults(size: usize, name: &str, method: &str) {
     let as_rank = |world: &Communicator| {
         let byte = commit(&Datatype::named(Named::U8)).expect("a plan");
         let (path, other) = (path(world, name), path(world, &format!("{name}-other")));
-        let faults = Faults { world, path, other, byte, mapped: method == "mmap" };
+        let faults = Faults { world, path, other, byte, mapped: method != "pwrite" };
         let mut matrix: BTreeMap<(usize, usize), Cell> = BTreeMap::new();
         for call in &UNDER_TEST {
             faults.make(call, None).0.expect(call.name);
@@ -413,7 +582,8 @@ fn faults(size: usize, name: &str, method: &str) {
             assert!(calls.iter().sum::<i64>() > 0, "{} makes no system call", call.name);
             for (target, &count) in calls.iter().enumerate() {
                 for (number, &fault) in FAULTS.iter().enumerate() {
-                    if fault.0 == SHORT && !matches!(target, READ | WRITE) {
+                    let transfers = [READ, WRITE, READ_STREAM, WRITE_STREAM];
+                    if fault.0 == SHORT && !transfers.contains(&target) {
                         continue;
                     }
                     for (victim, index) in
@@ -436,8 +606,10 @@ fn faults(size: usize, name: &str, method: &str) {
         // Every fault must have happened in every system call that this method uses.
         for (call, target) in CALLS.iter().zip(0..) {
             let made = match method {
-                "mmap" => target != READ,
-                _ => !matches!(target, RESERVE | MAP),
+                "mmap" => !matches!(target, READ | SYSTEM),
+                "pwrite" => !matches!(target, RESERVE | MAP | HOLE | SYSTEM),
+                // Only a free choice asks for the file system.
+                _ => target == SYSTEM,
             };
             let full = (0..FAULTS.len() - 1).all(|number| {
                 matrix.get(&(target, number)).is_some_and(|cell| cell.0 + cell.1 > 0)
@@ -478,6 +650,11 @@ fn faults_of_two_ranks_by_calls() {
 #[test]
 fn faults_of_three_ranks_by_calls() {
     faults(3, "faults_of_three_ranks_by_calls", "pwrite");
+}
+
+#[test]
+fn faults_of_two_ranks_with_a_free_choice() {
+    faults(2, "faults_of_two_ranks_with_a_free_choice", "auto");
 }
 
 #[test]
@@ -702,11 +879,13 @@ fn overfull(world: &Communicator, name: &str, limit: u64, kind: FileErrorKind) {
     }
 }
 
-/// Runs [`overfull`] on `size` ranks whose file system is a tmpfs of 256 KiB.
-fn really_full(size: usize, name: &str, method: &str) {
-    const LIMIT: u64 = 256 << 10;
+/// The size of the tmpfs of tests.
+const LIMIT: u64 = 256 << 10;
+
+/// Runs `as_rank` as ranks whose files are on a small tmpfs.
+fn on_tmpfs(size: usize, name: &str, method: &str, as_rank: impl FnOnce(&Communicator)) {
     if is_rank() {
-        ranks_with(size, name, &[], |world| overfull(world, name, LIMIT, FileErrorKind::NoSpace));
+        ranks_with(size, name, &[], as_rank);
         return;
     }
     let may = Command::new("unshare").args(["-m", "sh", "-c", "mount -t tmpfs none /mnt"]).output();
@@ -727,6 +906,78 @@ fn really_full(size: usize, name: &str, method: &str) {
     assert_eq!(text(&output).matches("1 passed").count(), size, "{}", text(&output));
 }
 
+/// The file system of these ranks is a small tmpfs.
+fn really_full(size: usize, name: &str, method: &str) {
+    on_tmpfs(size, name, method, |world| overfull(world, name, LIMIT, FileErrorKind::NoSpace));
+}
+
+/// A file system that promises space that it does not have, like one that copies pages when they are written.
+const PROMISING: Table =
+    Table { reserve: |_, _, _| Ok(()), hole: |_, _| Ok(i64::MAX as u64), ..Table::SYSTEM };
+
+/// The space ends under a mapping: a store into a page raises SIGBUS. Every rank gets the error, and the number of bytes
+/// that it has written.
+fn full_under_a_mapping(size: usize, name: &str) {
+    on_tmpfs(size, name, "mmap", |world| {
+        let (rank, path) = (world.rank(), path(world, name));
+        let byte = Datatype::named(Named::U8);
+        let plan = commit(&byte).expect("a plan");
+        let file = new_file(world, &path);
+        let filetype = Datatype::resized(
+            0,
+            16 * size as i64,
+            &Datatype::contiguous(16, &byte).expect("a type"),
+        );
+        let filetype = filetype.expect("a type");
+        file.set_view(Some(16 * rank as i64), &byte, &filetype, "native").expect("a view");
+        let mut data = vec![rank as u8 + 1; 2 * LIMIT as usize / size];
+        let scene = Scene { world, file: &file, other: &path, byte: &plan };
+        let ways: [&Way<'_>; 3] = [
+            &|data| file.write_at_all(0, data).map(|()| 0),
+            &|data| started(&scene, at(true, true), false, data),
+            &|data| file.write_at(0, data).map(|()| 0),
+        ];
+        for (way, write) in ways.iter().enumerate() {
+            // SAFETY: the functions of `PROMISING` are the system calls, or touch no memory.
+            unsafe { files::replace(PROMISING) };
+            world.barrier().expect("a barrier");
+            let error = write(&mut data).expect_err("no space");
+            // SAFETY: these are the system calls themselves.
+            unsafe { files::replace(Table::SYSTEM) };
+            assert_eq!(error.kind(), ErrorKind::File(FileErrorKind::NoSpace), "way {way}: {error}");
+            let written = error.received().expect("a status").bytes as usize;
+            assert!(written < data.len(), "way {way}");
+            world.barrier().expect("a barrier");
+            let found = std::fs::read(&path).expect("the file");
+            let place = |at: usize| found[16 * (rank + at / 16 * size) + at % 16];
+            assert!((0..written).all(|at| place(at) == rank as u8 + 1), "way {way}");
+            world.barrier().expect("a barrier");
+            file.set_size(0).expect("empty");
+            file.write_at_all(0, &data[..1000]).expect("written");
+            let mut back = [0; 1000];
+            assert_eq!(file.read_at_all(0, &mut back).expect("read"), 1000);
+            assert_eq!(back[..], data[..1000]);
+            file.set_size(0).expect("empty");
+        }
+        file.close().expect("closed");
+    });
+}
+
+#[test]
+fn no_space_under_a_mapping_is_an_error_of_one_rank() {
+    full_under_a_mapping(1, "no_space_under_a_mapping_is_an_error_of_one_rank");
+}
+
+#[test]
+fn no_space_under_a_mapping_is_an_error_of_two_ranks() {
+    full_under_a_mapping(2, "no_space_under_a_mapping_is_an_error_of_two_ranks");
+}
+
+#[test]
+fn no_space_under_a_mapping_is_an_error_of_three_ranks() {
+    full_under_a_mapping(3, "no_space_under_a_mapping_is_an_error_of_three_ranks");
+}
+
 #[test]
 fn a_full_tmpfs_is_an_error_of_one_rank() {
     really_full(1, "a_full_tmpfs_is_an_error_of_one_rank", "mmap");
@@ -744,12 +995,12 @@ fn a_full_tmpfs_is_an_error_of_three_ranks() {
 
 /// Runs [`overfull`] on `size` ranks that may not make files longer than 100,000 bytes.
 fn limited(size: usize, name: &str, method: &str) {
-    const LIMIT: u64 = 100_000;
+    const LONGEST: u64 = 100_000;
     ranks_with(size, name, &[("TYPEPACK_IO", method)], |world| {
-        let limit = libc::rlimit { rlim_cur: LIMIT, rlim_max: LIMIT };
+        let limit = libc::rlimit { rlim_cur: LONGEST, rlim_max: LONGEST };
         // SAFETY: the call reads `limit`, which outlives the call.
         assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) }, 0);
-        overfull(world, name, LIMIT, FileErrorKind::Io);
+        overfull(world, name, LONGEST, FileErrorKind::Io);
     });
 }
 

@@ -3188,6 +3188,11 @@ static inline int MPI_Errhandler_set(MPI_Comm comm, MPI_Errhandler errhandler)
 
 #define PMPI_Errhandler_set MPI_Errhandler_set
 
+#define MPIO_Request MPI_Request
+#define MPIO_USES_MPI_REQUEST
+#define MPIO_Wait MPI_Wait
+#define MPIO_Test MPI_Test
+
 #endif
 
 #ifdef __cplusplus

@@ -16,6 +16,7 @@ use super::background::{self, Agreement, Job, Task, counted};
 use super::file::{File, Inner, Split, refused};
 use super::mode::Mode;
 use super::representation::Representation;
+use super::shared::Waiter;
 use super::transfer::bytes_in_file;
 use super::view::View;
 use crate::comm::{Operation, readable, writable};
@@ -318,7 +319,10 @@ impl File {
             (Ok((checked, start)), Ok(part)) => match inner.queue_up(access.write) {
                 // SAFETY: the caller guarantees that the elements of a part stay valid until this call returns
                 // (the condition of `# Safety`).
-                Ok(()) => unsafe { inner.run(&checked.view, access.write, layout(part), *start) },
+                Ok(()) => unsafe {
+                    let (view, waiter) = (&checked.view, Waiter::Program);
+                    inner.run(view, access.write, layout(part), *start, waiter)
+                },
                 Err(error) => (0, Err(error)),
             },
             (Err(error), _) | (_, Err(error)) => (0, Err(error.clone())),
@@ -378,7 +382,8 @@ impl File {
                     // SAFETY: the caller guarantees that the elements of a part stay valid until the operation
                     // is complete or detached (the condition of `# Safety`), which is after this call.
                     Ok(()) => unsafe {
-                        inner.run(&checked.view, access.write, layout(part), *start)
+                        let (view, waiter) = (&checked.view, Waiter::Program);
+                        inner.run(view, access.write, layout(part), *start, waiter)
                     },
                     Err(error) => (0, Err(error)),
                 },
@@ -403,7 +408,7 @@ impl File {
                     inner.queue_up(write)?;
                     // SAFETY: the caller guarantees that the elements stay valid until the operation is
                     // complete or detached (the condition of `# Safety`), which is after this call.
-                    Task::Done(unsafe { inner.run(&view, write, memory, start) })
+                    Task::Done(unsafe { inner.run(&view, write, memory, start, Waiter::Program) })
                 }
             };
             Ok(Job { file, task })

@@ -59,6 +59,22 @@ pub(super) fn agree_same<T>(
     words: &[i64],
     what: &'static str,
 ) -> Result<T> {
+    let (own, same) = compared(comm, own, words)?;
+    if same.iter().all(|&same| same) { Ok(own) } else { Err(differ(what)) }
+}
+
+/// Returns the error of a call to which the ranks passed different values of `what`.
+pub(super) fn differ(what: &'static str) -> Error {
+    let detail = "the ranks of the file passed different values; all must pass the same";
+    Error::new(ErrorKind::File(FileErrorKind::NotSame), what, detail)
+}
+
+/// Like [`agree`], and also returns which of `words` are the same on all ranks.
+pub(super) fn compared<T>(
+    comm: &Communicator,
+    own: Result<T>,
+    words: &[i64],
+) -> Result<(T, Vec<bool>)> {
     let mut all = vec![word(own.as_ref().err(), comm.rank())];
     // The greatest of the complements is the complement of the least.
     all.extend(words.iter().flat_map(|&word| match own {
@@ -67,11 +83,7 @@ pub(super) fn agree_same<T>(
     }));
     comm.allreduce(&mut all, Op::Max)?;
     let own = verdict(all[0], own)?;
-    if all[1..].chunks(2).all(|pair| pair[0] == !pair[1]) {
-        return Ok(own);
-    }
-    let detail = "the ranks of the file passed different values; all must pass the same";
-    Err(Error::new(ErrorKind::File(FileErrorKind::NotSame), what, detail))
+    Ok((own, all[1..].chunks(2).map(|pair| pair[0] == !pair[1]).collect()))
 }
 
 /// Returns two words for a text. Different texts have different words, except with a chance of 2^-128.

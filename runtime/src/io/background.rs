@@ -9,14 +9,15 @@
 //!
 //! The accesses to a stream have to move their data in the order in which the program has started them. So the
 //! accesses that read a stream have a queue and a thread of their own, and so have those that write it. A thread
-//! that waits for data of a stream stops no other file and no other direction. A job that waits for an agreement
-//! keeps its place in such a queue.
+//! that waits for data of a stream stops no other file and no other direction. A job that waits for an agreement has no
+//! place in such a queue yet: accesses of this rank alone must not wait for calls that other ranks have not made.
 //!
 //! The program completes the request with the same calls as the request of a message. A program that abandons
 //! the request waits until no thread uses its memory any more.
 
 use super::agree;
 use super::file::Inner;
+use super::shared::Waiter;
 use super::transfer::Transferred;
 use super::view::View;
 use crate::comm::{Communicator, Operation};
@@ -132,14 +133,16 @@ struct Queue {
     idle: usize,
     /// Number of jobs that threads run now.
     working: usize,
+    /// Number of jobs that wait for an agreement and will come.
+    expected: usize,
     /// The last ticket.
     ticket: Ticket,
 }
 
-/// Identifies a place in a queue.
+/// Identifies a place in a queue. Number 0 stands for a place at the end of the queue at the time when the job comes.
 type Ticket = u64;
 
-/// A place in a queue. The job is missing while it waits for an agreement.
+/// A place in a queue. The job is missing while its operation is being opened.
 #[derive(Debug)]
 struct Seat {
     ticket: Ticket,
@@ -187,8 +190,9 @@ impl Lane {
     }
 
     /// Takes a place at the end of the queue. Starts a thread if none is idle and there may be one more. If the
-    /// queue has no order, the place is the end of the queue at the time of [`fill`](Self::fill).
-    fn reserve(self: &Arc<Self>) -> Result<Ticket> {
+    /// queue has no order, or if the job waits for an agreement (`later`), the place is the end of the queue at the time
+    /// of [`fill`](Self::fill).
+    fn reserve(self: &Arc<Self>, later: bool) -> Result<Ticket> {
         let most = if self.ordered { 1 } else { THREADS };
         let mut queue = self.queue();
         if queue.idle <= queue.places.len() && queue.threads < most {
@@ -203,11 +207,13 @@ impl Lane {
                 Err(_) => {}
             }
         }
+        if later || !self.ordered {
+            queue.expected += 1;
+            return Ok(0);
+        }
         queue.ticket += 1;
         let ticket = queue.ticket;
-        if self.ordered {
-            queue.places.push_back(Seat { ticket, job: None });
-        }
+        queue.places.push_back(Seat { ticket, job: None });
         Ok(ticket)
     }
 
@@ -215,9 +221,11 @@ impl Lane {
     fn fill(&self, ticket: Ticket, token: Option<u64>, job: Job) {
         let mut queue = self.queue();
         let job = Some((token, job));
-        match queue.places.iter_mut().find(|place| place.ticket == ticket) {
-            Some(place) => place.job = job,
-            None => queue.places.push_back(Seat { ticket, job }),
+        if ticket == 0 {
+            queue.expected -= 1;
+            queue.places.push_back(Seat { ticket, job });
+        } else if let Some(place) = queue.places.iter_mut().find(|place| place.ticket == ticket) {
+            place.job = job;
         }
         self.wake.notify_one();
     }
@@ -235,7 +243,7 @@ impl Lane {
                 let (woken, waited) =
                     self.wake.wait_timeout(queue, LINGER).unwrap_or_else(PoisonError::into_inner);
                 queue = woken;
-                if waited.timed_out() && queue.places.is_empty() {
+                if waited.timed_out() && queue.places.is_empty() && queue.expected == 0 {
                     (queue.idle, queue.threads) = (queue.idle - 1, queue.threads - 1);
                     return None;
                 }
@@ -282,7 +290,7 @@ impl Job {
             Task::Access { view, write, memory, start } => {
                 // SAFETY: whoever started the operation guarantees that the memory stays valid until the
                 // operation is complete or detached (`start`). `detach` waits while this thread works.
-                unsafe { self.file.run(view, *write, memory.view(), *start) }
+                unsafe { self.file.run(view, *write, memory.view(), *start, Waiter::Background) }
             }
         }));
         moved.unwrap_or_else(|_| {
@@ -319,7 +327,7 @@ pub(super) unsafe fn start(
     // The place in the queue comes first, because a thread can be missing.
     let placed = work.and_then(|job| {
         let lane = Lane::of(&job);
-        Ok(Waiting { ticket: lane.reserve()?, lane, job })
+        Ok(Waiting { ticket: lane.reserve(before.is_some())?, lane, job })
     });
     let (result, mut placed) = match placed {
         Ok(placed) => (Ok(()), Some(placed)),

@@ -5,17 +5,19 @@
 //! `pread` brings a whole window of the file, and the plan of the view takes the pieces out of it.
 
 use super::agree::system;
-use super::transfer::{Memory, Target, buffer};
+use super::transfer::{Memory, Target, Way, buffer};
 use super::view::View;
 use crate::Result;
 use crate::message::payload::LayoutRef;
 use crate::sys::files::{self, FileKind, Moved};
+use std::io;
+use std::time::Duration;
 
-/// Size in bytes of the buffers through which data goes that is not one run in memory, and of the windows of
-/// a file that reads bring at once.
+/// Size in bytes of the buffers through which data goes that is not one run in memory.
 const CHUNK: u64 = 1 << 20;
 
-/// Greatest mean distance in bytes between the starts of pieces that a read brings as a window. A separate
+/// Greatest mean distance in bytes between the starts of pieces that a read brings as a window if no hint says
+/// otherwise. A separate
 /// call for each piece costs about as much as reading this number of bytes.
 const CLOSE: u64 = 16 << 10;
 
@@ -38,21 +40,69 @@ pub(super) fn size(file: &Target) -> Result<u64> {
 ///   If `write` is false, they are writable and nobody else accesses them until the call returns.
 pub(super) unsafe fn run(
     file: &Target,
-    view: &View,
-    write: bool,
+    way: &Way<'_>,
     memory: &Memory<'_>,
     start: u64,
     done: &mut u64,
 ) -> Result<()> {
+    let Way { view, write, .. } = *way;
     // SAFETY: the caller guarantees that the elements stay valid for the direction of the access (the
     // condition of `# Safety`), and the three functions have the same condition.
     unsafe {
         if write {
-            write_pieces(file, view, memory, start, done)
+            write_pieces(file, way, memory, start, done)
         } else if file.kind == FileKind::Stream || view.run().is_some() {
-            read_run(file, view, memory, start, done)
+            read_run(file, way, memory, start, done)
         } else {
             read_pieces(file, view, memory, start, done)
+        }
+    }
+}
+
+/// Longest time for which a thread of the program waits for a stream before it makes progress again.
+const TURN: Duration = Duration::from_millis(1);
+
+/// Moves `bytes` bytes between a stream and memory. Waits until the stream can take or give data; a thread of the program
+/// makes progress while it waits. Returns the number of bytes moved, which is less than `bytes` without an error only if
+/// the stream ends.
+///
+/// # Safety
+///
+/// - `bytes` bytes at `memory` are readable and nobody changes them until the call returns; or, if the access reads the
+///   stream, they are writable and nobody else accesses them.
+unsafe fn stream(file: &Target, way: &Way<'_>, memory: *mut u8, bytes: u64) -> (u64, Result<()>) {
+    let mut done = 0;
+    loop {
+        let (next, left) = (memory.wrapping_add(done as usize), bytes - done);
+        // SAFETY: `done` is at most `bytes`, so the caller guarantees that the `left` bytes at `next` are valid for the
+        // direction of the access (the condition of `# Safety`).
+        let (moved, result) = unsafe {
+            match way.write {
+                true => files::write_stream(&file.fd, next, left),
+                false => files::read_stream(&file.fd, next, left),
+            }
+        };
+        done += moved;
+        match result {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if let Err(error) = wait(file, way) {
+                    return (done, Err(error));
+                }
+            }
+            result => return (done, result.map_err(|error| system("file", &error))),
+        }
+    }
+}
+
+/// Waits until a stream can take or give data.
+fn wait(file: &Target, way: &Way<'_>) -> Result<()> {
+    loop {
+        if let Some(endpoint) = way.waiter {
+            endpoint.glance(|_| None::<()>)?;
+        }
+        let ready = files::ready(&file.fd, way.write, way.waiter.map(|_| TURN));
+        if ready.map_err(|error| system("file", &error))? {
+            return Ok(());
         }
     }
 }
@@ -86,11 +136,12 @@ pub(super) unsafe fn write_last(
 /// - The elements of `memory` are readable and nobody changes them until the call returns.
 unsafe fn write_pieces(
     file: &Target,
-    view: &View,
+    way: &Way<'_>,
     memory: &Memory<'_>,
     start: u64,
     done: &mut u64,
 ) -> Result<()> {
+    let view = way.view;
     let (bytes, direct) = (memory.bytes(), memory.run());
     let first = start + *done;
     let mut packed = if direct.is_some() { Vec::new() } else { buffer(bytes.min(CHUNK))? };
@@ -119,7 +170,7 @@ unsafe fn write_pieces(
                 None => {
                     // SAFETY: the `chunk` bytes at `from` are the packed data in `packed`, or the elements
                     // themselves, which are one readable run; `at` is `within` bytes behind `from`.
-                    let moved = unsafe { files::write_stream(&file.fd, at, chunk - within) };
+                    let moved = unsafe { stream(file, way, at.cast_mut(), chunk - within) };
                     (chunk - within, moved)
                 }
                 Some(pieces) => {
@@ -131,10 +182,10 @@ unsafe fn write_pieces(
                     // SAFETY: `now` is at most `chunk - within`, and the `chunk` bytes at `from` are
                     // readable: they are `packed` or the elements themselves.
                     let moved = unsafe { files::write_at(&file.fd, at, now, offset) };
-                    (now, moved)
+                    (now, of_system(moved))
                 }
             };
-            let (moved, result) = of_system(moved);
+            let (moved, result) = moved;
             (*done, within) = (*done + moved, within + wanted);
             result?;
         }
@@ -149,11 +200,12 @@ unsafe fn write_pieces(
 /// - The elements of `memory` are writable and nobody else accesses them until the call returns.
 unsafe fn read_run(
     file: &Target,
-    view: &View,
+    way: &Way<'_>,
     memory: &Memory<'_>,
     start: u64,
     done: &mut u64,
 ) -> Result<()> {
+    let view = way.view;
     let (bytes, direct) = (memory.bytes(), memory.run());
     let mut packed = if direct.is_some() { Vec::new() } else { buffer(bytes.min(CHUNK))? };
     let first = match file.kind {
@@ -170,11 +222,11 @@ unsafe fn read_run(
         let moved = match first {
             // SAFETY: `to` is `packed`, which has `chunk` bytes, or the rest of the only run of the elements,
             // which has `left` bytes and is writable (the condition of `# Safety`).
-            None => unsafe { files::read_stream(&file.fd, to, chunk) },
+            None => unsafe { stream(file, way, to, chunk) },
             // SAFETY: `chunk` bytes at `to` are writable: `to` is `packed` or the rest of the run.
-            Some(first) => unsafe { files::read_at(&file.fd, to, chunk, first + *done) },
+            Some(first) => of_system(unsafe { files::read_at(&file.fd, to, chunk, first + *done) }),
         };
-        let (moved, result) = of_system(moved);
+        let (moved, result) = moved;
         if direct.is_none() {
             // SAFETY: the range ends at or before `bytes`, and the elements are writable. `packed` has
             // `moved` bytes and does not overlap them.
@@ -206,7 +258,7 @@ unsafe fn read_pieces(
     let tiles = view.map().tiles(end)?;
     let mut packed = if direct.is_some() { Vec::new() } else { buffer(bytes.min(CHUNK))? };
     let mut window = Vec::new();
-    let close = view.is_ordered() && view.distance() <= CLOSE;
+    let sieve = file.sieve.window(view.distance() <= CLOSE).filter(|_| view.is_ordered());
     while *done < bytes {
         let at = start + *done;
         let most = (end - at).min(CHUNK);
@@ -214,15 +266,15 @@ unsafe fn read_pieces(
             Some(first) => first.wrapping_add(*done as usize),
             None => packed.as_mut_ptr(),
         };
-        let (wanted, valid, result) = if close {
+        let (wanted, valid, result) = if let Some(size) = sieve {
             // The next view bytes that lie in a window of the file.
             let low = view.offset(at)?;
-            let wanted = view.below(at, most, low.saturating_add(CHUNK))?;
+            let wanted = view.below(at, most, low.saturating_add(size))?;
             let span = view.offset(at + wanted - 1)? + 1 - low;
             if window.is_empty() {
-                window = buffer(CHUNK)?;
+                window = buffer(size)?;
             }
-            // SAFETY: `window` has `CHUNK` bytes, and `span` is at most `CHUNK`.
+            // SAFETY: `window` has `size` bytes, and `span` is at most `size`.
             let moved = unsafe { files::read_at(&file.fd, window.as_mut_ptr(), span, low) };
             let (got, result) = of_system(moved);
             let valid = view.below(at, wanted, low + got)?;

@@ -6,7 +6,8 @@
 
 use super::file::Inner;
 use super::representation::{Conversion, Converter};
-use super::transfer::{self, Memory, Transferred};
+use super::shared::Waiter;
+use super::transfer::{self, Memory, Transferred, Way};
 use super::view::View;
 use crate::Result;
 use crate::commit::bytes;
@@ -29,10 +30,11 @@ impl Inner {
         layout: LayoutRef<'_>,
         start: u64,
         converter: &Converter,
+        waiter: Waiter,
     ) -> Transferred {
-        let mut done = 0;
+        let (mut done, way) = (0, Way { view, write, waiter: self.waits(waiter) });
         // SAFETY: the caller guarantees that the elements stay valid (the condition of `# Safety`).
-        let result = unsafe { self.converted(view, write, layout, start, converter, &mut done) };
+        let result = unsafe { self.converted(&way, layout, start, converter, &mut done) };
         (view.in_memory(done), result)
     }
 
@@ -43,13 +45,13 @@ impl Inner {
     /// - The first condition of [`run`](Self::run) holds.
     unsafe fn converted(
         &self,
-        view: &View,
-        write: bool,
+        way: &Way<'_>,
         layout: LayoutRef<'_>,
         start: u64,
         converter: &Converter,
         done: &mut u64,
     ) -> Result<()> {
+        let Way { view, write, waiter } = *way;
         let element = transfer::element_in_file(&layout, view)?;
         if element == 0 || layout.count == 0 {
             return Ok(());
@@ -58,7 +60,8 @@ impl Inner {
         let (chunk, byte) = (CONVERTED.div_ceil(element), bytes()?);
         let mut packed = transfer::buffer(element * chunk.min(layout.count))?;
         // The whole access is atomic, not only a buffer of it.
-        let _turn = self.turn(write)?;
+        let waiter = if waiter.is_some() { Waiter::Program } else { Waiter::Background };
+        let _turn = self.turn(view, write, start, element * layout.count, waiter)?;
         let mut position = 0;
         while position < layout.count {
             let count = chunk.min(layout.count - position);
@@ -74,7 +77,7 @@ impl Inner {
             let at = start + position * element;
             // SAFETY: `packed` has the `count * element` bytes of `part`, and only this thread uses it.
             let (moved, result) =
-                unsafe { transfer::run(&self.target, &self.windows, view, write, &memory, at) };
+                unsafe { transfer::run(&self.target, &self.windows, way, &memory, at) };
             let whole = moved / element;
             if !write && whole > 0 {
                 call(whole)?;
@@ -111,7 +114,7 @@ impl Inner {
         Ok(packed)
     }
 
-    /// Writes data that are already in the file's representation.
+    /// Writes data that are already in the form of the file, in an I/O thread.
     pub fn run_packed(&self, view: &View, data: &[u8], start: u64) -> Transferred {
         self.written.store(true, Ordering::Relaxed);
         let plan = match bytes() {
@@ -119,16 +122,18 @@ impl Inner {
             Ok(_) => return (0, Ok(())),
             Err(error) => return (0, Err(error)),
         };
-        let _turn = match self.turn(true) {
+        let waiter = Waiter::Background;
+        let _turn = match self.turn(view, true, start, data.len() as u64, waiter) {
             Ok(turn) => turn,
             Err(error) => return (0, Err(error)),
         };
+        let way = Way { view, write: true, waiter: self.waits(waiter) };
         let origin = data.as_ptr().cast_mut();
         let memory = Memory::of_bytes(LayoutRef { origin, plan, count: data.len() as u64 });
         // SAFETY: the elements of `memory` are the bytes of `data`, which nobody changes while this function
         // borrows them. A write only reads them.
         let (bytes, result) =
-            unsafe { transfer::run(&self.target, &self.windows, view, true, &memory, start) };
+            unsafe { transfer::run(&self.target, &self.windows, &way, &memory, start) };
         (view.in_memory(bytes), result)
     }
 }

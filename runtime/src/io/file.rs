@@ -7,10 +7,12 @@ use super::access::Position;
 use super::agree::{agree, agree_same, system, text_words, told, verdict, word};
 use super::background::Lane;
 use super::hints::Hints;
+use super::locks::Span;
 use super::mode::Mode;
+use super::place::{Place, agree_place};
 use super::representation::Representation;
-use super::shared::{Shared, Turn};
-use super::transfer::{self, Memory, Target, Transferred};
+use super::shared::{Shared, Turn, Waiter};
+use super::transfer::{self, Memory, Sieve, Target, Transferred, Way};
 use super::view::View;
 use super::ways::Ways;
 use super::window::Windows;
@@ -157,6 +159,7 @@ impl Inner {
         write: bool,
         layout: LayoutRef<'_>,
         start: u64,
+        waiter: Waiter,
     ) -> Transferred {
         if write {
             self.written.store(true, Ordering::Relaxed);
@@ -164,32 +167,55 @@ impl Inner {
         if let Some(converter) = view.representation().converter(write) {
             // SAFETY: the caller guarantees that the elements stay valid for the direction of the access
             // until the call returns.
-            return unsafe { self.run_converted(view, write, layout, start, converter) };
+            return unsafe { self.run_converted(view, write, layout, start, converter, waiter) };
         }
         let memory = match Memory::new(layout, view) {
             Ok(memory) if memory.bytes() > 0 => memory,
             Ok(_) => return (0, Ok(())),
             Err(error) => return (0, Err(error)),
         };
-        let _turn = match self.turn(write) {
+        let _turn = match self.turn(view, write, start, memory.bytes(), waiter) {
             Ok(turn) => turn,
             Err(error) => return (0, Err(error)),
         };
+        let way = Way { view, write, waiter: self.waits(waiter) };
         // SAFETY: the caller guarantees that the elements stay valid for the direction of the access until
         // the call returns (the condition of `# Safety`).
         let (bytes, result) =
-            unsafe { transfer::run(&self.target, &self.windows, view, write, &memory, start) };
+            unsafe { transfer::run(&self.target, &self.windows, &way, &memory, start) };
         (view.in_memory(bytes), result)
     }
 
-    /// Waits for this rank's turn, if accesses of the ranks to this file happen one after another.
-    pub fn turn(&self, write: bool) -> Result<Option<Turn<'_>>> {
-        // A stream has one position for all ranks. A rank that waits for data of a stream must not keep the
-        // others from writing these data.
-        let stream = self.target.kind == FileKind::Stream;
-        let which = usize::from(stream && write);
-        let (own, ranks) = (self.endpoint().rank(), self.endpoint().size());
-        (stream || self.state().atomic).then(|| self.words.lock(which, own, ranks)).transpose()
+    /// Returns the endpoint that makes progress while `waiter` waits for a stream.
+    pub fn waits(&self, waiter: Waiter) -> Option<&Endpoint> {
+        (waiter == Waiter::Program).then(|| &**self.endpoint())
+    }
+
+    /// Waits until no other rank accesses the bytes of this access, if the file is in atomic mode or a stream. The
+    /// access moves `bytes` view bytes from `start` on.
+    pub fn turn(
+        &self,
+        view: &View,
+        write: bool,
+        start: u64,
+        bytes: u64,
+        waiter: Waiter,
+    ) -> Result<Option<Turn<'_>>> {
+        let span = if self.target.kind == FileKind::Stream {
+            // A stream has one position for all ranks. A rank that waits for data of a stream must not keep the
+            // others from writing these data.
+            let low = u64::from(write);
+            Span { low, high: low + 1, write: true }
+        } else if !self.state().atomic || bytes == 0 {
+            return Ok(None);
+        } else if view.is_ordered() {
+            let (low, last) = (view.offset(start)?, view.offset(start + bytes - 1)?);
+            Span { low, high: last + 1, write }
+        } else {
+            // Elements of the view that overlap may reach beyond the last one.
+            Span { low: 0, high: u64::MAX, write }
+        };
+        self.words.lock(&self.comm, span, waiter).map(Some)
     }
 
     /// Waits until the accesses in the background that read (or write) a stream are over, because an access
@@ -254,20 +280,67 @@ impl Inner {
     }
 }
 
-fn open_one(path: &CString, mode: Mode, permissions: u32, first: bool) -> Result<(Target, Facts)> {
-    let access = Opening {
-        read: mode.reads(),
-        write: mode.writes(),
-        create: first && mode.contains(Mode::CREATE),
-        exclusive: first && mode.contains(Mode::EXCLUSIVE),
-        mode: permissions,
+/// A file that a rank has opened.
+struct Opened {
+    target: Target,
+    facts: Facts,
+    /// True if this rank has made the file.
+    made: bool,
+}
+
+/// Opens a file. `first` says whether this rank makes the file if it does not exist.
+fn open_one(place: &Place, mode: Mode, permissions: u32, first: bool) -> Result<Opened> {
+    let (read, write) = (mode.reads(), mode.writes());
+    let open = |name: &CString, create, exclusive| {
+        files::open(name, Opening { read, write, create, exclusive, mode: permissions })
     };
-    let fd = files::open(path, access).map_err(|error| system("filename", &error))?;
-    let facts = files::facts(&fd).map_err(|error| system("filename", &error))?;
-    if facts.kind == FileKind::Directory {
-        return Err(refused(FileErrorKind::BadFile, "filename", "the file is a directory"));
+    let create = first && mode.contains(Mode::CREATE);
+    let exclusive = create && mode.contains(Mode::EXCLUSIVE);
+    let (fd, made) = if create && !exclusive && place.found.is_none() {
+        // The kernel says whether this call has made the file.
+        match open(&place.resolved, true, true) {
+            Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {
+                (open(&place.given, true, false), false)
+            }
+            opened => (opened, true),
+        }
+    } else {
+        (open(&place.given, create, exclusive), exclusive)
+    };
+    let fd = fd.map_err(|error| system("filename", &error))?;
+    let checked = || {
+        let facts = files::facts(&fd).map_err(|error| system("filename", &error))?;
+        if facts.kind == FileKind::Directory {
+            return Err(refused(FileErrorKind::BadFile, "filename", "the file is a directory"));
+        }
+        if facts.kind == FileKind::Stream {
+            // Otherwise a rank that waits for a stream would make no progress.
+            files::set_nonblocking(&fd).map_err(|error| system("filename", &error))?;
+        }
+        Ok(facts)
+    };
+    match checked() {
+        Ok(facts) => {
+            let target = Target { fd, kind: facts.kind, sieve: Sieve::default() };
+            Ok(Opened { target, facts, made })
+        }
+        Err(error) => {
+            if made {
+                // Without its facts the file cannot be told from another one of this name, but it is empty.
+                let _ = files::unlink(&place.given);
+            }
+            Err(error)
+        }
     }
-    Ok((Target { fd, kind: facts.kind }, facts))
+}
+
+/// Removes a file that this rank has made for a call that has failed, if the name still means this file.
+fn unmake(place: &Place, made: Option<(u64, u64)>) {
+    let Some(identity) = made else { return };
+    if files::lookup(&place.given).is_ok_and(|facts| facts.identity == identity) {
+        // The call returns another error already.
+        let _ = files::unlink(&place.resolved);
+    }
 }
 
 impl File {
@@ -293,27 +366,26 @@ impl File {
         hints: &[(String, String)],
     ) -> Result<Self> {
         comm.check_intra("comm")?;
-        let name = CString::new(path.as_ref().as_os_str().as_bytes());
-        let name = name.map_err(|_| {
-            refused(FileErrorKind::BadFile, "filename", "the name contains a zero byte")
-        });
-        let checked = mode.check().and(name);
-        let path = agree_same(comm, checked, &[mode.bits().into()], "amode")?;
+        let checked = mode.check().and_then(|()| Ok((mode, Place::find(path.as_ref())?)));
+        let place = agree_place(comm, checked)?;
         let mut known = Hints::default();
         known.set(comm, Ok(hints))?;
         let comm = comm.dup()?;
         let words = Shared::new(&comm)?;
         // Rank 0 makes the file. The other ranks open it afterwards, so that only one rank can meet a file
         // that exists already.
-        let open = |first| open_one(&path, mode, known.permissions, first).map(Some);
-        let made = agree(&comm, if comm.rank() == 0 { open(true) } else { Ok(None) })?;
+        let open = |first| open_one(&place, mode, known.permissions, first);
+        let made = agree(&comm, if comm.rank() == 0 { open(true).map(Some) } else { Ok(None) })?;
         let opened = match made {
             Some(opened) => Ok(opened),
-            None => open_one(&path, mode, known.permissions, false),
+            None => open(false),
         };
-        let identity = opened.as_ref().map_or((0, 0), |(_, facts)| facts.identity);
+        let identity = opened.as_ref().map_or((0, 0), |opened| opened.facts.identity);
+        let made = opened.as_ref().is_ok_and(|opened| opened.made).then_some(identity);
         let identity = [identity.0 as i64, identity.1 as i64];
-        let (target, facts) = agree_same(&comm, opened, &identity, "filename")?;
+        let opened = agree_same(&comm, opened, &identity, "filename");
+        let Opened { target, facts, .. } = opened.inspect_err(|_| unmake(&place, made))?;
+        known.apply(&target);
         let view = Arc::new(View::bytes()?);
         let position = if mode.contains(Mode::APPEND) { facts.size } else { 0 };
         if comm.rank() == 0 {
@@ -328,6 +400,7 @@ impl File {
         let ways = settings.tune.then(|| Ways::of(facts.identity.0));
         let windows = Windows::new(&target, mode.reads(), both, settings.file_method, ways);
         let lanes = Default::default();
+        let path = place.given;
         let inner =
             Inner { comm, target, windows, path, mode, words, state, lanes, written, outstanding };
         Ok(Self { inner: Arc::new(inner) })
@@ -336,7 +409,7 @@ impl File {
     /// Takes part in an [`open`](Self::open) of the other ranks, with an error that this rank has found in its
     /// own arguments. So the other ranks get an error and do not wait for this one.
     pub fn refuse_open(comm: &Communicator, error: Error) {
-        let _same = agree_same::<()>(comm, Err(error), &[0], "amode");
+        let _same = agree_place(comm, Err(error));
     }
 
     /// Takes part in a call of the other ranks, with an error that this rank has found in its own arguments.
@@ -663,6 +736,7 @@ impl File {
     pub fn set_hints(&self, hints: &[(String, String)]) -> Result<()> {
         let mut known = self.inner.state().hints.clone();
         known.set(&self.inner.comm, Ok(hints))?;
+        known.apply(&self.inner.target);
         self.inner.state().hints = known;
         Ok(())
     }

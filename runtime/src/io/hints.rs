@@ -1,46 +1,117 @@
 //! Hints: advice of the program about a file (MPI-5.0 section 14.2.8).
 //!
-//! A hint that this library does not know is ignored and not returned. A known hint whose value is not in
-//! its range is ignored too. The ranks agree on every value: if they give different values, the value of the
-//! hint does not change.
+//! A hint is known only if it has an effect here. Hints for aggregators and for stripes of files
+//! (`cb_nodes`, `striping_unit`, ...) mean nothing on one machine, whose ranks share a page cache. A hint that this
+//! library does not know is ignored and not returned. A known hint whose value is not in its range is ignored too. The
+//! ranks agree on every value: if they give different values, the value of the hint does not change.
 
 use super::agree::{verdict, word};
+use super::transfer::{Sieve, Target};
 use crate::Result;
 use crate::coll::Op;
 use crate::comm::Communicator;
+use crate::sys::files::{self, Order};
 
-/// A hint that is a number: its name, and the range of its values.
-struct Number {
-    name: &'static str,
-    least: i64,
-    most: i64,
+/// What the values of a hint are.
+#[derive(Clone, Copy, Debug)]
+enum Values {
+    /// Numbers in a range.
+    Number { least: i64, most: i64 },
+    /// One of several words, as its index.
+    Word(&'static [&'static str]),
+    /// A list of some of several words, separated by commas, as a sum of powers of two.
+    Words(&'static [&'static str]),
 }
 
-/// The hints that this library knows, in the order in which [`Hints::all`] returns them. So far they are
-/// kept and returned, and do not change how data moves.
-const NUMBERS: [Number; 6] = [
-    Number { name: "access_buffer_size", least: 1, most: i64::MAX - 1 },
-    Number { name: "cb_buffer_size", least: 1, most: i64::MAX - 1 },
-    Number { name: "cb_nodes", least: 1, most: i64::MAX - 1 },
-    Number { name: "num_io_nodes", least: 1, most: i64::MAX - 1 },
-    Number { name: "striping_factor", least: 1, most: i64::MAX - 1 },
-    Number { name: "striping_unit", least: 1, most: i64::MAX - 1 },
+/// A hint that this library knows.
+struct Hint {
+    name: &'static str,
+    values: Values,
+    /// The value that is in force if the program gives none.
+    default: i64,
+}
+
+/// The words of `access_style`.
+const STYLES: [&str; 7] = [
+    "read_once",
+    "write_once",
+    "read_mostly",
+    "write_mostly",
+    "sequential",
+    "reverse_sequential",
+    "random",
 ];
+const SEQUENTIAL: i64 = 1 << 4;
+const RANDOM: i64 = 1 << 6;
+
+/// The known hints, in the order in which [`Hints::all`] returns them.
+const HINTS: [Hint; 3] = [
+    // In which order the program accesses the file: how far the kernel reads ahead.
+    Hint { name: "access_style", values: Values::Words(&STYLES), default: UNSET },
+    // The size of the windows in which system calls read close pieces of a view.
+    Hint {
+        name: "ind_rd_buffer_size",
+        values: Values::Number { least: 1, most: 1 << 30 },
+        default: Sieve::WINDOW as i64,
+    },
+    // Whether system calls read pieces of a view in windows, or each piece by itself.
+    Hint {
+        name: "romio_ds_read",
+        values: Values::Word(&["automatic", "enable", "disable"]),
+        default: 0,
+    },
+];
+const STYLE: usize = 0;
+const WINDOW: usize = 1;
+const SIEVE: usize = 2;
 
 /// The value of a hint that is not set.
 const UNSET: i64 = i64::MIN;
 
+impl Values {
+    /// Returns the number for a value; `None` if the value is not allowed.
+    fn parse(self, text: &str) -> Option<i64> {
+        match self {
+            Self::Number { least, most } => {
+                text.parse::<i64>().ok().filter(|number| (least..=most).contains(number))
+            }
+            Self::Word(words) => {
+                words.iter().position(|word| *word == text).and_then(|at| i64::try_from(at).ok())
+            }
+            Self::Words(words) => text.split(',').try_fold(0, |sum, word| {
+                let at = words.iter().position(|known| *known == word.trim())?;
+                Some(sum | 1 << at)
+            }),
+        }
+    }
+
+    /// Returns the value for a number that [`parse`](Self::parse) has returned.
+    fn print(self, number: i64) -> String {
+        match self {
+            Self::Number { .. } => number.to_string(),
+            Self::Word(words) => {
+                let word = usize::try_from(number).ok().and_then(|at| words.get(at));
+                word.copied().unwrap_or_default().to_owned()
+            }
+            Self::Words(words) => {
+                let set = words.iter().enumerate().filter(|(at, _)| number >> at & 1 == 1);
+                set.map(|(_, word)| *word).collect::<Vec<_>>().join(",")
+            }
+        }
+    }
+}
+
 /// The hints of a file.
 #[derive(Clone, Debug)]
 pub(super) struct Hints {
-    numbers: [i64; NUMBERS.len()],
+    values: [i64; HINTS.len()],
     /// The permissions of a new file, which only the call that opens the file uses.
     pub permissions: u32,
 }
 
 impl Default for Hints {
     fn default() -> Self {
-        Self { numbers: [UNSET; NUMBERS.len()], permissions: 0o666 }
+        Self { values: HINTS.map(|hint| hint.default), permissions: 0o666 }
     }
 }
 
@@ -57,9 +128,8 @@ impl Hints {
     pub fn set(&mut self, comm: &Communicator, given: Result<&[(String, String)]>) -> Result<()> {
         let failed = word(given.as_ref().err(), comm.rank());
         let list = given.as_ref().map_or(&[][..], |given| given);
-        let mine = NUMBERS.map(|hint| {
-            let number = value(list, hint.name).and_then(|text| text.parse::<i64>().ok());
-            number.filter(|number| (hint.least..=hint.most).contains(number)).unwrap_or(UNSET)
+        let mine = HINTS.map(|hint| {
+            value(list, hint.name).and_then(|text| hint.values.parse(text)).unwrap_or(UNSET)
         });
         let permissions =
             value(list, "file_perm").and_then(|text| i64::from_str_radix(text, 8).ok());
@@ -71,7 +141,7 @@ impl Hints {
         comm.allreduce(&mut words, Op::Max)?;
         verdict(words[0], given)?;
         let mut agreed = words[1..].chunks(2).map(|pair| (pair[0] == !pair[1]).then_some(pair[0]));
-        for number in &mut self.numbers {
+        for number in &mut self.values {
             match agreed.next().flatten() {
                 Some(value) if value != UNSET => *number = value,
                 _ => {}
@@ -83,9 +153,61 @@ impl Hints {
         Ok(())
     }
 
+    /// Puts the hints in force for an open file.
+    pub fn apply(&self, target: &Target) {
+        let used = match self.values[SIEVE] {
+            1 => Some(true),
+            2 => Some(false),
+            _ => None,
+        };
+        target.sieve.set(self.values[WINDOW].unsigned_abs(), used);
+        let style = self.values[STYLE];
+        if style != UNSET {
+            let order = match (style & SEQUENTIAL != 0, style & RANDOM != 0) {
+                (true, false) => Order::Sequential,
+                (false, true) => Order::Random,
+                _ => Order::Unknown,
+            };
+            // A file system that takes no advice gives the same data.
+            let _ = files::advise(&target.fd, order);
+        }
+    }
+
     /// Returns the hints that are in force.
     pub fn all(&self) -> Vec<(String, String)> {
-        let set = NUMBERS.iter().zip(self.numbers).filter(|(_, value)| *value != UNSET);
-        set.map(|(hint, value)| (hint.name.to_owned(), value.to_string())).collect()
+        let set = HINTS.iter().zip(self.values).filter(|(_, value)| *value != UNSET);
+        set.map(|(hint, value)| (hint.name.to_owned(), hint.values.print(value))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_and_printed() {
+        let [style, window, sieve] = HINTS.map(|hint| hint.values);
+        for (values, text, printed) in [
+            (style, "random", "random"),
+            (style, "random, read_once,read_once", "read_once,random"),
+            (window, "+4096", "4096"),
+            (sieve, "disable", "disable"),
+        ] {
+            assert_eq!(values.parse(text).map(|value| values.print(value)), Some(printed.into()));
+        }
+        for (values, text) in [
+            (style, ""),
+            (style, "random,fast"),
+            (style, "random,"),
+            (window, "0"),
+            (window, "1073741825"),
+            (window, "1e3"),
+            (sieve, "Enable"),
+        ] {
+            assert_eq!(values.parse(text), None, "{text}");
+        }
+        let all = [("ind_rd_buffer_size", "1048576"), ("romio_ds_read", "automatic")];
+        let all = all.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(Hints::default().all(), all);
     }
 }

@@ -1,5 +1,5 @@
-//! What the ranks of a file share: the shared file pointer, the locks of atomic mode and of streams, and the
-//! seats at which they meet.
+//! What the ranks of a file share: the shared file pointer, the locks for ranges of the file (`locks.rs`), and the
+//! seats at which the ranks meet.
 //!
 //! All are words in the part that rank 0 has in a region of the file's communicator. There is no helper file
 //! and no name that another job could have too.
@@ -9,12 +9,14 @@
 //! meeting uses the other line. The one after it uses this line again, which no rank reads any more: every rank has
 //! come to the meeting in between.
 
+use super::locks::{self, Claim, Locks, Span};
 use crate::comm::Communicator;
-use crate::memory;
+use crate::memory::{self, heaps::Heaps};
 use crate::region::SharedRegion;
 use crate::shm::layout::State;
 use crate::sys::fork;
 use crate::{Error, ErrorKind, Result};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -23,9 +25,10 @@ const LINE: usize = 64;
 
 /// Offsets of the words in the part of rank 0, each in a cache line of its own.
 const POINTER: usize = 0;
-/// Locks for accesses that read and for those that write. Accesses in atomic mode use the first one only.
-const LOCKS: [usize; 2] = [LINE, 2 * LINE];
-const SEATS: usize = 3 * LINE;
+/// The counter of the locks.
+const TICKETS: usize = LINE;
+/// The seats, and behind them the slots of the locks.
+const SEATS: usize = 2 * LINE;
 
 /// The number of a meeting that will not take place, because the rank has left after an error.
 const GONE: u64 = u64::MAX;
@@ -38,20 +41,42 @@ pub(super) struct Shared {
     meeting: AtomicU64,
 }
 
+/// Who waits for something that another rank or process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waiter {
+    /// A thread of the program. While this thread waits, it makes progress.
+    Program,
+    /// An I/O thread. A thread of the program makes progress.
+    Background,
+}
+
 /// A lock, which this rank holds until the value is dropped.
 #[derive(Debug)]
-pub(super) struct Turn<'a>(&'a AtomicU64);
+pub(super) struct Turn<'a> {
+    shared: &'a Shared,
+    comm: &'a Communicator,
+    claim: Option<Claim<'a>>,
+}
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.0.store(0, Ordering::Release);
+        let Some(claim) = self.claim.take() else { return };
+        let span = claim.span();
+        drop(claim);
+        // A rank that is not rung looks again by itself, only later.
+        let _ = self.shared.locks(self.comm).waiting(self.comm.rank(), span, |rank| {
+            if let Ok(rank) = self.comm.world_rank(rank, "rank", ErrorKind::Rank) {
+                self.comm.endpoint().ring(rank);
+            }
+        });
     }
 }
 
 impl Shared {
     /// Makes the words of a new file. Collective.
     pub fn new(comm: &Communicator) -> Result<Self> {
-        let bytes = if comm.rank() == 0 { SEATS + 2 * LINE * comm.size() } else { 0 };
+        let bytes =
+            if comm.rank() == 0 { slots(comm.size()) + locks::bytes_of(comm.size()) } else { 0 };
         let region = SharedRegion::allocate(comm, bytes)?;
         Ok(Self { region, meeting: AtomicU64::new(0) })
     }
@@ -152,41 +177,71 @@ impl Shared {
         Ok(())
     }
 
-    /// Waits until no other rank of the file holds a lock, and takes the lock. If the rank that holds the
-    /// lock is dead, takes the lock from the dead rank. `which` is the lock, 0 or 1. `own` is this rank's
-    /// number in the world, which has `ranks` ranks.
-    pub fn lock(&self, which: usize, own: usize, ranks: usize) -> Result<Turn<'_>> {
-        let word = self.word(LOCKS[which % LOCKS.len()])?;
-        let mine = own as u64 + 1;
-        let mut tries = 0u32;
-        loop {
-            match word.compare_exchange_weak(0, mine, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return Ok(Turn(word)),
-                Err(0) => continue,
-                Err(owner) => {
-                    // Another rank may have written any number.
-                    let known = owner as usize <= ranks;
-                    let dead = known
-                        && memory::heaps()
-                            .is_some_and(|heaps| heaps.state(owner as usize - 1) == State::Dead);
-                    if dead
-                        && word
-                            .compare_exchange(owner, mine, Ordering::Acquire, Ordering::Relaxed)
-                            .is_ok()
-                    {
-                        return Ok(Turn(word));
-                    }
-                }
+    fn locks<'a>(&'a self, comm: &Communicator) -> Locks<impl Fn(usize) -> Result<&'a AtomicU64>> {
+        let ranks = comm.size();
+        Locks { word: |at| self.word(at), counter: TICKETS, slots: slots(ranks), ranks }
+    }
+
+    /// Locks a range of the file. Waits for accesses of all ranks that came earlier and whose ranges overlap this one,
+    /// unless both read. Does not wait for ranks that are dead.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::State`] in a forked child and after finalization.
+    pub fn lock<'a>(
+        &'a self,
+        comm: &'a Communicator,
+        span: Span,
+        waiter: Waiter,
+    ) -> Result<Turn<'a>> {
+        let locks = self.locks(comm);
+        let mut turn = Turn { shared: self, comm, claim: None };
+        let is_dead = |rank| {
+            let world = comm.group().world_rank(rank);
+            let dead =
+                |heaps: &Arc<Heaps>| world.is_some_and(|world| heaps.state(world) == State::Dead);
+            memory::heaps().is_some_and(dead)
+        };
+        let mut look = || -> Result<bool> {
+            if turn.claim.is_none() {
+                turn.claim = locks.claim(comm.rank(), span)?;
             }
-            // The owner may be another thread of this process, for example an I/O thread. An access takes
-            // microseconds or more, so a waiting thread soon sleeps.
-            tries += 1;
-            match tries {
+            match &mut turn.claim {
+                Some(claim) => locks.is_granted(claim, is_dead),
+                None => Ok(false),
+            }
+        };
+        if look()? {
+            return Ok(turn);
+        }
+        if waiter == Waiter::Program {
+            let found = comm.endpoint().attend_outside(|| match look() {
+                Ok(false) => None,
+                found => Some(found),
+            });
+            match found {
+                Ok(found) => return found.map(|_| turn),
+                // A rank is dead, and the owner of the lock may be another one, which will release the lock.
+                Err(error) if error.kind() == ErrorKind::ProcAborted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // The owner may be another thread of this process. An access takes microseconds or more, so a waiting
+        // thread soon sleeps.
+        let mut looks = 0u32;
+        while !look()? {
+            looks += 1;
+            match looks {
                 0..64 => std::thread::yield_now(),
                 _ => std::thread::sleep(Duration::from_micros(50)),
             }
         }
+        Ok(turn)
     }
+}
+
+/// Returns the offset of the slots of the locks of `ranks` ranks.
+fn slots(ranks: usize) -> usize {
+    SEATS + 2 * LINE * ranks
 }
 
 #[cold]

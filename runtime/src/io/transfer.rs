@@ -12,12 +12,14 @@ use super::calls;
 use super::representation::Representation;
 use super::view::View;
 use super::window::Windows;
+use crate::endpoint::progress::Endpoint;
 use crate::message::payload::LayoutRef;
 use crate::sys::files::{FileKind, SizeSignal};
 use crate::sys::mapped;
 use crate::{Datatype, Error, ErrorKind, Result};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use typepack_engine::external32::{External32, pack_external_raw, unpack_external_raw};
 use typepack_engine::{Side, pack_external_size};
 
@@ -36,6 +38,54 @@ pub(super) struct Target {
     pub fd: OwnedFd,
     /// What the file is.
     pub kind: FileKind,
+    /// How system calls read close pieces.
+    pub sieve: Sieve,
+}
+
+/// How system calls read pieces of a view: separately, or as a window of the file that has several of them (data
+/// sieving). Hints change this while I/O threads read.
+#[derive(Debug)]
+pub(super) struct Sieve {
+    window: AtomicU64,
+    always: AtomicBool,
+    never: AtomicBool,
+}
+
+impl Default for Sieve {
+    fn default() -> Self {
+        let window = AtomicU64::new(Self::WINDOW);
+        Self { window, always: AtomicBool::new(false), never: AtomicBool::new(false) }
+    }
+}
+
+impl Sieve {
+    /// Size of a window in bytes if no hint changes it.
+    pub const WINDOW: u64 = 1 << 20;
+
+    /// Sets the size of windows in bytes, and whether windows are used (`None` leaves this to the library).
+    pub fn set(&self, window: u64, used: Option<bool>) {
+        self.window.store(window.max(1), Ordering::Relaxed);
+        self.always.store(used == Some(true), Ordering::Relaxed);
+        self.never.store(used == Some(false), Ordering::Relaxed);
+    }
+
+    /// Returns the size of windows for a view whose pieces are close or not; `None` if pieces are read separately.
+    pub fn window(&self, close: bool) -> Option<u64> {
+        let used = close && !self.never.load(Ordering::Relaxed);
+        let used = used || self.always.load(Ordering::Relaxed);
+        used.then(|| self.window.load(Ordering::Relaxed))
+    }
+}
+
+/// How an access moves its data.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way<'a> {
+    /// The view.
+    pub view: &'a View,
+    /// True if the access writes the file.
+    pub write: bool,
+    /// The endpoint that makes progress while the access waits for a stream; `None` in an I/O thread.
+    pub waiter: Option<&'a Endpoint>,
 }
 
 /// The number of view bytes that a transfer has moved, and the error that ended it early.
@@ -244,11 +294,11 @@ pub(super) fn buffer(bytes: u64) -> Result<Vec<u8>> {
 pub(super) unsafe fn run(
     file: &Target,
     windows: &Windows,
-    view: &View,
-    write: bool,
+    way: &Way<'_>,
     memory: &Memory<'_>,
     start: u64,
 ) -> Transferred {
+    let Way { view, write, .. } = *way;
     let _signal = write.then(SizeSignal::block);
     let mut done = 0;
     let suits = match view.run() {
@@ -281,7 +331,7 @@ pub(super) unsafe fn run(
     }
     // SAFETY: the caller guarantees that the elements stay valid for the direction of the access. `done` is
     // at most their length, because `through_window` counts only bytes that it has moved.
-    let result = unsafe { calls::run(file, view, write, memory, start, &mut done) };
+    let result = unsafe { calls::run(file, way, memory, start, &mut done) };
     finished(done);
     (done, result)
 }

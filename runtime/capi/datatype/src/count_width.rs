@@ -63,6 +63,9 @@ pub trait CountWidth {
     /// Says which calls can decode a datatype that was made by a call of this width: only the calls whose
     /// names end in `_c`, or also the calls with C integers.
     const DECODING: Decoding;
+    /// True if the calls are older than MPI-3.0, which removed the markers `MPI_LB` and `MPI_UB`. Programs of that time
+    /// pass the markers to `MPI_Type_create_struct`.
+    const MARKERS: bool;
 }
 
 /// The calls that take C integers for counts and for the displacements of collective calls, and `MPI_Aint`
@@ -80,6 +83,7 @@ impl CountWidth for Int {
     type Address = Aint;
     type Displacement = c_int;
     const DECODING: Decoding = Decoding::Int;
+    const MARKERS: bool = true;
 }
 
 impl CountWidth for Large {
@@ -87,6 +91,7 @@ impl CountWidth for Large {
     type Address = Count;
     type Displacement = Aint;
     const DECODING: Decoding = Decoding::Large;
+    const MARKERS: bool = false;
 }
 
 /// Checks a count argument and returns its value.

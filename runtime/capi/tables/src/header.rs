@@ -170,8 +170,7 @@ fn inline_names(compat: &[Compat], out: &mut String) {
         } else if let Some(body) = body(&row.name) {
             format!("static inline {declaration}\n{{\n    {body}\n}}\n")
         } else {
-            // `MPI_Type_struct` takes the markers `MPI_LB` and `MPI_UB`, which its replacement does not
-            // take. So it is a function of the library, not an inline function.
+            // `MPI_Type_struct` is a function of the library, because programs are linked with it.
             format!("{declaration};\n")
         };
         let _ = writeln!(out, "{text}");
@@ -261,6 +260,10 @@ pub fn header(
          for (i = 0; i < 8; i++) target[i] = source[i];\n    return MPI_SUCCESS;\n}\n\n",
     );
     inline_names(compat, &mut out);
-    out.push_str("#endif\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
+    for row in compat.iter().filter(|row| row.kind == "alias") {
+        let line = format!("#define {} {}", row.name, row.replacement);
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+    out.push_str("\n#endif\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
     out
 }

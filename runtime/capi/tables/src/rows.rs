@@ -82,7 +82,8 @@ pub struct Callback {
 pub struct Compat {
     /// The name.
     pub name: String,
-    /// What the name stands for: `type`, `function` or `constant` if the name is outside the ABI, and
+    /// What the name stands for: `type`, `function`, `constant` or `alias` (a macro that stands for its replacement)
+    /// if the name is outside the ABI, and
     /// `in-abi-type`, `in-abi-function` or `in-abi-constant` if the ABI has the name too.
     pub kind: String,
     /// The C declaration, or the C type of a constant.

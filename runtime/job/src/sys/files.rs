@@ -11,12 +11,14 @@
 
 use super::mapped::FileMapping;
 use super::signal::Withheld;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{self, FallocateFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::RwLock;
+use std::time::Duration;
 
 /// The most bytes that Linux transfers in one call.
 const MOST: usize = 0x7fff_f000;
@@ -46,6 +48,20 @@ pub struct Facts {
     pub identity: (u64, u64),
 }
 
+impl Facts {
+    /// Returns the facts in the kernel's description of a file. A block device has size 0 there.
+    fn of(stat: &fs::Stat) -> Self {
+        let kind = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => FileKind::Regular,
+            FileType::BlockDevice => FileKind::Block,
+            FileType::Directory => FileKind::Directory,
+            _ => FileKind::Stream,
+        };
+        let size = u64::try_from(stat.st_size).unwrap_or(0);
+        Self { kind, size, identity: (stat.st_dev, stat.st_ino) }
+    }
+}
+
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
@@ -61,6 +77,17 @@ pub struct Access {
     pub mode: u32,
 }
 
+/// The order in which a program reads a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Nothing is known.
+    Unknown,
+    /// From the beginning to the end.
+    Sequential,
+    /// No order.
+    Random,
+}
+
 /// The system calls on files. A call that transfers data returns the number of bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
@@ -70,6 +97,10 @@ pub struct Table {
     pub close: fn(OwnedFd) -> io::Result<()>,
     /// Removes a file from its folder.
     pub unlink: fn(&CStr) -> io::Result<()>,
+    /// Returns the facts about the file that a name means.
+    pub lookup: fn(&CStr) -> io::Result<Facts>,
+    /// Returns the name in a symbolic link. The error is `EINVAL` if the file is no symbolic link.
+    pub link: fn(&CStr) -> io::Result<CString>,
     /// Returns the facts about a file.
     pub stat: fn(BorrowedFd<'_>) -> io::Result<Facts>,
     /// Reads into memory at a position. The caller guarantees that the memory is writable.
@@ -88,6 +119,17 @@ pub struct Table {
     pub reserve: fn(BorrowedFd<'_>, u64, u64) -> io::Result<()>,
     /// Brings all data and the size of a file to the storage device.
     pub sync: fn(BorrowedFd<'_>) -> io::Result<()>,
+    /// Returns the position of the first hole of a file from a position on. The end of the file counts as a hole.
+    pub hole: fn(BorrowedFd<'_>, u64) -> io::Result<u64>,
+    /// Returns the number of the kind of a file's file system (`statfs(2)`).
+    pub system: fn(BorrowedFd<'_>) -> io::Result<u64>,
+    /// Tells in which order the program reads a file.
+    pub advise: fn(BorrowedFd<'_>, Order) -> io::Result<()>,
+    /// Makes reads and writes of a stream return at once, with `EAGAIN` if they cannot move data.
+    pub nonblocking: fn(BorrowedFd<'_>) -> io::Result<()>,
+    /// Waits until a stream has data or, if the second argument is true, takes data. Returns false if the time passes
+    /// before.
+    pub poll: fn(BorrowedFd<'_>, bool, Option<Duration>) -> io::Result<bool>,
     /// Maps bytes of a file from a position on. The last argument says whether the memory can be written.
     pub map: fn(BorrowedFd<'_>, u64, usize, bool) -> io::Result<FileMapping>,
 }
@@ -131,21 +173,17 @@ impl Table {
             if unsafe { libc::close(raw) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
         },
         unlink: |path| Ok(fs::unlink(path)?),
+        lookup: |path| Ok(Facts::of(&fs::stat(path)?)),
+        link: |path| Ok(fs::readlink(path, Vec::new())?),
         stat: |fd| {
-            let stat = fs::fstat(fd)?;
-            let kind = match FileType::from_raw_mode(stat.st_mode) {
-                FileType::RegularFile => FileKind::Regular,
-                FileType::BlockDevice => FileKind::Block,
-                FileType::Directory => FileKind::Directory,
-                _ => FileKind::Stream,
-            };
-            let size = match kind {
-                // The kernel does not report the size of a block device in `stat`, but a seek to the end
-                // returns it. The seek moves the offset of the descriptor, which no other call here uses.
+            let facts = Facts::of(&fs::fstat(fd)?);
+            let size = match facts.kind {
+                // The size of a block device is not in its facts, but its end is known. Nothing else in this
+                // file depends on the offset of the descriptor.
                 FileKind::Block => fs::seek(fd, fs::SeekFrom::End(0))?,
-                _ => u64::try_from(stat.st_size).unwrap_or(0),
+                _ => facts.size,
             };
-            Ok(Facts { kind, size, identity: (stat.st_dev, stat.st_ino) })
+            Ok(Facts { size, ..facts })
         },
         pread: |fd, memory, bytes, at| {
             use std::os::fd::AsRawFd;
@@ -176,6 +214,26 @@ impl Table {
         allocate: |fd, at, bytes| Ok(fs::fallocate(fd, FallocateFlags::empty(), at, bytes)?),
         reserve: |fd, at, bytes| Ok(fs::fallocate(fd, FallocateFlags::KEEP_SIZE, at, bytes)?),
         sync: |fd| Ok(fs::fsync(fd)?),
+        hole: |fd, at| Ok(fs::seek(fd, fs::SeekFrom::Hole(at))?),
+        system: |fd| Ok(fs::fstatfs(fd)?.f_type as u64 & 0xffff_ffff),
+        advise: |fd, order| {
+            let advice = match order {
+                Order::Unknown => fs::Advice::Normal,
+                Order::Sequential => fs::Advice::Sequential,
+                Order::Random => fs::Advice::Random,
+            };
+            Ok(fs::fadvise(fd, 0, None, advice)?)
+        },
+        nonblocking: |fd| {
+            let flags = fs::fcntl_getfl(fd)?;
+            Ok(fs::fcntl_setfl(fd, flags | OFlags::NONBLOCK)?)
+        },
+        poll: |fd, write, longest| {
+            let wanted = if write { PollFlags::OUT } else { PollFlags::IN };
+            let longest = longest.map(Timespec::try_from).transpose().map_err(|_| Errno::INVAL)?;
+            // A stream that has ended or failed is ready: the next transfer tells.
+            Ok(poll(&mut [PollFd::from_borrowed_fd(fd, wanted)], longest.as_ref())? > 0)
+        },
         map: FileMapping::new,
     };
 }
@@ -224,6 +282,36 @@ pub fn unlink(path: &CStr) -> io::Result<()> {
     retried(|| (table.unlink)(path))
 }
 
+/// Returns the facts about the file that a name means. The size of a block device is 0 here.
+///
+/// # Errors
+/// Returns the kernel's error.
+pub fn lookup(path: &CStr) -> io::Result<Facts> {
+    let table = table();
+    retried(|| (table.lookup)(path))
+}
+
+/// Returns the name in a symbolic link; `None` if the file exists and is no symbolic link.
+///
+/// # Errors
+/// Returns the kernel's error.
+pub fn link(path: &CStr) -> io::Result<Option<CString>> {
+    let table = table();
+    match retried(|| (table.link)(path)) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(None),
+        name => name.map(Some),
+    }
+}
+
+/// Tells the kernel in which order the program reads a file, so that the kernel reads ahead more or less.
+///
+/// # Errors
+/// Returns the kernel's error. Data are right without this call, too.
+pub fn advise(fd: &impl AsFd, order: Order) -> io::Result<()> {
+    let table = table();
+    retried(|| (table.advise)(fd.as_fd(), order))
+}
+
 /// Returns the facts about an open file.
 ///
 /// # Errors
@@ -266,7 +354,8 @@ pub fn reserve(fd: &impl AsFd, at: u64, bytes: u64) -> io::Result<()> {
 /// have data or allocated space. The end of the file counts as a hole. Returns `at` if the file system does not
 /// report holes.
 pub fn filled_until(fd: &impl AsFd, at: u64) -> u64 {
-    fs::seek(fd, fs::SeekFrom::Hole(at)).map_or(at, |hole| hole.max(at))
+    let table = table();
+    retried(|| (table.hole)(fd.as_fd(), at)).map_or(at, |hole| hole.max(at))
 }
 
 /// Returns whether a file is on a file system of this machine whose files can be mapped and whose page cache
@@ -275,7 +364,8 @@ pub fn is_local(fd: &impl AsFd) -> bool {
     /// The numbers by which the kernel identifies ext2 to ext4, XFS, Btrfs, tmpfs, F2FS and overlayfs.
     const LOCAL: [u64; 6] =
         [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0xf2f5_2010, 0x794c_7630];
-    fs::fstatfs(fd).is_ok_and(|found| LOCAL.contains(&(found.f_type as u64 & 0xffff_ffff)))
+    let table = table();
+    retried(|| (table.system)(fd.as_fd())).is_ok_and(|found| LOCAL.contains(&found))
 }
 
 /// Brings all data and the size of a file to the storage device.
@@ -351,7 +441,27 @@ fn whole(moved: Moved, bytes: u64) -> Moved {
     }
 }
 
-/// Reads at most `bytes` bytes from a stream. The transfer moves fewer bytes only if the stream ends or a call fails.
+/// Makes transfers of a stream return `EAGAIN` instead of waiting ([`ready`]).
+///
+/// # Errors
+/// Returns the kernel's error.
+pub fn set_nonblocking(fd: &impl AsFd) -> io::Result<()> {
+    let table = table();
+    retried(|| (table.nonblocking)(fd.as_fd()))
+}
+
+/// Waits until a stream has data (`write` is false) or takes data (`write` is true), but not longer than `longest`.
+/// Returns whether the stream is ready. A stream that has ended is ready.
+///
+/// # Errors
+/// Returns the kernel's error.
+pub fn ready(fd: &impl AsFd, write: bool, longest: Option<Duration>) -> io::Result<bool> {
+    let table = table();
+    retried(|| (table.poll)(fd.as_fd(), write, longest))
+}
+
+/// Reads at most `bytes` bytes from a stream. The transfer moves fewer bytes without an error only if the stream ends.
+/// The error is `EAGAIN` if the stream does not wait ([`set_nonblocking`]) and has no more data now.
 ///
 /// # Safety
 ///
@@ -400,7 +510,6 @@ impl SizeSignal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ffi::CString;
     use std::os::unix::ffi::OsStrExt;
     use std::path::PathBuf;
 

@@ -208,7 +208,7 @@ unsafe fn members<C: Number, A: Number>(
     Ok((lengths, displacements, types))
 }
 
-/// `MPI_Type_create_struct`.
+/// `MPI_Type_create_struct`. The form with C integers takes the markers `MPI_LB` and `MPI_UB` as types, as in MPI-2.
 pub fn structured<W: CountWidth>(
     count: W::Count,
     blocklengths: Array<W::Count>,
@@ -220,10 +220,14 @@ pub fn structured<W: CountWidth>(
     // SAFETY: the caller of `MPI_Type_create_struct` passes three arrays of `count` entries each.
     let (lengths, displacements, types) =
         unsafe { members(count, blocklengths, displacements, types)? };
-    publish::<W>(out, Datatype::structured(&lengths, &displacements, &types))
+    let made = match W::MARKERS {
+        true => Datatype::type_struct(&lengths, &displacements, &types, Binding::C),
+        false => Datatype::structured(&lengths, &displacements, &types),
+    };
+    publish::<W>(out, made)
 }
 
-/// `MPI_Type_struct` of MPI-1. Only this call takes the markers `MPI_LB` and `MPI_UB` as types.
+/// `MPI_Type_struct` of MPI-1, which takes the markers `MPI_LB` and `MPI_UB` as types.
 pub fn structured_with_markers(
     count: c_int,
     blocklengths: Array<c_int>,

@@ -1,0 +1,392 @@
+//! Tests of ranks that wait for each other in accesses to files: the locks of atomic mode, streams, and the progress that
+//! a waiting rank makes.
+
+#[expect(dead_code, reason = "these tests need a part of the harness")]
+mod job;
+
+use job::{body, is_rank, mpiexec, ranks_with, run, text};
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+use typepack::io::{Access, File, Mode, Position, Started};
+use typepack::{Communicator, Datatype, ErrorKind, Named, Part, Plan, commit};
+use typepack_job::sys::files::{self, Table};
+
+/// Returns the path of a file of this job.
+fn path(world: &Communicator, name: &str) -> PathBuf {
+    let mut pid = [std::process::id()];
+    world.broadcast_slice(&mut pid, 0).expect("a number");
+    std::env::temp_dir().join(format!("typepack-{name}-{}", pid[0]))
+}
+
+fn byte() -> Plan {
+    commit(&Datatype::named(Named::U8)).expect("a plan")
+}
+
+/// Number of bytes of a message that cannot end without its sender.
+const LONG: usize = 1 << 22;
+
+/// The receiver of a long message needs its sender.
+const SENDER: (&str, &str) = ("TYPEPACK_TRANSPORT", "pipeline");
+
+/// A sign that one rank gives to another one outside the library: a file.
+fn sign(name: &str) -> PathBuf {
+    static BASE: OnceLock<PathBuf> = OnceLock::new();
+    let base = BASE.get_or_init(|| {
+        let id = std::env::var("LOCKS_SIGN").expect("the name of the signs");
+        std::env::temp_dir().join(id)
+    });
+    base.with_extension(name)
+}
+
+fn give(name: &str) {
+    std::fs::write(sign(name), "").expect("a sign");
+}
+
+/// Waits for a sign, but not for ever: a job that hangs must fail and not be killed.
+fn await_sign(name: &str) {
+    let begin = Instant::now();
+    while !sign(name).exists() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "no sign {name}: a rank hangs");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Runs a test whose ranks give signs.
+fn signed(size: usize, name: &str, env: &[(&str, &str)], as_rank: impl FnOnce(&Communicator)) {
+    let id = format!("typepack-sign-{name}-{}", std::process::id());
+    let env: Vec<_> = env.iter().copied().chain([("LOCKS_SIGN", id.as_str())]).collect();
+    ranks_with(size, name, &env, as_rank);
+    for name in ["begun", "going", "done"] {
+        let _ = std::fs::remove_file(std::env::temp_dir().join(&id).with_extension(name));
+    }
+}
+
+fn atomic_file(world: &Communicator, path: &Path) -> File {
+    let file = File::open(world, path, Mode::CREATE_READ_WRITE | Mode::DELETE_ON_CLOSE);
+    let file = file.expect("a file");
+    file.set_atomic(true).expect("a mode");
+    file
+}
+
+/// A write that stays in its system call until another rank has made its access.
+const STAYING: Table = Table {
+    pwrite: |fd, memory, bytes, at| {
+        give("begun");
+        await_sign("done");
+        // SAFETY: the real call gets the caller's memory.
+        unsafe { (Table::SYSTEM.pwrite)(fd, memory, bytes, at) }
+    },
+    ..Table::SYSTEM
+};
+
+#[test]
+fn atomic_accesses_to_other_bytes_do_not_wait() {
+    let name = "atomic_accesses_to_other_bytes_do_not_wait";
+    signed(2, name, &[("TYPEPACK_IO", "pwrite")], |world| {
+        let path = path(world, name);
+        let file = atomic_file(world, &path);
+        if world.rank() == 0 {
+            // SAFETY: the functions of `STAYING` pass the caller's memory to the system calls.
+            unsafe { files::replace(STAYING) };
+            file.write_at(10, &[1u8; 10]).expect("written");
+        } else {
+            await_sign("begun");
+            // Before, behind, and a nonblocking access.
+            file.write_at(0, &[2u8; 10]).expect("written");
+            file.write_at(20, &[3u8; 10]).expect("written");
+            let (mut data, plan) = ([4u8; 5], byte());
+            let access = Access { write: true, position: Position::At(30), collective: false };
+            let part = Part { origin: data.as_mut_ptr(), plan: &plan, count: 5 };
+            // SAFETY: `data` outlives the access.
+            let Started { operation, pending } =
+                unsafe { file.start_raw(access, &part) }.expect("started");
+            assert_eq!(world.messages().finish(operation).expect("complete").bytes, 5);
+            drop(pending);
+            give("done");
+        }
+        world.barrier().expect("a barrier");
+        let mut wanted = vec![2u8; 10];
+        wanted.extend([1; 10]);
+        wanted.extend([3; 10]);
+        wanted.extend([4; 5]);
+        assert_eq!(std::fs::read(&path).expect("the file"), wanted);
+        world.barrier().expect("a barrier");
+        file.close().expect("closed");
+    });
+}
+
+/// A write in two halves, with time for other ranks in between.
+const HALVED: Table = Table {
+    pwrite: |fd, memory, bytes, at| {
+        if sign("begun").exists() {
+            await_sign("going");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        // SAFETY: the real call gets a part of the caller's memory.
+        let done = unsafe { (Table::SYSTEM.pwrite)(fd, memory, bytes.div_ceil(2), at) };
+        give("begun");
+        done
+    },
+    ..Table::SYSTEM
+};
+
+#[test]
+fn atomic_accesses_that_overlap_are_whole() {
+    let name = "atomic_accesses_that_overlap_are_whole";
+    signed(3, name, &[("TYPEPACK_IO", "pwrite")], |world| {
+        let path = path(world, name);
+        let file = atomic_file(world, &path);
+        if world.rank() == 0 {
+            file.write_at(0, &[9u8; 100]).expect("written");
+        }
+        world.barrier().expect("a barrier");
+        match world.rank() {
+            0 => {
+                // SAFETY: the functions of `HALVED` pass parts of the caller's memory to the system calls.
+                unsafe { files::replace(HALVED) };
+                file.write_at(0, &[1u8; 100]).expect("written");
+            }
+            1 => {
+                await_sign("begun");
+                give("going");
+                file.write_at(50, &[2u8; 100]).expect("written");
+            }
+            _ => {
+                await_sign("going");
+                let mut found = [0u8; 50];
+                assert_eq!(file.read_at(0, &mut found).expect("read"), 50);
+                assert!(found == [9; 50] || found == [1; 50], "a part of a write: {found:?}");
+            }
+        }
+        world.barrier().expect("a barrier");
+        let found = std::fs::read(&path).expect("the file");
+        assert_eq!(found[..50], [1; 50]);
+        assert_eq!(found[50..], [2; 100]);
+        world.barrier().expect("a barrier");
+        file.close().expect("closed");
+    });
+}
+
+/// Rank 1 waits for the range that rank 0 holds. Rank 0 holds the range until rank 2 has got a message of rank 1, for
+/// which rank 1 must make progress.
+#[test]
+fn a_rank_that_waits_for_a_range_makes_progress() {
+    let name = "a_rank_that_waits_for_a_range_makes_progress";
+    signed(3, name, &[("TYPEPACK_IO", "pwrite"), SENDER], |world| {
+        let path = path(world, name);
+        let file = atomic_file(world, &path);
+        match world.rank() {
+            0 => {
+                // SAFETY: the functions of `STAYING` pass the caller's memory to the system calls.
+                unsafe { files::replace(STAYING) };
+                file.write_at(0, &[1u8; 10]).expect("written");
+            }
+            1 => {
+                await_sign("begun");
+                let (long, plan) = (vec![5u8; LONG], byte());
+                let sent = world.scope(|scope| {
+                    let _send = scope.isend(&long, &plan, LONG as u64, 2, 0).expect("started");
+                    file.write_at(5, &[2u8; 10]).expect("written");
+                });
+                sent.expect("sent");
+            }
+            _ => {
+                let (mut long, plan) = (vec![0u8; LONG], byte());
+                world.recv(&mut long, &plan, LONG as u64, 1, 0).expect("received");
+                assert!(long.iter().all(|byte| *byte == 5));
+                give("done");
+            }
+        }
+        world.barrier().expect("a barrier");
+        let found = std::fs::read(&path).expect("the file");
+        assert_eq!((&found[..5], &found[5..]), (&[1; 5][..], &[2; 10][..]));
+        world.barrier().expect("a barrier");
+        file.close().expect("closed");
+    });
+}
+
+fn make_fifo(path: &Path) {
+    let name = CString::new(path.as_os_str().as_bytes()).expect("no zero byte");
+    // SAFETY: `name` is a text that ends with a zero byte.
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0, "mkfifo");
+}
+
+/// Opens a stream of all ranks, which opens at once because it is opened for reading and writing.
+fn stream(world: &Communicator, name: &str) -> (File, PathBuf) {
+    let path = path(world, name);
+    if world.rank() == 0 {
+        make_fifo(&path);
+    }
+    world.barrier().expect("a barrier");
+    (File::open(world, &path, Mode::READ_WRITE).expect("a file"), path)
+}
+
+fn close(world: &Communicator, file: File, path: &Path) {
+    file.close().expect("closed");
+    if world.rank() == 0 {
+        std::fs::remove_file(path).expect("removed");
+    }
+}
+
+/// Ranks 0 and 1 read an empty stream: one of them waits for data, the other one for its turn. Rank 2 writes the data
+/// when it has got a message of each of them, for which both must make progress.
+#[test]
+fn ranks_that_wait_for_a_stream_make_progress() {
+    let name = "ranks_that_wait_for_a_stream_make_progress";
+    ranks_with(3, name, &[SENDER], |world| {
+        let (file, path) = stream(world, name);
+        let plan = byte();
+        if world.rank() == 2 {
+            let mut long = vec![0u8; LONG];
+            for from in [1, 0] {
+                world.recv(&mut long, &plan, LONG as u64, from, 0).expect("received");
+                assert!(long.iter().all(|byte| usize::from(*byte) == from + 1));
+            }
+            file.write_shared(&[7u8; 8]).expect("written");
+        } else {
+            let (long, mut data) = (vec![world.rank() as u8 + 1; LONG], [0u8; 4]);
+            let sent = world.scope(|scope| {
+                let _send = scope.isend(&long, &plan, LONG as u64, 2, 0).expect("started");
+                assert_eq!(file.read_shared(&mut data).expect("read"), 4);
+            });
+            sent.expect("sent");
+            assert_eq!(data, [7; 4]);
+        }
+        close(world, file, &path);
+    });
+}
+
+/// The same with writes to a pipe that is full.
+#[test]
+fn ranks_that_wait_for_room_in_a_stream_make_progress() {
+    let name = "ranks_that_wait_for_room_in_a_stream_make_progress";
+    ranks_with(3, name, &[SENDER], |world| {
+        const BYTES: usize = 200_000; // more than a pipe holds
+        let (file, path) = stream(world, name);
+        let plan = byte();
+        if world.rank() == 2 {
+            let mut long = vec![0u8; LONG];
+            for from in [1, 0] {
+                world.recv(&mut long, &plan, LONG as u64, from, 0).expect("received");
+                assert!(long.iter().all(|byte| usize::from(*byte) == from + 1));
+            }
+            let mut data = vec![0u8; 2 * BYTES];
+            assert_eq!(file.read_shared(&mut data).expect("read"), 2 * BYTES);
+            assert!(data[..BYTES].iter().all(|byte| *byte == data[0]));
+            assert!(data[BYTES..].iter().all(|byte| *byte == 3 - data[0]));
+        } else {
+            let long = vec![world.rank() as u8 + 1; LONG];
+            let sent = world.scope(|scope| {
+                let _send = scope.isend(&long, &plan, LONG as u64, 2, 0).expect("started");
+                file.write_shared(&long[..BYTES]).expect("written");
+            });
+            sent.expect("sent");
+        }
+        close(world, file, &path);
+    });
+}
+
+/// A nonblocking collective write waits for a call of the other rank. A write of this rank alone must not wait for it.
+#[test]
+fn a_write_to_a_stream_does_not_wait_for_calls_of_other_ranks() {
+    let name = "a_write_to_a_stream_does_not_wait_for_calls_of_other_ranks";
+    ranks_with(2, name, &[], |world| {
+        let (file, path) = stream(world, name);
+        let (mut data, plan) = ([world.rank() as u8 + 1; 4], byte());
+        let mut go = [0u8];
+        if world.rank() == 1 {
+            world.recv(&mut go, &plan, 1, 0, 0).expect("received");
+        }
+        let start = |data: &mut [u8; 4], collective| {
+            let position = if collective { Position::At(0) } else { Position::Shared };
+            let access = Access { write: true, position, collective };
+            let part = Part { origin: data.as_mut_ptr(), plan: &plan, count: 4 };
+            // SAFETY: `data` outlives the access.
+            unsafe { file.start_raw(access, &part) }.expect("started")
+        };
+        let together = start(&mut data, true);
+        if world.rank() == 0 {
+            let mut alone = [9u8; 4];
+            let started = start(&mut alone, false);
+            let bytes = world.messages().finish(started.operation).expect("complete").bytes;
+            assert_eq!(bytes, 4);
+            file.write_shared(&[8u8; 4]).expect("written");
+            world.send(&go, &plan, 1, 1, 0).expect("sent");
+        }
+        let bytes = world.messages().finish(together.operation).expect("complete").bytes;
+        assert_eq!(bytes, 4);
+        drop(together.pending);
+        world.barrier().expect("a barrier");
+        if world.rank() == 1 {
+            let mut found = [0u8; 16];
+            assert_eq!(file.read_shared(&mut found).expect("read"), 16);
+            assert_eq!((&found[..4], &found[4..8]), (&[9; 4][..], &[8; 4][..]));
+            found[8..].sort_unstable();
+            assert_eq!(found[8..], [1, 1, 1, 1, 2, 2, 2, 2]);
+        }
+        close(world, file, &path);
+    });
+}
+
+/// Waits for ever in the middle of a write.
+const DYING: Table = Table {
+    pwrite: |fd, memory, bytes, at| {
+        // SAFETY: the real call gets a part of the caller's memory.
+        let _half = unsafe { (Table::SYSTEM.pwrite)(fd, memory, bytes / 2, at) };
+        // SAFETY: `kill` accesses no memory of this process.
+        unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+        Ok(0)
+    },
+    ..Table::SYSTEM
+};
+
+/// Rank 1 dies in a write, while it holds a range. The others get the range, blocking and nonblocking.
+#[test]
+fn the_range_of_a_dead_rank_is_free() {
+    let name = "the_range_of_a_dead_rank_is_free";
+    if is_rank() {
+        let universe = typepack::init().expect("joining the job");
+        let world = universe.world();
+        if world.rank() != 1 {
+            // This rank ignores SIGTERM, so that it has 200 ms before SIGKILL ends it.
+            // SAFETY: SIG_IGN only makes the process ignore the signal and installs no handler.
+            unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
+        }
+        let path = path(&world, name);
+        let file = File::open(&world, &path, Mode::CREATE_READ_WRITE).expect("a file");
+        file.set_atomic(true).expect("a mode");
+        world.barrier().expect("a barrier");
+        if world.rank() == 1 {
+            // SAFETY: the functions of `DYING` pass parts of the caller's memory to the system calls.
+            unsafe { files::replace(DYING) };
+            file.write_at(0, &[1u8; 100]).expect("this rank is dead");
+        }
+        // Rank 1 has begun when its first half is there.
+        while file.size().expect("a size") < 50 {
+            std::thread::yield_now();
+        }
+        std::fs::remove_file(&path).ok();
+        let (at, mut data) = (10 * world.rank() as u64, [2u8; 30]);
+        file.write_at(at, &data).expect("written");
+        let plan = byte();
+        let access = Access { write: true, position: Position::At(0), collective: false };
+        let part = Part { origin: data.as_mut_ptr(), plan: &plan, count: 30 };
+        // SAFETY: `data` outlives the access, because the process ends by `exit` below.
+        let started = unsafe { file.start_raw(access, &part) }.expect("started");
+        if let Err(error) = world.messages().finish(started.operation) {
+            assert_eq!(error.kind(), ErrorKind::ProcAborted, "{error}");
+        }
+        println!("written");
+        std::process::exit(6);
+    }
+    let mut command = Command::new(mpiexec());
+    command.args(["-n", "3"]).args(body(name));
+    let output = run(command, name, &[("TYPEPACK_IO", "pwrite")]);
+    assert!(!output.status.success());
+    let text = text(&output);
+    assert_eq!(text.matches("written").count(), 2, "{text}");
+}
