@@ -84,6 +84,8 @@ programs! {
     campaign: [0, 1, 2, 3, 4, 5, 6, 7, 8];
     topologies: [0, 1, 2, 3, 5, 8];
     neighbors: [0, 1, 2, 3, 5, 8];
+    windows: [0, 1, 2, 3, 5];
+    window_campaign: [0, 1, 2, 3, 4, 5];
 }
 
 // The programs below test messages and requests.

@@ -29,8 +29,10 @@ fn main() -> Result<()> {
     exchange.wait()?;
 
     // Every halo cell beside a face now holds the number of the neighbour rank beyond that face.
-    let value =
-        |x, y, z| fields[0].as_slice()[fields[0].position([x, y, z]).expect("the array should have this cell")];
+    let value = |x, y, z| {
+        fields[0].as_slice()
+            [fields[0].position([x, y, z]).expect("the array should have this cell")]
+    };
     let end = SHAPE.map(|cells| cells as isize);
     let beside = [
         (value(-1, 3, 5), value(end[0], 3, 5)),

@@ -368,6 +368,13 @@ impl Endpoint {
         self.wait_until(self.lock()?, OUTSIDE, |_| look())
     }
 
+    /// Returns whether a rank that waits may look at shared memory again and again before it sleeps. The answer is
+    /// no in a job with more ranks than CPUs.
+    #[inline]
+    pub fn may_spin(&self) -> bool {
+        !self.spin.is_zero()
+    }
+
     /// Wakes `rank` if it sleeps, after a change of memory that it waits for
     /// ([`attend_outside`](Self::attend_outside)).
     pub fn ring(&self, rank: usize) {
