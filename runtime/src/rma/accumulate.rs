@@ -208,10 +208,11 @@ impl Window {
                 return Err(truncated("result_count", bytes, holds));
             }
         }
-        let Some(element) = Element::of(plan, "target_datatype")? else {
-            self.locate(target, displacement, plan, count)?;
-            return Ok(());
-        };
+        if bytes == 0 {
+            // Without data, the operation need not be one on the types.
+            return self.locate(target, displacement, plan, count).map(drop);
+        }
+        let Some(element) = Element::of(plan, "target_datatype")? else { return Ok(()) };
         for (part, argument) in [(from, "origin_datatype"), (result, "result_datatype")] {
             let other = part.map(|part| Element::of(part.plan, argument)).transpose()?.flatten();
             if other.is_some_and(|other| !element.takes(&other)) {
