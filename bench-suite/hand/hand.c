@@ -1,7 +1,8 @@
 /* The hand-written loops in C, the same loops as those of src/lib.rs. ../src/competitor/hand_c.rs
- * compiles them with `-O3 -march=native` if the machine has a compiler. The usual block sizes are
- * compile-time constants; counts and strides are run-time arguments; the kind FIXED has constant
- * strides, too. Nothing is unrolled or vectorised by hand. Like loops in C programs, the loops check no bounds; ../src/competitor/hand.rs
+ * compiles them with `-O3 -march=native`, or for one level such as `-march=x86-64-v3`, if the machine
+ * has a compiler. The usual block sizes are compile-time constants; counts and strides are run-time
+ * arguments, except in the kind FIXED, which has constant strides, too. Nothing is unrolled or
+ * vectorised by hand. Like loops in C programs, the loops check no bounds; ../src/competitor/hand.rs
  * checks the bounds before it calls them. */
 
 #include <stddef.h>
@@ -102,8 +103,8 @@ struct floats {
   DO(uint64_t, 8, 24)                                                                              \
   DO(struct floats, 12, 16)
 
-/* The loops over blocks with a constant stride, as a programmer writes them for one array. The blocks are
- * aligned to their type's size (12: to 4 bytes). */
+/* The loops over blocks of B bytes, S bytes apart, as a programmer writes them for one array of type T. Every
+ * block is aligned for T. */
 #define PACK_FIXED(T, B, S)                                                                        \
   if (n->block == (B) && n->strides[2] == (S)) {                                                   \
     T *restrict to = (T *)p;                                                                       \

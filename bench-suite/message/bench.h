@@ -2,9 +2,8 @@
  * and run as ranks.
  *
  * The job of each library exists for the whole run. Between turns its ranks sleep in read(),
- * outside of MPI, so that waiting jobs use no CPU time. The ranks start a turn, probe a cache line
- * and end the turn through a page that all ranks map, so that only the measured calls depend on
- * the MPI.
+ * outside of MPI, so that waiting jobs use no CPU time. The ranks synchronise through a page that
+ * they all map, and not with calls of MPI, so that only the measured calls depend on the library.
  *
  *   main.c        chooses the mode; turns lines of commands into rows
  *   link.c        sends lines between a rank and typepack-bench (../src/message/session.rs)
@@ -132,8 +131,8 @@ struct row {
    * first fault. */
   const char *(*verify)(struct row *row);
   double (*pack)(struct row *row); /* times one MPI_Pack of the message; NULL if the row has none */
-  /* Carries out a turn with words of its own and answers the line. NULL if the turns of the row are
-   * samples; only then does the row have the three functions above. */
+  /* Carries out a whole turn: reads the words of the line and answers it. NULL if a turn of the row
+   * consists of samples. If this function is not NULL, the three functions above are NULL. */
   void (*turn)(struct row *row, char *words);
   void (*free)(struct row *row);
   long payload;

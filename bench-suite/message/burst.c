@@ -94,7 +94,7 @@ struct row *burst_row(char *words, int rank)
     die("no memory");
   char *memory = strsep(&words, " "), *messages = strsep(&words, " ");
   if (words == NULL)
-    die("a burst has a memory, a number of messages and bytes");
+    die("a burst needs a kind of memory, a number of messages and a number of bytes");
   long bytes = atol(words);
   b->messages = atoi(messages);
   if (b->messages < 1 || b->messages > MOST || bytes < 1 || bytes > 1 << 20)

@@ -16,13 +16,13 @@ enum operation { BARRIER, BCAST, REDUCE, ALLREDUCE, SCAN, GATHER, ALLGATHER, ALL
 static const char *const names[OPERATIONS] = {"barrier", "bcast",     "reduce",   "allreduce",
                                               "scan",    "gather",    "allgather", "alltoall"};
 
-/* If a block has at most this many bytes, a sample has several calls. The larger limit is for jobs
- * with more ranks than CPUs. In such jobs the first rank begins long before the last one, so the
- * time of a single call would consist mostly of this delay. */
+/* If a block has at most SHORT bytes, a sample has several calls. CROWDED_SHORT takes the place of SHORT
+ * in jobs with more ranks than CPUs. In such jobs the first rank begins long before the last one, so
+ * the time of a single call would consist mostly of this delay. */
 enum { SHORT = 16384, CROWDED_SHORT = 262144 };
-/* The intended durations of a sample of short calls, in nanoseconds. The longer one is for jobs with
- * more ranks than CPUs: there, a call waits for the time slices of other ranks, and the meeting
- * waits until all ranks have woken up. */
+/* The intended durations of a sample of several calls, in nanoseconds. CROWDED_NS is for jobs with more
+ * ranks than CPUs. In such jobs a call waits for the time slices of other ranks, and the meeting
+ * before a sample waits until all ranks have woken up. */
 static const double SAMPLE_NS = 160e3, CROWDED_NS = 6e6;
 
 struct collective {
@@ -40,9 +40,9 @@ static double value_of(int rank, uint64_t stamp, long at)
   return (double)(((uint64_t)rank * 37 + stamp * 101 + (salt & 0xff) + (uint64_t)at) % 1021);
 }
 
-/* Returns the number of blocks that a rank sends from `out`. For `receives`, the number of blocks
- * that a rank receives into `in`. If the numbers of the ranks differ, both functions return the
- * largest number. */
+/* `sends` returns the number of blocks that a rank sends from `out`, and `receives` the number of blocks
+ * that a rank receives into `in`. If the number differs between the ranks, both functions return the
+ * number of the rank that has the most blocks. */
 static int sends(const struct collective *c)
 {
   return c->operation == BARRIER ? 0 : c->operation == ALLTOALL ? c->size : 1;
@@ -190,12 +190,14 @@ struct row *collective_row(char *words, int rank, int size, int crowded)
     die("no memory");
   char *memory = strsep(&words, " "), *name = strsep(&words, " ");
   if (words == NULL)
-    die("a row has a memory, an operation and bytes");
+    die("a collective needs a kind of memory, an operation and a number of bytes");
   while (c->operation < OPERATIONS && strcmp(names[c->operation], name) != 0)
     c->operation++;
   long bytes = atol(words);
   if (c->operation == OPERATIONS || bytes < 0 || bytes % (long)sizeof(double) != 0)
-    die("no collective %s of %s bytes", name, words);
+    die("collective %s of %s bytes: the operation is unknown, or the number of bytes is not a multiple "
+        "of 8",
+        name, words);
   c->rank = rank;
   c->size = size;
   c->count = (int)(bytes / (long)sizeof(double));

@@ -8,16 +8,17 @@
  * moment when the last rank ends the access. Opening, closing and set_view are not timed, except in
  * the pattern `billion`.
  *
- * Besides the library ("mpi"), four baselines can take a turn in the same processes:
- *   kept     a loop between the memory and a mapping of the file, which stays from access to access
+ * Besides the library ("mpi"), three baselines can take a turn in the same processes:
+ *   kept     a loop that copies between the memory and a mapping of the file. The mapping stays from
+ *            access to access.
  *   mapped   the same loop; each access maps the file and unmaps it again
  *   calls    one pwrite or pread for each piece. If there are more than MOST_CALLS pieces, only the
- *            first MOST_CALLS are moved, and the time is scaled to all of them.
+ *            first MOST_CALLS are moved, and the measured time is scaled up to all pieces.
  *
- * Before a write the ranks fill their memory with new values, and afterwards each rank compares its
- * pieces of the file with these values, and also the gaps inside its elements, which must not change.
- * Before a read the ranks clear their memory, and afterwards they compare their memory. The values
- * depend on the position in the file. */
+ * Before the writes of a turn, each rank fills its memory with new values. After the first access and
+ * after the last one, it compares its pieces of the file with these values, and checks that the gaps
+ * inside its elements have not changed. Before the reads of a turn, each rank clears its memory, and
+ * compares it with the file's values afterwards. Every value depends on its position in the file. */
 #define _GNU_SOURCE
 #include "bench.h"
 
@@ -32,14 +33,15 @@
 #include <unistd.h>
 
 enum { MOST_CALLS = 1 << 16, MOST_ACCESSES = 200, LEAST_LATER = 2 };
-/* Number of bytes that the processes may allocate in the pattern `billion`. A library that turns the
- * view into a list fails then, and does not take all memory of the machine. */
+/* Number of bytes that each process may allocate in the first access of the pattern `billion`. With
+ * this limit, a library that turns the view into a list fails instead of taking all memory of the
+ * machine. */
 static const long MOST_GROWTH = 1l << 30;
-/* The values that a file has before a row begins. */
+/* The key of the values that a file has before a row begins (see byte_at). */
 static const uint64_t BEFORE = 0x5bd1e995u;
 
-/* What one rank accesses: three loops around a few pieces. The pieces of the memory and of the file
- * are equally long and come in the same order. */
+/* What one rank accesses: three loops around one or two pieces. Each piece of the file has a piece of
+ * the memory with the same length; both follow in the same order. */
 struct pieces {
   long times[3], in_file[3], in_memory[3]; /* outermost first; strides in bytes */
   long file_start, memory_start;
@@ -54,13 +56,13 @@ struct file_row {
   int view_timed;         /* 1 if the access includes set_view */
   char path[200];
   struct pieces pieces;
-  long known[2];          /* the range of the file that has values before the row */
+  long known[2];          /* the range of the file that is filled with values before the row */
   long span;              /* size of the file */
   MPI_Offset displacement;
   MPI_Datatype etype, filetype, memtype;
-  int is_byte;            /* 1 if the file has no view of its own */
+  int is_byte;            /* 1 if the file keeps its default view, which is a sequence of bytes */
   long calls, count;      /* each access makes this many calls of this many elements */
-  MPI_Offset at, step;    /* offsets of the first call, and from call to call, in etypes */
+  MPI_Offset at, step;    /* offset of the first call, and distance of two calls, in etypes */
   struct buffer buffer;
   long memory;            /* bytes of the buffer */
   uint64_t written;       /* how many times the rank has filled its memory */
@@ -184,7 +186,8 @@ static void verify_file(struct file_row *r)
       memcpy(m, f, (size_t)(N));                                                                   \
   }
 
-/* Copies all pieces. Short pieces have loops with constant lengths, as a user would write them. */
+/* Copies all pieces. Pieces of the usual lengths have loops with a constant length, as a user would
+ * write them. */
 static void move_all(const struct pieces *p, char *file, char *memory, int write)
 {
   for (long i = 0; i < p->times[0]; i++)
@@ -232,7 +235,8 @@ static char *map_file(struct file_row *r)
   return base;
 }
 
-/* Returns by how much the time must be multiplied, because only some pieces were moved. */
+/* Moves the pieces, at most MOST_CALLS of them. Returns the factor by which the measured time must be
+ * multiplied: the number of all pieces divided by the number of moved ones. */
 static double move_by_calls(struct file_row *r)
 {
   const struct pieces *p = &r->pieces;
@@ -274,7 +278,8 @@ static int mpi_call(struct file_row *r, MPI_Offset at, char *memory, MPI_Status 
                        : MPI_File_read_at(r->file, at, memory, count, r->memtype, status);
 }
 
-/* Makes one access. Returns by how much its time must be multiplied. */
+/* Makes one access. Returns the factor by which its time must be multiplied: 1, except that
+ * move_by_calls may return more. */
 static double access_once(struct file_row *r, enum method method)
 {
   switch (method) {
@@ -369,7 +374,8 @@ static void drop_cache(struct file_row *r)
              "%zu of %zu pages stay in the page cache after POSIX_FADV_DONTNEED", resident, pages);
 }
 
-/* Returns a number of kilobytes from /proc/self/status. */
+/* Returns the number of KiB in the line of /proc/self/status that begins with `key`; 0 if there is no
+ * such line. */
 static long status_kib(const char *key)
 {
   FILE *file = fopen("/proc/self/status", "r");
@@ -383,7 +389,7 @@ static long status_kib(const char *key)
   return found;
 }
 
-/* Makes the greatest size of this process count from now on. */
+/* Resets VmHWM, the greatest resident size of this process, to the current size. */
 static void reset_peak(void)
 {
   FILE *file = fopen("/proc/self/clear_refs", "w");
@@ -424,10 +430,12 @@ static double timed(struct file_row *r, enum method method)
   return together(begin, now_ns()) * factor;
 }
 
-/* Words: METHOD MILLISECONDS LONG. The later accesses take about MILLISECONDS; there are none if the
- * first access takes longer than LONG milliseconds. Answer: "file FIRST BEST MEAN ACCESSES GROWTH",
- * with the times of the first access and of the fastest one, the mean of the later ones (or the first,
- * if it is the only one), their number, and by how many bytes this process has grown. */
+/* Words: METHOD MILLISECONDS LONG. The accesses after the first one take about MILLISECONDS together;
+ * there are none if the first access takes LONG milliseconds or more. The answer of rank 0 is "file
+ * FIRST BEST MEAN ACCESSES GROWTH". FIRST and BEST are the nanoseconds of the first access and of the
+ * fastest one. MEAN is the mean of the accesses after the first one; if there are none, it is FIRST.
+ * ACCESSES is the number of all accesses. GROWTH is the number of bytes by which this process has grown
+ * in the first access. */
 static void turn_file(struct row *row, char *words)
 {
   struct file_row *r = (struct file_row *)row;
@@ -437,7 +445,7 @@ static void turn_file(struct row *row, char *words)
     method++;
   char *budget_word = words == NULL ? NULL : strsep(&words, " ");
   if (method == METHODS || words == NULL)
-    die("a turn of files has a way, a time and a long time");
+    die("a turn of files needs a method, a duration, and the time of a long first access");
   double budget = 1e6 * atof(budget_word), long_ns = 1e6 * atof(words);
   int checked = !is_scaled(r, (enum method)method);
   r->fault[0] = 0;
@@ -458,7 +466,8 @@ static void turn_file(struct row *row, char *words)
     verify_file(r);
   double best = first, start = now_ns(), sum = 0;
   long accesses = 1;
-  /* All ranks know the same time of the first access, and rank 0 decides about every other one. */
+  /* `first` is the same in all ranks, so all ranks take the same branch. Rank 0 decides whether there is
+   * another access. */
   if (!r->cold && first < long_ns) {
     before_access(r);
     for (;;) {
@@ -505,7 +514,7 @@ static void piece(struct file_row *r, long offset, long length)
   r->pieces.length[r->pieces.pieces++] = length;
 }
 
-/* Blocks of `block` bytes; the ranks take turns. */
+/* Blocks of `block` bytes. The blocks of the ranks alternate in the file. */
 static void make_strided(struct file_row *r, long bytes, long block)
 {
   long count = bytes / (block * r->size);
@@ -521,7 +530,8 @@ static void make_strided(struct file_row *r, long bytes, long block)
   r->count = count * block;
 }
 
-/* Records of a char, an int and a double: 13 bytes of 16, also in the file. The ranks take turns. */
+/* Records of a char, an int and a double: 13 bytes of data in 16, in memory and in the file. The records
+ * of the ranks alternate in the file. */
 static void make_records(struct file_row *r, long bytes)
 {
   long count = bytes / (16 * r->size);
@@ -541,9 +551,9 @@ static void make_records(struct file_row *r, long bytes)
   r->count = count;
 }
 
-/* A block of an array of doubles. `whole`: the edges of the array in the file; `own`: those of the
- * block of this rank, which begins at `first`; `halo`: number of elements in each direction around
- * the block in memory. At most four dimensions. */
+/* A block of an array of doubles with at most four dimensions. `whole` has the edges of the array in
+ * the file, and `own` the edges of this rank's block, which begins at the indices `first`. In memory,
+ * the block has a halo of `halo` elements on each side in each dimension. */
 static void make_block(struct file_row *r, int dimensions, const int *whole, const int *own,
                        const int *first, int halo)
 {
@@ -599,7 +609,8 @@ static void make_lattice(struct file_row *r, long bytes)
              (int[]){0, 1, 1, 16 * 8 * r->rank}, 0);
 }
 
-/* One range for each rank, in calls of `chunk` bytes. */
+/* One contiguous range for each rank. An access moves it in calls of `chunk` bytes each, or in one call
+ * if `chunk` is 0. */
 static void make_contiguous(struct file_row *r, long bytes, long chunk)
 {
   long own = bytes / r->size;
@@ -615,7 +626,8 @@ static void make_contiguous(struct file_row *r, long bytes, long chunk)
   r->etype = r->filetype = r->memtype = MPI_BYTE;
 }
 
-/* Every second double of a view that has 10^9 of them. The access is in the middle of the view. */
+/* A view of 10^9 doubles: every second double of the file. The access moves 1024 doubles in the middle
+ * of the view. */
 static void make_billion(struct file_row *r)
 {
   const long many = 1000000000, middle = many / 2, count = 1024;
@@ -632,7 +644,7 @@ static void make_billion(struct file_row *r)
   r->at = middle;
 }
 
-/* Gives the file its size and its values. */
+/* Makes the file with its size, and fills the range `known` with the values that it has before the row. */
 static void write_before(struct file_row *r)
 {
   enum { CHUNK = 1 << 20 };
@@ -673,7 +685,9 @@ struct row *file_row(char *words, int rank, int size)
   char *path = strsep(&words, " "), *bytes_word = strsep(&words, " ");
   char *cache = strsep(&words, " "), *direction = strsep(&words, " "), *who = strsep(&words, " ");
   if (words == NULL || strlen(path) >= sizeof r->path)
-    die("a row of files has a path, bytes, a cache, a direction, who calls, and a pattern");
+    die("a row of files needs a path of at most %zu bytes, a size in bytes, warm or cold, write or read, "
+        "collective or independent, and a pattern",
+        sizeof r->path - 1);
   char *pattern = strsep(&words, " ");
   long bytes = atol(bytes_word), block = words == NULL ? 0 : atol(words);
   strcpy(r->path, path);
@@ -700,7 +714,7 @@ struct row *file_row(char *words, int rank, int size)
   else if (strcmp(pattern, "billion") == 0)
     make_billion(r);
   else
-    die("no pattern %s", pattern);
+    die("the pattern %s is unknown, or its block is missing", pattern);
   if (!r->is_byte)
     MPI_Type_commit(&r->filetype);
   if (r->memtype != MPI_BYTE && r->memtype != MPI_DOUBLE)

@@ -126,8 +126,8 @@ static double sample(struct row *row, long ignored)
     fill(&halo->out_layout[face], halo->cube.base, stamp(halo, halo->rank));
   meet();
   double start = now_ns();
-  /* Data that leaves through a face arrives at the opposite face of the partner, which is `face ^
-   * 1`. The tag of a message is the number of the face through which the message leaves. */
+  /* Data that leaves through a face arrives at the opposite face of the partner, which has the number
+   * `face ^ 1`. The tag of a message is the number of the face through which the message leaves. */
   for (int face = 0; face < FACES; face++)
     MPI_Irecv(halo->cube.base, 1, halo->in[face], halo->partner[face], face ^ 1, MPI_COMM_WORLD,
               &requests[face]);
@@ -172,14 +172,16 @@ struct row *halo_row(char *words, int rank)
   struct halo *halo = calloc(1, sizeof *halo);
   char *memory = strsep(&words, " "), *name = strsep(&words, " "), *edges = strsep(&words, " ");
   if (halo == NULL || words == NULL)
-    die("a halo has a memory, a cell, an edge and partners");
+    die("a halo needs a kind of memory, a kind of cell, an edge and partners");
   const struct cell *cell = NULL;
   for (size_t i = 0; i < sizeof cells / sizeof *cells; i++)
     if (strcmp(cells[i].name, name) == 0)
       cell = &cells[i];
   long edge = atol(edges);
   if (cell == NULL || edge < 1 || edge > 1000)
-    die("no cell %s, or an edge that is not 1 to 1000: %ld", name, edge);
+    die("a halo of %s cells with edge %ld: the cell must be double, struct, five or fields, and the "
+        "edge 1 to 1000",
+        name, edge);
   halo->rank = rank;
   long step = cell->bytes;
   for (int axis = 2; axis >= 0; axis--) {

@@ -84,7 +84,7 @@ int job_mode(int argc, char **argv)
   else if (strcmp(mode, "victim") == 0)
     victim(rank);
   else if (strcmp(mode, "empty") != 0)
-    die("no mode %s", mode);
+    die("unknown mode %s", mode);
   MPI_Finalize();
   return 0;
 }

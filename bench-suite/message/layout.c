@@ -35,11 +35,11 @@ void buffer_make(struct buffer *buffer, long bytes, int from_mpi, long shift)
   buffer->from_mpi = from_mpi;
   if (from_mpi) {
     if (MPI_Alloc_mem(bytes, MPI_INFO_NULL, &buffer->base) != MPI_SUCCESS)
-      die("MPI_Alloc_mem of %ld bytes", bytes);
+      die("MPI_Alloc_mem fails for %ld bytes", bytes);
   } else {
     long end = (memory_used + shift + bytes + 4095) / 4096 * 4096;
     if (end > memory_bytes)
-      die("a buffer of %ld bytes: there are only %ld", bytes, memory_bytes);
+      die("a buffer of %ld bytes does not fit into the %ld bytes of user memory", bytes, memory_bytes);
     buffer->base = memory + memory_used + shift;
     memory_used = end;
   }
@@ -61,8 +61,8 @@ static uint64_t next_value(uint64_t *state)
 }
 
 /* Returns the value of the eight bytes that begin at a position. The value depends only on the salt,
- * the stamp and the position, so that layouts with the same stamp have the same bytes in a piece
- * that they share. */
+ * the stamp and the position. So if a piece belongs to two layouts, `fill` with the same stamp writes
+ * the same bytes to it for both layouts. */
 static inline uint64_t value_at(uint64_t stamp, long position)
 {
   return (stamp ^ salt) * 0xd1342543de82ef95u + (uint64_t)position * 0x9e3779b97f4a7c15u;
@@ -151,7 +151,8 @@ static long word_number(char **words)
   char *word = strsep(words, " "), *end = NULL;
   long value = word == NULL ? 0 : strtol(word, &end, 10);
   if (word == NULL || value < 0 || *end != 0)
-    die("a number is missing in a layout, or it is wrong: %s", word == NULL ? "end" : word);
+    die("a layout needs one more number that is not negative, but has %s",
+        word == NULL ? "no more words" : word);
   return value;
 }
 
@@ -226,7 +227,7 @@ static void make_face(struct message *message, char *words)
 {
   long edge = word_number(&words), axis = word_number(&words);
   if (axis > 2)
-    die("a face has axis 0 to 2");
+    die("the axis of a face is %ld; it must be 0 to 2", axis);
   struct layout *layout = &message->layout;
   int sizes[3], inner[3], starts[3] = {1, 1, 1};
   long step[3];
@@ -275,7 +276,7 @@ void message_make(struct message *message, char *words)
   else if (strcmp(kind, "face") == 0)
     make_face(message, words);
   else
-    die("no layout %s", kind);
+    die("unknown layout %s", kind);
   if (message->type != MPI_BYTE)
     MPI_Type_commit(&message->type);
   layout_measure(&message->layout);

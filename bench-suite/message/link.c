@@ -35,7 +35,7 @@ void link_open(const char *path, int rank, int size)
 {
   struct sockaddr_un name = {.sun_family = AF_UNIX};
   if (strlen(path) >= sizeof name.sun_path)
-    die("%s: too long", path);
+    die("%s: the path of a socket must have fewer than %zu bytes", path, sizeof name.sun_path);
   strcpy(name.sun_path, path);
   end_point = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (end_point < 0 || connect(end_point, (struct sockaddr *)&name, sizeof name) != 0)

@@ -12,26 +12,27 @@
  *                                           files
  *   end                                     frees the row's memory  "ok"
  *
- * KIND is pingpong, burst, halo, collective or file. NS is the time of the row, PACK the time of one
- * MPI_Pack (0 if the row has none), and SAMPLES the number of samples. BEFORE and AFTER are the times of a cache line before and after the measurement
- * (probe()). SPENT and CALLS are the time and the number of all exchanges or calls since the last
- * answer, warm-up and verification included. If the data that a rank has received is wrong, this rank answers "error LINE". When the
- * socket is closed, the job ends. */
+ * KIND is pingpong, burst, halo, collective or file. PAYLOAD and LINES are the fields of struct row
+ * (bench.h). NS is the time of the row, PACK the time of one MPI_Pack (0 if the row has none), and
+ * SAMPLES the number of samples. BEFORE and AFTER are the results of probe() before and after the
+ * measurement. SPENT and CALLS are the total time and the number of all exchanges or calls since the
+ * last answer, with warm-up and verification. All times are in nanoseconds. If a rank has received
+ * wrong data, it answers "error LINE". When the socket is closed, the job ends. */
 #include "bench.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { MOST_SAMPLES = 20000, LEAST_SAMPLES = 5 };
-/* A warm-up ends after this many bytes or after this time, whichever comes first. By then the caches
- * and the compilers of a library have settled. */
+/* A warm-up ends after this many bytes or after this number of nanoseconds, whichever comes first. By
+ * then the caches are warm, and a library that compiles its packing code has done so. */
 static const double SETTLED_BYTES = 48 << 20, SETTLED_NS = 150e6;
 /* The intended duration of a sample of short messages, in nanoseconds. */
 static const double SAMPLE_NS = 40e3;
 
 static int rank, size, crowded;
 static long batch;
-/* The time and the number of all exchanges or calls of the row since the last answer. */
+/* The total time in nanoseconds and the number of all exchanges or calls since the last answer. */
 static double spent_ns;
 static long spent_calls;
 
@@ -150,7 +151,7 @@ static void serve(void)
     if (strcmp(word, "row") == 0 && row == NULL && words != NULL) {
       char *kind = strsep(&words, " ");
       if (words == NULL)
-        die("a row of nothing");
+        die("a line that begins with \"row\" needs a kind and words");
       row = row_of(kind, words);
       spent_ns = 0;
       spent_calls = 0;
@@ -169,7 +170,7 @@ static void serve(void)
       row = NULL;
       link_write("ok");
     } else {
-      die("what is %s?", word);
+      die("unexpected line that begins with %s", word);
     }
   }
   if (row != NULL)
@@ -179,11 +180,11 @@ static void serve(void)
 int main(int argc, char **argv)
 {
   if (argc < 2)
-    die("a mode is missing");
+    die("an argument is missing: serve, or a mode of job.c");
   if (strcmp(argv[1], "serve") != 0)
     return job_mode(argc, argv);
   if (argc < 7)
-    die("serve SOCKET SHARED CPUS BYTES MEMORY...");
+    die("arguments are missing; usage: serve SOCKET SHARED CPUS BYTES MEMORY...");
   int expected = argc - 6;
   for (const char *c = argv[2]; *c != 0; c++)
     salt = (salt ^ (uint64_t)(unsigned char)*c) * 0x100000001b3u;

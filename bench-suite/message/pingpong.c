@@ -2,8 +2,8 @@
  *
  * Both ranks have a send buffer and a receive buffer of the layout. Before every send, the sender
  * writes its data anew. A sample of long messages is one exchange: both ranks write their data and
- * meet, and then the exchange is timed. A sample of short messages has several exchanges, and the
- * timing includes the writing, which costs all libraries the same few nanoseconds. */
+ * meet, and then the exchange is timed. A sample of short messages has several exchanges. Its time
+ * includes the writing, which takes the same few nanoseconds with every library. */
 #include "bench.h"
 
 #include <stdio.h>
@@ -111,7 +111,7 @@ struct row *pingpong_row(char *words, int rank)
     die("no memory");
   char *memory = strsep(&words, " "), *extra = strsep(&words, " ");
   if (words == NULL)
-    die("a row has a memory, an extra and a layout");
+    die("a pingpong row needs a kind of memory, plain or pack, and a layout");
   int from_mpi = strcmp(memory, "alloc") == 0;
   p->rank = rank;
   message_make(&p->message, words);

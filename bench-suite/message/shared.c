@@ -79,7 +79,7 @@ static void set_cpu(const char *cpus, int rank, int strict)
   CPU_ZERO(&set);
   CPU_SET(cpu, &set);
   if (sched_setaffinity(0, sizeof set, &set) != 0 && strict)
-    die("not bound to CPU %ld: %s", cpu, strerror(errno));
+    die("cannot bind a rank to CPU %ld: %s", cpu, strerror(errno));
 }
 
 void bind_early(const char *cpus)
@@ -120,7 +120,7 @@ static void set_free(void)
     next = end + 1;
   }
   if (sched_setaffinity(0, sizeof set, &set) != 0)
-    die("not bound to CPUs %s: %s", cpu_list, strerror(errno));
+    die("cannot bind a rank to the CPUs %s: %s", cpu_list, strerror(errno));
 }
 
 int is_crowded(const char *cpus, int size)

@@ -8,10 +8,10 @@
 //! For every executor and block size, the command times three layouts: a short row, a long row, and several
 //! short rows. The bytes that each of them moves fit into a first-level cache of 48 KiB, together with
 //! their packed form. From these three times, the command computes the fixed cost of a call, the fixed cost
-//! of a row, and the time of a run. A run is a block of up to 64 bytes, 64 bytes of a longer block, or a
-//! part of a window: a cache line, or a move of up to 16 bytes. The command forces the engine to use the
-//! executor, and checks the name of the kernel that the engine has chosen, because a table with the times
-//! of the wrong executor would be worse than no table.
+//! of a row, and the time of a run. A run is a block of up to 64 bytes, or 64 bytes of a longer block. In a
+//! window, a run is a cache line for kernels that move whole lines, and a move of up to 16 bytes for all
+//! other kernels. The command forces the engine to use the executor, and checks the name of the kernel that
+//! the engine has chosen, because a table with the times of the wrong executor would be worse than no table.
 
 use crate::buffer::{Buffer, PAGE};
 use std::fmt::Write;
@@ -239,8 +239,9 @@ fn cost(
     Ok(Cost([call, row, run].map(|ns| ns * 1000.0)))
 }
 
-/// Computes the costs of an executor that moves windows. In the layouts measured here, the loop over the
-/// elements is the only loop. So there is no separate cost of a row, and the table states 0 for it.
+/// Computes the costs of an executor that moves windows, from the times of 8 and of 256 elements of the type
+/// `element`, each of which has `runs` runs. The loop over the elements is the only loop of such a layout. So
+/// there is no separate cost of a row, and the table states 0 for it.
 fn windowed(
     executor: &Executor,
     direction: Direction,

@@ -21,14 +21,15 @@ pub fn march(isa: Isa) -> &'static str {
     }
 }
 
-/// The number of packed bytes from which a row counts as long.
+/// A row counts as long if it has at least 15/16 of this number of packed bytes. The limit is lower than the
+/// number because a layout may have a little fewer bytes than the requested size.
 const LONG: u64 = 16 << 10;
 
 fn judged(row: &SuiteRow, holds: bool) -> Judged {
     if holds { row.against_hand() } else { None }
 }
 
-/// Makes a bar of `least`, with the goal `goal`, for the rows for which `holds` is true.
+/// Makes a bar with the limit `least` and the goal `goal`. The bar applies to the rows for which `holds` is true.
 macro_rules! each_row {
     ($text:literal, $least:literal, $goal:literal, $holds:expr) => {
         Bar {

@@ -1,8 +1,8 @@
 //! The command `typepack-bench`.
 //!
-//! Reads the arguments and passes them to the subcommand (`command/`, and `message/command.rs` and
-//! `files/command.rs` in the library), which prints its result on stdout. An error is one line on stderr. The exit code is 2 for
-//! wrong arguments and 1 for all other errors.
+//! Reads the arguments and passes them to the subcommand, which prints its result on stdout. The subcommands
+//! are in `command/`, and in `message/command.rs` and `files/command.rs` of the library. An error is one line
+//! on stderr. The exit code is 2 for wrong arguments and 1 for all other errors.
 
 mod command;
 
@@ -49,8 +49,8 @@ enum Command {
     /// Measure blocking collective calls of 2 ranks, and of 8 ranks on 2 CPUs. The C program is the same
     /// as for pingpong.
     Collectives(message::command::MessageArguments),
-    /// Measure accesses of two ranks to one shared file (MPI-IO), beside loops over a mapped file and system
-    /// calls for each piece. The C program is the same as for pingpong.
+    /// Measure accesses of two ranks to one shared file (MPI-IO). Compare them with hand-written loops: over a
+    /// mapped file, and with one system call for each piece. The C program is the same as for pingpong.
     Io(files::command::FileArguments),
     /// Measure regret: how much more time a free choice takes than the best of the ways among which it
     /// chooses, each of them forced in turn.
@@ -78,8 +78,9 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return refuse(&error),
     };
-    // The engine chooses the methods of long copies by a clock, which the runtime sets in a job. The table of
-    // costs is made without, so that the table holds for the static choice.
+    // With a clock, the engine times the methods of long copies and picks the fastest one. In a job, the runtime
+    // sets the clock; here, the command sets it. `calibrate` sets none: then every long copy uses vector moves, and
+    // the table does not depend on what the engine would have picked.
     if !matches!(arguments.command, Command::Calibrate) {
         contiguous::set_clock(nanoseconds);
     }

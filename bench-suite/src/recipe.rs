@@ -37,7 +37,8 @@ pub struct Recipe {
 }
 
 enum Visit {
-    /// Decode this type: plan a visit for each of its old types, and after them the call that makes it.
+    /// Decode this type: plan a visit for each of its old types, and after them a visit for the call that makes this
+    /// type.
     Open(Datatype),
     /// Add the call that makes a type. Its old types are on the stack.
     Make(Combiner, Contents),

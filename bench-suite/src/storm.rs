@@ -144,19 +144,19 @@ impl Competitor for Storm {
 
     fn pack(&self, memory: &[u8], packed: &mut [u8]) {
         let made = self.make().and_then(|ty| ty.commit_with(&self.settings));
-        let plan = made.expect("the engine refused to make and commit the type for packing");
+        let plan = made.expect("the engine must make and commit the type for packing");
         for _ in 0..USES {
             typepack_engine::pack(&plan, self.count, memory, packed)
-                .expect("the engine refused to pack with the buffers of this layout");
+                .expect("the engine must pack with the buffers of this layout");
         }
     }
 
     fn unpack(&self, packed: &[u8], memory: &mut [u8]) {
         let made = self.make().and_then(|ty| ty.commit_with(&self.settings));
-        let plan = made.expect("the engine refused to make and commit the type for unpacking");
+        let plan = made.expect("the engine must make and commit the type for unpacking");
         for _ in 0..USES {
             typepack_engine::unpack(&plan, self.count, packed, memory)
-                .expect("the engine refused to unpack with the buffers of this layout");
+                .expect("the engine must unpack with the buffers of this layout");
         }
     }
 }

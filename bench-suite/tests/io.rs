@@ -98,8 +98,8 @@ fn every_row_is_verified_and_measured() {
     );
 }
 
-/// A peer whose accesses do nothing is found by the verification, and a peer that hangs is over its time. Both
-/// are this build's library with a launcher that preloads other functions.
+/// Checks that the verification finds a peer whose accesses do nothing, and that a peer that hangs is reported as
+/// over its time limit. Both peers are this build's library, with a launcher that preloads other functions.
 #[test]
 fn peers_that_write_nothing_or_hang_are_shown_as_such() {
     let Some(prefix) = prefix("io-peers") else { return };
@@ -123,7 +123,7 @@ fn peers_that_write_nothing_or_hang_are_shown_as_such() {
         let fault = line(&format!("  64B-{direction}-independent: idle: "));
         assert!(fault.contains("the byte for file position"), "{fault}");
     }
-    // The peer that took too long gives a least ratio.
+    // No peer was measured, and one exceeded its time limit. So the ratio is a lower bound, which begins with `>`.
     let bar = |line: &&str| line.contains("64 bytes: independent") && !line.starts_with("  ");
     let bar = table.lines().find(bar).expect("a bar");
     assert!(bar.contains('>'), "{bar}");

@@ -138,7 +138,8 @@ fn a_wrong_answer_is_a_line() {
     let bench = some_layout();
     assert_eq!(session.layout(&bench), Err("packed a wrong byte at 3".to_owned()));
     assert_eq!(session.layout(&bench), Ok(()));
-    assert_eq!(session.turn(Direction::Pack), Err("answered ns x".to_owned()));
+    let wanted = "gave the unexpected answer \"ns x\"".to_owned();
+    assert_eq!(session.turn(Direction::Pack), Err(wanted));
 }
 
 #[test]

@@ -127,8 +127,8 @@ fn messages_are_measured_with_every_candidate() {
     assert!(!table.contains("Faults") && !table.contains("failed"), "{table}");
     assert!(table.contains("2 of 2 rows judged"), "{table}");
     let methods = typepack_engine::contiguous::available().count();
-    // The free choice and the chunks with every method for both kinds of memory; copies out of the heap
-    // only for memory of `MPI_Alloc_mem`.
+    // For each kind of memory: the free choice, and the chunks with every copy method. For memory of
+    // `MPI_Alloc_mem` also: copies out of the heap with every copy method.
     assert_eq!(lines.len(), 2 + 3 * methods, "{lines:?}");
     for line in &lines {
         let number = |field: usize| line[field].parse::<f64>().expect("a number");
@@ -192,7 +192,7 @@ fn packing_is_measured_with_both_kernels_and_the_policy() {
     };
     assert_eq!((verdicts("kernels, "), verdicts("policy, ")), (2, 2), "{table}");
     let figures = fs::read_to_string(file).expect("the figures");
-    // Three sizes in two directions, with three competitors each.
+    // There is a header line, and a line for each of three sizes, two directions and three competitors.
     assert_eq!(figures.lines().count(), 1 + 3 * 2 * 3, "{figures}");
     for name in ["typepack", "leaf", "jit"] {
         assert!(figures.matches(&format!(",{name},")).count() >= 6, "{figures}");

@@ -16,6 +16,8 @@ use std::sync::OnceLock;
 pub enum Isa {
     /// The baseline of the target: 16-byte moves (SSE2, NEON).
     Portable,
+    /// x86-64 with SSSE3 and SSE4 (the level x86-64-v2): 16-byte moves, byte shuffles.
+    Sse4,
     /// x86-64 with AVX2: 32-byte moves, byte shuffles.
     Avx2,
     /// x86-64 with AVX-512 F, BW, VL and VBMI, and BMI2: 64-byte moves, masked stores, byte
@@ -25,7 +27,7 @@ pub enum Isa {
 
 impl Isa {
     /// All instruction sets, whether this machine supports them or not.
-    pub const ALL: [Self; 3] = [Self::Portable, Self::Avx2, Self::Avx512];
+    pub const ALL: [Self; 4] = [Self::Portable, Self::Sse4, Self::Avx2, Self::Avx512];
 
     /// Returns the best instruction set that this machine supports.
     pub fn best() -> Self {
@@ -40,6 +42,13 @@ impl Isa {
         match self {
             Self::Portable => true,
             #[cfg(target_arch = "x86_64")]
+            Self::Sse4 => {
+                is_x86_feature_detected!("ssse3")
+                    && is_x86_feature_detected!("sse4.1")
+                    && is_x86_feature_detected!("sse4.2")
+                    && is_x86_feature_detected!("popcnt")
+            }
+            #[cfg(target_arch = "x86_64")]
             Self::Avx2 => is_x86_feature_detected!("avx2"),
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 => {
@@ -51,7 +60,7 @@ impl Isa {
                     && is_x86_feature_detected!("bmi2")
             }
             #[cfg(not(target_arch = "x86_64"))]
-            Self::Avx2 | Self::Avx512 => false,
+            Self::Sse4 | Self::Avx2 | Self::Avx512 => false,
         }
     }
 
@@ -59,6 +68,7 @@ impl Isa {
     pub fn name(self) -> &'static str {
         match self {
             Self::Portable => "portable",
+            Self::Sse4 => "sse4",
             Self::Avx2 => "avx2",
             Self::Avx512 => "avx512",
         }
@@ -97,7 +107,11 @@ impl fmt::Display for ParseIsaError {
         if self.known {
             write!(f, "instruction set: this machine has no {}", self.text)
         } else {
-            write!(f, "instruction set: \"{}\" is not one of portable, avx2, avx512", self.text)
+            write!(
+                f,
+                "instruction set: \"{}\" is not one of portable, sse4, avx2, avx512",
+                self.text
+            )
         }
     }
 }
@@ -120,7 +134,7 @@ mod tests {
             }
         }
         let error = "avx".parse::<Isa>().unwrap_err().to_string();
-        assert_eq!(error, "instruction set: \"avx\" is not one of portable, avx2, avx512");
+        assert_eq!(error, "instruction set: \"avx\" is not one of portable, sse4, avx2, avx512");
         assert!(Isa::best().is_available());
     }
 }

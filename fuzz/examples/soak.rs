@@ -57,7 +57,7 @@ impl Campaign {
             }
             // No worker holds the lock while it checks types, so a panic in a check does not poison the
             // lock.
-            let mut tally = self.tally.lock().expect("a worker panicked with the lock");
+            let mut tally = self.tally.lock().expect("no worker panics while it holds the lock");
             tally.types += batch.types;
             tally.plans += batch.plans;
             tally.kernels += batch.kernels;
@@ -136,7 +136,7 @@ fn main() -> ExitCode {
             scope.spawn(|| campaign.work());
         }
     });
-    let tally = campaign.tally.lock().expect("a worker panicked with the lock");
+    let tally = campaign.tally.lock().expect("no worker panics while it holds the lock");
     let agreed = tally.types == types && !campaign.failed.load(Ordering::Relaxed);
     println!(
         "soak: {} of {types} types agree between model, oracle, interpreter and JIT: {} plans, {} \

@@ -142,7 +142,7 @@ impl Checker {
     ///
     /// Panics if the system refuses to allocate or to protect about 700 KiB of memory.
     pub fn with(settings: Vec<(&'static str, Settings)>) -> Self {
-        let guarded = |bytes| Guarded::new(bytes + CANARY).expect("cannot map guarded memory");
+        let guarded = |bytes| Guarded::new(bytes + CANARY).expect("guarded memory must be mapped");
         Self {
             settings,
             jit: None,

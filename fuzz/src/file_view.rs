@@ -1,10 +1,11 @@
-//! Checks file views: which types can be views, where view bytes lie, where a file ends in a view, and
-//! copies between memory and a file from any position of either side.
+//! Checks file views: which types can be views, where in the file the view bytes lie (the bytes that the view
+//! shows), where a file ends in a view, and copies between memory and a file. A copy may begin at any position of
+//! either side.
 //!
 //! Two cases from `generate.rs` make a check: one is the layout of memory, the other the filetype. The
 //! displacements of a filetype must not decrease, but those of random filetypes usually do. So, if a
-//! filetype is refused, its bytes in ascending order form a second filetype, which is checked too.
-//! `model.rs` says where every byte lies. All bytes of memory and file are compared after every copy, gaps
+//! filetype is refused, the check also takes a second filetype: the same bytes in ascending order.
+//! `model.rs` computes where every byte lies. After every copy, all bytes of memory and file are compared, gaps
 //! included.
 
 use crate::check::{Executors, Scene, difference};
@@ -29,7 +30,7 @@ impl ViewChecker {
         Self { settings: executors.settings().0, counts: [0; 3] }
     }
 
-    /// Checks the view that `file` makes, with `copies` random copies per executor between the view and
+    /// Checks the view whose filetype is `file`, with `copies` random copies per executor between the view and
     /// `memory`.
     pub fn check(
         &mut self,
@@ -44,7 +45,8 @@ impl ViewChecker {
         let filetype = file.recipe.build().map_err(refused)?;
         let offsets = offsets(&target, target.extent());
         if !self.view((&filetype, &offsets), (memory, &layout, &model), stream, copies)? {
-            // The same data in ascending order, each run once.
+            // The bytes of the filetype in ascending order, each only once, without those at negative
+            // displacements.
             let mut sorted = offsets[0].clone();
             sorted.retain(|&at| at >= 0);
             sorted.sort_unstable();
@@ -127,8 +129,8 @@ fn offsets(model: &Model, extent: i64) -> [Vec<i64>; 2] {
     [one, two]
 }
 
-/// Returns whether the displacements of a type, over two copies of it, are not negative and do not
-/// decrease, as a filetype requires.
+/// Returns true if a filetype may have this type: over two copies of the type, the displacements are not
+/// negative and do not decrease.
 fn is_ordered(ty: &Datatype) -> bool {
     let entries = typepack_engine::typemap::typemap(ty);
     let copy = |by: i64| entries.iter().map(move |entry| entry.offset + by);
@@ -136,8 +138,8 @@ fn is_ordered(ty: &Datatype) -> bool {
     all.is_empty() || (ty.extent() > 0 && all[0] >= 0 && all.is_sorted())
 }
 
-/// Compares what the view says about offsets, pieces, spans and the end of the file with `all`, which holds
-/// the offset of each view byte. Each copy of the filetype has `each` view bytes.
+/// Compares the offsets, pieces, spans and ends of file that the view computes with `all`, which holds the offset
+/// of each view byte. Each copy of the filetype has `each` view bytes.
 fn positions(view: &FileView, all: &[i64], each: usize, stream: &mut Stream) -> Result<(), String> {
     for _ in 0..8 {
         let from = stream.below(all.len() as u64) as usize;
@@ -183,8 +185,8 @@ fn positions(view: &FileView, all: &[i64], each: usize, stream: &mut Stream) -> 
     Ok(())
 }
 
-/// Copies `bytes` bytes in both directions, and compares file and memory with the model. `numbers` are the
-/// position in the memory's layout, the view byte, and the number of bytes.
+/// Copies `bytes` bytes in both directions between memory, from its packed byte `at` on, and the file, from the view
+/// byte `position` on. Compares file and memory with the model. `all` holds the offset of each view byte.
 fn copy(
     plan: &Plan,
     count: u64,
@@ -205,10 +207,11 @@ fn copy(
     let memory = scene.source.as_ptr().wrapping_offset(-low);
     let side = Side { plan, count, memory, origin: 0 };
     // SAFETY:
-    // - the numbers lie within the packed bytes of the memory and the listed view bytes;
+    // - the copied bytes lie within the packed bytes of the memory, because the caller has chosen `at` so;
     // - `scene.source` holds every byte that the elements touch according to the model, and its first byte
-    //   has the displacement `low`; `file` holds every listed view byte;
-    // - the two are two allocations, so they do not overlap.
+    //   has the displacement `low`;
+    // - `file` is writable and holds every view byte in `all`, which contains the copied ones;
+    // - `scene.source` and `file` are two allocations, so no byte is both read and written.
     unsafe { view.write_raw(side, numbers.0, file.as_mut_ptr(), numbers.1, numbers.2) }
         .map_err(|e| format!("write: {e}"))?;
     difference("file after writing", &file, &expected)?;
@@ -219,8 +222,10 @@ fn copy(
     }
     let memory = ram.as_mut_ptr().wrapping_offset(-low);
     let side = Side { plan, count, memory, origin: 0 };
-    // SAFETY: the numbers lie within the packed bytes of the memory and the listed view bytes. `ram` holds
-    // every byte that the elements touch, and `disk` holds every listed view byte. They are two allocations.
+    // SAFETY: the copied bytes lie within the packed bytes of the memory, because the caller has chosen `at` so.
+    // `ram` is writable and holds every byte that the elements touch; its first byte has the displacement `low`.
+    // `disk` holds every view byte in `all`. `ram` and `disk` are two allocations, so no byte is both read and
+    // written.
     unsafe { view.read_raw(side, numbers.0, disk.as_ptr(), numbers.1, numbers.2) }
         .map_err(|e| format!("read: {e}"))?;
     difference("memory after reading", &ram, &expected)

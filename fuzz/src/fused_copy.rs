@@ -41,7 +41,7 @@ impl CopyChecker {
     /// Panics if the system refuses to allocate or to protect about a MiB of memory.
     pub fn new(executors: Executors) -> Self {
         let guarded =
-            || Guarded::new(MAX_TOUCHED as usize + CANARY).expect("cannot map guarded memory");
+            || Guarded::new(MAX_TOUCHED as usize + CANARY).expect("guarded memory must be mapped");
         let (mut settings, jit) = executors.settings();
         if let Some(jit) = jit {
             let compiler = Some(Arc::new(jit) as _);

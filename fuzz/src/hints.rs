@@ -1,8 +1,8 @@
-//! Checks hints of files: the library keeps those that it knows and whose values it accepts, ignores all
-//! others, and returns what is in force. A file is made with the permissions that a hint asks for.
+//! Checks hints of files: the library must keep the hints that it knows and whose values it accepts, ignore all
+//! other hints, and return the hints in force. It must make a file with the permissions that a hint asks for.
 //!
-//! The check has its own parser of numbers. It runs in a job of one rank; tests of the runtime pass different
-//! hints on different ranks.
+//! The check reads numbers with a parser of its own. It runs in a job of one rank; tests of the runtime pass
+//! different hints on different ranks.
 
 use arbitrary::{Result as Drawn, Unstructured};
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use typepack::Universe;
 use typepack::io::{File, Mode};
 
-/// The hints that are numbers, in the order in which the library returns them. Their least value is 1.
+/// The hints that the library returns, in its order. Their values are numbers of at least 1.
 const NUMBERS: [&str; 6] = [
     "access_buffer_size",
     "cb_buffer_size",
@@ -20,7 +20,7 @@ const NUMBERS: [&str; 6] = [
     "striping_unit",
 ];
 
-/// Keys that mean nothing to the library, or something only in part.
+/// Keys that the library does not return. It uses `file_perm` when it makes a file, and ignores all others.
 const OTHERS: [&str; 10] = [
     "file_perm",
     "filename",
@@ -34,6 +34,7 @@ const OTHERS: [&str; 10] = [
     "striping_factor\0",
 ];
 
+/// Values that are more interesting than random ones: limits, and texts that are nearly numbers.
 const VALUES: [&str; 16] = [
     "0",
     "1",
@@ -59,6 +60,7 @@ pub type Hints = Vec<(String, String)>;
 /// Draws a list of hints: known and unknown keys, good and bad values, keys that occur several times.
 ///
 /// # Errors
+///
 /// Returns the errors of [`Unstructured`].
 pub fn draw(u: &mut Unstructured<'_>) -> Drawn<Hints> {
     let mut hints = Vec::new();
@@ -80,8 +82,8 @@ pub fn draw(u: &mut Unstructured<'_>) -> Drawn<Hints> {
     Ok(hints)
 }
 
-/// Returns the number that `text` is in `base`, if all of its characters are digits but a sign and the blanks
-/// around it.
+/// Returns the number that `text` states in `base`. The digits may have a sign before them, and blanks around
+/// them. Returns `None` for any other text.
 fn number(text: &str, base: i128) -> Option<i128> {
     let text = text.trim();
     let (sign, digits) = match text.as_bytes() {
@@ -95,7 +97,7 @@ fn number(text: &str, base: i128) -> Option<i128> {
         if !(0..base).contains(&digit) {
             return None;
         }
-        // Every number beyond this limit is too large in the same way.
+        // The limit prevents an overflow. It does not matter by how much a number is too large.
         value = (value * base + digit).min(1 << 100);
     }
     (!digits.is_empty()).then_some(sign * value)
@@ -108,7 +110,7 @@ pub struct HintChecker {
     /// The hints in force, in the order of [`NUMBERS`].
     known: [Option<i128>; NUMBERS.len()],
     path: PathBuf,
-    /// The permissions that the process withholds from new files.
+    /// The umask of this process: the permissions that new files do not get.
     withheld: u32,
 }
 
@@ -116,13 +118,15 @@ impl HintChecker {
     /// Makes a checker. A process can have only one, because it joins the job.
     ///
     /// # Errors
-    /// Returns a text if the job, the file or the mask of the process cannot be had.
+    ///
+    /// Returns a message if the job does not start, if the file cannot be made, or if the umask of the process
+    /// cannot be read.
     pub fn new() -> Result<Self, String> {
         let universe = typepack::init().map_err(|error| error.to_string())?;
         let path = std::env::temp_dir().join(format!("typepack-hints-{}", std::process::id()));
         let opened = File::open(&universe.world(), &path, Mode::CREATE_READ_WRITE);
         let file = opened.map_err(|error| error.to_string())?;
-        // The file lives without a name as long as the checker.
+        // Without a name, the file exists until the checker is dropped.
         File::delete(&path).map_err(|error| error.to_string())?;
         let status = std::fs::read_to_string("/proc/self/status").map_err(|e| e.to_string())?;
         let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
@@ -132,11 +136,12 @@ impl HintChecker {
         Ok(Self { file, universe, known: [None; NUMBERS.len()], path, withheld })
     }
 
-    /// Sets the hints, and compares what is in force with the model. If `open` is true, also makes a file with
-    /// the hints, and checks its permissions and its hints.
+    /// Sets `hints` on the checker's file, and compares the hints in force with those that this check expects. If
+    /// `open` is true, also makes a new file with `hints`, and checks its permissions and its hints.
     ///
     /// # Errors
-    /// Returns a text if the library fails or differs from the model.
+    ///
+    /// Returns a message if a call fails, or if the hints or the permissions are not the expected ones.
     pub fn check(&mut self, hints: &Hints, open: bool) -> Result<(), String> {
         let last = |name: &str| hints.iter().rfind(|(key, _)| key == name);
         let mut new = [None; NUMBERS.len()];
@@ -157,7 +162,7 @@ impl HintChecker {
             compare(&file, &new)?;
             let bits = last("file_perm").and_then(|(_, value)| number(value, 8));
             let bits = bits.filter(|bits| (1..=0o777).contains(bits)).unwrap_or(0o666);
-            // Lossless: the bits are at most 0o777.
+            // The cast loses nothing, because the bits are at most 0o777.
             let wanted = bits as u32 & !self.withheld;
             let found = std::fs::metadata(&self.path).map_err(|error| error.to_string())?;
             let found = found.permissions().mode() & 0o777;

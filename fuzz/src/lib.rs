@@ -22,8 +22,8 @@
 //! ```
 //! use typepack_fuzz::{Checker, Effort, Executors, Case};
 //!
-//! let case: Case = "3 * resized(-8, 64, vector(2, 1, -2, double))".parse().expect("the text is not a case");
-//! let report = Checker::new(Executors::All).check(&case, Effort::Thorough).expect("the check found a fault");
+//! let case: Case = "3 * resized(-8, 64, vector(2, 1, -2, double))".parse().expect("the text must be a case");
+//! let report = Checker::new(Executors::All).check(&case, Effort::Thorough).expect("there must be no fault");
 //! assert_eq!(report.packed_bytes, 3 * 2 * 8);
 //! ```
 

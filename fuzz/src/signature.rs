@@ -188,7 +188,7 @@ fn matching(a: &Written, send: u64, b: &Written, recv: u64) -> Result<(), String
     // 0.
     if packed(&a.element) || packed(&b.element) {
         let fits = bytes(&sent) <= bytes(&room);
-        return if found.is_ok() == fits { Ok(()) } else { Err(say(format!("fit: {fits}"))) };
+        return if found.is_ok() == fits { Ok(()) } else { Err(say(format!("a match: {fits}"))) };
     }
     let differs = sent.iter().zip(&room).position(|(a, b)| a != b);
     let expected = differs.or((sent.len() > room.len()).then_some(room.len()));

@@ -87,7 +87,7 @@ impl TransportChecker {
     /// Panics if the system refuses to allocate or to protect a few MiB of memory.
     pub fn new() -> Self {
         let guarded =
-            |_| Guarded::new(MAX_TOUCHED as usize + CANARY).expect("cannot map guarded memory");
+            |_| Guarded::new(MAX_TOUCHED as usize + CANARY).expect("guarded memory must be mapped");
         let mut memory: Vec<Guarded> = (0..OPERATIONS).map(guarded).collect();
         memory.iter_mut().for_each(|guarded| guarded.whole().fill(KEPT));
         Self { memory, fates: Fates::default() }
@@ -363,7 +363,8 @@ impl Game<'_> {
                 slots_at + slot * slot_bytes + 8 * u.int_in_range(0..=7_usize)?
             }
             3 => return self.forge(u, (from, to), (last + 1) % slots, stamp + 1),
-            // Changes the stamp, the length or the place of a chunk.
+            // Changes a word that describes a chunk (a piece of a streamed message): the stamp, the length or
+            // the place.
             4 => {
                 let newest = |chunk: &usize| self.pair.word(from, to, stamps_at + chunk * line);
                 let chunk = match u.ratio(2, 3)? {

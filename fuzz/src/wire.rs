@@ -46,7 +46,8 @@ impl WireChecker {
     ///
     /// Panics if the system refuses to allocate or to protect about 150 KiB of memory.
     pub fn new() -> Self {
-        let guarded = || Guarded::new(MOST as usize + CANARY).expect("cannot map guarded memory");
+        let guarded =
+            || Guarded::new(MOST as usize + CANARY).expect("guarded memory must be mapped");
         Self { memory: guarded(), packed: guarded() }
     }
 

@@ -11,9 +11,13 @@ use std::process::{Command, Stdio};
 pub fn executable(path: &Path, lines: &str) {
     let mut writer = Command::new("sh");
     writer.args(["-c", r#"cat > "$0" && chmod 755 "$0""#]).arg(path).stdin(Stdio::piped());
-    let mut writer = writer.spawn().expect("cannot start a shell");
-    let mut input = writer.stdin.take().expect("the shell has no input");
-    input.write_all(lines.as_bytes()).expect("cannot write to the shell");
+    let mut writer = writer.spawn().expect("a shell must start");
+    let mut input = writer.stdin.take().expect("the shell must have a pipe as its input");
+    input.write_all(lines.as_bytes()).expect("the shell must read its input");
     drop(input);
-    assert!(writer.wait().expect("cannot wait for the shell").success(), "{}", path.display());
+    assert!(
+        writer.wait().expect("the shell must end").success(),
+        "{}: not written",
+        path.display()
+    );
 }

@@ -7,7 +7,7 @@ use std::io::Write;
 /// program without Cargo's hash. Also adds the line to the file that the variable `TEST_SKIPPED` names,
 /// because the test harness hides the output of a test that passes.
 pub fn skipped(reason: impl std::fmt::Display) {
-    let program = std::env::current_exe().expect("cannot find the path of this program");
+    let program = std::env::current_exe().expect("the path of this program must be known");
     let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     // Removes the hash that Cargo adds to the program's name after the last dash.
     let program = program.rsplit_once('-').map_or(&*program, |(name, _)| name);
@@ -21,6 +21,6 @@ pub fn skipped(reason: impl std::fmt::Display) {
         // time.
         let file = std::fs::File::options().create(true).append(true).open(path);
         file.and_then(|mut file| file.write_all(line.as_bytes()))
-            .expect("cannot write to the file of TEST_SKIPPED");
+            .expect("the file that TEST_SKIPPED names must be writable");
     }
 }

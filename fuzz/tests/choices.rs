@@ -24,8 +24,8 @@ const CASES: u64 = 80;
 /// From this value of `FUZZ_CASES` on, the forced choices are combined.
 const CAMPAIGN: u64 = 1000;
 
-/// The packed sizes, in bytes, up to which the counts of a case are multiplied. They range from a short
-/// message to one of many chunks.
+/// Approximate packed sizes of messages, in bytes, from a short message to one of many chunks. Both counts of a
+/// case are multiplied so that its packed size is near one of them.
 const SIZES: [u64; 4] = [1, 20_000, 150_000, 700_000];
 
 /// Limit for the memory that one side of a message spans, in bytes.

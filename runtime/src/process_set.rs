@@ -1,7 +1,7 @@
 //! Process sets: groups of the job's ranks that have names (MPI-5.0 section 11.3.2).
 //!
-//! The sets follow from the job's segment, so all ranks find the same sets without communication. `world.rs` hands
-//! them out. Programs make communicators of the groups (`coll/intercommunicator.rs`).
+//! The sets follow from the job's segment, so all ranks find the same sets without communication. `world.rs` returns
+//! the sets to programs. Programs make communicators of the groups (`coll/intercommunicator.rs`).
 
 use crate::comm::Group;
 use crate::shm::segment::Segment;
@@ -35,7 +35,7 @@ pub(crate) fn process_sets(size: usize, rank: usize, segment: Option<&Segment>) 
     let program = |rank| segment.program(rank);
     let node = |rank| segment.cpu(segment.bound_cpu(rank)?).numa;
     let programs = divided(size, program);
-    // The set of the only program would be that of the world.
+    // If all ranks run the same program, its set would equal `mpi://WORLD`, so leave it out.
     if programs.len() > 1 {
         sets.extend(named("program", programs));
     }
@@ -43,7 +43,7 @@ pub(crate) fn process_sets(size: usize, rank: usize, segment: Option<&Segment>) 
     sets
 }
 
-/// Returns the ranks with each number.
+/// Divides the ranks below `size` by the numbers that `number` returns for them. A rank without a number is left out.
 fn divided(size: usize, number: impl Fn(usize) -> Option<u32>) -> BTreeMap<u32, Vec<i64>> {
     let mut sets = BTreeMap::<u32, Vec<i64>>::new();
     for rank in 0..size {

@@ -128,7 +128,7 @@ pub struct Settings {
     /// How long a waiting rank spins before it sleeps (`TYPEPACK_SPIN_US`). If the value is `None`, `init`
     /// chooses the time: 0 in a job with more ranks than CPUs, and `SPIN` (`world.rs`) in any other job.
     pub spin: Option<Duration>,
-    /// True if each rank prints a one-line report when it leaves the job (`TYPEPACK_REPORT`).
+    /// True if each rank prints a report when it leaves the job (`TYPEPACK_REPORT`).
     pub report: bool,
     /// True if the library prints no warnings (`TYPEPACK_QUIET`).
     pub quiet: bool,

@@ -70,7 +70,7 @@ impl Variable {
             "TYPEPACK_JIT_MEMORY_MAX" => "How much address space compiled kernels may take.",
             "TYPEPACK_KERNEL" => "Forces one kind of kernel for all types.",
             "TYPEPACK_ISA" => {
-                "The instruction set of leaf kernels: `portable`, `avx2` or `avx512`. The processor must \
+                "The instruction set of leaf kernels: `portable`, `sse4`, `avx2` or `avx512`. The processor must \
                  have the instruction set."
             }
             "TYPEPACK_THREADS" => {

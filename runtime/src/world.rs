@@ -328,7 +328,7 @@ impl Universe {
     /// Writes the tune file, ends the membership by `end`, and prints the report.
     fn leave(&self, end: impl FnOnce(&Endpoint) -> Result<()>) -> Result<()> {
         let report = if self.report { self.report().ok() } else { None };
-        // All ranks learn much the same, so rank 0 writes for all.
+        // All ranks learn nearly the same ways, so only rank 0 writes the file.
         let endpoint = self.world.endpoint();
         if let Some((path, warns)) =
             self.tune_file.filter(|_| endpoint.rank() == 0 && endpoint.size() > 1)
@@ -369,11 +369,12 @@ impl Universe {
         }
         Ok(vec![
             format!("up to {eager} bytes: packed into the ring of the pair (eager)"),
-            "longer, data in the shared heap: both ranks copy, once, from layout to layout (heap)"
+            "longer, data in the shared heap: one copy from layout to layout, by both ranks or by the \
+             receiver (heap)"
                 .into(),
             format!(
-                "longer, contiguous data in private memory, at least {} bytes: both ranks copy, if the \
-                 system allows it and measurements show that it is faster (cma)",
+                "longer, contiguous data in private memory, at least {} bytes: one copy by the receiver, \
+                 if the system allows it and measurements show that it is faster (cma)",
                 choice::PRIVATE_FAR
             ),
             "longer, all other data: through the chunks of the pair (pipeline)".into(),

@@ -95,10 +95,11 @@ fn collectives_of_seven() {
     ranks(7, "collectives_of_seven", collectives);
 }
 
-/// The reductions of values, by operators and by closures, against plain computations.
+/// Compares reductions of values, by operators and by closures, with plain computations.
 fn reductions_of_values(world: &Communicator) {
     let (rank, size) = (world.rank(), world.size());
-    // The values of each rank. The composition of the functions x -> a x + b does not commute.
+    // Returns the values of a rank. A value [a, b] stands for the function x -> a x + b. The reductions compose these
+    // functions, and the composition does not commute.
     let part = |rank: usize| -> Vec<[u32; 2]> {
         (0..3 * size as u32).map(|i| [2 * i + rank as u32 + 1, i + 100 * rank as u32]).collect()
     };
@@ -135,7 +136,7 @@ fn reductions_of_values(world: &Communicator) {
     world.reduce_scatter(&mine, &mut block, &counts, compose).unwrap();
     assert_eq!(block, of_ranks(0, size - 1)[first..][..counts[rank]]);
 
-    // The same, all at once.
+    // Make the same reductions by nonblocking calls that are all under way at the same time.
     let [mut all, mut rooted, mut upto, mut before] = [(); 4].map(|()| vec![[0u32; 2]; 3 * size]);
     let mut divided = vec![[0u32; 2]; counts[rank]];
     let mut sums = [rank as u8 + 1; 5];

@@ -21,7 +21,7 @@ use typepack::{
 use typepack_job::sys::files::{self, FileKind, Table};
 use typepack_job::sys::signal;
 
-/// The class of an offset whose bytes a file cannot have.
+/// The error class for an offset beyond the last position that a file can have.
 const TOO_FAR: ErrorClass = ErrorClass::VALUE_TOO_LARGE;
 
 /// Returns the path of a file of this job.
@@ -35,7 +35,8 @@ fn new_file(world: &Communicator, path: &Path) -> File {
     File::open(world, path, Mode::CREATE_READ_WRITE | Mode::DELETE_ON_CLOSE).expect("a file")
 }
 
-/// The last rank comes late and changes, before it comes, what the call needs. The call must not look earlier.
+/// Checks that collective calls read the shared file pointer and the size of the file only after all ranks have made
+/// the call. The last rank changes the pointer or the size just before it makes the call.
 #[test]
 fn the_shared_pointer_is_read_when_all_ranks_have_come() {
     ranks(3, "the_shared_pointer_is_read_when_all_ranks_have_come", |world| {
@@ -77,7 +78,7 @@ fn a_view_from_the_current_position_begins_there() {
         file.set_view(None, &byte, &byte, "native").expect("a view");
         assert_eq!(file.view().displacement(), 7);
         world.barrier().expect("a barrier");
-        // A wrong argument on one rank is an error on all ranks, and the view stays.
+        // If one rank passes a wrong argument, all ranks must get an error, and the view must not change.
         let displacement = (world.rank() == 0).then_some(3);
         let error = file.set_view(displacement, &byte, &byte, "native").expect_err("no position");
         assert_eq!(error.class(), ErrorClass::ARG, "{error}");
@@ -121,7 +122,7 @@ fn collective_write(
     }
 }
 
-/// If an argument is wrong on one rank, no rank writes.
+/// Checks that no rank writes if one rank passes a wrong argument.
 fn refused_together(size: usize, name: &str, method: &str) {
     ranks_with(size, name, &[("TYPEPACK_IO", method)], |world| {
         let path = path(world, name);
@@ -137,7 +138,7 @@ fn refused_together(size: usize, name: &str, method: &str) {
             for wrong in 0..size {
                 let own = wrong == world.rank();
                 let refusals = [
-                    // Half an etype.
+                    // The etype has 2 bytes, so 3 bytes are not a whole number of etypes.
                     (Position::At(0), if own { 3 } else { 4 }, ErrorClass::TYPE),
                     (Position::Individual, if own { 3 } else { 4 }, ErrorClass::TYPE),
                     (Position::Shared, if own { 3 } else { 4 }, ErrorClass::TYPE),
@@ -161,7 +162,7 @@ fn refused_together(size: usize, name: &str, method: &str) {
                     world.barrier().expect("a barrier");
                 }
             }
-            // The file works as before.
+            // The file must work as before.
             let mut data = [7u8; 4];
             let written = collective_write(&file, Position::At(0), way, &mut data, &byte, 4);
             assert_eq!(written.expect("written"), 4);
@@ -180,7 +181,8 @@ fn a_wrong_argument_keeps_three_ranks_from_writes_by_calls() {
     refused_together(3, "a_wrong_argument_keeps_three_ranks_from_writes_by_calls", "pwrite");
 }
 
-/// An access with the shared file pointer that the view does not allow moves the pointer nowhere.
+/// Checks that an access at the shared file pointer does not move the pointer if the access is refused because it goes
+/// beyond the last position that a file can have.
 #[test]
 fn a_refused_access_does_not_move_the_shared_pointer() {
     ranks(3, "a_refused_access_does_not_move_the_shared_pointer", |world| {
@@ -203,9 +205,9 @@ fn a_refused_access_does_not_move_the_shared_pointer() {
         };
         for write in [true, false] {
             refused(write, false, 4);
-            // One rank alone could make this access, all ranks together could not.
+            // One rank alone could make this access, but all ranks together go too far.
             refused(write, true, 2);
-            // The sum of all ranks does not fit in 63 bits.
+            // The sum of the counts of all ranks does not fit in 63 bits.
             file.set_view(Some(0), &byte, &byte, "native").expect("a view");
             refused(write, true, 1 << 62);
             file.set_view(Some(1 << 61), &byte, &far, "native").expect("a view");
@@ -238,7 +240,8 @@ fn finish(world: &Communicator, started: Started) -> typepack::Result<u64> {
     Ok(world.messages().finish(started.operation)?.bytes)
 }
 
-/// Nonblocking writes to a stream, and a blocking one behind them, arrive in the order in which they were started.
+/// Checks that nonblocking writes to a stream, and a blocking write after them, arrive in the order in which the
+/// program started them.
 #[test]
 fn nonblocking_writes_to_a_stream_keep_their_order() {
     ranks(1, "nonblocking_writes_to_a_stream_keep_their_order", |world| {
@@ -259,7 +262,7 @@ fn nonblocking_writes_to_a_stream_keep_their_order() {
         let mut data: Vec<Vec<u8>> = (0..30).map(|at| vec![at; LENGTH]).collect();
         let started: Vec<Started> =
             data.iter_mut().map(|data| start(&file, true, data, &byte)).collect();
-        // This write is collective too, so a start of the agreement must not lose its place.
+        // This write is collective, so its ranks agree before it starts. It must still keep its place in the order.
         let mut last = [30u8; LENGTH];
         let access = Access { write: true, position: Position::At(0), collective: true };
         let part = Part { origin: last.as_mut_ptr(), plan: &byte, count: LENGTH as u64 };
@@ -278,7 +281,8 @@ fn nonblocking_writes_to_a_stream_keep_their_order() {
     });
 }
 
-/// Reads that wait for data of streams stop neither a file nor the writes to the same streams.
+/// Checks that reads that wait for data of streams hold up neither an access to a regular file nor writes to the same
+/// streams.
 #[test]
 fn reads_of_empty_streams_stop_nothing_else() {
     ranks(1, "reads_of_empty_streams_stop_nothing_else", |world| {
@@ -319,11 +323,12 @@ fn reads_of_empty_streams_stop_nothing_else() {
     });
 }
 
-/// A write to a stream that nobody reads is an error of the call, and SIGPIPE does not end the process.
+/// Checks that a write to a stream that nobody reads returns an error, and that SIGPIPE does not end the process.
 #[test]
 fn a_stream_without_a_reader_is_an_error() {
     ranks(1, "a_stream_without_a_reader_is_an_error", |world| {
-        // The Rust runtime ignores SIGPIPE, and a program in C does not.
+        // Restore the default action of SIGPIPE, which ends the process. The Rust runtime ignores the signal, but a
+        // program in C does not.
         signal::restore(libc::SIGPIPE);
         let path = path(world, "closed");
         make_fifo(&path);
@@ -363,7 +368,7 @@ const DEVICE: Table = Table {
     ..Table::SYSTEM
 };
 
-/// A block device has positions but cannot grow, so it is not mapped.
+/// Checks that the library does not map a block device, which cannot grow.
 #[test]
 fn block_devices_are_not_mapped() {
     ranks_with(1, "block_devices_are_not_mapped", &[("TYPEPACK_IO", "mmap")], |world| {
@@ -383,7 +388,8 @@ fn block_devices_are_not_mapped() {
     });
 }
 
-/// In atomic mode, an access whose data a function of the user converts is whole too, however long it is.
+/// Checks that in atomic mode an access is atomic as a whole even if it is long and a user's function converts its
+/// data.
 #[test]
 fn atomic_accesses_with_conversions_are_whole() {
     ranks(2, "atomic_accesses_with_conversions_are_whole", |world| {
@@ -427,7 +433,8 @@ fn atomic_accesses_with_conversions_are_whole() {
             assert_eq!(!found[0] / 2, round);
         }
         world.barrier().expect("a barrier");
-        // A nonblocking collective write converts its data at once, and still writes nothing if a rank refuses.
+        // A nonblocking collective write converts its data when it starts. It must still write nothing if one rank
+        // passes a wrong argument.
         let (before, plan) =
             (std::fs::read(&path).expect("the file"), commit(&byte).expect("a plan"));
         let mut data = [100 + world.rank() as u8; 5];
@@ -456,8 +463,8 @@ const KILLING: Table = Table {
     ..Table::SYSTEM
 };
 
-/// Rank 1 dies in a write, while it holds the lock of atomic mode. The other ranks can still write alone, and
-/// get an error from collective calls.
+/// Checks what happens if rank 1 dies in a write while it holds the lock of atomic mode. The other ranks must still be
+/// able to write alone, and must get an error from collective calls.
 #[test]
 fn the_death_of_a_rank_hangs_nobody() {
     let name = "the_death_of_a_rank_hangs_nobody";

@@ -1,5 +1,6 @@
-//! Tests of files with faults: every system call of every call fails once in each way (the fault matrix, which the
-//! tests print), mapped pages disappear, and file systems are full.
+//! Tests of files with faults. For every call of the library, each of its system calls fails once in each way; the
+//! tests print the results as a table, the fault matrix. In other tests, mapped pages disappear or file systems are
+//! full.
 
 #[expect(dead_code, reason = "these tests need a part of the harness")]
 mod job;
@@ -60,7 +61,8 @@ const MAP: usize = 10;
 /// A fault that makes transfers short instead of failing.
 const SHORT: i32 = -1;
 
-/// The faults: a number, a name, and the class of the error that the program gets.
+/// The faults: error number (or [`SHORT`]), name, and the kind of the error that the program must get. `None` means
+/// that the program must get no error.
 const FAULTS: [(i32, &str, Option<FileErrorKind>); 6] = [
     (libc::ENOSPC, "ENOSPC", Some(FileErrorKind::NoSpace)),
     (libc::EIO, "EIO", Some(FileErrorKind::Io)),
@@ -72,13 +74,15 @@ const FAULTS: [(i32, &str, Option<FileErrorKind>); 6] = [
 
 /// How often each system call has been made.
 static COUNTS: [AtomicU64; CALLS.len()] = [const { AtomicU64::new(0) }; CALLS.len()];
-/// The system call that fails, which of its calls fails, in which way, and whether that has happened.
+/// The fault of this rank: `TARGET` is the system call that fails (an index in [`CALLS`]), and `INDEX` says which of
+/// its uses fails, counted from 0. `FAULT` is the number of the fault. `HIT` is true once the fault has happened.
 static TARGET: AtomicUsize = AtomicUsize::new(usize::MAX);
 static INDEX: AtomicU64 = AtomicU64::new(0);
 static FAULT: AtomicI32 = AtomicI32::new(0);
 static HIT: AtomicBool = AtomicBool::new(false);
 
-/// Returns the number of bytes that a call on `bytes` bytes may move now.
+/// Counts a use of the system call `call` for `bytes` bytes. Returns the number of bytes that it may move, or the error
+/// with which it must fail.
 fn faulty(call: usize, bytes: usize) -> std::io::Result<usize> {
     let index = COUNTS[call].fetch_add(1, Ordering::Relaxed);
     if call != TARGET.load(Ordering::Relaxed) || index != INDEX.load(Ordering::Relaxed) {
@@ -97,7 +101,7 @@ const FAULTY: Table = Table {
         (Table::SYSTEM.open)(path, access)
     },
     close: |fd| {
-        // The kernel closes the descriptor in any case.
+        // Close the descriptor even if the call must fail: the kernel also closes it when `close` returns an error.
         let closed = (Table::SYSTEM.close)(fd);
         faulty(CLOSE, 1)?;
         closed
@@ -117,7 +121,7 @@ const FAULTY: Table = Table {
     },
     pwrite: |fd, memory, bytes, at| {
         let bytes = faulty(WRITE, bytes)?;
-        // SAFETY: as for reading, the real call gets a part of the caller's readable memory.
+        // SAFETY: `faulty` returns at most its argument, so the real call gets a part of the caller's readable memory.
         unsafe { (Table::SYSTEM.pwrite)(fd, memory, bytes, at) }
     },
     truncate: |fd, size| {
@@ -143,7 +147,7 @@ const FAULTY: Table = Table {
     ..Table::SYSTEM
 };
 
-/// What a call under test uses.
+/// The arguments of a call under test.
 struct Scene<'a> {
     world: &'a Communicator,
     file: &'a File,
@@ -188,7 +192,7 @@ fn shared(write: bool, collective: bool) -> Access {
     Access { write, position: Position::Shared, collective }
 }
 
-/// Opens another file, writes it and closes it.
+/// Opens the file `scene.other`, writes `data` if there is any, and closes the file.
 fn whole_life(scene: &Scene<'_>, mode: Mode, data: Option<&mut [u8]>) -> typepack::Result<u64> {
     let file = File::open(scene.world, scene.other, Mode::CREATE_READ_WRITE | mode)?;
     let written = match data {
@@ -269,14 +273,15 @@ fn offset_of(rank: usize, at: usize) -> usize {
     2 * rank + at / 6 * 300 + at % 6 / 2 * 100 + at % 2
 }
 
-/// The outcomes of one cell of the matrix: how often the calls have returned an error and how often they have done
-/// their work nevertheless.
+/// One cell of the matrix: the number of runs in which the call returned an error, and the number of runs in which it
+/// did its work in spite of the fault.
 type Cell = (u64, u64);
 
 /// One run of one call with one fault.
 struct Run<'a> {
     call: &'a Call,
-    /// The rank and the system call that fail, and in which way.
+    /// The rank on which the fault happens, the system call that fails (an index in [`CALLS`]), the number of its use
+    /// that fails, and the fault.
     victim: usize,
     target: usize,
     index: u64,
@@ -297,7 +302,8 @@ impl Faults<'_> {
     fn make(&self, call: &Call, run: Option<&Run<'_>>) -> (typepack::Result<u64>, bool) {
         let (world, rank, size) = (self.world, self.world.rank(), self.world.size());
         if rank == 0 {
-            // A call that writes makes the file longer. One that reads finds the data of all ranks.
+            // For a call that writes, the file is empty at first. For a call that reads, it holds the data of all
+            // ranks.
             let mut content = vec![0u8; if call.writes { 0 } else { offset_of(size - 1, 11) + 1 }];
             for (rank, at) in (0..size).flat_map(|rank| (0..12).map(move |at| (rank, at))) {
                 if !call.writes {
@@ -337,13 +343,13 @@ impl Faults<'_> {
             assert!((0..12).all(|at| place(at) == Some(data[at])), "{}", call.name);
         }
         world.barrier().expect("a barrier");
-        // The file works as before.
+        // The file must work as before.
         file.seek_shared(0, Whence::Set).expect("a position");
         file.write_at_all(0, &data).expect("written");
         let mut back = vec![0; 12];
         assert_eq!(file.read_at_all(0, &mut back).expect("read"), 12);
         assert_eq!(back, data, "{}", call.name);
-        // Only a close that is under test syncs the file.
+        // Close the file without the sync that `close` makes. Only runs that test a close need the sync.
         file.check_close().expect("no access");
         drop(file);
         world.barrier().expect("a barrier");
@@ -354,8 +360,8 @@ impl Faults<'_> {
         (result, HIT.load(Ordering::Relaxed))
     }
 
-    /// Makes one run and checks what it returns. Returns the outcome on all ranks: whether the fault has struck, and
-    /// whether a call has failed.
+    /// Makes one run and checks its result. Returns `None` if the fault has happened on no rank. Otherwise returns
+    /// whether the call has failed on any rank.
     fn check(&self, run: &Run<'_>) -> Option<bool> {
         let (call, (_, fault, class)) = (run.call, run.fault);
         let what = format!(
@@ -367,8 +373,8 @@ impl Faults<'_> {
         self.world.allreduce(&mut any, typepack::Op::Max).expect("a number");
         let [struck, failed] = any.map(|word| word == 1);
         let own = self.world.rank() == run.victim;
-        // The library does without space and without a mapping, and goes on with system calls after a mapped write that
-        // has not succeeded.
+        // The library can do without reserved space and without a mapping. If it maps the file, it can also do without
+        // a `pwrite` that fails. So these faults need not cause an error.
         let optional = matches!(run.target, RESERVE | MAP) || self.mapped && run.target == WRITE;
         match class.filter(|_| struck) {
             None => {
@@ -379,7 +385,7 @@ impl Faults<'_> {
                 let Err(error) = &result else { panic!("{what}: no error") };
                 assert_eq!(error.kind(), ErrorKind::File(class), "{what}: {error}");
                 if own && run.target == WRITE && call.name.contains("write_") && !self.mapped {
-                    // Each system call moves two bytes here, until the one that failed.
+                    // Each `pwrite` before the failed one has written one piece of two bytes.
                     let moved = error.received().expect("a status").bytes;
                     assert_eq!(moved, 2 * run.index, "{what}");
                 }
@@ -390,8 +396,9 @@ impl Faults<'_> {
     }
 }
 
-/// Injects each fault at each system call of each call on one rank after another. All ranks of a collective call must
-/// return the same class, no rank may hang, and afterwards everything must work. Prints the matrix.
+/// Injects each fault into each system call of each call under test, on one rank after another. In a collective call,
+/// all ranks must return an error of the same kind. No rank may hang, and the file must work afterwards. Prints the
+/// matrix.
 fn faults(size: usize, name: &str, method: &str) {
     let as_rank = |world: &Communicator| {
         let byte = commit(&Datatype::named(Named::U8)).expect("a plan");
@@ -426,7 +433,7 @@ fn faults(size: usize, name: &str, method: &str) {
         if world.rank() == 0 {
             table(&format!("{size} ranks, TYPEPACK_IO={method}"), &matrix);
         }
-        // Every system call has met every fault, as far as this method makes the call.
+        // Every fault must have happened in every system call that this method uses.
         for (call, target) in CALLS.iter().zip(0..) {
             let made = match method {
                 "mmap" => target != READ,
@@ -442,8 +449,8 @@ fn faults(size: usize, name: &str, method: &str) {
     output.lines().filter(|line| line.starts_with('|')).for_each(|line| println!("{line}"));
 }
 
-/// Prints the matrix: for each system call and fault, the number of calls of the library that have returned the error
-/// of the fault on all their ranks, and of those that have done their work nevertheless.
+/// Prints the matrix: for each system call and fault, the number of runs in which the call under test returned an
+/// error, and the number of runs in which it did its work in spite of the fault.
 fn table(title: &str, matrix: &BTreeMap<(usize, usize), Cell>) {
     let names: Vec<&str> = FAULTS.iter().map(|fault| fault.1).collect();
     println!("\n| {title}: errors/done | {} |", names.join(" | "));
@@ -498,14 +505,14 @@ const LYING: Table = Table {
         let facts = (Table::SYSTEM.stat)(fd)?;
         Ok(files::Facts { size: SIZE.load(Ordering::Relaxed), ..facts })
     },
-    // The pages of the file must be missing, so nothing may make them.
+    // Reserve no space, because the pages of the file must stay missing.
     reserve: |_, _, _| Ok(()),
     ..Table::SYSTEM
 };
 
-/// Another process truncates the file between the look at its size and the stores into its pages. The write
-/// must arrive in full, by system calls, and a read must end where the file ends. This holds for every kind of
-/// access, and in a thread that blocks SIGBUS.
+/// Checks accesses to a file that another process truncates after the library has read the size of the file and before
+/// it accesses the mapped pages. A write must arrive in full, by system calls, and a read must end where the file ends.
+/// Tests individual and collective, blocking and nonblocking accesses, also in a thread that blocks SIGBUS.
 fn truncated(size: usize, name: &str) {
     let as_rank = |world: &Communicator| {
         let (rank, path) = (world.rank(), path(world, name));
@@ -609,7 +616,8 @@ const FULL: Table = Table {
     ..Table::SYSTEM
 };
 
-/// A write that the file system has no space for leaves the file as long as the data that it has written.
+/// Checks a write for which the file system has too little space: afterwards the file must end with the last byte that
+/// the write has written.
 #[test]
 fn a_full_file_system_leaves_no_file_longer_than_its_data() {
     let name = "a_full_file_system_leaves_no_file_longer_than_its_data";
@@ -632,11 +640,11 @@ fn a_full_file_system_leaves_no_file_longer_than_its_data() {
     });
 }
 
-/// A way to write.
+/// One way to write to the file: writes the bytes of its argument to the file, and returns the number of bytes written.
 type Way<'a> = dyn Fn(&mut [u8]) -> typepack::Result<u64> + 'a;
 
-/// Writes more than `limit` bytes in all ways. Every rank gets an error of class `kind` and the number of bytes that
-/// it has written, and no rank gets a signal.
+/// Writes more than `limit` bytes by several calls. Every rank must get an error of kind `kind` and the number of bytes
+/// that it has written, and no rank may get a signal.
 fn overfull(world: &Communicator, name: &str, limit: u64, kind: FileErrorKind) {
     let (rank, size, path) = (world.rank(), world.size(), path(world, name));
     let byte = Datatype::named(Named::U8);
@@ -654,11 +662,12 @@ fn overfull(world: &Communicator, name: &str, limit: u64, kind: FileErrorKind) {
             &|data| started(&scene, shared(true, true), true, data),
             &|data| file.write_at(0, data).map(|()| 0),
         ];
-        // If each byte were a call of its own, the test would take minutes.
+        // With pieces of 1 byte and without mappings, each byte would need its own system call, and the test would take
+        // minutes.
         if run == 1 && std::env::var("TYPEPACK_IO").is_ok_and(|method| method == "pwrite") {
             continue;
         }
-        // Long pieces have pages of their own, so one rank may succeed where another finds no space.
+        // Each piece of 4096 bytes has its own page. So one rank may succeed even if another rank finds no space.
         let own_pages = run == 4096;
         for (way, write) in ways.iter().enumerate() {
             if way == 3 && own_pages {
@@ -671,11 +680,13 @@ fn overfull(world: &Communicator, name: &str, limit: u64, kind: FileErrorKind) {
             assert!(written < data.len() + usize::from(own_pages), "{what}");
             world.barrier().expect("a barrier");
             let found = std::fs::read(&path).expect("the file");
-            // Pieces that have pages of their own, and parts of ranks one behind another, may have holes between.
+            // If each piece has its own page, or if the data of one rank follows that of another (way 2), the file may
+            // have holes, and so may be longer than the limit.
             let holes = own_pages || way == 2;
             assert!(holes || found.len() as u64 <= limit, "{what}: {} bytes", found.len());
             if way != 2 {
-                // The shared file pointer has another value on each rank.
+                // In way 2 each rank writes at its own position of the shared file pointer, so this formula does not
+                // hold.
                 let place = |at: usize| found[run * (rank + at / run * size) + at % run];
                 assert!((0..written).all(|at| place(at) == rank as u8 + 1), "{what}");
             }
@@ -691,7 +702,7 @@ fn overfull(world: &Communicator, name: &str, limit: u64, kind: FileErrorKind) {
     }
 }
 
-/// The file system of these ranks is a tmpfs of 256 KiB.
+/// Runs [`overfull`] on `size` ranks whose file system is a tmpfs of 256 KiB.
 fn really_full(size: usize, name: &str, method: &str) {
     const LIMIT: u64 = 256 << 10;
     if is_rank() {
@@ -731,7 +742,7 @@ fn a_full_tmpfs_is_an_error_of_three_ranks() {
     really_full(3, "a_full_tmpfs_is_an_error_of_three_ranks", "pwrite");
 }
 
-/// The process may not make files longer than this.
+/// Runs [`overfull`] on `size` ranks that may not make files longer than 100,000 bytes.
 fn limited(size: usize, name: &str, method: &str) {
     const LIMIT: u64 = 100_000;
     ranks_with(size, name, &[("TYPEPACK_IO", method)], |world| {

@@ -21,14 +21,15 @@ fn open(world: &Communicator, name: &str) -> (File, PathBuf) {
     (File::open(world, &path, mode).expect("a file"), path)
 }
 
-/// The calls that start a write and a read, at a position that depends on the call.
+/// A call that starts a write, and a call that starts a read. Calls with an explicit offset use the third argument as
+/// the offset; the other calls ignore it.
 type Calls = (
     for<'s, 'e> fn(&'s Scope<'s, 'e>, &File, u64, &'e [u16]) -> Result<Request<'s>>,
     for<'s, 'e> fn(&'s Scope<'s, 'e>, &File, u64, &'e mut [u16]) -> Result<Request<'s>>,
 );
 
-/// Each rank writes every `size`-th block of 10 values, and reads it back. A request that the program leaks is
-/// complete at the end of the scope.
+/// Tests each pair of calls. Each rank writes every `size`-th block of 10 values, and reads these blocks back. A
+/// request that the program leaks must be complete at the end of the scope.
 fn every_call(size: usize, name: &str) {
     ranks(size, name, |world| {
         let calls: [Calls; 4] = [
@@ -113,7 +114,7 @@ fn shared_accesses_take_all_places() {
 
 /// True while the writes of `GATED` may go on.
 static OPEN: AtomicBool = AtomicBool::new(true);
-/// Number of writes that have begun, and that have ended.
+/// `BEGUN` counts the writes that have begun, and `ENDED` counts the writes that have ended.
 static BEGUN: AtomicUsize = AtomicUsize::new(0);
 static ENDED: AtomicUsize = AtomicUsize::new(0);
 
@@ -143,7 +144,7 @@ const GATED: Table = Table {
 fn a_pending_access_keeps_the_view_and_a_panic_waits_for_it() {
     ranks(2, "a_pending_access_keeps_the_view_and_a_panic_waits_for_it", |world| {
         let (file, path) = open(world, "pending");
-        // SAFETY: the functions of `GATED` are the system calls.
+        // SAFETY: the functions of `GATED` pass the caller's memory to the system calls.
         unsafe { files::replace(GATED) };
         let byte = Datatype::named(Named::U8);
         let data = Random(world.rank() as u64).bytes(1000);
@@ -156,7 +157,7 @@ fn a_pending_access_keeps_the_view_and_a_panic_waits_for_it() {
             assert_eq!(changed.expect_err("an access is under way").kind(), ErrorKind::Request);
             OPEN.store(true, Ordering::SeqCst);
             assert_eq!(scope.wait(request).expect("written").bytes, 1000);
-            // The request is complete, although the scope goes on.
+            // The access is complete, so the view can change, although the scope goes on.
             file.set_view(Some(0), &byte, &byte, "native").expect("a view");
         })
         .expect("all are written");
@@ -178,7 +179,7 @@ fn a_pending_access_keeps_the_view_and_a_panic_waits_for_it() {
             })
         }));
         assert!(panicked.is_err());
-        // The I/O thread does not use the buffer any more.
+        // The write has ended, so the I/O thread no longer uses the buffer.
         assert_eq!(ENDED.load(Ordering::SeqCst), ended + 1);
         data.fill(9);
         opener.join().expect("the gate is open");
@@ -190,7 +191,7 @@ fn a_pending_access_keeps_the_view_and_a_panic_waits_for_it() {
     });
 }
 
-/// One rank passes a buffer that does not hold the elements. The other ranks must not wait for it.
+/// Checks that the other ranks do not wait for a rank whose buffer is too short for its elements.
 #[test]
 fn a_short_buffer_of_one_rank_stops_no_other_rank() {
     ranks(3, "a_short_buffer_of_one_rank_stops_no_other_rank", |world| {
@@ -216,7 +217,7 @@ fn a_short_buffer_of_one_rank_stops_no_other_rank() {
 #[test]
 fn arrays_of_any_layout_are_written_and_read() {
     use ndarray::{Array, ArrayView3, ArrayViewMut3, s};
-    /// Selects a part of an array, in some order.
+    /// Two functions that select the same part of an array, in some order: from a view, and from a mutable view.
     type Select = (
         for<'a> fn(ArrayView3<'a, i32>) -> ArrayView3<'a, i32>,
         for<'a> fn(ArrayViewMut3<'a, i32>) -> ArrayViewMut3<'a, i32>,

@@ -1,6 +1,6 @@
-//! Checks that the measured choice between the mapped window of a file and system calls changes no result: two
-//! ranks make many accesses of each kind, so that both ways are tried, with the choice free, off, and forced.
-//! Counts the system calls that write, to see which way was used.
+//! Checks that the choice between a mapped window of a file and system calls changes no result. Two ranks make many
+//! accesses of each kind, so that the library tries both ways if it may choose by measurement. Other tests switch the
+//! measurement off or force one way. The tests count the system calls that write, to see which way was used.
 
 #[expect(dead_code, reason = "these tests need a part of the harness")]
 mod job;
@@ -15,7 +15,7 @@ use typepack_job::sys::files::{self, Table};
 /// Number of accesses of each kind. A chooser tries the other way after 20 accesses or so.
 const ACCESSES: u64 = 120;
 
-/// Number of bytes of one rank's pieces in a period of the view.
+/// Number of bytes of one rank's piece in each period of the view.
 const PIECE: u64 = 8192;
 
 static WRITES: AtomicU64 = AtomicU64::new(0);
@@ -23,7 +23,7 @@ static WRITES: AtomicU64 = AtomicU64::new(0);
 const COUNTING: Table = Table {
     pwrite: |fd, memory, bytes, at| {
         WRITES.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller guarantees what the system call needs.
+        // SAFETY: the caller guarantees that `bytes` bytes at `memory` are readable, as the real call requires.
         unsafe { (Table::SYSTEM.pwrite)(fd, memory, bytes, at) }
     },
     ..Table::SYSTEM
@@ -54,7 +54,7 @@ fn exchange(world: &Communicator, strided: bool, bytes: u64) -> u64 {
         file.set_view(Some(disp), &byte, &filetype, "native").expect("a view");
     }
     let plan = commit(&byte).expect("a plan");
-    // The place of this rank's byte `at` in the file.
+    // Returns the position in the file of this rank's byte `at`.
     let place = |at: u64| match strided {
         true => at / PIECE * period + rank * PIECE + at % PIECE,
         false => rank * bytes + at,
@@ -92,11 +92,11 @@ fn exchange(world: &Communicator, strided: bool, bytes: u64) -> u64 {
 }
 
 fn exchange_all(world: &Communicator) -> [u64; 3] {
-    // SAFETY: the functions of the table make the system calls.
+    // SAFETY: the functions of `COUNTING` pass the caller's memory to the system calls.
     unsafe { files::replace(COUNTING) };
     let writes = [(false, 4096), (false, 200_000), (true, 8 * PIECE)]
         .map(|(strided, bytes)| exchange(world, strided, bytes));
-    // SAFETY: as above.
+    // SAFETY: the functions of `SYSTEM` are the system calls.
     unsafe { files::replace(Table::SYSTEM) };
     writes
 }
@@ -106,8 +106,9 @@ fn a_free_choice_tries_both_ways() {
     let name = "a_free_choice_tries_both_ways";
     ranks_with(2, name, &[("TYPEPACK_TUNE", "on"), ("TYPEPACK_IO", "auto")], |world| {
         let [short, long, strided] = exchange_all(world);
-        // A run of the file is first written by system calls, and later ones try the window. Long pieces begin
-        // with the window, and later accesses try eight calls each.
+        // If an access is one run, the library first writes it by a system call, and tries the window later. If an
+        // access has long pieces, the library first uses the window. Later it tries system calls, eight for each
+        // access.
         assert!((8..ACCESSES).contains(&short), "{short}");
         assert!((8..ACCESSES).contains(&long), "{long}");
         assert!((10..8 * ACCESSES).contains(&strided), "{strided}");
@@ -120,7 +121,7 @@ fn without_measuring_the_static_order_stays() {
     ranks_with(2, name, &[("TYPEPACK_TUNE", "off"), ("TYPEPACK_IO", "auto")], |world| {
         let [short, long, strided] = exchange_all(world);
         assert_eq!((short, long), (ACCESSES, ACCESSES));
-        // Only the first write, which extends the file, makes calls.
+        // Only the first write, which extends the file, makes system calls.
         assert!(strided <= 9, "{strided}");
     });
 }
@@ -136,7 +137,7 @@ fn a_forced_way_is_not_left() {
     if !job::is_rank() || std::env::var("TYPEPACK_IO").as_deref() == Ok("mmap") {
         ranks_with(2, name, &[("TYPEPACK_TUNE", "on"), ("TYPEPACK_IO", "mmap")], |world| {
             let [short, long, strided] = exchange_all(world);
-            // Only writes that extend the file make calls: one for the last piece, or one for each piece while
+            // Only writes that extend the file make system calls: one for the last piece, or one for each piece while
             // the pieces of the other rank are holes.
             assert!(short <= 1 && long <= 1 && strided <= 9, "{short} {long} {strided}");
         });

@@ -1,5 +1,5 @@
-//! Tests of files. Random sequences of accesses are compared with a model: the naive walk over the type maps,
-//! on a vector of bytes. `file_faults.rs` has the tests with faults.
+//! Tests of files. The tests compare random sequences of accesses with a model of the file: a vector of bytes, in which
+//! the tests find each byte by the type maps. `file_faults.rs` has the tests with faults.
 
 mod job;
 
@@ -22,7 +22,7 @@ fn bytes_of(ty: &Datatype) -> Vec<i64> {
     entries.iter().flat_map(|e| (0..e.named.size() as i64).map(|b| e.offset + b)).collect()
 }
 
-/// A view: its displacement, its types, and the bytes of one filetype.
+/// A view: its displacement, its types, and the displacements of the bytes of one filetype in packed order.
 #[derive(Clone)]
 struct View {
     disp: i64,
@@ -52,7 +52,7 @@ fn random_views(random: &mut Random, ranks: usize) -> Vec<View> {
     };
     let step = etype.extent();
     let disp = random.below(50) as i64;
-    // Cells of one period go to ranks at random; runs of cells are likely.
+    // Give each cell of a period to a random rank, or to no rank. Neighbouring cells often get the same rank.
     let cells = (4 + random.below(40) as usize).max(ranks);
     let mut owner = 0;
     let owners: Vec<usize> = (0..cells)
@@ -60,7 +60,7 @@ fn random_views(random: &mut Random, ranks: usize) -> Vec<View> {
             if cell < ranks {
                 owner = cell;
             } else if random.below(3) == 0 {
-                owner = random.below(ranks as u64 + 1) as usize; // the last owner is nobody
+                owner = random.below(ranks as u64 + 1) as usize; // `ranks` means: no rank
             }
             owner
         })
@@ -78,7 +78,8 @@ fn random_views(random: &mut Random, ranks: usize) -> Vec<View> {
         .collect()
 }
 
-/// Memory: a plan, a count, and the offsets of the bytes in packed order, from byte `origin` of a buffer.
+/// Elements in a buffer of `length` bytes: their plan, their number, the position of displacement 0 in the buffer, and
+/// the positions of all bytes in the buffer in packed order.
 struct Memory {
     plan: Plan,
     count: u64,
@@ -97,7 +98,7 @@ fn random_memory(random: &mut Random, etype: &Datatype, etypes: u64) -> Memory {
             (Datatype::resized(0, extent, etype).expect("a type"), etypes)
         }
         2 => {
-            // One element, in reverse order, with negative displacements.
+            // One element, in which the etypes have negative displacements and lie in reverse order.
             let step = etype.extent() + random.below(4) as i64;
             let places: Vec<i64> = (0..etypes as i64).map(|at| -at * step).collect();
             (Datatype::hindexed_block(1, &places, etype).expect("a type"), 1)
@@ -121,7 +122,8 @@ fn random_memory(random: &mut Random, etype: &Datatype, etypes: u64) -> Memory {
     Memory { plan: commit(&ty).expect("a plan"), count, origin, offsets, length }
 }
 
-/// Makes an access in a random way that fits its kind, and returns the number of bytes.
+/// Makes an access and returns its number of bytes. If the kind of access allows it, `way` 1 is a nonblocking call and
+/// `way` 2 is a split call. Otherwise the call is blocking.
 fn access(file: &File, access: Access, memory: &Memory, buffer: &mut [u8], way: u64) -> u64 {
     let origin = buffer.as_mut_ptr().wrapping_add(memory.origin);
     let part = Part { origin, plan: &memory.plan, count: memory.count };
@@ -145,8 +147,8 @@ fn access(file: &File, access: Access, memory: &Memory, buffer: &mut [u8], way: 
     }
 }
 
-/// Returns, for each byte of an etype in packed order, which byte of the element in memory is there in the file: in
-/// external32 the bytes of every number are in the opposite order.
+/// Returns the order in which the packed bytes of an etype stand in the file: entry `i` is the index of the packed byte
+/// that is byte `i` in the file. In external32, the bytes of every number are in the opposite order.
 fn order_in_file(etype: &Datatype, representation: &str) -> Vec<usize> {
     let mut order = Vec::new();
     for entry in typemap(etype) {
@@ -161,8 +163,8 @@ fn order_in_file(etype: &Datatype, representation: &str) -> Vec<usize> {
     order
 }
 
-/// One random sequence: views, then several accesses of all ranks, each compared with the model. In some sequences
-/// all ranks have the same view and use the shared file pointer.
+/// Runs one random sequence: sets a view on each rank, makes several accesses on all ranks, and compares each access
+/// with the model. In some sequences all ranks have the same view and use the shared file pointer.
 fn sequence(world: &Communicator, file: &File, path: &PathBuf, model: &mut Vec<u8>, seed: u64) {
     let (rank, size) = (world.rank(), world.size());
     // All ranks draw the same numbers, so each knows what the others do.
@@ -226,10 +228,10 @@ fn sequence(world: &Communicator, file: &File, path: &PathBuf, model: &mut Vec<u
                 pointers[other] += etypes;
             }
             if shared && !collective {
-                // Without this, the order of the ranks at the shared file pointer is open.
+                // This barrier fixes the order in which the ranks use the shared file pointer.
                 file.communicator().barrier().expect("a barrier");
             }
-            // The byte of the memory whose value is at view byte `start + i`.
+            // Returns the index of the packed byte of the memory that is at byte `start + i` of the view.
             let in_file = |i: usize| i / order.len() * order.len() + order[i % order.len()];
             let start = (at * unit) as usize;
             if write {
@@ -252,7 +254,7 @@ fn sequence(world: &Communicator, file: &File, path: &PathBuf, model: &mut Vec<u
                     if i < count {
                         buffer[offset] = before[view.offset(start + i)];
                     } else if in_file(i) < count {
-                        // The file ends within a number of which this byte is a part. It has no value.
+                        // The file ends in the middle of the number to which this byte belongs, so any value is right.
                         buffer[offset] = used[offset];
                     }
                 }
@@ -260,7 +262,7 @@ fn sequence(world: &Communicator, file: &File, path: &PathBuf, model: &mut Vec<u
                     buffer[memory.offsets[in_file(i)]] = used[memory.offsets[in_file(i)]];
                     buffer[memory.offsets[i]] = used[memory.offsets[i]];
                 }
-                // In external32, the library may count only the whole numbers.
+                // In external32, the library may leave out the bytes of a number that the end of the file cuts off.
                 let number = if representation == "external32" { 3 } else { 0 };
                 assert!(
                     (count.saturating_sub(number)..=count).contains(&(bytes as usize)),
@@ -282,7 +284,8 @@ fn sequence(world: &Communicator, file: &File, path: &PathBuf, model: &mut Vec<u
     }
 }
 
-/// Runs as many random sequences as `FILES_SEQUENCES` says, or 120, with this value of `TYPEPACK_IO`.
+/// Runs random sequences with `TYPEPACK_IO` set to `method`. The variable `FILES_SEQUENCES` is the number of sequences;
+/// without this variable, there are 120.
 fn sequences(size: usize, name: &str, method: &str) {
     ranks_with(size, name, &[("TYPEPACK_IO", method)], |world| {
         let many = std::env::var("FILES_SEQUENCES").ok().and_then(|text| text.parse().ok());
@@ -362,7 +365,8 @@ fn external32_by_calls() {
     external32_by("pwrite", "external32_by_calls");
 }
 
-/// Moves more than the library's buffers hold, from and to memory with gaps, over the end of a mapped window.
+/// Tests accesses of more bytes than the library's buffers hold. The memory has gaps, and the accesses cross the end of
+/// a mapped window.
 fn large(name: &str, method: &str) {
     ranks_with(2, name, &[("TYPEPACK_IO", method)], |world| {
         use std::os::unix::fs::FileExt;
@@ -407,7 +411,7 @@ fn large_accesses_by_calls() {
     large("large_accesses_by_calls", "pwrite");
 }
 
-/// In atomic mode, ranks that write and read the same bytes at the same time see whole accesses.
+/// Checks that in atomic mode a rank never reads a mixture of two writes that other ranks make at the same time.
 fn atomic(name: &str, method: &str) {
     ranks_with(3, name, &[("TYPEPACK_IO", method)], |world| {
         let path = path(world, name);
@@ -446,7 +450,8 @@ fn atomic_accesses_by_calls_are_whole() {
     atomic("atomic_accesses_by_calls_are_whole", "pwrite");
 }
 
-/// Values in external32 are big-endian and have sizes of their own, and a read ends at whole elements.
+/// Tests external32: values are big-endian and can have another size than in memory, and a read ends at a whole
+/// element.
 fn external32_by(method: &str, name: &str) {
     ranks_with(2, name, &[("TYPEPACK_IO", method)], |world| {
         let path = path(world, "external32");
@@ -469,7 +474,7 @@ fn external32_by(method: &str, name: &str) {
         }
         world.barrier().expect("a barrier");
         let found = std::fs::read(&path).expect("the file");
-        // 500 longs at every other place, then the next filetype.
+        // A filetype has 500 longs, at every other place.
         let offset = |i: usize| 3 + 4 * (i / 500 * 999 + i % 500 * 2);
         assert_eq!(found.len(), offset(699) + 4);
         for (i, &value) in data.iter().enumerate() {
@@ -490,7 +495,7 @@ fn external32_by(method: &str, name: &str) {
     });
 }
 
-/// Writes behind 4 GiB: positions have 64 bits, and the file is sparse.
+/// Tests accesses beyond 4 GiB, to a file with holes.
 #[test]
 fn positions_beyond_4_gib() {
     ranks(2, "positions_beyond_4_gib", |world| {

@@ -138,7 +138,7 @@ fn the_memory_of_a_flooded_rank_is_bounded() {
     ranks_with(2, "the_memory_of_a_flooded_rank_is_bounded", &SMALL, |world| {
         for way in [Way::Standard, Way::Copied, Way::Synchronous] {
             run(world, way, 5000, 8 << 10, || {});
-            // There is room again, so a short message does not wait for its receive.
+            // There is room again, so the send of a short message must not wait for its receive.
             let byte = byte();
             if world.rank() == 0 {
                 world.send(&[1u8; 100], &byte, 100, 1, 5).unwrap();
@@ -151,7 +151,7 @@ fn the_memory_of_a_flooded_rank_is_bounded() {
     });
 }
 
-/// Very many short messages: their envelopes all arrive, and the memory for them is in proportion.
+/// Checks that the envelopes of very many short messages all arrive, and that each occupies at most `ENVELOPE` bytes.
 #[test]
 fn many_short_messages() {
     ranks_with(2, "many_short_messages", &SMALL, |world| {
@@ -161,7 +161,7 @@ fn many_short_messages() {
     });
 }
 
-/// Collective calls, and calls that make communicators, do not wait for the flood.
+/// Checks that collective calls, and calls that make communicators, do not wait for the messages of the flood.
 #[test]
 fn collective_calls_under_a_flood() {
     ranks_with(2, "collective_calls_under_a_flood", &SMALL, |world| {
@@ -180,7 +180,7 @@ fn collective_calls_under_a_flood() {
     });
 }
 
-/// A posted receive gets its message under a flood.
+/// Checks that a posted receive gets its message while the messages of a flood wait.
 #[test]
 fn posted_receives_under_a_flood() {
     ranks_with(2, "posted_receives_under_a_flood", &SMALL, |world| {
@@ -206,7 +206,7 @@ fn posted_receives_under_a_flood() {
     });
 }
 
-/// A bound of 0 bytes: no payload is sent before its match once a message is unexpected.
+/// Tests a bound of 0 bytes: once a message is unexpected, no later payload may be sent before its match.
 #[test]
 fn a_bound_of_nothing() {
     let env = [("TYPEPACK_UNEXPECTED_MAX", "0")];
@@ -216,7 +216,8 @@ fn a_bound_of_nothing() {
     });
 }
 
-/// A value that is no number of bytes is an error that names the variable, the value and what is allowed.
+/// Checks that a value that is not a number of bytes causes an error that names the variable, the value and what is
+/// allowed.
 #[test]
 fn bad_bounds_are_errors() {
     if !job::is_rank() {

@@ -17,7 +17,7 @@ fn members(group: &typepack::Group) -> Vec<usize> {
     (0..group.size()).map(|rank| group.world_rank(rank).unwrap()).collect()
 }
 
-/// Divides the world: the ranks below `first` make one group, and the other ranks the other, in reversed order.
+/// Divides the world into two groups: the ranks below `first`, and the other ranks in reversed order (the high group).
 /// Returns the local communicator and the intercommunicator.
 fn divided(world: &Communicator, first: usize) -> (Communicator, Communicator) {
     let high = world.rank() >= first;
@@ -49,7 +49,7 @@ fn groups(world: &Communicator) {
         let started = inter.idup().unwrap();
         inter.barrier().unwrap();
         assert_eq!(started.wait().unwrap().compare(&dup), Comparison::Congruent);
-        // The group that passes false comes first; with equal values, both orders are right.
+        // The group that passes false comes first. If both groups pass the same value, either group may come first.
         for high_first in [false, true] {
             let merged = inter.merge(is_high != high_first).unwrap();
             let lists = if high_first { [&high, &low] } else { [&low, &high] };
@@ -59,14 +59,14 @@ fn groups(world: &Communicator) {
             assert_eq!(sum, [world.size() as i64]);
         }
         assert_eq!(inter.merge(true).unwrap().size(), world.size());
-        // An intercommunicator of ranks with one color.
+        // Join the ranks that have the same number in the two groups. A rank without a partner gets no communicator.
         let part = inter.split(Some(inter.rank() as u32), 0).unwrap();
         assert_eq!(part.is_some(), inter.rank() < theirs.len());
         if let Some(part) = part {
             assert_eq!((part.size(), members(part.peers())), (1, vec![theirs[inter.rank()]]));
             part.barrier().unwrap();
         }
-        // Reversed groups.
+        // Make an intercommunicator of the same two groups in reversed order.
         let order: Vec<i64> = (0..ours.len() as i64).rev().collect();
         let reversed = inter.create(&inter.group().include(order).unwrap()).unwrap().unwrap();
         assert_eq!(reversed.rank(), ours.len() - 1 - inter.rank());
@@ -83,7 +83,7 @@ fn groups(world: &Communicator) {
         ] {
             assert_eq!(error.kind(), ErrorKind::Comm, "{error}");
         }
-        // The leader passes no other leader: all ranks of its group learn of the error.
+        // The leader names no remote leader. All ranks of its group must get an error.
         let error = local.intercommunicator(0, None, 0).unwrap_err();
         let wanted = if local.rank() == 0 { ErrorKind::Argument } else { ErrorKind::Other };
         assert_eq!(error.kind(), wanted);
@@ -112,7 +112,8 @@ fn messages(inter: &Communicator) {
     assert_eq!(inter.send(&mine, &word, 1, peers, 0).unwrap_err().kind(), ErrorKind::Rank);
 }
 
-/// Composes maps `x -> a x + b`, two words each. The operation is not commutative.
+/// Returns the operation that composes maps `x -> a x + b`. An element is the two words a and b. The operation is not
+/// commutative.
 fn composition() -> Combine {
     Combine::user(|lower, upper, _, elements| {
         for i in 0..elements as usize {
@@ -131,12 +132,13 @@ fn composed(ranks: impl Iterator<Item = usize>) -> [i64; 2] {
     ranks.map(map_of).fold([1, 0], |[a, b], [c, d]| [a * c, a * d + b])
 }
 
-/// The map of a rank of the world.
+/// Returns the map that a rank of the world contributes to a reduction.
 fn map_of(rank: usize) -> [i64; 2] {
     [2 + rank as i64 % 2, 1 + rank as i64]
 }
 
-/// Makes a collective call in one of the three ways.
+/// Makes a collective call and waits for its end. `way` 0 is a blocking call, 1 is a nonblocking call, and 2 is a
+/// persistent call that is started twice.
 fn call(comm: &Communicator, messages: &Messages, way: usize, call: &Collective<'_>) {
     // SAFETY: each caller passes parts of local variables, which outlive the call, because every way below waits
     // for the end of the operation.
@@ -190,7 +192,7 @@ fn reductions(world: &Communicator) {
             inter.broadcast_slice(&mut word, root).unwrap();
             assert_eq!(word[0], if root == Root::InMyGroup { 0 } else { 5 });
         }
-        // Wrong arguments: all ranks get the error, and the next call still matches.
+        // If all ranks pass wrong arguments, all must get the error, and the next call must still match.
         let mut values = [1i64];
         let error = inter.allreduce(&mut values, Op::Sum).unwrap_err();
         assert_eq!((error.kind(), error.argument()), (ErrorKind::Buffer, "mine"));
@@ -208,7 +210,8 @@ fn reductions(world: &Communicator) {
     }
 }
 
-/// A rank leaves a barrier between two groups only after all ranks of the other group have entered it.
+/// Checks that a rank leaves a barrier between two groups only after all ranks of the other group have entered the
+/// barrier.
 fn barriers(world: &Communicator) {
     let (_local, inter) = divided(world, world.size() / 2);
     let region = SharedRegion::allocate(world, 8).unwrap();
@@ -226,7 +229,7 @@ fn barriers(world: &Communicator) {
     region.free().unwrap();
 }
 
-/// Threads make intercommunicators at the same time, told apart by their tags.
+/// Tests threads that make intercommunicators at the same time. Each thread uses its own tag.
 fn threads(world: &Communicator) {
     let (local, _inter) = divided(world, 1);
     let locals: Vec<Communicator> = (0..3).map(|_| local.dup().unwrap()).collect();

@@ -29,8 +29,8 @@ fn value(from: usize, to: usize, at: usize) -> u8 {
     (from * 7 + to * 13 + at * 5 + at / 256) as u8
 }
 
-/// Makes an alltoall of `bytes` bytes for every pair of ranks, and checks what has arrived. `plan` has `span`
-/// bytes from element to element, and its first `len` bytes are data.
+/// Makes an alltoall in which every rank sends one element to every rank, and checks what has arrived. An element of
+/// `plan` has `len` bytes of data and an extent of `span` bytes.
 fn exchange(world: &Communicator, (plan, len, span): (&Plan, usize, usize), in_place: bool) {
     let (rank, size) = (world.rank(), world.size());
     let mut out = vec![0xee_u8; size * span];
@@ -54,7 +54,7 @@ fn exchange(world: &Communicator, (plan, len, span): (&Plan, usize, usize), in_p
     }
 }
 
-/// Returns a plan of `len` bytes of data, from element to element `span` bytes.
+/// Returns the plan of a type with `len` bytes of data and an extent of `span` bytes.
 fn gapped(len: usize, span: usize) -> Plan {
     let data = Datatype::contiguous(len as i64, &Datatype::named(Named::U8)).unwrap();
     commit(&Datatype::resized(0, span as i64, &data).unwrap()).unwrap()
@@ -150,7 +150,8 @@ fn a_small_cgroup_makes_the_job_slow_and_then_fail() {
         const LEN: usize = 300 << 10;
         if world.size() > 2 {
             exchange(&world, (&gapped(LEN, LEN), LEN, LEN), false);
-            // The limits leave 24 and 232 MiB to the job, beside the parts that belong to no pair.
+            // Of the limits of 48 and 256 MiB, 16 MiB are in use and 8 MiB must stay free. So 24 and 232 MiB are left.
+            // The job may exceed this by 1 MiB for the parts of the segment that belong to no pair.
             let most = if world.size() == 20 { 25 * MIB } else { 233 * MIB };
             let taken = shared();
             assert!(taken <= most, "the job takes {taken} bytes of shared memory");

@@ -1,5 +1,5 @@
-//! Tests of the file of `TYPEPACK_TUNE_FILE` over whole jobs: one job writes what it has learnt, the next one
-//! starts with it, and a file that cannot be used costs one line.
+//! Tests of the file of `TYPEPACK_TUNE_FILE` over whole jobs: one job writes what it has learnt, the next job
+//! starts with the file, and a job prints one line about a file that it cannot use.
 
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
@@ -39,7 +39,7 @@ impl Drop for Folder {
     }
 }
 
-/// Exchanges messages of 64 KiB between private memories until `is_enough` returns true at rank 0, which it asks
+/// Exchanges messages of 64 KiB between private memories until `is_enough` returns true. Rank 0 calls `is_enough`
 /// after every message.
 fn exchange(universe: &Universe, is_enough: impl Fn() -> bool) {
     let world = universe.world();
@@ -88,7 +88,8 @@ fn the_next_job_starts_with_what_was_learnt() {
     if is_rank() {
         let universe = typepack::init().expect("joining the job");
         let end = Instant::now() + Duration::from_secs(60);
-        // The second job has a file, and ends after one message.
+        // The first job finds no file, and learns until it has compared all ways. Later jobs find a file, and end
+        // after one message.
         let path = std::env::var_os("TYPEPACK_TUNE_FILE").expect("a variable");
         let learns = !Path::new(&path).exists();
         exchange(&universe, || {
@@ -114,9 +115,9 @@ fn the_next_job_starts_with_what_was_learnt() {
     let row = rows.next().expect("a choice");
     assert!(row.contains(" 65536 chunks ") && rows.next().is_none(), "{written}");
 
-    // Whatever was best, the next job takes the way that the file names: here each of two ways. The next job
-    // may run on other cores, and its receive may or may not wait already when its message arrives. So the file
-    // has a line for each case.
+    // The next job must take the way that the file names, even if another way was the best one. Test this with two
+    // ways. The next job may run on other cores, and its receive may or may not be posted when its message arrives.
+    // So write a line for each of these cases to the file.
     for method in ["vector", "repeat"] {
         let learnt = row.split_once(" 65536 ").expect("a row").0.to_owned();
         let head: String = written.lines().take(2).map(|row| format!("{row}\n")).collect();
@@ -139,7 +140,7 @@ fn the_next_job_starts_with_what_was_learnt() {
             assert!(line.ends_with(&end), "{next}");
         }
         assert_eq!(lines(&next, "now "), [format!("now chunks, {method}")], "{next}");
-        // One message settles nothing, so the file says the same afterwards.
+        // One message is not enough to compare the ways, so the job must write the same file again.
         assert_eq!(fs::read_to_string(folder.file()).expect("the file"), text);
     }
 }
@@ -159,7 +160,7 @@ fn a_file_that_cannot_be_used_costs_one_line() {
     };
     let processor = good.lines().nth(1).expect("a processor");
     for (contents, reason, replaced) in [
-        (format!("{good}heap dense\n"), "line 3 is no valid entry", true),
+        (format!("{good}heap dense\n"), "line 3 is not a valid entry", true),
         (good.replace(processor, "processor 0000000000000000"), "another processor", true),
         (good.replace(FIRST, "typepack tune file 99"), "its first line is not", true),
         ("export EDITOR=ed\n".to_owned(), "its first line is not", false),
@@ -182,6 +183,6 @@ fn a_file_that_cannot_be_used_costs_one_line() {
         let found = lines(&output, "TYPEPACK_TUNE_FILE");
         assert!(found.len() == 1 && found[0].contains(reason), "{path:?}: {output}");
     }
-    // Nothing is left of the attempts.
+    // The jobs must have left no temporary files in the folder.
     assert_eq!(fs::read_dir(&folder.0).expect("the folder").count(), 1);
 }

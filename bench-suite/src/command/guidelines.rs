@@ -16,7 +16,7 @@ pub(crate) struct GuidelineArguments {
     /// The number of types. By default 100, with --quick 30.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     types: Option<u32>,
-    /// Number of rounds. In each round, a type and what it is compared with take turns.
+    /// Number of rounds. In each round, a type takes turns with the type or loop with which it is compared.
     #[arg(long, default_value_t = 5, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=10_000))]
     rounds: u16,

@@ -47,7 +47,7 @@ pub(crate) struct PackArguments {
     /// the reference layouts and the storm (a new type every ten uses) to the layouts of `pack`.
     #[arg(long, value_name = "LIBRARY", conflicts_with_all = ["check", "format"])]
     against: Option<PathBuf>,
-    /// Judge an instruction set instead: portable, avx2, avx512, or all (each set that this machine has).
+    /// Judge an instruction set instead: portable, sse4, avx2, avx512, or all (each set that this machine has).
     /// May be repeated. The layouts are those of definitions/isa.toml. Typepack uses this set, and the
     /// hand loops are compiled for the same set. Peers in the folder of --peers take part as they are.
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = IsaChoice::parse,

@@ -47,7 +47,7 @@ pub(crate) struct PeersArguments {
     /// the hand loops of this command take part.
     #[arg(long, value_name = "LIBRARY", default_value = "target/hand/release/libtypepack_hand.so")]
     hand: PathBuf,
-    /// The instruction set of leaf kernels: portable, avx2 or avx512. By default the set that
+    /// The instruction set of leaf kernels: portable, sse4, avx2 or avx512. By default the set that
     /// TYPEPACK_ISA names, or else the best set that this machine supports. With this option, the run
     /// measures neither the storm nor the regret.
     #[arg(long, value_name = "NAME")]

@@ -1,8 +1,9 @@
-//! `typepack-bench regret`: the regret of free choices: of kernels (`pack`), of the ways of long messages
-//! (`messages`), and of the ways of accesses to files (`files`).
+//! `typepack-bench regret`: measures how much more time a free choice takes than the best forced one. `pack`
+//! measures the choice of kernels, `messages` the choice among the ways of long messages, and `files` the
+//! choice among the ways of accesses to files.
 //!
-//! The library measures and judges (`regret/`, `message/regret/`, `files/regret.rs`). This file has the arguments, and the report
-//! of `regret pack`.
+//! The library measures and judges (`regret/`, `message/regret/`, `files/regret.rs`). This file has the
+//! arguments, and the report of `regret pack`.
 
 use super::{Directions, Failure, chosen, failed, print_out, progress, usage};
 use clap::ValueEnum;
@@ -35,9 +36,9 @@ pub(crate) enum RegretCommand {
     Pack(PackRegretArguments),
     /// Measure the choice of the ways of long messages between two ranks. Jobs of one installed typepack take
     /// turns: the free choice, and every forced way that is possible for the row on this machine
-    /// (TYPEPACK_TRANSPORT, TYPEPACK_COPY). Regret is the time of the free choice over that of the best
-    /// forced way. All jobs of a row are new. The second figure, "learning included", is the ratio of the mean
-    /// times over all exchanges since these jobs have started: warm-up, verification, every round.
+    /// (TYPEPACK_TRANSPORT, TYPEPACK_COPY). The regret is the time of the free choice divided by the time of the
+    /// best forced way. All jobs of a row are new. The second figure, "learning included", is the ratio of the
+    /// mean times of all exchanges since these jobs have started: warm-up, verification, and every round.
     Messages(RegretArguments),
     /// Measure the choice between the mapped window of a file and system calls (TYPEPACK_IO), for accesses of two
     /// ranks to one file. The rows and arguments are those of `io`.
@@ -46,8 +47,8 @@ pub(crate) enum RegretCommand {
 
 #[derive(clap::Args)]
 pub(crate) struct PackRegretArguments {
-    /// Names of the reference layouts to measure, separated by commas; by default all, with --quick those of
-    /// the compilation policy.
+    /// Names of the reference layouts to measure, separated by commas. By default all; with --quick, the layouts
+    /// with which the compilation policy is measured.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     layout: Vec<String>,
     /// The direction to measure.
@@ -71,10 +72,11 @@ pub(crate) struct PackRegretArguments {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// The free choice beside forced leaf kernels and forced compiled kernels, from 1 KiB to 256 KiB.
+    /// The free choice of a kernel against forced leaf kernels and forced compiled kernels, for layouts of 1 KiB
+    /// to 256 KiB of packed bytes.
     Kernels,
-    /// The compilation policy, compile and up to 1000 uses included, against "never compile" and "compile at
-    /// commit".
+    /// The compilation policy against "never compile" and "compile at commit". Each time is that of a commit and
+    /// 1 to 1000 packs, with the compilation if there is one.
     Policy,
 }
 
@@ -128,7 +130,7 @@ fn pack(arguments: &PackRegretArguments) -> Result<String, Failure> {
         progress(done, total);
         let made = Layout::new(definition, size).map_err(|e| e.to_string()).and_then(|layout| {
             if layout.memory > MOST_MEMORY {
-                return Err(format!("left out: {} MiB of memory", layout.memory >> 20));
+                return Err(format!("left out; it needs {} MiB of memory", layout.memory >> 20));
             }
             kernels::measure(layout, arguments.direction.list(), rounds, &eager, &lazy)
         });

@@ -23,7 +23,8 @@ pub struct Loops {
     how: &'static str,
     pack: PackCall,
     unpack: UnpackCall,
-    /// True if dense columns use the loops with constant strides ([`kind::FIXED`]).
+    /// True if a column uses a loop with a constant stride ([`kind::FIXED`]) whenever there is one for its block
+    /// length and stride.
     fixed: bool,
 }
 
@@ -65,8 +66,8 @@ impl Hands {
     }
 
     /// Returns the loops that are compiled for the level `march` (such as `x86-64-v3`): the Rust loops of
-    /// this command, and the C loops if there is a C compiler that knows the level. Dense columns use loops
-    /// with constant strides, which compilers can vectorise.
+    /// this command, and the C loops if there is a C compiler that knows the level. Columns with the block
+    /// lengths and strides of [`FIXED`] use loops with constant strides, which compilers can vectorise.
     ///
     /// # Errors
     ///

@@ -188,11 +188,11 @@ impl Competitor for Engine {
 
     fn pack(&self, memory: &[u8], packed: &mut [u8]) {
         typepack_engine::pack(&self.plan, self.count, memory, packed)
-            .expect("the engine refused to pack with the buffers of this layout");
+            .expect("the engine must pack with the buffers of this layout");
     }
 
     fn unpack(&self, packed: &[u8], memory: &mut [u8]) {
         typepack_engine::unpack(&self.plan, self.count, packed, memory)
-            .expect("the engine refused to unpack with the buffers of this layout");
+            .expect("the engine must unpack with the buffers of this layout");
     }
 }

@@ -174,7 +174,7 @@ impl Definitions {
     ///
     /// Panics if `definitions/pack.toml` has faults. A test parses the file.
     pub fn built_in() -> Self {
-        Self::parse(BUILT_IN).expect("the built-in definitions are not valid")
+        Self::parse(BUILT_IN).expect("definitions/pack.toml must be valid")
     }
 
     /// Returns the definitions of the reference layouts.
@@ -183,7 +183,7 @@ impl Definitions {
     ///
     /// Panics if `definitions/reference.toml` has faults. A test parses the file.
     pub fn reference() -> Self {
-        Self::parse(REFERENCE).expect("the reference layouts are not valid")
+        Self::parse(REFERENCE).expect("definitions/reference.toml must be valid")
     }
 
     /// Returns the definitions of the layouts with which instruction sets are judged.
@@ -192,7 +192,7 @@ impl Definitions {
     ///
     /// Panics if `definitions/isa.toml` has faults. A test parses the file.
     pub fn isa() -> Self {
-        Self::parse(ISA).expect("the layouts for instruction sets are not valid")
+        Self::parse(ISA).expect("definitions/isa.toml must be valid")
     }
 
     /// Returns the definitions of the layouts of DDTBench.
@@ -201,7 +201,7 @@ impl Definitions {
     ///
     /// Panics if `definitions/ddtbench.toml` has faults. A test parses the file.
     pub fn ddtbench() -> Self {
-        Self::parse(DDTBENCH).expect("the layouts of DDTBench are not valid")
+        Self::parse(DDTBENCH).expect("definitions/ddtbench.toml must be valid")
     }
 }
 
@@ -246,7 +246,7 @@ impl Places {
             },
             // The caller has already parsed the text as `Definitions`. `Outline` has no field that
             // `Definitions` does not have, so parsing cannot fail.
-            Err(error) => unreachable!("valid definitions have a faulty outline: {error}"),
+            Err(error) => unreachable!("the outline of valid definitions must be valid: {error}"),
         }
     }
 }

@@ -85,7 +85,7 @@ pub struct List {
     /// True if the runs are in random order; false if their addresses ascend.
     #[serde(default)]
     pub permuted: bool,
-    /// The number of arrays from which the list selects the same runs, one array after the other.
+    /// The number of arrays. The list selects the same runs from each of them, one array after the other.
     #[serde(default = "one")]
     pub arrays: u64,
 }
@@ -197,7 +197,7 @@ pub struct Face {
 /// An axis of a cube; x varies fastest in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the names of the axes say all")]
+#[expect(missing_docs, reason = "the names of the axes need no explanation")]
 pub enum Axis {
     X,
     Y,

@@ -42,16 +42,16 @@ pub struct FileArguments {
     #[arg(long, value_name = "KIB", default_value_t = 64 << 10,
           value_parser = clap::value_parser!(u64).range(2048..=1 << 19))]
     size: u64,
-    /// Give up a turn (at least three accesses) after this time, and let a competitor take no further turns
-    /// in a row in which it has spent this time, in seconds.
+    /// Time limit in seconds. A turn (at least three accesses) that takes longer is given up. A competitor whose
+    /// turns in a row have taken longer in total takes no further turns in this row.
     #[arg(long, value_name = "S", default_value_t = 20,
           value_parser = clap::value_parser!(u16).range(1..=3600))]
     limit: u16,
     /// Measure fewer rows and rounds.
     #[arg(long)]
     quick: bool,
-    /// Number of rounds. In each round, the competitors take turns. By default 7, with --quick 3; for regret 8
-    /// and 6.
+    /// Number of rounds. In each round, the competitors take turns. By default 7, with --quick 3. For `regret
+    /// files`, by default 8, with --quick 6.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: Option<u16>,
     /// Approximate measuring time per turn, in milliseconds.
@@ -73,7 +73,7 @@ pub struct FileArguments {
 struct Shared(PathBuf);
 
 impl Shared {
-    /// Names a new file in `folder`.
+    /// Chooses the path of the file in `folder`. The C program makes the file.
     fn new(folder: &Path) -> Result<Self, String> {
         let shown = folder.display();
         let whole = std::fs::canonicalize(folder).map_err(|e| format!("{shown}: {e}"))?;
@@ -131,8 +131,8 @@ pub fn run(
     Ok(format!("{}\n{}", report::table(&run), summary::text(&run, &definitions.bars)))
 }
 
-/// Runs `typepack-bench regret files` with the same arguments, of which it does not use `--peers` and
-/// `--library`. Returns the text for the terminal.
+/// Runs `typepack-bench regret files`, which has the same arguments but does not use `--peers`, `--library` and
+/// `--csv`. Calls `progress` as [`run`] does. Returns the text for the terminal.
 ///
 /// # Errors
 ///
@@ -142,6 +142,15 @@ pub fn run_regret(
     arguments: &FileArguments,
     progress: impl FnMut(usize, usize),
 ) -> Result<String, Fault> {
+    for (option, given) in
+        [("--csv", arguments.csv.is_some()), ("--library", !arguments.library.is_empty())]
+    {
+        if given {
+            return Err(Fault::Usage(format!(
+                "{option}: regret files compares the ways of typepack and prints a text; leave the option out"
+            )));
+        }
+    }
     let definitions = definitions(arguments.rows.as_deref()).map_err(Fault::Usage)?;
     let mut rows = chosen(arguments, &definitions)?;
     rows.retain(|row| regret::is_judged(row));
@@ -167,7 +176,7 @@ pub fn run_regret(
     regret::run(&rows, jobs, &shared.0, &effort, progress).map_err(Fault::Failed)
 }
 
-/// Returns how long to measure; `rounds` are the number of rounds by default and with `--quick`.
+/// Returns how long to measure. `rounds` has two numbers of rounds: the default, and the one with `--quick`.
 fn effort(arguments: &FileArguments, rounds: [u16; 2]) -> Effort {
     Effort {
         rounds: arguments.rounds.unwrap_or(rounds[usize::from(arguments.quick)]).into(),
@@ -186,7 +195,8 @@ fn own(arguments: &FileArguments) -> Result<Library, Fault> {
     })
 }
 
-/// Compiles the C program for every library and starts a job of it.
+/// Compiles the C program for typepack and for each peer that takes part, and starts a job of each. Returns the
+/// jobs that have started, and adds the fault of each other peer to `run`.
 fn sessions(
     arguments: &FileArguments,
     effort: &Effort,

@@ -32,7 +32,7 @@ impl Direction {
     }
 }
 
-/// How the ranks call.
+/// Whether all ranks make one collective call, or each rank calls on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Calls {
@@ -43,7 +43,7 @@ pub enum Calls {
 }
 
 impl Calls {
-    /// Both ways, in the order of the rows.
+    /// Both ways to call, in the order of the rows.
     pub const ALL: [Self; 2] = [Self::Collective, Self::Independent];
 
     /// Returns the name of this way in rows and in the lines for the C program.
@@ -66,11 +66,11 @@ pub struct Row {
     pub text: String,
     /// The words of the pattern for the C program.
     pub pattern: String,
-    /// The number of bytes of one piece, if the row is drawn.
+    /// The number of bytes of one piece; `None` if the row is in no picture.
     pub block: Option<u64>,
     /// Whether the row writes or reads.
     pub direction: Direction,
-    /// How the ranks call.
+    /// Whether all ranks make one collective call, or each rank calls on its own.
     pub calls: Calls,
     /// True if the file is not in the page cache when an access begins.
     pub cold: bool,
@@ -92,30 +92,31 @@ impl Row {
     }
 }
 
-/// With what a bar compares typepack.
+/// What a bar limits: a ratio of typepack to another competitor, or a value of typepack alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Against {
-    /// With the fastest peer.
+    /// The time of the fastest peer divided by typepack's time.
     Peer,
-    /// With the loop over a kept mapping.
+    /// The time of the loop over a kept mapping divided by typepack's time.
     Kept,
-    /// The first access after opening, with the loop that maps the file each time.
+    /// The time of the loop that maps the file each time, divided by the time of typepack's first access after
+    /// opening.
     Mapped,
-    /// The first access, with a greatest number of milliseconds.
+    /// The number of milliseconds of typepack's first access.
     Milliseconds,
-    /// The first access, with a greatest number of bytes by which the process grows.
+    /// The number of bytes by which the process grows in typepack's first access.
     Bytes,
 }
 
 impl Against {
-    /// Returns true if a bar is a greatest value, and false if a bar is a least ratio.
+    /// Returns true if a bar is the greatest allowed value, and false if it is the least allowed ratio.
     pub fn is_at_most(self) -> bool {
         matches!(self, Self::Milliseconds | Self::Bytes)
     }
 }
 
-/// A bar: the limit that every row of a class must reach.
+/// A bar: a limit that every row of a class must keep.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bar {
@@ -127,9 +128,9 @@ pub struct Bar {
     pub direction: Option<Direction>,
     /// If given, the bar applies only to rows with these calls.
     pub calls: Option<Calls>,
-    /// With what typepack is compared.
+    /// What the bar limits.
     pub against: Against,
-    /// The limit.
+    /// The limit: the least allowed ratio, or the greatest allowed value.
     pub bar: f64,
 }
 
@@ -175,7 +176,7 @@ impl Definitions {
     ///
     /// Panics if `definitions/io.toml` has faults. A test reads the file.
     pub fn built_in() -> Self {
-        Self::parse(BUILT_IN).expect("the built-in definitions of files are not valid")
+        Self::parse(BUILT_IN).expect("definitions/io.toml must be valid")
     }
 
     /// Reads the text of a definitions file.
@@ -202,7 +203,7 @@ impl Definitions {
         }
         for bar in &file.bar {
             if !rows.iter().any(|row| bar.applies(&row.class, row.direction, row.calls)) {
-                return Err(format!("bar {}: no row is of its kind", bar.text));
+                return Err(format!("bar {}: no row has its class, direction and calls", bar.text));
             }
         }
         Ok(Self { rows, bars: file.bar })
@@ -290,7 +291,8 @@ mod tests {
         let hostile = "[[row]]\nname = \"a\"\ntext = \"\"\npattern = \"x\\nend\"";
         assert!(fault(hostile).contains("letters, digits or spaces"));
         let bar = "[[bar]]\nclass = \"d\"\ntext = \"some\"\nagainst = \"peer\"\nbar = 1\n";
-        assert_eq!(fault(&format!("{row}{bar}")), "bar some: no row is of its kind");
+        let wanted = "bar some: no row has its class, direction and calls";
+        assert_eq!(fault(&format!("{row}{bar}")), wanted);
         assert!(fault("[[row]]\nname = \"a\"\nspeed = 1\n").starts_with("line 3: unknown field"));
     }
 }

@@ -1,5 +1,5 @@
 //! Measures accesses of two ranks to one shared file (MPI-IO). Compares typepack with other MPIs, and with
-//! loops over a mapped file and system calls for each piece.
+//! hand-written loops: over a mapped file, and with one system call for each piece.
 //!
 //! The flow: `command.rs` (arguments of `typepack-bench io`) -> `definition.rs` (rows and bars from
 //! `definitions/io.toml`) -> `suite.rs` (rounds: every competitor takes its turn in the jobs of
@@ -8,8 +8,8 @@
 //!
 //! `regret.rs` compares the free choice of the way of an access with forced ways.
 //!
-//! A figure is the best of the interleaved rounds, because the system writes dirty pages to disk while others
-//! run, and that disturbs single rounds.
+//! A figure is the best of the interleaved rounds, because the operating system may write dirty pages to disk
+//! at any time, which makes single rounds slower.
 
 pub mod command;
 pub mod definition;

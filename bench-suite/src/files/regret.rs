@@ -1,13 +1,14 @@
-//! `typepack-bench regret files`: compares the free choice between the mapped window of a file and system calls
-//! with both forced ways.
+//! `typepack-bench regret files`: typepack accesses a file in one of two ways, through a mapped window of the
+//! file or by system calls. This file compares its free choice of the way with both ways, each of them forced.
 //!
 //! `command.rs` has the arguments and `suite.rs` the form of a turn. Every row has three new jobs of one installed
 //! typepack, which take turns: the free choice, and `TYPEPACK_IO=mmap` and `pwrite`. The time of a turn is the mean of
 //! its accesses after the first one, so that the accesses in which the free choice tries the other way count.
 //! `../regret/` computes regrets and verdicts.
 //!
-//! Left out are cold rows, the view of 10^9 pieces, and writes of pieces that are shorter than `SHORTEST`: there,
-//! system calls take hundreds of times as long, and the library does not try them either.
+//! The command leaves out cold rows, the rows of the view of 10^9 pieces, and rows that write pieces of fewer than
+//! `SHORTEST` bytes. For such writes, system calls take hundreds of times as long as the mapped window, and the
+//! free choice does not try them either.
 
 use super::definition::{Direction, Row};
 use super::suite::{Effort, parse};
@@ -20,14 +21,15 @@ use std::fmt::Write;
 use std::path::Path;
 use std::rc::Rc;
 
-/// The shortest pieces, in bytes, that system calls write in a row of the regret.
+/// The number of bytes from which the pieces of a row are long enough to write each with a system call.
 const SHORTEST: u64 = 4096;
 
-/// The free choice and the forced ways, with the values of `TYPEPACK_IO`.
+/// The free choice and the forced ways: the name of the column, and the value of `TYPEPACK_IO` in the job.
 const WAYS: [(&str, Option<&str>); 3] =
     [("free", None), ("mmap", Some("mmap")), ("pwrite", Some("pwrite"))];
 
-/// Returns whether both ways are possible candidates for `row`.
+/// Returns true if `row` is measured. Rows are left out in which only one way makes sense (see the head of this
+/// file).
 pub fn is_judged(row: &Row) -> bool {
     let long = row.pattern == "tiles"
         || row.pattern.starts_with("contiguous")
@@ -35,8 +37,9 @@ pub fn is_judged(row: &Row) -> bool {
     !row.cold && row.pattern != "billion" && (long || row.direction == Direction::Read)
 }
 
-/// Measures `rows` on the file at `path` with jobs of `program`, which `library` has compiled. Returns the text for
-/// the terminal.
+/// Measures `rows` on the file at `path` with jobs of `program`, which is compiled for `library`. Sockets and outputs
+/// of the jobs are in `folder`. Calls `progress` with the number of the current row and the number of rows. Returns
+/// the text for the terminal.
 ///
 /// # Errors
 ///
@@ -111,7 +114,8 @@ fn measure(
     for _ in 0..effort.rounds {
         for (session, times) in sessions.iter_mut().zip(&mut rounds) {
             let answer = session.line(&line)?;
-            let turn = parse(&answer).ok_or_else(|| format!("answered {answer}"))?;
+            let turn =
+                parse(&answer).ok_or_else(|| format!("gave the unexpected answer {answer:?}"))?;
             times.push(turn.mean);
         }
     }

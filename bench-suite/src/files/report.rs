@@ -56,8 +56,8 @@ pub fn cell(row: &Measured, competitor: &str) -> String {
     }
 }
 
-/// Returns the cells with typepack's ratios of a row: to the best peer, to the loop over a kept mapping, and of
-/// the first access to the loop that maps each time.
+/// Returns three cells of a row: the time of the best peer over typepack's, the time of the loop over a kept
+/// mapping over typepack's, and the time of the loop that maps each time over that of typepack's first access.
 pub fn ratios(row: &Measured) -> [String; 3] {
     [Against::Peer, Against::Kept, Against::Mapped].map(|against| match value(row, against) {
         Some((ratio, least, steady)) => {

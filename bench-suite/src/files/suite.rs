@@ -9,13 +9,13 @@ use crate::message::session::Session;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The loop over a mapping that stays from access to access.
+/// The name of the loop over a mapping of the file that stays from access to access.
 pub const KEPT: &str = "loop-kept";
-/// The loop that maps the file in each access.
+/// The name of the loop that maps the file in each access.
 pub const MAPPED: &str = "loop-mapped";
-/// A system call for each piece.
+/// The name of the loop that makes one system call for each piece.
 pub const CALLS: &str = "loop-calls";
-/// The competitors that are no libraries, with their names for the C program.
+/// The loops: the name in rows, and the name in the lines for the C program.
 pub const LOOPS: [(&str, &str); 3] = [(KEPT, "kept"), (MAPPED, "mapped"), (CALLS, "calls")];
 
 /// The least time of several turns.
@@ -47,7 +47,7 @@ pub enum Outcome {
         best: Best,
         /// The number of turns.
         turns: usize,
-        /// The least number of bytes by which the process grew in the first access.
+        /// The number of bytes by which the process grew in the first access: the least over all turns.
         growth: u64,
     },
     /// The competitor has not finished a turn in this number of seconds.
@@ -90,11 +90,11 @@ pub struct Measured {
     pub name: String,
     /// The class of the row.
     pub class: String,
-    /// The number of bytes of one piece, if the row is drawn.
+    /// The number of bytes of one piece; `None` if the row is in no picture.
     pub block: Option<u64>,
     /// Whether the row writes or reads.
     pub direction: Direction,
-    /// How the ranks call.
+    /// Whether all ranks make one collective call, or each rank calls on its own.
     pub calls: Calls,
     /// The number of bytes that all ranks access together.
     pub bytes: u64,
@@ -114,12 +114,12 @@ impl Measured {
 pub struct Effort {
     /// Number of rounds. In each round, the competitors take turns.
     pub rounds: usize,
-    /// The time of the later accesses of a turn, in milliseconds.
+    /// The approximate total time of the accesses of a turn after the first one, in milliseconds.
     pub milliseconds: f64,
-    /// A turn that takes longer than this is given up, and a competitor that has taken longer in all its
-    /// turns of a row takes no further ones.
+    /// A turn that takes longer than this is given up. If the turns of a competitor in one row have taken longer
+    /// than this in total, the competitor takes no further turns in this row.
     pub limit: Duration,
-    /// The size of the file.
+    /// The size of the file in bytes.
     pub bytes: u64,
 }
 
@@ -134,7 +134,7 @@ pub(super) struct Turn {
     growth: u64,
 }
 
-/// Reads the answer to a turn.
+/// Reads the answer to a turn (`message/file.c`). Returns `None` if the answer has the wrong form.
 pub(super) fn parse(answer: &str) -> Option<Turn> {
     let words: Vec<&str> = answer.strip_prefix("file ")?.split(' ').collect();
     let [first, best, mean, accesses, growth] = words[..] else { return None };
@@ -224,7 +224,7 @@ pub fn measure(
                     competitor.turns.push(turn);
                     continue;
                 }
-                Ok(Err(answer)) => format!("answered {answer}"),
+                Ok(Err(answer)) => format!("gave the unexpected answer {answer:?}"),
                 Err(_) if session.was_late() => {
                     competitor.ended = Some(Outcome::Over(effort.limit.as_secs()));
                     continue;
@@ -244,7 +244,8 @@ pub fn measure(
     measured
 }
 
-/// Returns the result of a competitor. One that was late or failed in a later round counts as such.
+/// Returns the result of a competitor. A competitor that was late or failed in any round has no times, even if it
+/// was measured in earlier rounds.
 fn figure(competitor: Competitor) -> Figure {
     let turns = &competitor.turns;
     let best = |of: fn(&Turn) -> f64| Best::of(turns.iter().map(of).collect());
@@ -274,7 +275,7 @@ mod tests {
     fn answers_are_read() {
         let turn = parse("file 900 700 710 12 4096").expect("a turn");
         assert_eq!((turn.first, turn.best, turn.mean, turn.growth), (900.0, 700.0, 710.0, 4096));
-        // The best access is at most as slow as the first one, and there is at least one access.
+        // In a right answer, no access is faster than the best one, and there is at least one access.
         for wrong in
             ["file 1 2 2 3 4", "file 2 1 1 0 4", "file 2 0 1 1 4", "file 2 1 1 1", "ok", ""]
         {

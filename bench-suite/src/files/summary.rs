@@ -1,8 +1,8 @@
 //! Compares the rows of files with the bars.
 //!
-//! `suite.rs` measures the rows. Each bar has two verdicts: over the steady rows, which decides, and over all
-//! rows. A row is steady for a bar if both best figures are: the second-best turn is at most
-//! [`STEADY`] times as slow as the best one.
+//! `suite.rs` measures the rows. Each bar has two verdicts, one over the steady rows and one over all rows; the
+//! first one decides. A row is steady for a bar if each compared time is steady: the second-best turn took at
+//! most [`STEADY`] times as long as the best one.
 
 use super::definition::{Against, Bar};
 use super::report::Run;
@@ -19,20 +19,21 @@ pub struct Value {
     pub row: String,
     /// The value: a ratio, milliseconds, or bytes.
     pub value: f64,
-    /// True if the value is only a least value, because all peers took longer than their time.
+    /// True if the ratio to the best peer may be greater than the value, because no peer ended within its time
+    /// limit. The value is then computed with this limit instead of the peer's time.
     pub at_least: bool,
     /// True if the row reaches the limit.
     pub passes: bool,
-    /// True if the row decides.
+    /// True if the row is steady, so that it decides whether the bar passes.
     pub steady: bool,
 }
 
 /// The verdict on one bar.
 #[derive(Clone, Debug)]
 pub struct Verdict {
-    /// The values of all rows of the bar's kind that could be compared.
+    /// The values of all rows to which the bar applies and that could be compared.
     pub values: Vec<Value>,
-    /// The number of rows of the bar's kind that could not be compared.
+    /// The number of rows to which the bar applies but that could not be compared.
     pub missing: usize,
     at_most: bool,
 }
@@ -42,12 +43,12 @@ impl Verdict {
         self.values.iter().filter(move |value| value.steady || !steady_only)
     }
 
-    /// Returns the number of steady rows, or of all rows.
+    /// Returns the number of steady rows if `steady_only` is true, and the number of all rows otherwise.
     pub fn count(&self, steady_only: bool) -> usize {
         self.some(steady_only).count()
     }
 
-    /// Returns the worst value of the steady rows, or of all rows.
+    /// Returns the worst value: of the steady rows if `steady_only` is true, and of all rows otherwise.
     pub fn worst(&self, steady_only: bool) -> Option<&Value> {
         let values = self.some(steady_only);
         match self.at_most {
@@ -56,15 +57,16 @@ impl Verdict {
         }
     }
 
-    /// Returns whether all steady rows, or all rows, reach the limit. `None` if there are none.
+    /// Returns true if the steady rows (if `steady_only` is true) or all rows (otherwise) reach the limit. Returns
+    /// `None` if there are no such rows.
     pub fn passes(&self, steady_only: bool) -> Option<bool> {
         let values = self.some(steady_only);
         (self.count(steady_only) > 0).then(|| values.clone().all(|value| value.passes))
     }
 }
 
-/// Returns the time of the fastest peer, and whether it is only a least time because all peers that did not
-/// fail took longer than their time.
+/// Returns the time of the fastest peer, and false. If every peer that did not fail took longer than its time
+/// limit, returns the least of these limits, and true.
 fn best_peer(row: &Measured) -> Option<(Best, bool)> {
     let peers = row.figures.iter().filter(|figure| is_peer(&figure.competitor));
     let measured = peers.clone().filter_map(|figure| figure.best());
@@ -78,7 +80,9 @@ fn best_peer(row: &Measured) -> Option<(Best, bool)> {
     over.min_by(|a, b| a.ns.total_cmp(&b.ns)).map(|best| (best, true))
 }
 
-/// Returns the ratio of `row` for a bar, and whether it is only a least value, and whether it is steady.
+/// Returns the value of `row` for a bar of the kind `against`. The second result is true if this value is only a
+/// lower bound of the ratio to the best peer. The third result is true if the value is steady. Returns `None` if a
+/// competitor was not measured.
 pub fn value(row: &Measured, against: Against) -> Option<(f64, bool, bool)> {
     let figure = row.figure(TYPEPACK)?;
     let (own, first) = (figure.best()?, figure.first()?);
@@ -92,7 +96,7 @@ pub fn value(row: &Measured, against: Against) -> Option<(f64, bool, bool)> {
         Against::Mapped => of(MAPPED).map(|mapped| ratio(first, mapped, false)),
         Against::Milliseconds => Some((first.ns / 1e6, false, first.spread <= STEADY)),
         Against::Bytes => match figure.outcome {
-            // The least growth of several turns does not depend on a clock.
+            // The growth is a number of bytes and not a time, so it is always steady.
             Outcome::Measured { growth, .. } => Some((growth as f64, false, true)),
             _ => None,
         },
@@ -264,7 +268,7 @@ mod tests {
         let found = verdict(&run, &bar(Against::Peer, 20.0));
         let value = found.worst(false).expect("a row");
         assert_eq!((value.value, value.at_least, value.passes), (50.0, true, true));
-        // A peer that was measured counts, and not the one that took too long.
+        // The peer `q` was measured, so its time counts, and not the time limit of the other peer.
         let three = vec![figure("typepack", 1e8, 1.0), over(5), figure("q", 3e8, 1.0)];
         let run = Run { rows: vec![row("a", three)], ..Run::default() };
         let found = verdict(&run, &bar(Against::Peer, 20.0));

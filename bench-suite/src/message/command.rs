@@ -181,8 +181,8 @@ fn sessions(
     Ok(sessions)
 }
 
-/// Compares this build (the first typepack) with each other build in the rows of `work`. Their results
-/// begin at index `first` of `run.rows`. If the ratio of a row is below [`builds::SLOWER`], new jobs
+/// Compares this build (the first typepack) with each other build in the rows of `work`. The results of these
+/// rows begin at index `first` of `run.rows`. If the ratio of a row is below [`builds::SLOWER`], new jobs
 /// measure the row again until it has [`builds::RUNS`] ratios.
 fn compare(
     run: &mut Run,

@@ -158,7 +158,7 @@ impl Definitions {
     ///
     /// Panics if `definitions/message.toml` has faults. A test reads the file.
     pub fn messages() -> Self {
-        Self::parse(MESSAGES).expect("the built-in definitions of messages are not valid")
+        Self::parse(MESSAGES).expect("definitions/message.toml must be valid")
     }
 
     /// Returns the built-in rows and bars of collectives: those of `definitions/collective.toml`.
@@ -167,7 +167,7 @@ impl Definitions {
     ///
     /// Panics if `definitions/collective.toml` has faults. A test reads the file.
     pub fn collectives() -> Self {
-        Self::parse(COLLECTIVES).expect("the built-in definitions of collectives are not valid")
+        Self::parse(COLLECTIVES).expect("definitions/collective.toml must be valid")
     }
 
     /// Returns the built-in rows of `typepack-bench regret messages`: those of `definitions/regret.toml`.
@@ -176,7 +176,7 @@ impl Definitions {
     ///
     /// Panics if `definitions/regret.toml` has faults. A test reads the file.
     pub fn regret() -> Self {
-        Self::parse(REGRET).expect("the built-in definitions of regret messages are not valid")
+        Self::parse(REGRET).expect("definitions/regret.toml must be valid")
     }
 
     /// Reads the text of a definitions file.
@@ -269,9 +269,7 @@ fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
         (Some(_), Some(_)) => {
             Err("both layout and halo are given; a row must have exactly one of them".to_owned())
         }
-        (None, None) => {
-            Err("neither layout nor halo is given; a row must have exactly one of them".to_owned())
-        }
+        (None, None) => Err("a row must have one of layout, halo, burst and collective".to_owned()),
     }
 }
 

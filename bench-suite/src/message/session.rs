@@ -20,15 +20,16 @@ use std::time::{Duration, Instant};
 
 /// If an answer takes longer than this, the job counts as hanging.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-/// After this many jobs of a library have crashed, the run stops measuring the library.
+/// After this many jobs of a library have crashed, the run stops measuring the library. [`Session::forgive`]
+/// begins to count anew.
 const LIVES: usize = 5;
 /// A job must end within this time after a request to end.
 const GRACE: Duration = Duration::from_secs(5);
 /// Number of bytes of user memory per rank. Pages that a rank does not touch use no physical memory.
 const MEMORY: usize = 1 << 30;
 /// The number of voluntary context switches that a rank may make between its last answer and the next
-/// line. There is one when the rank goes to sleep in `read`; a second one is tolerated. Every further one
-/// means that the rank woke up while another job was measured.
+/// line. The rank makes one switch when it goes to sleep in `read`; a second switch is tolerated. Every further
+/// switch means that the rank woke up while another job was measured.
 const NAPS: u64 = 2;
 /// While the session waits for an answer, it checks at this interval whether the launcher has ended.
 const GLANCE: Duration = Duration::from_millis(100);
@@ -203,7 +204,7 @@ impl Session {
         command.arg(&self.program).arg("serve").arg(&socket).arg(page.path()).arg(&self.cpus);
         command.arg(MEMORY.to_string()).args(self.memory.0.iter().map(Buffer::path));
         let child = command.stdin(Stdio::null()).stdout(both).stderr(file).spawn();
-        let child = child.map_err(|e| format!("mpiexec: {e}"))?;
+        let child = child.map_err(|e| format!("mpiexec does not start: {e}"))?;
         self.running = Some(Running { child, ranks: Vec::new(), output, _page: page });
         let met = self.meet(&listener);
         // The socket's file is no longer needed, whether or not the ranks have connected. If removing it
@@ -235,7 +236,7 @@ impl Session {
                     let mut rank = Rank { from, process: None, naps: None };
                     let line = rank.line(&mut running.child, deadline)?;
                     let (number, process, said) = introduction(&line, self.memory.ranks())
-                        .ok_or(Fault::Line(format!("said {line}")))?;
+                        .ok_or(Fault::Line(format!("sent the unexpected first line {line:?}")))?;
                     rank.process = process;
                     version = said;
                     calls.push((number, rank));
@@ -331,7 +332,7 @@ impl Session {
         }
         let answers = self.ask(command)?;
         self.prepared = true;
-        extent(&answers[0]).ok_or(format!("answered {}", answers[0]))
+        extent(&answers[0]).ok_or(format!("gave the unexpected answer {:?}", answers[0]))
     }
 
     /// Returns true if a row is prepared.
@@ -339,8 +340,8 @@ impl Session {
         self.prepared
     }
 
-    /// Returns true if the last call failed because the job did not answer in time. Such a job has been ended
-    /// and counts as crashed.
+    /// Returns true if the job did not answer the last line in time. Such a job has been ended and counts as
+    /// crashed.
     pub fn was_late(&self) -> bool {
         self.late
     }
@@ -369,7 +370,7 @@ impl Session {
     /// byte is wrong.
     pub fn turn(&mut self, milliseconds: f64) -> Result<Turn, String> {
         let answers = self.ask(&format!("turn {milliseconds}"))?;
-        parse(&answers[0]).ok_or(format!("answered {}", answers[0]))
+        parse(&answers[0]).ok_or(format!("gave the unexpected answer {:?}", answers[0]))
     }
 
     /// Makes the ranks free the buffers of the prepared row.

@@ -142,8 +142,8 @@ impl Measured {
     }
 }
 
-/// A library whose turn takes longer than this takes no further turns in the row. Some libraries need seconds
-/// for one call of more ranks than CPUs, and a run of all rows would take hours.
+/// A library whose turn takes longer than this takes no further turns in the row. If there are more ranks than
+/// CPUs, some libraries need seconds for one collective call, and a run of all rows would take hours.
 const SLOW: Duration = Duration::from_secs(5);
 
 /// How long a run measures each row.

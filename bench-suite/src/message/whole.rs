@@ -203,7 +203,7 @@ fn said(command: Command) -> Result<f64, String> {
     let mut job = Job::start(command)?;
     let line = job.line(PATIENCE)?;
     job.ended(PATIENCE)?;
-    line.parse::<f64>().map_err(|_| format!("said {line}"))
+    line.parse::<f64>().map_err(|_| format!("printed {line:?} instead of a number"))
 }
 
 /// Starts a job of 2 ranks and kills rank 1. Returns the milliseconds from the SIGKILL to the end of the
@@ -215,15 +215,16 @@ fn kill(library: &Library, program: &Path) -> Result<f64, String> {
     let mut victim = None;
     for _ in 0..2 {
         let line = job.line(PATIENCE)?;
-        let (rank, process) = split::once(&line, b' ').ok_or(format!("said {line}"))?;
+        let (rank, process) = split::once(&line, b' ')
+            .ok_or(format!("printed {line:?} instead of a rank and a process id"))?;
         if rank == "1" {
             victim = process.parse().ok().and_then(Pid::from_raw);
         }
     }
-    let victim = victim.ok_or("rank 1 said nothing")?;
+    let victim = victim.ok_or("rank 1 did not print its process id")?;
     std::thread::sleep(LIFE);
     let start = Instant::now();
-    kill_process(victim, Signal::KILL).map_err(|e| format!("kill: {e}"))?;
+    kill_process(victim, Signal::KILL).map_err(|e| format!("cannot kill rank 1: {e}"))?;
     match wait(&mut job.child, DEATH) {
         Some(status) if status.success() => {
             Err("the launcher returned exit code 0, although a rank was killed".to_owned())

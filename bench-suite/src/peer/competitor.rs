@@ -138,14 +138,14 @@ impl Competitor for Storm {
     }
 
     fn pack(&self, memory: &[u8], packed: &mut [u8]) {
-        let handle = self.0.maker.make().expect("cannot make the type for packing once more");
+        let handle = self.0.maker.make().expect("the MPI must make the type as it did before");
         (0..USES).for_each(|_| self.0.pack_as(handle, memory, packed));
-        self.0.maker.free(handle).expect("cannot free the type after packing");
+        self.0.maker.free(handle).expect("the MPI must free the type that it has packed with");
     }
 
     fn unpack(&self, packed: &[u8], memory: &mut [u8]) {
-        let handle = self.0.maker.make().expect("cannot make the type for unpacking once more");
+        let handle = self.0.maker.make().expect("the MPI must make the type as it did before");
         (0..USES).for_each(|_| self.0.unpack_as(handle, packed, memory));
-        self.0.maker.free(handle).expect("cannot free the type after unpacking");
+        self.0.maker.free(handle).expect("the MPI must free the type that it has unpacked with");
     }
 }

@@ -101,7 +101,9 @@ impl Session {
         });
         self.running = Some(Running { child, to, from });
         let answer = self.answer()?;
-        let version = answer.strip_prefix("ready ").ok_or(format!("answered {answer}"))?;
+        let version = answer
+            .strip_prefix("ready ")
+            .ok_or(format!("gave the unexpected answer {answer:?}"))?;
         self.version = version.to_owned();
         Ok(())
     }
@@ -185,6 +187,6 @@ impl Guest for Session {
     fn turn(&mut self, direction: Direction) -> Result<f64, String> {
         let answer = self.ask(&format!("turn {}", direction_name(direction)))?;
         let ns = answer.strip_prefix("ns ").and_then(|ns| ns.parse::<f64>().ok());
-        ns.filter(|ns| *ns > 0.0).ok_or(format!("answered {answer}"))
+        ns.filter(|ns| *ns > 0.0).ok_or(format!("gave the unexpected answer {answer:?}"))
     }
 }

@@ -42,8 +42,8 @@ pub struct Compared {
 }
 
 /// Measures `layout` in `directions` with `rounds` rounds. `eager` is the code generator of the forced
-/// compiled kernels, and `lazy` that of the free choice. Both keep the kernels that they compile for later
-/// calls.
+/// compiled kernels, and `lazy` that of the free choice. Both code generators keep their compiled kernels for
+/// later calls of this function.
 ///
 /// # Errors
 ///

@@ -11,7 +11,7 @@ use std::fmt::Write;
 pub struct Bars {
     /// The bar and the goal of the geometric mean. `None` if the mean has no bar.
     pub mean: Option<[f64; 2]>,
-    /// The bar and the goal of the greatest row.
+    /// The bar and the goal of the row with the greatest regret.
     pub row: Option<[f64; 2]>,
 }
 
@@ -29,7 +29,7 @@ pub struct Value {
     pub name: String,
     /// The regret.
     pub ratio: f64,
-    /// True if the row decides.
+    /// True if the row is steady. Only steady rows decide a verdict.
     pub steady: bool,
 }
 
@@ -52,7 +52,7 @@ pub fn mean(rows: &[Value], bar: Option<[f64; 2]>) -> Verdict {
     })
 }
 
-/// Returns the verdict on the greatest of `rows`.
+/// Returns the verdict on the greatest ratio of `rows`.
 pub fn greatest(rows: &[Value], bar: Option<[f64; 2]>) -> Verdict {
     judge(rows, bar, |values| values.iter().copied().fold(f64::MIN, f64::max))
 }
@@ -74,8 +74,8 @@ pub fn heading() -> String {
     )
 }
 
-/// Returns one line for the geometric mean of `rows` and one for their greatest, with the verdicts. The lines
-/// begin with `title`.
+/// Returns two lines with verdicts: one for the geometric mean of the ratios of `rows`, and one for the greatest
+/// ratio. Both lines contain `title`.
 pub fn lines(title: &str, rows: &[Value], bars: Bars) -> String {
     let mean = line(&format!("{title}, mean"), mean(rows, bars.mean), bars.mean);
     mean + &line(&format!("{title}, greatest row"), greatest(rows, bars.row), bars.row)

@@ -1,6 +1,6 @@
 //! Installs this build in a folder of the tests.
 //!
-//! `pingpong.rs` and `regret.rs` use this file; they also have the module `skipped`.
+//! `io.rs`, `pingpong.rs` and `regret.rs` use this file; they also have the module `skipped`, which this file needs.
 
 use super::skipped::skipped;
 use std::fs;

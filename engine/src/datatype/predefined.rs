@@ -402,10 +402,12 @@ impl Datatype {
         };
         match types.iter().find(|named| i64::from(named.size()) == i64::from(size)) {
             Some(named) => Ok(Self::named(*named)),
-            None => refuse(
-                "size",
-                format!("no type of this class has {}", counted(size, "byte", "bytes")),
-            ),
+            None => refuse("size", {
+                let sizes: Vec<String> =
+                    types.iter().map(|named| named.size().to_string()).collect();
+                let size = counted(size, "byte", "bytes");
+                format!("no type of this class has {size}; the sizes are {}", sizes.join(", "))
+            }),
         }
     }
 }

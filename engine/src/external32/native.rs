@@ -27,7 +27,7 @@ impl External32 {
     /// Returns [`ErrorKind::Overflow`] if the number does not fit in an `i64`, and
     /// [`ErrorKind::Argument`] if the type has no data but `external` is not 0.
     pub fn native_bytes(&self, external: u64) -> Result<u64> {
-        converted(&self.0.program, self.native()?, external)
+        converted(&self.0.program, self.native()?, ("external", external))
     }
 
     /// Returns the number of external32 bytes of the basic elements that lie completely within the first
@@ -37,7 +37,7 @@ impl External32 {
     ///
     /// Returns the errors of [`External32::native_bytes`].
     pub fn external_bytes(&self, native: u64) -> Result<u64> {
-        converted(self.native()?, &self.0.program, native)
+        converted(self.native()?, &self.0.program, ("native", native))
     }
 
     /// Returns the typed program whose positions are native packed bytes.
@@ -52,20 +52,24 @@ impl External32 {
 
 /// Converts position `at`, in bytes of the form of `from`, to a position in bytes of the form of `to`. If
 /// `at` lies inside a basic element, returns the position at which this basic element begins. Both programs
-/// are lowered from one type. They have the same nodes, because lowering compares numbers of elements, never
+/// are lowered from one type. `argument` names the position in errors. They have the same nodes, because lowering compares numbers of elements, never
 /// numbers of bytes.
-fn converted(from: &TypedProgram, to: &TypedProgram, at: u64) -> Result<u64> {
+fn converted(
+    from: &TypedProgram,
+    to: &TypedProgram,
+    (argument, at): (&'static str, u64),
+) -> Result<u64> {
     let (source, target) = (from.program(), to.program());
     if source.nodes().len() != target.nodes().len() {
         let detail = "the external32 program and the native program of a type differ in their number of nodes";
-        return Err(Error::new(ErrorKind::Internal, "external", detail));
+        return Err(Error::new(ErrorKind::Internal, argument, detail));
     }
     if at == 0 {
         return Ok(0);
     }
     let Some(mut edge) = source.body else {
         let detail = format!("{at} bytes are given, but the type has no data; only 0 is allowed");
-        return Err(Error::new(ErrorKind::Argument, "external", detail));
+        return Err(Error::new(ErrorKind::Argument, argument, detail));
     };
     let each = |node| (source.node(node).bytes, target.node(node).bytes);
     let (bytes, units) = each(edge.node);

@@ -14,7 +14,7 @@
 
 use super::moves::{self, Machine, Portable};
 #[cfg(target_arch = "x86_64")]
-use super::moves::{Avx2, Avx512};
+use super::moves::{Avx2, Avx512, Sse4};
 use super::rows::{Listed, Steps, Strided, blocks, long_blocks};
 use super::{Isa, Row};
 use crate::kernel::interpreter;
@@ -181,6 +181,25 @@ unsafe fn through<T: Copy, R: Copy>(value: T, turn: impl FnOnce(R) -> R) -> T {
 }
 
 #[cfg(target_arch = "x86_64")]
+impl<const W: usize> Machine for Swapped<Sse4, W> {
+    const WIDEST: usize = Sse4::WIDEST;
+    const UNIT: usize = W;
+
+    #[inline(always)]
+    unsafe fn swapped<T: Copy>(value: T) -> T {
+        let mirror = Mirror::<W>::BYTES.as_ptr();
+        // SAFETY: the branch checks that `T` has the 16 bytes of the register, and `mirror` points to 64
+        // bytes. The caller guarantees that the CPU has SSSE3, which is part of `Isa::Sse4`.
+        unsafe {
+            match size_of::<T>() {
+                16 => through(value, |v| _mm_shuffle_epi8(v, _mm_loadu_si128(mirror.cast()))),
+                _ => swapped_words::<T, W>(value),
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
 impl<const W: usize> Machine for Swapped<Avx2, W> {
     const WIDEST: usize = Avx2::WIDEST;
     const UNIT: usize = W;
@@ -240,6 +259,7 @@ pub(crate) fn mover(isa: Isa, width: Width) -> Mover {
     match isa {
         Isa::Avx512 => return avx512::mover(width),
         Isa::Avx2 => return avx2::mover(width),
+        Isa::Sse4 => return sse4::mover(width),
         Isa::Portable => {}
     }
     let _ = isa;
@@ -357,6 +377,7 @@ fn instance<S: Steps, const PACK: bool>(isa: Isa, bytes: u64, width: Width) -> R
     match isa {
         Isa::Avx512 if bytes >= 64 => return avx512::row::<S, PACK>(bytes, width),
         Isa::Avx512 | Isa::Avx2 => return avx2::row::<S, PACK>(bytes, width),
+        Isa::Sse4 => return sse4::row::<S, PACK>(bytes, width),
         Isa::Portable => {}
     }
     let _ = isa;
@@ -384,6 +405,7 @@ fn windows_of<S: Steps, const PACK: bool>(isa: Isa) -> Row {
     match isa {
         Isa::Avx512 => return masked::<S, PACK>,
         Isa::Avx2 => return window_avx2::<S, PACK>,
+        Isa::Sse4 => return window_sse4::<S, PACK>,
         Isa::Portable => {}
     }
     let _ = isa;
@@ -439,6 +461,8 @@ macro_rules! run_by_run {
 }
 
 run_by_run! { window_portable, Portable }
+#[cfg(target_arch = "x86_64")]
+run_by_run! { window_sse4, Sse4, #[target_feature(enable = "ssse3,sse4.1")] }
 #[cfg(target_arch = "x86_64")]
 run_by_run! { window_avx2, Avx2, #[target_feature(enable = "avx2")] }
 
@@ -612,6 +636,13 @@ instances! { portable, Portable, [
     8: 8 16 24 32 40 48 56 64;
     16: 16 32 48 64;
 ] }
+#[cfg(target_arch = "x86_64")]
+instances! { sse4, Sse4, [
+    2: 2 4 6 8 12 16 24 32 64;
+    4: 4 8 12 16 20 24 32 40 48 64;
+    8: 8 16 24 32 40 48 56 64;
+    16: 16 32 48 64;
+], #[target_feature(enable = "ssse3,sse4.1")] }
 #[cfg(target_arch = "x86_64")]
 instances! { avx2, Avx2, [
     2: 2 4 6 8 12 16 24 32 64;

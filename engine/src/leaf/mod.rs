@@ -5,7 +5,7 @@
 //! parameter block that a compiled kernel takes. A routine has one of two forms:
 //!
 //! - It executes only the innermost level, with `rows.rs` for blocks and windows, or with `dense/` (AVX-512)
-//!   or `shuffle/` (AVX2, NEON; packing only) for dense patterns. The code in this file steps through the
+//!   or `shuffle/` (SSE4, AVX2, NEON; packing only) for dense patterns. The code in this file steps through the
 //!   outer levels like an odometer.
 //! - It executes two levels together, in tiles: the innermost level, and a second level along which
 //!   memory is contiguous. `traversal.rs` decides whether tiles are worthwhile, and `tiles.rs`

@@ -33,6 +33,14 @@ impl Machine for Portable {
 }
 
 #[cfg(target_arch = "x86_64")]
+pub(super) struct Sse4;
+
+#[cfg(target_arch = "x86_64")]
+impl Machine for Sse4 {
+    const WIDEST: usize = 16;
+}
+
+#[cfg(target_arch = "x86_64")]
 pub(super) struct Avx2;
 
 #[cfg(target_arch = "x86_64")]

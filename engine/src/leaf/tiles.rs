@@ -17,7 +17,7 @@
 
 use super::byteswap::{Swapped, Width};
 #[cfg(target_arch = "x86_64")]
-use super::moves::{Avx2, Avx512};
+use super::moves::{Avx2, Avx512, Sse4};
 use super::moves::{Machine, Portable};
 use crate::isa::Isa;
 
@@ -49,6 +49,8 @@ pub(crate) type Transposer = unsafe fn(Transpose);
 trait Order {
     type Portable: Machine;
     #[cfg(target_arch = "x86_64")]
+    type Sse4: Machine;
+    #[cfg(target_arch = "x86_64")]
     type Avx2: Machine;
     #[cfg(target_arch = "x86_64")]
     type Avx512: Machine;
@@ -60,6 +62,8 @@ struct Native;
 impl Order for Native {
     type Portable = Portable;
     #[cfg(target_arch = "x86_64")]
+    type Sse4 = Sse4;
+    #[cfg(target_arch = "x86_64")]
     type Avx2 = Avx2;
     #[cfg(target_arch = "x86_64")]
     type Avx512 = Avx512;
@@ -70,6 +74,8 @@ struct Other<const W: usize>;
 
 impl<const W: usize> Order for Other<W> {
     type Portable = Swapped<Portable, W>;
+    #[cfg(target_arch = "x86_64")]
+    type Sse4 = Swapped<Sse4, W>;
     #[cfg(target_arch = "x86_64")]
     type Avx2 = Swapped<Avx2, W>;
     #[cfg(target_arch = "x86_64")]
@@ -99,6 +105,11 @@ fn instance<O: Order>(isa: Isa, bytes: u64) -> Option<Transposer> {
         (Isa::Avx512, 1) => return Some(x86::avx512_1),
         (Isa::Avx2, 2) => return Some(x86::avx2_2::<O::Avx2>),
         (Isa::Avx2, 1) => return Some(x86::avx2_1),
+        (Isa::Sse4, 8) => return Some(x86::sse4_8::<O::Sse4>),
+        (Isa::Sse4, 4) => return Some(x86::sse4_4::<O::Sse4>),
+        (Isa::Sse4, 2) => return Some(x86::sse4_2::<O::Sse4>),
+        (_, 8) => return Some(x86::sse_8::<O::Portable>),
+        (_, 4) => return Some(x86::sse_4::<O::Portable>),
         (_, 2) => return Some(x86::sse_2::<O::Portable>),
         (_, 1) => return Some(x86::sse_1),
         _ => {}
@@ -453,6 +464,78 @@ mod x86 {
         }
     }
 
+    /// Transposes 8-byte elements in squares of 4 by 4, each as four squares of 2 by 2.
+    ///
+    /// # Safety
+    ///
+    /// The conditions of [`Transposer`](super::Transposer) hold.
+    #[inline(always)]
+    pub(super) unsafe fn sse_8<M: Machine>(t: Transpose) {
+        // SAFETY: `squares` passes only parts of `t`. A full square has 4 by 4 elements, and each load or
+        // store accesses two of the four elements of a row. `scalar` handles the edges. SSE2 is part of
+        // every x86-64.
+        unsafe {
+            squares::<8, 4>(
+                t,
+                |Transpose { from, from_pitch, to, to_pitch, .. }| {
+                    for x in [0, 2] {
+                        for y in [0, 2] {
+                            let load = |i: usize| {
+                                let at: *const __m128i = row!(from, y + i, from_pitch).cast();
+                                M::swapped(_mm_loadu_si128(at.byte_add(8 * x)))
+                            };
+                            let (a, b) = (load(0), load(1));
+                            let store = |i: usize, column: __m128i| {
+                                let at: *mut __m128i = row!(to, x + i, to_pitch).cast();
+                                _mm_storeu_si128(at.byte_add(8 * y), column);
+                            };
+                            store(0, _mm_unpacklo_epi64(a, b));
+                            store(1, _mm_unpackhi_epi64(a, b));
+                        }
+                    }
+                },
+                |t| scalar::<M, 8>(t),
+            );
+        }
+    }
+
+    /// Transposes 4-byte elements in squares of 4 by 4.
+    ///
+    /// # Safety
+    ///
+    /// The conditions of [`Transposer`](super::Transposer) hold.
+    #[inline(always)]
+    pub(super) unsafe fn sse_4<M: Machine>(t: Transpose) {
+        // SAFETY: `squares` passes only parts of `t`. A full square has 4 by 4 elements, and each load or
+        // store accesses one row of four 4-byte elements. `scalar` handles the edges. SSE2 is part of every
+        // x86-64.
+        unsafe {
+            squares::<4, 4>(
+                t,
+                |Transpose { from, from_pitch, to, to_pitch, .. }| {
+                    let mut r: [__m128i; 4] = std::array::from_fn(|i| {
+                        M::swapped(_mm_loadu_si128(row!(from, i, from_pitch).cast()))
+                    });
+                    // A perfect shuffle interleaves rows i and i + 2. Two such rounds transpose the square.
+                    for _ in 0..2 {
+                        r = std::array::from_fn(|i| {
+                            let (a, b) = (r[i / 2], r[i / 2 + 2]);
+                            if i % 2 == 0 {
+                                _mm_unpacklo_epi32(a, b)
+                            } else {
+                                _mm_unpackhi_epi32(a, b)
+                            }
+                        });
+                    }
+                    for (i, &column) in r.iter().enumerate() {
+                        _mm_storeu_si128(row!(to, i, to_pitch).cast(), column);
+                    }
+                },
+                |t| scalar::<M, 4>(t),
+            );
+        }
+    }
+
     /// Transposes 2-byte elements in squares of 8 by 8.
     ///
     /// # Safety
@@ -550,6 +633,9 @@ mod x86 {
         };
     }
     wider! {
+        sse4_8<M> sse_8 "ssse3,sse4.1"
+        sse4_4<M> sse_4 "ssse3,sse4.1"
+        sse4_2<M> sse_2 "ssse3,sse4.1"
         avx2_1 sse_1 "avx2"
         avx2_2<M> sse_2 "avx2"
         avx512_1 sse_1 "avx512f,avx512bw,avx512vl"

@@ -46,8 +46,8 @@ pub(crate) const SQUARE: u64 = 4;
 /// a square, even of the largest squares (16 by 16 elements).
 const FULL: u64 = 8;
 
-/// Maximum distance in bytes between two iterations of the near level. Iterations that lie a line or
-/// more apart share no line.
+/// Maximum distance in bytes from one iteration of the near level to the next. Iterations that lie a
+/// cache line or more apart share no cache line.
 const NEAR: u64 = LINE - 1;
 
 /// The order in which a nest visits memory.

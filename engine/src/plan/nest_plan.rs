@@ -155,8 +155,8 @@ impl NestPlan {
             let routine = leaves
                 .then(|| Routine::new(&self.nest, self.swap.as_deref(), direction, isa))
                 .flatten();
-            // If the settings force leaf kernels (`Strategy::Leaf`), every routine is built
-            // completely at the first call.
+            // If the settings force a strategy, the whole routine is built now. Otherwise, some parts
+            // are built only after several calls.
             if let Some(routine) = routine.as_ref().filter(|_| settings.strategy.is_some()) {
                 routine.build(&self.nest, direction);
             }

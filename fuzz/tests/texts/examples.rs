@@ -35,7 +35,8 @@ fn run(folder: &Path, program: &str, ranks: usize, faults: &mut Vec<String>) {
     }
 }
 
-/// Runs the example `array` on a longer file of this name, and checks each byte of the file.
+/// Runs the example `array` on a file that exists and is longer than the array, and checks each byte that the file
+/// has afterwards.
 fn run_array(folder: &Path, program: &str, ranks: usize, faults: &mut Vec<String>) {
     let file = folder.join("array.bin");
     std::fs::write(&file, [7; 1000]).expect("a file");

@@ -5,7 +5,7 @@
 use super::{files, none, source_texts, text};
 use std::collections::BTreeMap;
 
-/// Maximum number of places in the tree that may have one text.
+/// Maximum number of places in the tree that may have the same `SAFETY` text.
 const TIMES: usize = 5;
 
 /// Returns the `SAFETY` texts of a source, each with its line.

@@ -103,8 +103,8 @@ impl Stream {
         }
     }
 
-    /// Returns the addresses of `leaves` iterations. The first of them is the iteration at
-    /// `cursor`.
+    /// Returns the addresses of `leaves` consecutive iterations. The first of them is the iteration
+    /// at `cursor`.
     pub(super) fn addresses(
         self,
         b: &mut FunctionBuilder,

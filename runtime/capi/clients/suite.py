@@ -5,8 +5,9 @@ runs this program.
 
 Each directory has a list of programs. A line of the list has a program, the number of ranks, and sometimes
 arguments (arg=), variables (env=), a time limit (timeLimit=) and an expected result other than "No Errors"
-(resultTest=; in our own list of ROMIO's programs also `Prints` and a text, and memory=, in GB). How the run of a line ended follows from the exit code and the output of mpiexec. The result is the
-first of these that applies:
+(resultTest=). Our own list of ROMIO's programs (romio.list) also has `resultTest=Prints TEXT`: the output must contain
+TEXT. In that list, memory= is the number of GB that the program needs. How the run of a line ended follows from the
+exit code and the output of mpiexec. The result is the first of these that applies:
 
     crashes       a signal ended a rank, or the library reported a bug of its own (a failure in any case)
     hangs         the time limit ended the job (a failure in any case)

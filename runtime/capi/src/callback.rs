@@ -307,7 +307,8 @@ unsafe impl Send for Datarep {}
 unsafe impl Sync for Datarep {}
 
 impl Datarep {
-    /// Returns the function at `callback`; no function for `MPI_CONVERSION_FN_NULL`, which is null.
+    /// Returns the function at `callback` with the pointer `extra`. If `callback` is `MPI_CONVERSION_FN_NULL`, the
+    /// result has no function. This sentinel is the null pointer.
     pub fn new(callback: Callback, extra: *mut c_void) -> Self {
         let null = callback as usize == crate::abi::CONVERSION_FN_NULL;
         Self { convert: (!null).then_some(callback), extra }
@@ -318,8 +319,8 @@ impl Datarep {
         self.convert.is_some()
     }
 
-    /// Calls a conversion function with a count of C integers, or of `MPI_Count` if `large`. Returns the code of the
-    /// function; `None` if there is no function.
+    /// Calls the function as a conversion function. It gets `count` as an `MPI_Count` if `large` is true, and as a C
+    /// integer otherwise. Returns the function's return code, or `None` if there is no function.
     pub fn convert(
         self,
         large: bool,
@@ -350,20 +351,21 @@ impl Datarep {
             // SAFETY: the address is not the sentinel (`new`). The program registered the function by
             // `MPI_Register_datarep_c`, so the function has this type.
             let function = unsafe { std::mem::transmute::<Callback, Large>(callback) };
-            // SAFETY: the program promises that its function may be called with its elements, with a buffer
-            // for their form in the file, and with `extra`.
+            // SAFETY: the program promises that its function may be called with elements of `datatype` in memory,
+            // with a buffer for their form in the file, and with `extra`.
             return Some(unsafe { function(memory, datatype, count, file, position, self.extra) });
         }
         // SAFETY: the address is not the sentinel (`new`). The program registered the function by
         // `MPI_Register_datarep`, so the function has this type.
         let function = unsafe { std::mem::transmute::<Callback, Int>(callback) };
         let count = c_int::try_from(count).unwrap_or(c_int::MAX);
-        // SAFETY: the program promises that its function may be called with its elements, with a buffer for
-        // their form in the file, and with `extra`.
+        // SAFETY: the program promises that its function may be called with elements of `datatype` in memory, with
+        // a buffer for their form in the file, and with `extra`.
         Some(unsafe { function(memory, datatype, count, file, position, self.extra) })
     }
 
-    /// Calls the function as one that returns the extent of a datatype in the file.
+    /// Calls the function as an extent function, and returns the extent of `datatype` in the file that it reports; 0
+    /// if there is no function.
     ///
     /// # Errors
     /// Returns the code that the function returned, if the code is not 0.

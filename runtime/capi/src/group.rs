@@ -55,7 +55,8 @@ fn invalid(group: raw::Group) -> Failure {
     Failure::no_object(abi::ERR_GROUP, ("group", "group"), group.0, null)
 }
 
-/// Makes a handle for a group that comes from a session, or from none (0).
+/// Makes a handle for a group. `session` is the handle of the session from which the group comes; 0 if it comes
+/// from none.
 ///
 /// # Errors
 /// Returns `MPI_ERR_OTHER` if no handle is left.

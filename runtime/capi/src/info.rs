@@ -24,8 +24,8 @@ pub struct Info {
 
 static INFOS: Table<Info> = Table::new(Kind::Info);
 
-/// Returns the content of `MPI_INFO_ENV`. Before init, the key `maxprocs` is still missing. So this function
-/// caches the content only after init; each earlier call builds the content anew.
+/// Returns the content of `MPI_INFO_ENV`. The key `maxprocs` is missing until the process has joined the job. So
+/// this function caches the content only after that; each earlier call builds the content anew.
 fn environment() -> Arc<Info> {
     static ENVIRONMENT: OnceLock<Arc<Info>> = OnceLock::new();
     if lifecycle::rank().is_none() {
@@ -155,7 +155,7 @@ fn read_key(key: Text) -> Result<Vec<u8>> {
         return Err(Failure::new(
             abi::ERR_INFO_KEY,
             "key",
-            "empty string, but a key needs at least 1 character",
+            "the string is empty; a key must have at least 1 character",
         ));
     }
     Ok(bytes)
@@ -168,8 +168,8 @@ pub fn create(info: Output<raw::Info>) -> Result {
     Ok(())
 }
 
-/// `MPI_Info_create_env`. Before init, the process knows nothing about the job, so the object says only how
-/// the process itself was started.
+/// `MPI_Info_create_env`. Until the process has joined the job, the object says only how the process itself was
+/// started.
 pub fn create_env(_argc: c_int, _argv: *mut *mut c_char, info: Output<raw::Info>) -> Result {
     let out = info.required("info")?;
     let entries = environment().entries().clone();

@@ -51,8 +51,9 @@ pub static SESSIONS: Objects<Session> = Objects::new(
 
 handler_calls!(SESSIONS, raw::Session, "Session");
 
-/// The hint for the thread level, and its values. The first one is the default.
+/// The key of the hint for the thread level.
 const LEVEL: &str = "thread_level";
+/// The values of the hint for the thread level. The first one is the default.
 const LEVELS: [&str; 4] =
     ["MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED", "MPI_THREAD_MULTIPLE"];
 
@@ -108,7 +109,7 @@ pub fn finalize(session: InOut<raw::Session>) -> Result {
 
 fn end(session: raw::Session) -> Result {
     buffer::release(session.0)?;
-    // If another thread ends the same session at the same time, only one of the two gets it here.
+    // If two threads end the same session at the same time, `remove` returns the session to only one of them.
     if SESSIONS.remove(session.0).is_some() {
         lifecycle::close();
         world::leave()?;
@@ -129,7 +130,7 @@ fn sets() -> Result<Vec<ProcessSet>> {
     Ok(world::joined()?.process_sets())
 }
 
-/// Checks an info object that has no hint that this library knows.
+/// Checks the handle of an info object, for a call that uses none of the hints.
 fn check(info: raw::Info) -> Result {
     match info {
         raw::Info::NULL => Ok(()),

@@ -115,7 +115,7 @@ pub fn start(job: &Job, setting: &Setting<'_>) -> Result<Started, String> {
     let (report, report_writer) = stream::pipe().map_err(&pipes)?;
     stream::set_nonblocking(report.as_fd()).map_err(&pipes)?;
     let (stdin, stdin_writer) = stream::pipe().map_err(&pipes)?;
-    let input = Input::new(stdin_writer).map_err(failed("cannot read standard input"))?;
+    let input = Input::new(stdin_writer).map_err(failed("cannot forward standard input"))?;
     let null =
         OwnedFd::from(std::fs::File::open("/dev/null").map_err(failed("cannot open /dev/null"))?);
 

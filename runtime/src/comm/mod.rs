@@ -271,7 +271,7 @@ impl Communicator {
         match self.shared.topology.set(topology) {
             Ok(()) => Ok(self),
             Err(_) => {
-                let detail = "a new communicator has a topology already";
+                let detail = "the new communicator already has a topology";
                 Err(Error::new(ErrorKind::Internal, "comm", detail))
             }
         }

@@ -216,8 +216,8 @@ impl Messages {
     /// communication during each call. So `look` must be short and must not communicate.
     ///
     /// # Errors
-    /// Returns `ErrorKind::ProcAborted` if a rank has died. After this error the operations continue; the
-    /// caller may [`abandon`](Self::abandon) them.
+    /// Returns `ErrorKind::ProcAborted` if a rank has died. After this error the operations that
+    /// the caller has started continue; the caller may [`abandon`](Self::abandon) them.
     pub fn wait_until<R>(&self, mut look: impl FnMut(&mut Ongoing<'_>) -> Option<R>) -> Result<R> {
         self.endpoint.attend(|engine| look(&mut Ongoing(engine)))
     }

@@ -3,10 +3,13 @@
 //! `progress.rs` keeps the only [`MessageEngine`] behind its lock and runs its turns. `comm/` checks the
 //! arguments of a send or receive and then starts the operation here. The bytes go through
 //! `transport/peer.rs`. A receive is matched either when it is posted (`receive`) or when a message arrives
-//! (`incoming.rs`), and at no other time. `matching.rs` finds every match, with one exception: if no other
-//! operation is in flight and no earlier message that the receive could match is waiting, a blocking
-//! receive takes a short message directly from the head of the ring (`engine/receive.rs`, `glance`). A new
-//! receive that no message in a queue matches also looks there, if no earlier receive matches that message.
+//! (`incoming.rs`), and at no other time. `matching.rs` finds every match, with two exceptions
+//! (`engine/receive.rs`, `glance`):
+//!
+//! - If no other operation is in flight and no earlier message that the receive could match is waiting, a
+//!   blocking receive takes a short message directly from the head of the ring.
+//! - If no waiting message matches a new nonblocking receive, the receive takes a short message directly from
+//!   the head of the ring, unless an earlier receive matches that message.
 //!
 //! Invariants: an unmatched message occupies shared memory for at most one whole turn (the engine copies eager
 //! data to private memory, and other data stays with its sender). The turn of a call that only starts an

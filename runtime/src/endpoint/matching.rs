@@ -36,8 +36,8 @@ pub enum Arrived {
     /// The data is still at the sender. The first value is the name of the message. The second value is
     /// present if the RTS named the place of the data.
     Rts(Offer, Option<Box<Located>>),
-    /// This rank sent the message to itself. The data is still in the memory of the send, whose request id
-    /// this is.
+    /// This rank sent the message to itself, and the data is still in the memory of the send. The value is the
+    /// request id of the send.
     Own(u64),
 }
 

@@ -357,14 +357,14 @@ impl Endpoint {
         self.wait_until(self.lock()?, NAP, |core| look(&mut core.engine))
     }
 
-    /// Waits until `look` returns an answer, which another process gives: it changes shared memory and then
-    /// rings ([`ring`](Self::ring)). Otherwise like [`attend`](Self::attend).
+    /// Waits like [`attend`](Self::attend) until `look` returns an answer. Here the answer comes from another
+    /// process, which changes shared memory and then rings this rank ([`ring`](Self::ring)).
     ///
     /// # Errors
     /// Returns an error under the conditions of [`Endpoint::attend`].
     pub fn attend_outside<R>(&self, mut look: impl FnMut() -> Option<R>) -> Result<R> {
-        // If another thread of this process polls, the doorbell wakes only that thread, which does not know of
-        // this one. So this thread looks often by itself.
+        // If another thread of this process polls, the doorbell wakes only that thread, which does not know for
+        // what this thread waits. So this thread calls `look` often by itself.
         self.wait_until(self.lock()?, OUTSIDE, |_| look())
     }
 
@@ -764,7 +764,11 @@ fn refused(kind: ErrorKind) -> Error {
             "process",
             "a forked child of a rank cannot communicate; it may exec or exit",
         ),
-        _ => Error::new(kind, "endpoint", "a panic has ended all communication"),
+        _ => Error::new(
+            kind,
+            "endpoint",
+            "an earlier panic inside the library has ended all communication of this process",
+        ),
     }
 }
 

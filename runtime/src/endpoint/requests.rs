@@ -61,7 +61,7 @@ struct Entry {
     request: Option<Request>,
 }
 
-/// The table.
+/// The table of the requests of this process.
 #[derive(Debug)]
 pub struct Requests {
     /// This rank.

@@ -122,8 +122,8 @@ impl Errand {
     ///
     /// - Until this call returns, the memory of the errand is valid, and nobody else uses the part of it
     ///   that the errand writes. (`Schedules::start` demands this of its callers.)
-    /// - The source and the destination of a copy do not overlap. (The steps that copy demand this of whoever
-    ///   adds them to a schedule.)
+    /// - The source and the destination of a copy do not overlap. (`Builder::copy` and `Builder::pack` demand this of
+    ///   their callers.)
     pub unsafe fn run(self) {
         match self {
             // SAFETY: the caller guarantees that `lower` and `upper` are the addresses of `elements`

@@ -19,7 +19,7 @@
 //! let halo = Halo::<f64, 3>::new(&grid, [8, 8, 8], 1, Stencil::Star, 1)?;
 //! let mut fields = [Field::new([8, 8, 8], 1)?];
 //! fields[0].as_mut_slice().fill(1.0);
-//! let corner = fields[0].position([-1, 0, 0]).expect("the field has no such cell");
+//! let corner = fields[0].position([-1, 0, 0]).expect("a cell of the halo");
 //! fields[0].as_mut_slice()[corner] = 0.0;
 //!
 //! let mut exchange = halo.start(&mut fields)?;

@@ -306,8 +306,8 @@ impl<T: Element, const N: usize> Halo<T, N> {
         // SAFETY: the plans of `layout` cover the send boxes and the receive boxes of the arrays at their
         // distances from `origin`. The caller guarantees that, until the result has been completed, the arrays
         // stay valid, nobody writes the send boxes, and nobody accesses the receive boxes (second condition of
-        // `# Safety`). Receive boxes overlap neither each other nor send boxes, because `geometry.rs` places
-        // the latter in the owned cells. The call has no operation that combines elements.
+        // `# Safety`). Receive boxes lie in the halo and do not overlap each other, and send boxes lie in the owned
+        // cells (`geometry.rs`). The call has no operation that combines elements.
         let operation = unsafe { self.comm.start_raw(&call)? };
         Ok(Pending::new(self.comm.messages(), operation))
     }

@@ -111,7 +111,7 @@ impl Inner {
         Ok(packed)
     }
 
-    /// Writes data that are already in the form of the file.
+    /// Writes data that are already in the file's representation.
     pub fn run_packed(&self, view: &View, data: &[u8], start: u64) -> Transferred {
         self.written.store(true, Ordering::Relaxed);
         let plan = match bytes() {

@@ -146,7 +146,7 @@ impl Offer {
             0 => None,
             // The conversion loses nothing, because the number is at most `RECALLS`.
             number if number <= RECALLS as u64 => Some((number - 1) as u8),
-            _ => return Err(Malformed("an envelope has a recall word number above 56")),
+            _ => return Err(Malformed("an envelope has a recall word number above 55")),
         };
         let Some(shape) = Shape::from_code(words[4] >> SHAPE_AT & SHAPES) else {
             return Err(Malformed("an envelope has a shape code above 2"));
@@ -405,25 +405,27 @@ impl Envelope {
                 Ok(Self::Define { number: tag as u32, bytes: label.bytes })
             }
             DEFINE => Err(Malformed(
-                "a type definition has a number above 63, or is empty or longer than 16 KiB",
+                "a type definition has a number above 63 or a length outside 1 to 16384 bytes",
             )),
             DEFINE_LONG | DEFINED => Self::decode_long(kind, tag as usize, words),
             WITHDRAW => Ok(Self::Withdraw(words[3])),
             HELP => {
                 let place = Place::decode([words[4], words[5], words[6]])?;
                 let number = words[1] as u32;
-                match (method(words[1] >> 32), place) {
-                    // No rank writes to the private memory of another rank (`transport/private.rs`).
-                    (Some(method), Some(place))
-                        if label.bytes > 0 && number < NUMBERS && place.space == Space::Heap =>
-                    {
-                        Ok(Self::Help { id: words[3], number, method, bytes: label.bytes, place })
-                    }
-                    _ => Err(Malformed(
-                        "a request for help has an empty message, no place in a heap, an unknown split \
-                         number, or a copy method above 2",
-                    )),
+                let Some(method) = method(words[1] >> 32) else {
+                    return Err(Malformed("a request for help has a copy method above 2"));
+                };
+                // No rank writes to the private memory of another rank (`transport/private.rs`).
+                let Some(place) = place.filter(|place| place.space == Space::Heap) else {
+                    return Err(Malformed("a request for help names no place in a heap"));
+                };
+                if label.bytes == 0 {
+                    return Err(Malformed("a request for help is for an empty message"));
                 }
+                if number >= NUMBERS {
+                    return Err(Malformed("a request for help has a split number above 2^24 - 1"));
+                }
+                Ok(Self::Help { id: words[3], number, method, bytes: label.bytes, place })
             }
             _ => Err(Malformed("an envelope has an unknown kind")),
         }

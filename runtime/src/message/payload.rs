@@ -232,8 +232,8 @@ impl Supply {
     pub fn own(&mut self, bytes: u64) -> Result<()> {
         if matches!(self, Self::Memory(_) | Self::Lent(_)) {
             let mut packed = buffer(bytes)?;
-            // SAFETY: the memory of the supply is valid (module invariant), `0..bytes` is the whole message,
-            // and the new buffer has room for `bytes` bytes.
+            // SAFETY: the memory of the supply is valid (module invariant), and `0..bytes` is the whole message.
+            // The new buffer has room for `bytes` bytes and does not overlap the memory of the supply.
             unsafe { self.pack(0..bytes, packed.as_mut_ptr()) };
             *self = Self::Packed(packed);
         }

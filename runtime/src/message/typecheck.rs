@@ -33,8 +33,8 @@ pub const UNKNOWN: u32 = 0;
 /// rank waits forever after a failure.
 pub const VOID: u32 = 1;
 
-/// A value for the label of a send that means: the message has the types of the layout. The engine
-/// replaces the value by the check bits, or by [`UNKNOWN`] if it does not compare types, so no envelope
+/// A value for the label of a send. The value means that the message has the types of the layout. The engine
+/// replaces the value with the check bits, or by [`UNKNOWN`] if it does not compare types, so no envelope
 /// contains it. The value must differ from [`UNKNOWN`], because a packed copy of `MPI_PACKED` data is
 /// sent with `UNKNOWN` in its label.
 pub const OF_LAYOUT: u32 = u32::MAX;
@@ -329,8 +329,8 @@ mod tests {
     fn own_parts_are_compared_element_by_element() {
         let (ints, pairs) = (plan(&named(Named::INT)), plan(&pairs()));
         assert_eq!(own((&ints, 1), (&pairs, 1)), Ok(()));
-        // The source has 9 elements and the destination has room for 2. `own` accepts this copy, because
-        // the check of the sizes refuses it.
+        // The source has 9 elements and the destination has room for 2. `own` accepts this copy, because it
+        // compares only types. The caller's check of the sizes refuses the copy.
         assert_eq!(own((&ints, 9), (&ints, 2)), Ok(()));
         assert_eq!(
             own((&ints, 2), (&pairs, 1)).expect_err("a mismatch").to_string(),

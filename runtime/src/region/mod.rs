@@ -52,7 +52,7 @@ type Words = [u64; 3];
 /// // A counter in the part of rank 0; the others have no bytes of their own.
 /// let bytes = if world.rank() == 0 { 8 } else { 0 };
 /// let region = typepack::SharedRegion::allocate(&world, bytes)?;
-/// let turn = region.atomic(0, 0).expect("no such word").fetch_add(1, Ordering::Relaxed);
+/// let turn = region.atomic(0, 0).expect("a word of the part").fetch_add(1, Ordering::Relaxed);
 /// assert!(turn < world.size() as u64);
 /// region.free()?;
 /// # Ok::<(), typepack::Error>(())
@@ -79,9 +79,9 @@ impl SharedRegion {
     /// in the same order.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::Comm`] if `comm` is an intercommunicator, and an error on all ranks if one rank fails: [`ErrorKind::NoMemory`] if a rank has too little
-    /// memory for its part or too little address space for the other parts, and [`ErrorKind::ProcAborted`]
-    /// if a rank has died.
+    /// Returns [`ErrorKind::Comm`] if `comm` is an intercommunicator. If one rank fails, all ranks get an error:
+    /// [`ErrorKind::NoMemory`] if a rank has too little memory for its part or too little address space for the
+    /// other parts, and [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Win_allocate_shared")]
     pub fn allocate(comm: &Communicator, bytes: usize) -> Result<Self> {
         comm.check_intra("comm")?;
@@ -105,7 +105,7 @@ impl SharedRegion {
                 return Err(error);
             }
         };
-        let parts = all_could(&all, parts, "cannot map the memory of the others")?;
+        let parts = all_could(&all, parts, "cannot map the memory of the other ranks")?;
         // 3. Every rank has reported success to all other ranks, so the region exists.
         Ok(Self { comm: comm.clone(), parts, own: Some(own) })
     }

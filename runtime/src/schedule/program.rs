@@ -337,7 +337,7 @@ impl<'s, 'a> Builder<'s, 'a> {
 
     /// Adds a step that copies `from` to `to` without a comparison of types. If the elements of `to` are
     /// bytes, the step packs `from`. If the elements of `from` are bytes, the step unpacks them into `to`.
-    /// Both parts must have the same packed size.
+    /// Both parts must have the same packed size and must not overlap.
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send).

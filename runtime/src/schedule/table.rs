@@ -507,8 +507,8 @@ impl Entry {
     }
 
     /// Sends a void message to `to`, because this rank did not get the data that `to` waits for. If this
-    /// send fails too, other ranks may wait for this rank forever, and this rank for them. So the schedule
-    /// is then cut off: it waits for no more messages.
+    /// send fails too, other ranks may wait for this rank forever, and so may never send what this rank
+    /// waits for. In that case the schedule is cut off: it waits for no more messages.
     #[cold]
     fn send_void(&mut self, engine: &mut MessageEngine, to: Slot) -> Issued {
         let Place { context, tag } = self.place;

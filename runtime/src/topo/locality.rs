@@ -5,15 +5,17 @@
 //! So all ranks find the same places without communication.
 //!
 //! The ranks that share a package get a box of the grid, the ranks that share a NUMA node get a box in this
-//! box, and so on down to cores. If the parts of the machine do not have equal numbers of ranks, or no box has
-//! as many places, the ranks of this level keep their order. In the end the new places are compared with the
-//! old ones, and are taken only if neighbours come closer to each other.
+//! box, and so on down to cores. If the parts of one kind (such as the packages) do not have equal numbers of
+//! ranks, or if the grid cannot be divided into boxes of that number of places, this kind of part is left out.
+//! At the end, the new places are compared with the old ones. They are used only if the total distance between
+//! neighbours becomes smaller.
 
 use super::Grid;
 use crate::placement::{Cpu, Distance};
 
-/// Returns the rank at each place of the grid. `cpus` has the CPU of each rank, as far as it is known, and at
-/// least as many entries as the grid has places. The ranks from the size of the grid on get no place.
+/// Returns the rank at each place of the grid. `cpus` has one entry per rank: its CPU, or `None` if the CPU is not
+/// known. There are at least as many ranks as places. A rank whose number is not below the size of the grid gets no
+/// place.
 pub fn placed(grid: &Grid, cpus: &[Option<Cpu>]) -> Vec<usize> {
     let unchanged: Vec<usize> = (0..grid.size()).collect();
     let Some(cpus) = cpus[..grid.size()].iter().copied().collect::<Option<Vec<Cpu>>>() else {
@@ -29,7 +31,7 @@ pub fn placed(grid: &Grid, cpus: &[Option<Cpu>]) -> Vec<usize> {
     if cost(grid, &cpus, &places) < cost(grid, &cpus, &unchanged) { places } else { unchanged }
 }
 
-/// The parts of the machine from the largest to the smallest: for each kind of part the function that returns
+/// One function for each kind of part of the machine, from the largest kind to the smallest. The function returns
 /// the number of the part that contains a CPU.
 const LEVELS: [fn(&Cpu) -> Option<u32>; 5] =
     [|cpu| cpu.package, |cpu| cpu.numa, |cpu| cpu.l3, |cpu| cpu.l2, |cpu| cpu.core];
@@ -61,8 +63,8 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Gives `ranks`, which are sorted by parts of the machine, the places of `tile`. `level` is the first
-    /// kind of part by which they are divided.
+    /// Gives `ranks`, which are sorted by parts of the machine, the places of `tile`. `level` is the index in
+    /// [`LEVELS`] of the largest kind of part by which the ranks are still to be divided.
     fn place(&mut self, tile: &Tile, ranks: &[usize], level: usize) {
         let Some(part) = LEVELS.get(level) else { return self.in_order(tile, ranks) };
         let cpus = self.cpus;
@@ -101,15 +103,16 @@ impl Work<'_> {
         });
     }
 
-    /// Returns the extents of a box of `places` places, such that boxes of this shape divide `tile` without a
-    /// rest and as few neighbours as possible are in different boxes; `None` if there is none.
+    /// Returns the extents of a box of `places` places such that `tile` consists of whole boxes of this shape. If
+    /// there are several such shapes, returns one for which the fewest pairs of neighbours lie in different boxes.
+    /// Returns `None` if there is no such shape.
     fn shape(&self, tile: &Tile, places: usize) -> Option<Vec<usize>> {
         let all: usize = tile.extent.iter().product();
         let mut best = None;
         shapes(&tile.extent, places, &mut Vec::new(), &mut |shape| {
             let cut = |d: usize| {
                 let (extent, boxes) = (tile.extent[d], tile.extent[d] / shape[d]);
-                // In a periodic dimension the last box has the first one as its neighbour.
+                // In a periodic dimension, the last box is also a neighbour of the first one.
                 let closed = self.grid.periodic()[d] && extent == self.grid.dims()[d] && boxes > 1;
                 (boxes - 1 + usize::from(closed)) * (all / extent)
             };

@@ -319,7 +319,8 @@ impl Fabric {
         Ok(())
     }
 
-    /// Wakes the poller of this process. A thread calls this function after it has given the poller work.
+    /// Wakes the thread of this process that sleeps on the doorbell. Another thread calls this function after it has
+    /// given that thread work.
     pub fn rouse(&self) {
         self.ring(self.rank);
     }

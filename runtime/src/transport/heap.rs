@@ -147,7 +147,7 @@ fn place(fabric: &Fabric, tx: &mut Tx, layout: &Layout, bytes: u64) -> Result<Sa
 }
 
 /// Defines the type of `plan`, whose encoded form is too long for the ring, and returns `place` with the number
-/// of the type. Returns [`Said::Nothing`] if the type gets no number now.
+/// of the type. Returns [`Said::NoRoom`] if the ring is full, and [`Said::Nothing`] if the type gets no number now.
 #[cold]
 fn define_long(fabric: &Fabric, tx: &mut Tx, plan: &Plan, place: Place) -> Result<Said> {
     // Look for room before the work of the definition begins.

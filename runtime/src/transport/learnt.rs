@@ -76,7 +76,7 @@ pub fn parse(text: &str, processor: &str) -> Result<Vec<Learnt>, String> {
     }
     let line = |(number, line)| {
         self::line(line).ok_or_else(|| {
-            format!("line {number} is no valid entry, or names a copy method that this machine does not have")
+            format!("line {number} is not a valid entry, or names a copy method that this machine does not have")
         })
     };
     (3..).zip(lines).map(line).collect()

@@ -123,9 +123,9 @@ impl Peer {
         let eager = work.terms.is_eager(bytes);
         let mut choices = choice::offers(work.terms, bytes);
         if eager && tx.is_full() && !send.label.is_internal() {
-            // The data of a message waits here until a receive matches the message. A short message is not
-            // worth the way of an RTS, because its envelope occupies as much memory of the receiver. So such a
-            // message becomes synchronous.
+            // The receiver wants no more payloads, so the data of a long message waits here, behind an RTS, until
+            // a receive matches the message. A message of at most `SHORT` bytes occupies no more memory of the
+            // receiver than an RTS. So send its data now, but make the message synchronous.
             if bytes > SHORT as u64 {
                 choices = &[Choice::Pipeline];
             } else {
@@ -154,7 +154,7 @@ impl Peer {
                 }
             }
         }
-        // The message is short, but memory is too short for a ring that has room for it.
+        // The message should be eager, but there was no memory for a ring that has room for it.
         match self.pipeline.offer(work, &mut self.link, id)? {
             Offered::NoRoom => Ok(false),
             Offered::Written => Ok(true),
@@ -425,8 +425,9 @@ impl Peer {
                 {
                     return Ok(());
                 }
-                let detail =
-                    format!("an answer to the definition of type {number}, which has none");
+                let detail = format!(
+                    "an answer to a definition of type {number}, but no definition waits for one"
+                );
                 Err(broken(from, Violation::new(detail)))
             }
             // `endpoint/` itself handles messages and definitions of types, and must not pass them here.

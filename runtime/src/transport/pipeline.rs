@@ -236,7 +236,7 @@ impl Pipeline {
             None if small && self.filler.is_idle(&tx.area) => {
                 (SMALL, tx.area.small_chunk(self.window), SMALL_CHUNK_BYTES)
             }
-            // Go on when the receiver frees a chunk of this pair. It then rings this rank.
+            // Try again when the receiver has freed a chunk of this pair. The receiver then wakes this rank.
             None => return Ok(None),
         };
         let total = send.label.bytes;
@@ -248,8 +248,8 @@ impl Pipeline {
         unsafe {
             let pack = |to| supply.pack(done..end, to);
             match &send.supply {
-                // Vector moves need no stage, because the kernel makes the same moves. For sparse
-                // layouts the reading takes most of the time, and a stage would only add to it.
+                // Vector moves need no stage, because the pack kernel already stores with vector moves. For
+                // sparse layouts, reading the source takes most of the time, and a stage would add to that time.
                 Supply::Memory(layout)
                     if method != Method::Vector
                         && Stage::shape(&layout.plan, layout.count) == Shape::Dense =>
@@ -280,7 +280,8 @@ impl Pipeline {
                     Some((number, place, len))
                 }
                 None => {
-                    // The chunk of a piece of another send has the number that this piece gets now.
+                    // A piece of another send that was packed ahead holds the chunk number that this piece
+                    // needs now, so drop the other piece.
                     self.drop_ahead();
                     self.pack_piece(work, link, (id, done), method, true)?
                 }

@@ -26,7 +26,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 /// Number of chunks by which the pool grows at a time while it has few chunks.
 const AT_ONCE: usize = 8;
 
-/// Maximum number of chunks of this rank that hold pieces of messages which no receive may have matched yet.
+/// Maximum number of chunks of this rank that hold pieces which this rank has packed ahead: before the receiver has
+/// answered the RTS of the message.
 const AHEAD: usize = AT_ONCE / 2;
 
 /// The chunks of this rank.
@@ -48,7 +49,7 @@ struct Base(NonNull<u8>);
 
 // SAFETY: the value is only an address of shared memory, which `Pool::contacts` keeps mapped.
 unsafe impl Send for Base {}
-// SAFETY: for the same reason.
+// SAFETY: through a shared reference, a thread can only copy the address, which never changes.
 unsafe impl Sync for Base {}
 
 #[derive(Debug)]
@@ -61,7 +62,7 @@ struct State {
     next: usize,
     /// Maximum number of chunks.
     most: usize,
-    /// Number of chunks with pieces of messages that no receive may have matched yet.
+    /// Number of chunks that hold pieces packed ahead (see [`AHEAD`]).
     ahead: usize,
 }
 
@@ -134,9 +135,9 @@ impl Pool {
         Some((chunk as u64, Self::chunk(base.0, chunk)))
     }
 
-    /// Counts a chunk that this rank fills for a message that no receive may have matched yet. Returns false if
-    /// there are [`AHEAD`] such chunks already. Unmatched messages may wait for ever, and must not take the
-    /// chunks of the other messages.
+    /// Counts one more chunk that this rank fills before the receiver has answered the RTS of the message. Returns
+    /// false if there are [`AHEAD`] such chunks already. A message without an answer may wait for ever, so such
+    /// messages must not take the chunks of other messages.
     pub fn begin_ahead(&self) -> bool {
         let state = &mut *self.lock();
         let room = state.ahead < AHEAD;
@@ -144,8 +145,8 @@ impl Pool {
         room
     }
 
-    /// Ends the count of a chunk that [`Pool::begin_ahead`] began. If this rank has filled the chunk at
-    /// `unused` but does not publish it, the chunk is free again.
+    /// Removes one chunk from the count of [`Pool::begin_ahead`]. If `unused` is the place of a chunk that this rank
+    /// has filled but does not publish, frees that chunk.
     pub fn end_ahead(&self, unused: Option<u64>) {
         let state = &mut *self.lock();
         state.ahead = state.ahead.saturating_sub(1);
@@ -166,7 +167,7 @@ impl Pool {
     #[cold]
     fn grow(&self, state: &mut State) -> Option<usize> {
         let first = state.loans.len();
-        // Chunks that are not used in any case are added one by one.
+        // Up to `rotation`, the pool uses every chunk in turn, so add several at once. Beyond `rotation`, add one.
         let more = if first < self.rotation { AT_ONCE.min(self.rotation - first) } else { 1 };
         let end = (first + more).min(state.most);
         if first >= end {
@@ -181,8 +182,8 @@ impl Pool {
         Some(first)
     }
 
-    /// Returns the number of the chunk that will be lent `ahead` loans after the next one, if the loans go on in
-    /// rotation and that chunk is already free, and `None` otherwise.
+    /// Returns the address of the chunk that will be lent `ahead` loans after the next one, provided that chunks are
+    /// lent in order. Returns `None` if that chunk is not free yet, or if the pool has no chunks.
     pub fn ahead(&self, ahead: usize) -> Option<*mut u8> {
         let state = &mut *self.lock();
         let chunks = state.loans.len();

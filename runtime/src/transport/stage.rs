@@ -37,7 +37,7 @@ pub struct Stage(Vec<Line>);
 
 impl Stage {
     /// Returns the shape of the data of `count` elements. The function reads only the length of the first run,
-    /// which is enough for layouts of faces.
+    /// which is enough for the faces of a grid.
     pub fn shape(plan: &Plan, count: u64) -> Shape {
         if plan.is_contiguous() {
             return Shape::Contiguous;

@@ -38,8 +38,8 @@ const SHORT: u64 = 2000;
 /// A key with short messages is timed only once in this number of its turns.
 const RARELY: u64 = 16;
 
-/// Length from which streaming stores are offered as a way, in bytes. Shorter messages fit in every
-/// cache, from which the receiver reads them faster.
+/// Length in bytes of the shortest message for which streaming stores are one of the ways. A shorter message fits
+/// in the caches. After ordinary stores the receiver reads it from there, which is faster than from memory.
 const STREAMING: u64 = 1 << 20;
 
 /// Number of size classes. Class `n` has messages of 2^(n + 10) to 2^(n + 11) bytes; the first class also has

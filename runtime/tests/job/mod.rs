@@ -2,8 +2,8 @@
 //!
 //! A test calls [`ranks`] with the name of the test. In the test runner, this call starts `mpiexec` with the
 //! test binary and this name. All processes of the job have a special environment variable, the mark. In a
-//! process with the mark, the same call runs the body of the test. If a job runs for longer than two
-//! minutes (`LIMIT`), it is killed, and the test fails.
+//! process with the mark, the same call runs the body of the test. If a job runs for longer than its time
+//! limit (two minutes by default), it is killed, and the test fails.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -14,7 +14,7 @@ use typepack::Communicator;
 const MARK: &str = "JOB_TEST";
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Returns the time limit of a job. A campaign sets a longer one in `JOB_TEST_MINUTES`.
+/// Returns the time limit of a job. The variable `JOB_TEST_MINUTES` sets another limit, in minutes.
 fn limit() -> Duration {
     let minutes = std::env::var("JOB_TEST_MINUTES").ok().and_then(|text| text.parse::<u64>().ok());
     minutes.map_or(LIMIT, |minutes| Duration::from_secs(60 * minutes))

@@ -66,7 +66,7 @@ pub struct Jobs<'a> {
     memory: Rc<UserMemory>,
     /// The version that the library reports.
     pub version: String,
-    /// For each candidate that has failed: its name, and in how many rows.
+    /// For each candidate that has failed: its name, and the number of rows in which it has failed.
     failures: Vec<(String, usize)>,
     /// How many times ranks woke up while another job was measured.
     pub woken: u64,

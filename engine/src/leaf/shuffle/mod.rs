@@ -1,4 +1,4 @@
-//! Packs dense patterns 16 bytes at a time with byte shuffles: `vpshufb` on AVX2, `tbl` on NEON.
+//! Packs dense patterns 16 bytes at a time with byte shuffles: `pshufb` on SSE4 and AVX2, `tbl` on NEON.
 //!
 //! `leaf/mod.rs` makes a [`Shuffled`] for an innermost loop whose elements ascend without overlap, such as
 //! small blocks at small strides or structs with gaps, if the machine has byte shuffles but not the masks
@@ -189,7 +189,7 @@ pub(super) struct Shuffled {
 pub(super) fn has_shuffles(isa: Isa) -> bool {
     match isa {
         Isa::Portable => cfg!(target_arch = "aarch64"),
-        Isa::Avx2 => true,
+        Isa::Sse4 | Isa::Avx2 => true,
         Isa::Avx512 => false,
     }
 }
@@ -369,6 +369,8 @@ mod tests {
         assert_eq!(load(7, &[(0, 2)]), Some((3, 8)));
         #[cfg(target_arch = "x86_64")]
         {
+            assert_eq!(of(Isa::Sse4, 2, &[(0, 1)]), Some((2, 16)));
+            assert_eq!(of(Isa::Sse4, 12, &[(0, 4)]), Some((2, 4)));
             assert_eq!(of(Isa::Avx2, 2, &[(0, 1)]), Some((2, 32)));
             assert_eq!(of(Isa::Avx2, 3, &[(0, 1)]), Some((3, 32)));
             assert_eq!(of(Isa::Avx2, 12, &[(0, 4)]), Some((3, 8)));

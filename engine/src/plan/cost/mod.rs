@@ -232,7 +232,8 @@ pub(crate) fn choice(
     let leaves = match isa {
         Isa::Avx512 => &table::AVX512[d],
         Isa::Avx2 => &table::AVX2[d],
-        Isa::Portable => &table::PORTABLE[d],
+        // The rows of SSE4 are the portable ones. Its byte shuffles have their own cost.
+        Isa::Sse4 | Isa::Portable => &table::PORTABLE[d],
     };
     let kernel = tally.kernel(&table::KERNELS[d]);
     let Some(other) = tally.other(class, leaves, table::INTERPRETER[d]) else {

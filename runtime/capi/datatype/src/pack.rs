@@ -166,7 +166,7 @@ fn place(position: usize, bytes: u64, size: usize, argument: &'static str) -> Re
         return Err(Failure::new(abi::ERR_ARG, "position", detail));
     };
     if bytes > left as u64 {
-        let detail = format!("buffer too small: bytes needed: {bytes}, bytes left: {left}");
+        let detail = format!("{left} bytes of the buffer are left, but {bytes} bytes are needed");
         return Err(Failure::new(abi::ERR_BUFFER, argument, detail));
     }
     Ok(position + bytes as usize)

@@ -76,7 +76,7 @@ pub fn apart(send: &Part<'_>, receive: &Part<'_>) -> Result {
     let first =
         |part: &Part<'_>| part.origin.wrapping_offset(part.plan.footprint().true_lb as isize);
     if first(send) == first(receive) && send.bytes()? > 0 && receive.bytes()? > 0 {
-        let detail = "same memory as sendbuf; pass MPI_IN_PLACE to use one buffer for both";
+        let detail = "this is the same memory as sendbuf; to use one buffer for both, pass MPI_IN_PLACE (not on an intercommunicator)";
         return Err(Failure::new(abi::ERR_BUFFER, "recvbuf", detail));
     }
     Ok(())

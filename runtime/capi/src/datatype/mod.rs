@@ -46,10 +46,11 @@ pub fn with_handle(datatype: raw::Datatype, ty: &Arc<Type>, work: impl FnOnce(ra
     match types::insert_type(Arc::clone(ty)) {
         Ok(handle) => {
             work(handle);
-            // The handle may be gone already, if `work` has freed the datatype.
+            // The result is ignored: the handle is invalid already if the program's function, which `work` calls,
+            // has freed the datatype.
             let _ = types::remove(handle);
         }
-        // There is no free handle. The freed one tells the program at least which datatype is meant.
+        // No handle is left. `datatype` is invalid, but it still tells the program which datatype is meant.
         Err(_) => work(datatype),
     }
 }

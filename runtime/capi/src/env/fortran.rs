@@ -143,7 +143,7 @@ pub fn set_booleans(size: c_int, yes: Array<u8>, no: Array<u8>) -> Result {
         bytes.iter_mut().zip(value).for_each(|(byte, told)| *byte = told);
     }
     if told.yes == told.no {
-        let detail = "same value as logical_false";
+        let detail = "the value must differ from logical_false";
         return Err(Failure::new(abi::ERR_ARG, "logical_true", detail));
     }
     BOOLEANS.set(told).map_err(|_| told_already("logical values"))

@@ -65,7 +65,7 @@ pub fn tools_ready() -> bool {
     TOOLS.load(Ordering::Acquire) > 0
 }
 
-/// `MPI_T_init_thread`. If the pointer is null, it returns an error code of the tool interface.
+/// `MPI_T_init_thread`. If the pointer is null, the call returns an error code of the tool interface.
 pub fn tools_init(required: c_int, provided: Output<c_int>) -> Result {
     let provided = provided
         .required("provided")

@@ -2,8 +2,8 @@
 //! error handler to call.
 //!
 //! A function that implements an MPI call returns a [`Failure`] if it fails. `entry.rs` then calls the
-//! error handler of the call's object (`handler.rs`). `objects.rs` has files, windows and sessions, of
-//! which only the error handlers are implemented so far. `codes.rs` has the error classes and codes of the
+//! error handler of the call's object (`handler.rs`). `objects.rs` has the tables of files, windows and
+//! sessions, and the calls on their error handlers. `codes.rs` has the error classes and codes of the
 //! standard and of the user. `panics.rs` turns a panic into a failure.
 
 pub mod codes;

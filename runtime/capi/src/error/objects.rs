@@ -125,7 +125,7 @@ impl<T: Handled> Objects<T> {
     }
 }
 
-/// Sets the error handler of one object, which has the kind `on`.
+/// Sets the error handler of one object, which is of the kind `on`.
 ///
 /// # Errors
 /// Returns the errors of [`Handler::find`].

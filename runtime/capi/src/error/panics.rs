@@ -23,8 +23,8 @@ pub fn bug(panic: &(dyn std::any::Any + Send)) -> Failure {
     Failure::new(abi::ERR_INTERN, "typepack bug", format!("{text} {place}"))
 }
 
-/// Installs a panic hook that records the file and line of a panic and prints nothing. If the error handler
-/// ends the job, it prints them.
+/// Installs a panic hook that records the file and line of a panic and prints nothing. The failure that [`bug`]
+/// makes contains both, so an error handler that ends the job prints them.
 pub fn watch() {
     if HOOKED.fetch_add(1, Ordering::AcqRel) > 0 {
         return;

@@ -77,7 +77,7 @@ pub fn find(file: raw::File) -> Result<Arc<File>> {
     FILES.find(file.0)?.file()
 }
 
-/// Returns a failure of this crate as an error of the runtime, of the same class.
+/// Converts a failure of this crate to an error of the runtime. The error has the failure's class.
 fn error_of(failure: &Failure) -> typepack::Error {
     let kind = typepack::ErrorKind::Engine(ErrorClass(failure.code));
     typepack::Error::new(kind, "argument", failure.text.clone())

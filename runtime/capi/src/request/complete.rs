@@ -67,7 +67,7 @@ struct Slots {
     ended: Vec<Ended>,
 }
 
-/// Maximum number of slots for which the two vectors of a call are used again.
+/// Vectors for more slots than this are freed after the call, so that they do not keep much memory.
 const SPARE_SLOTS: usize = 4096;
 
 /// The empty vectors of an earlier call. A call takes them instead of allocating its own.
@@ -79,7 +79,7 @@ impl Slots {
     /// # Errors
     /// Returns `MPI_ERR_NO_MEM` if there is not enough memory.
     fn with_room(count: usize) -> Result<Self> {
-        // If another thread has the lock, allocate.
+        // If another thread holds the lock of `SPARE`, this call allocates new vectors.
         let (mut slots, mut ended) =
             SPARE.try_lock().map(|mut spare| std::mem::take(&mut *spare)).unwrap_or_default();
         if slots.capacity() < count {

@@ -29,7 +29,7 @@ fn startable(request: &Request) -> Result {
         (Some(_), false) => {
             "the persistent request is active: it has been started and not completed"
         }
-        (None, _) => "not a persistent request",
+        (None, _) => "the handle belongs to a request that is not a persistent request",
     };
     Err(Failure::new(abi::ERR_REQUEST, "request", detail))
 }

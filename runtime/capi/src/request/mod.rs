@@ -71,14 +71,15 @@ impl Outcome {
     }
 }
 
-/// The file of an access: where its failure is reported, and the mark that the access is under way.
+/// The file of an access: the handle and the error handler that a failure of the access needs, and a mark that
+/// the access is under way.
 #[derive(Debug)]
 pub struct OfFile {
     /// The handle, which error handlers get as an argument.
     pub handle: raw::File,
     /// The error handler of the file.
     pub handler: Arc<HandlerCell>,
-    /// Counts as an access that is under way until the value is dropped.
+    /// While this value exists, the file counts the access as under way.
     pub _pending: Pending,
 }
 
@@ -118,8 +119,7 @@ pub enum Running {
     Receive(u64),
     /// The operation is collective; this is the runtime's number of the operation.
     Collective(u64),
-    /// The operation is an access to a file; this is the runtime's number of the access. The request also has
-    /// the file.
+    /// The operation is an access to a file. The fields are the runtime's number of the access, and the file.
     Access(u64, OfFile),
     /// A send and a receive. The first two fields are the runtime's numbers of the two operations. A number
     /// becomes `None` when its operation is complete. The last field is the outcome of the receive, and is
@@ -343,7 +343,8 @@ impl Request {
         }
     }
 
-    /// Drops what a request owns that nobody uses any more, so that its memory can be used for another request.
+    /// Drops everything that this request owns, so that its memory can be used for another request. Nobody uses
+    /// this request any more.
     fn clear(&mut self) {
         *self = Self::new(None, Running::Inactive);
     }
@@ -354,8 +355,8 @@ impl Request {
 fn insert(request: Request) -> Result<raw::Request> {
     let mut request = Some(request);
     let inserted = REQUESTS.insert_with(|spare| {
-        // The closure is called at most once, so the request is there. A spare object has been cleared, so the
-        // assignment drops nothing.
+        // `insert_with` calls this closure at most once, so `request` is never `None` here. A spare object has
+        // been cleared, so the assignment to `object` drops nothing that needs a lock.
         let request = request.take().unwrap_or_else(|| Request::new(None, Running::Inactive));
         match spare {
             Some(mut spare) => match Arc::get_mut(&mut spare) {
@@ -384,10 +385,11 @@ fn insert(request: Request) -> Result<raw::Request> {
 type Ended = (raw::Request, Option<Arc<Request>>);
 
 /// Removes the requests of several handles from the table, and keeps their memory for other requests. `ended` has
-/// the handles and the requests, and is empty afterwards. The runtime's lock is not held.
+/// the handles and the requests, and is empty afterwards. The caller must not hold the runtime's lock.
 fn end_all(ended: &mut Vec<Ended>) {
     REQUESTS.remove_each(ended.iter().map(|(handle, _)| handle.0));
-    // What a request owns is dropped here, without the lock of the table.
+    // `clear` drops the communicator and everything else that a request owns. This happens here, where this
+    // thread does not hold the lock of the table.
     for (_, request) in ended.iter_mut() {
         match request.as_mut().and_then(Arc::get_mut) {
             Some(object) => object.clear(),
@@ -524,7 +526,7 @@ pub fn complete(handle: raw::Request) -> Result {
             ));
         }
         _ => {
-            let detail = "not a generalized request";
+            let detail = "the handle belongs to a request that is not a generalized request";
             return Err(Failure::new(abi::ERR_REQUEST, "request", detail));
         }
     };

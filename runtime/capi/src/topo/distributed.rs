@@ -80,7 +80,8 @@ pub fn create_adjacent(
     let weights = match (&sourceweights, &destweights) {
         (Some(to), Some(from)) => Some((&to[..], &from[..])),
         (None, None) => None,
-        // An array without entries says nothing about the weights.
+        // This rank has no edges in one direction, so it passes no weights for it, whether or not the graph has
+        // weights.
         (Some(none), None) if none.is_empty() => None,
         (None, Some(none)) if none.is_empty() => None,
         _ => {
@@ -120,7 +121,7 @@ pub fn create(
     };
     let total = degrees.iter().try_fold(0usize, |sum, &degree| sum.checked_add(degree));
     let total = total.ok_or_else(|| {
-        Failure::new(abi::ERR_ARG, "degrees", "the sum of the entries is too large")
+        Failure::new(abi::ERR_ARG, "degrees", "the sum of the entries does not fit in 64 bits")
     })?;
     // SAFETY: the standard prescribes as many entries for both arrays as the sum of the degrees, where the
     // array of weights may be a constant instead. `total` is this sum.
@@ -182,9 +183,10 @@ pub fn neighbors(
     };
     let room = |array, count| if given(array) { count } else { 0 };
     let (to_weights, from_weights) = (room(sourceweights, to), room(destweights, from));
-    // SAFETY: the standard prescribes `maxindegree` entries for `sources` and `maxoutdegree` entries for
-    // `destinations`, and as many for their weights, unless they are constants of the standard. `to`, `from`
-    // and the numbers of weights are at most that, and 0 for a constant.
+    // SAFETY: the standard prescribes `maxindegree` entries for `sources` and for its weights, and
+    // `maxoutdegree` entries for `destinations` and for its weights. `to` and `to_weights` are at most
+    // `maxindegree`; `from` and `from_weights` are at most `maxoutdegree`. For a constant of the standard in
+    // place of an array of weights, the number of weights is 0.
     let (to_ranks, to_weights, from_ranks, from_weights) = unsafe {
         (
             sources.places(to, "sources")?,

@@ -26,11 +26,11 @@ fn find(comm: raw::Comm) -> Result<Arc<Comm>> {
     comm::find(comm)
 }
 
-/// Returns what `part` takes out of the topology of a communicator.
+/// Returns the topology of a communicator as the kind of topology that the call needs. `part` converts the
+/// topology, and returns `None` if it is of another kind. `needed` names the needed kind for the error text.
 ///
 /// # Errors
-/// Returns `MPI_ERR_TOPOLOGY` if the communicator has no topology, or not the one that the call needs. `needed`
-/// names the latter.
+/// Returns `MPI_ERR_TOPOLOGY` if the communicator has no topology, or a topology of another kind.
 fn of<'a, T: ?Sized>(
     comm: &'a Comm,
     part: impl FnOnce(&'a Topology) -> Option<&'a T>,
@@ -49,7 +49,7 @@ fn of<'a, T: ?Sized>(
     })
 }
 
-/// Returns the entries of an array of ranks, or of numbers of ranks, none of which is negative.
+/// Returns the entries of an array in which no entry may be negative, such as an array of ranks.
 ///
 /// # Errors
 /// Returns an error of class `class` if an entry is negative, and the errors of [`Array::entries`].
@@ -91,10 +91,10 @@ fn length(number: c_int, class: c_int, argument: &'static str) -> Result<usize> 
     })
 }
 
-/// Checks that the caller's array has room for `needed` entries.
+/// Checks that the caller's array, which has `given` entries, has room for `needed` entries.
 ///
 /// # Errors
-/// Returns an error of class `class` if it has not.
+/// Returns an error of class `class` if `given` is less than `needed`.
 fn enough(given: usize, needed: usize, class: c_int, argument: &'static str) -> Result {
     if given >= needed {
         return Ok(());

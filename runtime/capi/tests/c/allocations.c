@@ -84,7 +84,8 @@ static void start_sends(int round, int bytes)
     }
 }
 
-/* Waits until the other rank has come as far. Then its messages are in the ring. */
+/* Waits until the other rank has called this function too. Then the messages that it has sent before are in the
+   ring. */
 static void meet(void)
 {
     DONE(MPI_Sendrecv(NULL, 0, MPI_BYTE, other, LAST, NULL, 0, MPI_BYTE, other, LAST, MPI_COMM_WORLD,
@@ -132,8 +133,8 @@ static void exchange(int round, int bytes, int late)
             CHECK(in[n][at] == (unsigned char)(round + n + other + 1));
 }
 
-/* Lets more messages wait for their receives, and more receives for their messages, than any round does, so that
-   there is memory for as many. */
+/* Lets more messages wait for their receives, and more receives for their messages, than any later round does. So
+   the library allocates all memory that the later rounds need. */
 static void flood(int bytes)
 {
     enum { FLOOD = 4 * MESSAGES };
@@ -183,7 +184,7 @@ int main(int argc, char **argv)
             }
         }
     }
-    /* If the library did not use the functions of this file, the test would show nothing. */
+    /* Checks that the library uses the functions of this file. Otherwise the test would prove nothing. */
     CHECK(atomic_load(&seen) > 0);
     OK(MPI_Finalize());
     return failed;

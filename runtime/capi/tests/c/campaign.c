@@ -1,7 +1,8 @@
-/* A random campaign of collective calls against a plain oracle. All ranks draw the same calls: kinds, communicators,
-   roots, operations, counts, in place or not, blocking, nonblocking and persistent, with up to eight operations
-   under way. Each rank chooses its own layouts. Every value is a function of the call, the ranks and the index, so
-   each rank computes the expected content of its whole buffers, with the gaps, without communication.
+/* Makes random collective calls, and compares their results with a plain computation. All ranks draw the same calls:
+   kinds, communicators, roots, operations, counts, in place or not, blocking, nonblocking and persistent. Up to eight
+   operations are pending at the same time. Each rank chooses its own layouts. Every value is a function of the call,
+   the ranks and the index. So each rank computes the expected content of its whole buffers, with the gaps, without
+   communication.
 
    CAMPAIGN_SECONDS is the time to run (without it, the number of rounds is fixed), and CAMPAIGN_SEED the first
    seed. A failure prints the seed of its round. */
@@ -67,8 +68,8 @@ static void make_layouts(void)
 
 /* ---- operations ---- */
 
-/* With words (a, b), a pair is the function x -> a x + b, and the operation is the composition, which does not
-   commute. A single word is added. */
+/* The user's operation. Elements of one word are added. An element of two words (a, b) stands for the function
+   x -> a x + b, and the operation composes two such functions, which does not commute. */
 static void user_words(char *in, char *inout, long count, MPI_Datatype type)
 {
     const struct layout *l = NULL;
@@ -133,13 +134,16 @@ struct call {
     enum form form;
     int wide, placed, root, op, words;
     uint64_t seed;
-    /* The numbers of elements of each rank, and their displacements in buffers of one part per rank. */
+    /* For each rank, the number of its elements, and the displacement of its part in a buffer that has one part per
+       rank. The buffer has `total` elements. */
     int counts[RANKS], displs[RANKS], total;
-    /* In calls with one part for each pair of ranks, the counts and displacements of this rank. */
+    /* For calls of the kind ALLTOALL: the count and the displacement of the part that this rank exchanges with each
+       other rank. */
     int mine[RANKS], mine_displs[RANKS];
     struct buffer send, recv;
     MPI_Request request;
-    /* The arrays of the calls that have other types. They must live until the operation is complete. */
+    /* The same numbers in the types that the _c forms and MPI_Alltoallw take. The arrays must live until the
+       operation is complete. */
     MPI_Count wide_counts[RANKS], wide_mine[RANKS];
     MPI_Aint wide_displs[RANKS], wide_mine_displs[RANKS];
     int byte_displs[2][RANKS];
@@ -166,7 +170,8 @@ static void put(const struct buffer *b, char *memory, long element, int w, int64
     memcpy(word(b, memory, element, w), &v, sizeof v);
 }
 
-/* Writes the elements of a part: `count` elements from index `first` of what `from` has for `to`. */
+/* Writes `count` elements to `memory`, from element `at` on: those that rank `from` has for rank `to`, beginning with
+   index `first`. */
 static void part(const struct call *c, const struct buffer *b, char *memory, long at, long count, int from, int to,
                  long first)
 {
@@ -204,13 +209,14 @@ static void draw(struct call *c, uint64_t *shared, uint64_t *own)
     c->placed = below(shared, 3) == 0, c->root = (int)below(shared, (unsigned)size);
     c->seed = mix(*shared), c->words = 1 + (int)below(shared, 2);
     unsigned most = (unsigned[]){1, 4, 30, 700, 9000}[below(shared, 20) == 0 ? 4 : below(shared, 4)];
-    /* Long reductions go another way. */
+    /* The library uses another algorithm for long reductions, so some of them must be longer. */
     if (most == 9000 && c->kind >= REDUCE && c->kind <= EXSCAN) most = 40000;
     int same = c->kind == GATHER || c->kind == SCATTER || c->kind == ALLGATHER || c->kind == ALLTOALL ||
                c->kind == REDUCE_SCATTER_BLOCK;
     int equal = (int)below(shared, most + 1);
     for (int r = 0; r < size; r++) c->counts[r] = same ? equal : (int)below(shared, most + 1);
-    /* The parts lie in the reverse order of the ranks, with a gap of one element, or in a row. */
+    /* The parts lie in the order of the ranks without gaps if all of them must be equally long. Otherwise they lie in
+       the reverse order, with gaps of one element. */
     for (int r = size - 1, at = 0; r >= 0; r--) {
         c->displs[r] = same ? r * equal : at;
         at += c->counts[r] + !same;
@@ -250,7 +256,7 @@ static void draw(struct call *c, uint64_t *shared, uint64_t *own)
     }
     int at_root = rank == c->root;
     long count = c->counts[c->root], own_count = c->counts[rank];
-    /* First the content before the call, and then what the call changes. */
+    /* Computes first the content of the buffers before the call, and then the content that the call must leave. */
     switch (c->kind) {
     case BCAST:
         if (at_root) part(c, r, r->first, 0, count, c->root, 0, 0);
@@ -453,7 +459,7 @@ static void round_of_calls(uint64_t *shared, uint64_t *own)
             compare(&calls[i], &calls[i].send, "send"), compare(&calls[i], &calls[i].recv, "receive");
         }
         if (round == 1) break;
-        /* The persistent operations run once more. Every rank starts them in an order of its own. */
+        /* The persistent operations run once more. The order of the starts differs from rank to rank. */
         for (int i = 0, first = (int)below(own, (unsigned)number); i < number; i++) {
             struct call *c = &calls[(i + first) % number];
             if (c->form != PREPARE) continue;

@@ -131,8 +131,8 @@ static void buffered(void)
     OK(MPI_Buffer_detach(&address, &bytes));
 }
 
-/* Rank 1 computes and its ring is full, so the last sends are still in the queue of rank 0. A short message
-   that is in the ring already counts as sent. */
+/* Rank 1 makes no calls and its ring is full, so the last messages are still in the queue of rank 0, and their
+   sends can be cancelled. A short message that is in the ring already counts as sent. */
 static void queued(void)
 {
     enum { MANY = 1000 };
@@ -162,14 +162,15 @@ static void queued(void)
     if (rank == 1) check_none(40);
 }
 
-/* More long sends than can be recalled at the same time. A message whose send completes arrives unchanged. */
+/* Cancels more long sends than the library can recall at the same time: each message that can be recalled takes one
+   of a few words of shared memory. A message whose send completes arrives unchanged. */
 static void many(void)
 {
     enum { MANY = 400 };
     static MPI_Request requests[MANY];
     static int cancelled[MANY];
     int count = 0;
-    /* Rank 1 takes the envelopes out of its ring. The second part shows that the words of the first part can
+    /* In halt(), rank 1 takes envelopes out of its ring. The second part shows that the words of the first part can
        be used again. */
     for (int part = 0; part < 2; part++) {
         meet(other);

@@ -66,7 +66,8 @@ static void count(const void *caller, const void *to, const void *from, size_t b
     }
 }
 
-/* The loops must stay loops: the compiler would turn them into calls of the functions that they define. */
+/* The attribute keeps the compiler from turning the loops into calls of memcpy and memmove, the functions that they
+   implement. */
 __attribute__((noinline, optimize("no-tree-loop-distribute-patterns")))
 static void *forward(void *to, const void *from, size_t bytes)
 {
@@ -140,7 +141,8 @@ int main(int argc, char **argv)
             out = calloc(DOUBLES, sizeof *out);
             in = calloc(DOUBLES, sizeof *in);
         }
-        /* The first rounds make contacts and compile kernels, which may copy. */
+        /* Only the last round counts. In the first rounds the ranks make contact and compile kernels, and may
+           call memcpy for that. */
         for (int round = 0; round < 6; round++) {
             if (round == 5) {
                 used = 0;

@@ -36,8 +36,7 @@ static MPI_File open_view(int amode)
     return file;
 }
 
-/* Checks with POSIX calls that the file holds the elements of all ranks and nothing else. `of` and `at` of the
-   element in each place are the other way round for `ordered` access through one view. */
+/* Checks with calls of C that the file holds the elements of all ranks and nothing else. */
 static void check_file(MPI_File file)
 {
     OK(MPI_File_sync(file));
@@ -91,7 +90,8 @@ static void empty_file(MPI_File file)
     OK(MPI_File_set_size(file, 0));
 }
 
-/* Explicit offsets and individual pointers: blocking, nonblocking, nonblocking collective, split. */
+/* Tests accesses at explicit offsets and with individual file pointers: blocking, nonblocking, nonblocking
+   collective and split. */
 static void own_positions(void)
 {
     MPI_File file = open_view(MPI_MODE_RDWR | MPI_MODE_CREATE);
@@ -174,7 +174,7 @@ static void own_positions(void)
         check_count(&status, half);
         if (way >= 5) check_position(file, COUNT);
         check_file(file);
-        /* Reads the same in the same way: 3 elements from element 4 on. */
+        /* Reads in the same way as it has written: 3 elements from element 4 on. */
         OK(MPI_File_seek(file, 4, MPI_SEEK_SET));
         switch (way) {
         case 0: OK(MPI_File_read_at(file, 4, back, 3, memory, &status)); break;
@@ -225,7 +225,8 @@ static void own_positions(void)
     CHECK(file == MPI_FILE_NULL);
 }
 
-/* The shared file pointer: all ranks through one view, which is contiguous behind the displacement. */
+/* Tests accesses with the shared file pointer. All ranks have the same view, which has no holes behind its
+   displacement. */
 static void shared_positions(void)
 {
     MPI_File file;
@@ -367,7 +368,8 @@ static void descriptions(void)
     OK(MPI_File_preallocate(file, 10));
     OK(MPI_File_get_size(file, &offset));
     CHECK(offset == 100000);
-    /* Hints: known ones are returned, also where only some ranks know a key, and nobody waits. */
+    /* The library returns the hints that it knows and that all ranks set to valid values. The call does not
+       hang if only one rank sets a hint. */
     MPI_Info info, used;
     char text[64];
     OK(MPI_Info_create(&info));
@@ -388,7 +390,7 @@ static void descriptions(void)
     OK(MPI_Info_free(&used));
     OK(MPI_Info_free(&info));
     OK(MPI_File_close(&file));
-    /* Both pointers begin at the end of the file. */
+    /* With MPI_MODE_APPEND, the individual and the shared file pointer begin at the end of the file. */
     OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDWR | MPI_MODE_APPEND, MPI_INFO_NULL, &file));
     check_position(file, 100000);
     OK(MPI_File_get_position_shared(file, &offset));
@@ -396,7 +398,7 @@ static void descriptions(void)
     OK(MPI_File_close(&file));
 }
 
-/* Each erroneous call raises its class on all ranks, and changes nothing. */
+/* Checks that each wrong call raises an error of the right class on all ranks, and changes nothing. */
 static void errors(void)
 {
     MPI_File file;
@@ -438,7 +440,7 @@ static void errors(void)
     RAISES(MPI_ERR_ARG, MPI_File_seek(file, 0, 12345));
     RAISES(MPI_ERR_ARG, MPI_File_seek_shared(file, 0, 12345));
     RAISES(MPI_ERR_REQUEST, MPI_File_read_all_end(file, &byte, MPI_STATUS_IGNORE));
-    /* A wrong argument on the last rank only: all ranks get the class, and nobody waits. */
+    /* Only the last rank passes a wrong argument. All ranks get an error of its class, and no rank hangs. */
     int bad = rank == size - 1 ? -1 : 1;
     RAISES(MPI_ERR_COUNT, MPI_File_read_all(file, &byte, bad, MPI_INT, MPI_STATUS_IGNORE));
     RAISES(MPI_ERR_COUNT, MPI_File_read_ordered(file, &byte, bad, MPI_INT, MPI_STATUS_IGNORE));
@@ -476,7 +478,7 @@ static void errors(void)
     OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_WRONLY, MPI_INFO_NULL, &file));
     RAISES(MPI_ERR_ACCESS, MPI_File_read(file, &byte, 1, MPI_INT, MPI_STATUS_IGNORE));
     OK(MPI_File_close(&file));
-    /* A file that is used in sequence. */
+    /* With MPI_MODE_SEQUENTIAL, only calls with the shared file pointer are allowed. */
     OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDONLY | MPI_MODE_SEQUENTIAL, MPI_INFO_NULL, &file));
     RAISES(MPI_ERR_UNSUPPORTED_OPERATION, MPI_File_read(file, &byte, 1, MPI_INT, MPI_STATUS_IGNORE));
     RAISES(MPI_ERR_UNSUPPORTED_OPERATION, MPI_File_read_at(file, 0, &byte, 1, MPI_INT, MPI_STATUS_IGNORE));
@@ -489,7 +491,8 @@ static void errors(void)
     OK(MPI_File_close(&file));
 }
 
-/* A limit for the size of files is an error with the exact count, and no signal ends the process. */
+/* Checks that a write beyond the process's limit for the size of files is an error whose status has the exact
+   count, and that no signal ends the process. */
 static void size_limit(void)
 {
     MPI_File file;

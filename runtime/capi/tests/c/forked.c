@@ -136,7 +136,7 @@ int main(void)
     fill(allocated, 1 << 20, 5);
     fill(long_out, sizeof long_out, rank);
 
-    /* Operations that are under way at the forks. */
+    /* These operations are pending while the process forks. */
     OK(MPI_Isend(long_out, sizeof long_out, MPI_BYTE, peer, 2, MPI_COMM_WORLD, &pending));
     OK(MPI_Irecv(there, 4, MPI_INT, from, 3, MPI_COMM_WORLD, &posted));
     OK(MPI_Send_init(here, 4, MPI_INT, peer, 4, MPI_COMM_WORLD, &persistent));

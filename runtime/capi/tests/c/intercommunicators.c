@@ -4,7 +4,8 @@
 
 static int world_rank, world_size;
 
-/* This rank's side: the group (0 or 1), the rank in it, and the sizes of this and the other group. */
+/* The number of this rank's group (0 or 1), the rank in this group, and the sizes of this group and of the other
+   one. */
 static int side, mine, ours, theirs;
 
 static int compared(MPI_Comm a, MPI_Comm b)
@@ -27,7 +28,7 @@ static int member(MPI_Group group, int world)
 /* The value that rank `rank` of group `group` has at place `i`. */
 static int value(int group, int rank, int i) { return 1000 * group + 10 * rank + i; }
 
-/* Makes a call in three ways: blocking, nonblocking, and twice persistent. */
+/* Makes a call in three ways: once blocking, once nonblocking, and as a persistent operation that runs twice. */
 #define EACH(run, start, init, prepare, check, ...)                                       \
     do {                                                                                  \
         MPI_Request request_;                                                             \
@@ -52,7 +53,7 @@ enum { N = 3, MOST = 16 };
 
 static void messages(MPI_Comm inter)
 {
-    /* Everybody exchanges a message with everybody on the other side. */
+    /* Each rank exchanges a message with each rank of the other group. */
     MPI_Request requests[2 * MOST];
     int in[MOST], out[MOST], flag;
     MPI_Status status;
@@ -207,8 +208,8 @@ static void everywhere(MPI_Comm inter)
          spare, cells, 1, MPI_INT, MPI_MAX, inter);
     EACH(MPI_Allreduce, MPI_Iallreduce, MPI_Allreduce_init, clear(), CHECK(cells[0] == -1),
          spare, cells, 0, MPI_INT, MPI_SUM, inter);
-    /* The result of the other group is divided among the ranks of this group. Its length is the same on both
-       sides: the product of the sizes. */
+    /* The ranks of this group get parts of the other group's result. Both results must be equally long; their
+       length here is the product of the sizes of the groups. */
     EACH(MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, MPI_Reduce_scatter_block_init, clear(),
          for (int i = 0; i < theirs; i++) CHECK(cells[i] == sum + theirs * (mine * theirs + i));
          CHECK(cells[theirs] == -1),
@@ -221,7 +222,7 @@ static void everywhere(MPI_Comm inter)
          spare, cells, shares, MPI_INT, MPI_SUM, inter);
 }
 
-/* Several operations at once, which complete in another order. */
+/* Starts several operations, and waits for them in the reverse order. */
 static void overlapping(MPI_Comm inter)
 {
     MPI_Request requests[4];
@@ -261,11 +262,11 @@ static void refused(MPI_Comm inter)
     CHECK(made == MPI_COMM_SELF);
     OK(MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN));
     RAISES(MPI_ERR_COMM, MPI_File_open(inter, "/dev/null", MPI_MODE_RDONLY, MPI_INFO_NULL, &file));
-    /* The calls that failed count on all ranks, so the next ones still match. */
+    /* The calls above have failed on all ranks. This barrier shows that later calls of the ranks still match. */
     OK(MPI_Barrier(inter));
 }
 
-/* The ranks of the groups in the merged communicator are in order, the lower group first. */
+/* Checks the order of the ranks in the merged communicator: first the ranks of the group that passed 0 as `high`. */
 static void merged(MPI_Comm inter)
 {
     for (int high = 0; high < 2; high++) {
@@ -287,7 +288,7 @@ static void merged(MPI_Comm inter)
     OK(MPI_Comm_test_inter(all, &inside));
     CHECK(!inside);
     OK(MPI_Comm_free(&all));
-    /* Ranks of one group that pass different values get an error, all of them. */
+    /* If the ranks of a group pass different values of `high`, all ranks of both groups get an error. */
     if (ours > 1 || theirs > 1)
         RAISES(MPI_ERR_ARG, MPI_Intercomm_merge(inter, ours > 1 ? mine == 0 : side, &all));
 }
@@ -364,7 +365,7 @@ static void duplicates(MPI_Comm inter)
     OK(MPI_Comm_free(&dup));
     OK(MPI_Comm_disconnect(&other));
     CHECK(other == MPI_COMM_NULL && deletions == 2);
-    /* A communicator whose attribute cannot be deleted stays. */
+    /* If the delete function of an attribute fails, the communicator is not freed. */
     deletions = 999;
     RAISES(MPI_ERR_KEYVAL, MPI_Comm_free(&info_dup));
     CHECK(info_dup != MPI_COMM_NULL && calls == 2);
@@ -375,13 +376,13 @@ static void duplicates(MPI_Comm inter)
     OK(MPI_Errhandler_free(&counting));
 }
 
-/* Splits and parts of the groups. */
+/* Splits the intercommunicator, and makes intercommunicators from parts of its groups. */
 static void parts(MPI_Comm inter)
 {
     MPI_Comm part;
     MPI_Group group, less;
     int rank, size, remote;
-    /* Each color has ranks of both groups only if both groups have such ranks. */
+    /* A rank gets a communicator only if ranks of both groups pass its color. */
     OK(MPI_Comm_split(inter, mine % 2, -mine, &part));
     int here = (ours + 1 - mine % 2) / 2, there = (theirs + 1 - mine % 2) / 2;
     CHECK((part == MPI_COMM_NULL) == (there == 0));
@@ -398,7 +399,7 @@ static void parts(MPI_Comm inter)
     OK(MPI_Comm_split(inter, side == 0 ? 0 : MPI_UNDEFINED, 0, &part));
     CHECK(part == MPI_COMM_NULL);
     RAISES(MPI_ERR_ARG, MPI_Comm_split(inter, -5, 0, &part));
-    /* The last rank of each group, then also an empty group. */
+    /* Makes an intercommunicator of the last ranks of both groups, and then one with an empty group. */
     int last = ours - 1;
     OK(MPI_Comm_group(inter, &group));
     OK(MPI_Group_incl(group, 1, &last, &less));
@@ -445,7 +446,8 @@ static void all_of(MPI_Comm inter, MPI_Group remote_wanted)
     parts(inter);
 }
 
-/* Divides the world into two groups: `divide` says which ranks are in group 1. */
+/* Divides the world into two groups and tests the intercommunicators between them. `divide` returns the number of
+   a rank's group. */
 static void between(int (*divide)(int))
 {
     MPI_Comm local, inter;
@@ -473,14 +475,14 @@ static void between(int (*divide)(int))
     OK(MPI_Errhandler_free(&returns));
     all_of(inter, remote);
     MPI_Comm_free(&inter);
-    /* The same from the groups alone. */
+    /* Makes the same intercommunicator from the groups, without a communicator. */
     OK(MPI_Comm_group(local, &group));
     OK(MPI_Intercomm_create_from_groups(group, ours - 1, leads ? remote : MPI_GROUP_NULL,
                                         leads ? member(remote, leaders[!side]) : -3, "tests/between",
                                         MPI_INFO_NULL, MPI_ERRORS_RETURN, &inter));
     all_of(inter, remote);
     OK(MPI_Comm_disconnect(&inter));
-    /* A leader that names no other leader: all ranks of its group get an error. */
+    /* If the leader's arguments do not name the leader of another group, all ranks of its group get an error. */
     int code = MPI_Intercomm_create(local, 0, MPI_COMM_WORLD, world_size, 3, &inter), class;
     OK(MPI_Error_class(code, &class));
     CHECK(class == (mine == 0 ? MPI_ERR_RANK : MPI_ERR_OTHER));
@@ -505,7 +507,8 @@ static int first_alone(int rank) { return rank != 0; }
 static int odd(int rank) { return rank % 2; }
 static int last_alone(int rank) { return rank != world_size - 1; }
 
-/* Groups with a common member. Two communicators overlap in rank 0, the leader of one of them. */
+/* Tries to make an intercommunicator whose two groups have a common member: rank 0 leads one group and is also named
+   as the leader of the other one. */
 static void overlap(void)
 {
     MPI_Comm inter = MPI_COMM_SELF, dup;
@@ -516,7 +519,7 @@ static void overlap(void)
     OK(MPI_Comm_free(&dup));
 }
 
-/* Communicators of groups alone. */
+/* Makes communicators from groups, without a parent communicator. */
 static void from_group(void)
 {
     MPI_Group world, some;

@@ -1,13 +1,14 @@
 /* Tests the neighbourhood collectives: every call blocking, nonblocking and persistent, with and without large
- * counts, on grids, graphs and distributed graphs. Every message names its sender and the sender's slot. So the
- * program finds messages that arrive in a wrong place, also if one rank is a neighbour several times. */
+ * counts, on grids, graphs and distributed graphs. A slot is the place of a neighbour in the list of destinations or
+ * sources. Every message names its sender and the sender's slot. So the program finds messages that arrive in a
+ * wrong place, even if one rank is a neighbour several times. */
 #include "messages.h"
 
 enum { SLOTS = 64, ROOM = 8, CALLS = 5, ROUNDS = 3, MANY = 6 };
 enum way { RUN, RUN_C, START, START_C, KEEP, KEEP_C, WAYS };
 
-/* A communicator, and this rank's neighbours. `slot` has, for each source, the number of the destination that
- * this rank is for the source. */
+/* A communicator, and this rank's neighbours. `slot` has, for each source, the place of this rank in the source's
+ * list of destinations. */
 struct around {
     MPI_Comm comm;
     int in, out, me;
@@ -41,7 +42,7 @@ static void prepare(struct call *call, const struct around *at, int which, int s
             for (int i = 0; i < 3; i++) call->send[s * 3 + i] = element(at->me, s, i, salt);
 }
 
-/* Makes the call. The arrays of counts and the datatypes end with this function. */
+/* Makes the call. When the call has returned, this function overwrites the arrays and frees the datatypes. */
 static void make(struct call *call, const struct around *at, enum way way, MPI_Request *request)
 {
     int scounts[SLOTS], sdispls[SLOTS], rcounts[SLOTS], rdispls[SLOTS];
@@ -140,7 +141,7 @@ static void check(const struct call *call, const struct around *at, int salt)
     CHECK(memcmp(call->recv, wanted, sizeof wanted) == 0);
 }
 
-/* Makes every call in every way, alone and with others under way. */
+/* Makes every call in every way, alone and while others are pending. */
 static void exchange(const struct around *at)
 {
     static struct call calls[MANY];
@@ -281,7 +282,8 @@ static void on_distributed_graphs(void)
                              &at.comm));
     OK(MPI_Dist_graph_neighbors_count(at.comm, &at.in, &at.out, &weighted));
     OK(MPI_Dist_graph_neighbors(at.comm, at.in, at.sources, MPI_UNWEIGHTED, at.out, at.dests, MPI_UNWEIGHTED));
-    /* Every rank tells its list of destinations, because it need not be in the order of the call. */
+    /* Every rank tells the others its list of destinations, because the library may have changed the order of the
+     * list. */
     static int all[SLOTS * SLOTS];
     at.dests[at.out] = -1;
     OK(MPI_Allgather(at.dests, SLOTS, MPI_INT, all, SLOTS, MPI_INT, MPI_COMM_WORLD));
@@ -295,7 +297,7 @@ static void on_distributed_graphs(void)
     OK(MPI_Comm_free(&at.comm));
 }
 
-/* Long messages of derived types out of memory of MPI_Alloc_mem and out of other memory. */
+/* Tests long messages of derived types, from memory of MPI_Alloc_mem and from other memory. */
 static void long_messages(void)
 {
     enum { N = 40000 };

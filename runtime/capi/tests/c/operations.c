@@ -112,7 +112,8 @@ COMPLEX(complex32)
 COMPLEX(complex64)
 COMPLEX(complex_extended)
 
-/* C computes with complex numbers of 16 and of 128 bits in different ways on different machines. */
+/* How C computes with the complex types of half and quad precision depends on the machine. So the oracle computes
+   with their parts. */
 #define PARTS(T)                                                               \
     static void apply_##T(enum op op, const void *lower, void *upper)          \
     {                                                                          \
@@ -254,9 +255,9 @@ static uint64_t next(void)
     return z ^ z >> 31;
 }
 
-/* Writes a random real of `bytes` bytes: half of them small numbers, and half of them any bits. If `exact` is
-   true, only integers so small that every way to compute a product of three complex numbers gives the same
-   result. */
+/* Writes a random real number of `bytes` bytes. Half of the numbers are small, and the others are any bits. If
+   `exact` is true, all numbers are integers, so small that the product of three complex numbers is the same in
+   whatever way it is computed. */
 static void real(void *at, size_t bytes, int exact, int is_quad)
 {
     int small = exact ? (int)(next() % 11) - 5 : (int)(next() % 33) - 16;
@@ -416,8 +417,8 @@ static void test(const struct type *type, enum op op, int offset)
     OK(MPI_Reduce_local(lower, upper, COUNT, type->type, ops[op].op));
     compare(type, op, upper, expected, "MPI_Reduce_local");
 
-    /* The scan applies the operation from the lowest rank to this one. With up to 3 ranks, the order in which
-       it combines is known, so that reals are equal in every bit. */
+    /* The scan combines the values of the ranks from 0 to this one. With at most 3 ranks, this program knows in
+       which order the library combines, so the results must be equal in every bit. */
     if (size > 3) return;
     values(type, op, 0, expected);
     for (int r = 1; r <= rank; r++) {

@@ -67,7 +67,7 @@ static struct gapped element(int of, int i)
     return made;
 }
 
-/* The reduction of element `i` of the ranks `first` to `last`. */
+/* Returns the reduction of the elements `i` of the ranks `first` to `last`. */
 static struct gapped reduced(int first, int last, int i)
 {
     struct gapped result = element(first, i);
@@ -79,7 +79,7 @@ static struct gapped reduced(int first, int last, int i)
     return result;
 }
 
-/* Checks an element. Only its two members are written. */
+/* Checks an element: its members `a` and `b` have the wanted values, and all other bytes are still `hole`. */
 static void expect(const struct gapped *got, struct gapped wanted, int hole)
 {
     struct gapped all;
@@ -92,7 +92,8 @@ enum form { RUN, RUN_LARGE, START, START_LARGE, PREPARE, PREPARE_LARGE, FORMS };
 
 static MPI_Request request;
 
-/* Makes a call in one of its forms. A persistent operation runs twice; `again` restores the buffers. */
+/* Makes a call in one of its forms. A persistent operation runs twice. Before each run, the statement `again`
+   restores the buffers. */
 #define LIST(...) __VA_ARGS__
 #define MAKE(form, run, start, arguments, again)                                              \
     switch (form) {                                                                           \
@@ -189,7 +190,7 @@ static void divided(MPI_Op op, enum form form, int placed)
     for (int i = 0; i < LARGEST * COUNT; i++) CHECK(memcmp(&mine[i], &(struct gapped[]){element(rank, i)}, sizeof mine[i]) == 0);
 }
 
-/* The older reductions by operations of the user. */
+/* Tests MPI_Reduce and MPI_Allreduce with operations of the user. */
 static void reductions(MPI_Op op, enum form form, int placed)
 {
     for (int root = 0; root < size; root++) {
@@ -204,7 +205,7 @@ static void reductions(MPI_Op op, enum form form, int placed)
     for (int i = 0; i < COUNT; i++) expect(&got[i], reduced(0, size - 1, i), 0x33);
 }
 
-/* An operation and a datatype that the program frees while reductions are pending. */
+/* Frees an operation and a datatype while reductions with them are pending. */
 static void freed(void)
 {
     MPI_Op op;
@@ -227,7 +228,8 @@ static void freed(void)
     }
 }
 
-/* Many elements: long combinations, long messages, and more elements than a rank receives at once. */
+/* The operation for reductions of many elements (`long_vectors`). They need long messages, and some have more
+   elements than a rank receives at once. */
 static void add_words(void *in, void *inout, int *len, MPI_Datatype *type)
 {
     CHECK(*type == MPI_INT64_T);

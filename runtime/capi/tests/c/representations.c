@@ -86,7 +86,8 @@ static void check_count(MPI_Status *status, int wanted)
     CHECK(count == wanted);
 }
 
-/* Writes and reads in the way `way`, each rank its own ints: every int at the rank's place in turn. */
+/* Writes and reads in the way `way`. Each rank accesses its own ints, which alternate in the file with those of the
+   other ranks. An int takes `width` bytes in the file. */
 static void one_way(MPI_File file, int way, int width)
 {
     MPI_Status status;
@@ -150,7 +151,7 @@ static void one_way(MPI_File file, int way, int width)
     check_count(&status, COUNT);
     if (width == 4) calls = 1;
     check_back(COUNT);
-    /* The end of the file: 7 ints are left. */
+    /* Reads 20 ints where only 7 are left before the end of the file. */
     memset(back, 0xee, sizeof back);
     OK(MPI_File_read_at(file, COUNT - 7, back, 20, MPI_INT, &status));
     check_count(&status, 7);
@@ -181,7 +182,8 @@ static void all_ways(const char *datarep, int width)
         RAISES(MPI_ERR_CONVERSION, MPI_File_write_at_all(file, 0, data, 1, MPI_INT, MPI_STATUS_IGNORE));
         fails = 0;
     }
-    /* The shared pointer, ordered by rank, through one contiguous view. */
+    /* Writes and reads with the shared file pointer, in the order of the ranks. All ranks have the same view without
+       holes. */
     MPI_Status status;
     OK(MPI_File_set_view(file, 5, MPI_INT, MPI_INT, datarep, MPI_INFO_NULL));
     OK(MPI_File_write_ordered(file, data, 10, gaps, &status));
@@ -203,7 +205,7 @@ int main(void)
     file_name(name, "representations");
     OK(MPI_Type_create_resized(MPI_INT, 0, 8, &gaps));
     OK(MPI_Type_commit(&gaps));
-    /* One int at the rank's place of each row of `size` ints, in extents of ints. */
+    /* The filetype of each rank: a row of `size` ints, of which it selects the int with the rank's number. */
     MPI_Datatype subarray;
     int sizes[1] = {size}, subsizes[1] = {1}, starts[1] = {rank};
     OK(MPI_Type_create_subarray(1, sizes, subsizes, starts, MPI_ORDER_C, MPI_INT, &subarray));

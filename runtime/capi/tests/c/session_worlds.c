@@ -24,7 +24,8 @@ static void talk(MPI_Session session)
     OK(MPI_Comm_free(&comm));
 }
 
-/* Splits by a kind of resource. The result contains this rank, or is the null handle. */
+/* Splits by a kind of resource, and uses the new communicator if there is one. `wanted` is its size, 0 for the null
+   handle, and negative if any result is right. */
 static void split(MPI_Comm comm, int kind, const char *key, const char *name, int wanted)
 {
     MPI_Info info = MPI_INFO_NULL;
@@ -79,7 +80,8 @@ static void resources(void)
         split(MPI_COMM_WORLD, MPI_COMM_TYPE_RESOURCE_GUIDED, key, kinds[kind], -1);
     }
     OK(MPI_Info_free(&info));
-    /* Each unguided split makes the communicator smaller, until it cannot be divided. The info names the kind. */
+    /* Each unguided split makes the communicator smaller, until it cannot be divided. The call writes the kind of
+       resource into the info object. */
     OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
     for (int level = 0; comm != MPI_COMM_NULL; level++) {
         char value[MPI_MAX_INFO_VAL];

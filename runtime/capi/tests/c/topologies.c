@@ -167,7 +167,8 @@ static void grids(void)
     OK(MPI_Comm_free(&ring));
 }
 
-/* Checks the graph in which rank r has the neighbours (r + 1) % n, ..., (r + r % 3) % n, twice each. */
+/* Tests the graphs of n nodes in which node r has r % 3 different neighbours, (r + 1) % n to (r + r % 3) % n, each of
+ * them twice. */
 static void graphs(void)
 {
     for (int nodes = 0; nodes <= size + 1; nodes++) {
@@ -217,7 +218,7 @@ static void graphs(void)
 }
 
 /* The edges of a distributed graph: rank r has r % 3 + 1 edges to each of the ranks r + 1 and 2 r (modulo the
- * number of ranks). Calls `each` with the ends and the weight of every edge, in one order. */
+ * number of ranks). Calls `each` with the ends and the weight of every edge, in the same order on all ranks. */
 static void every_edge(void (*each)(int source, int dest, int weight, void *), void *with)
 {
     for (int r = 0; r < size; r++)
@@ -267,7 +268,8 @@ static void check_edges(MPI_Comm comm, const struct list *wanted, int weighted, 
         CHECK(found >= 1 && (!weighted || found == 1));
     }
     if (!weighted) CHECK(untouched == (int)0xabababab);
-    /* The constants stand for arrays that the program does not want, and short arrays get the first edges. */
+    /* A constant in place of an array of weights means that the program does not want the weights. An array that is
+     * too short for all edges gets the first ones. */
     int first = -5;
     OK(MPI_Dist_graph_neighbors(comm, 0, NULL, MPI_UNWEIGHTED, out > 0, &first, MPI_UNWEIGHTED));
     CHECK(first == (out > 0 ? got.dests[0] : -5));
@@ -279,7 +281,8 @@ struct part {
     int n, sources[6 * LIMIT], degrees[6 * LIMIT], dests[6 * LIMIT], weights[6 * LIMIT], next;
 };
 
-/* Adds every third edge, so that most ranks pass edges between other ranks. */
+/* Adds the edges that this rank passes to MPI_Dist_graph_create: one of every `size` edges, in turn with the other
+ * ranks. Most of them are edges between other ranks. */
 static void add_third(int source, int dest, int weight, void *with)
 {
     struct part *part = with;
@@ -323,7 +326,7 @@ static void distributed_graphs(void)
                                  MPI_INFO_NULL, 0, &graph));
         check_edges(graph, &star, weighted, 1);
         OK(MPI_Comm_free(&graph));
-        /* No edges at all. */
+        /* A graph without edges. */
         struct list none = {0};
         OK(MPI_Dist_graph_create(MPI_COMM_WORLD, 0, NULL, NULL, NULL,
                                  weighted ? MPI_WEIGHTS_EMPTY : MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph));
@@ -336,7 +339,7 @@ static void distributed_graphs(void)
         check_edges(graph, &none, weighted, 1);
         OK(MPI_Comm_free(&graph));
     }
-    /* Only rank 0 passes weights: an error on every rank. */
+    /* If only rank 0 passes weights, all ranks get an error. */
     if (size > 1) {
         MPI_Comm graph = MPI_COMM_NULL;
         RAISES(MPI_ERR_ARG, MPI_Dist_graph_create(MPI_COMM_WORLD, 1, &rank, &(int){1}, &(int){0},
@@ -441,7 +444,7 @@ static void wrong_arguments(void)
     RAISES(MPI_ERR_ARG, GENERAL(1, &zero, &one, &zero, &minus));
     RAISES(MPI_ERR_ARG, GENERAL(1, &zero, &one, &zero, MPI_WEIGHTS_EMPTY));
     CHECK(comm == MPI_COMM_WORLD);
-    /* An edge that only its destination knows: no message can come along it. */
+    /* This rank names itself as a source but not as a destination, so the two ends of the edge disagree. */
     OK(ADJACENT(1, &zero, MPI_UNWEIGHTED, 0, NULL, MPI_UNWEIGHTED));
     RAISES(MPI_ERR_TOPOLOGY, MPI_Neighbor_allgather(a, 1, MPI_INT, b, 1, MPI_INT, comm));
     OK(MPI_Comm_free(&comm));

@@ -360,7 +360,8 @@ HANDLE_AT(requests, REQUEST, MPI_REQUEST_NULL, MPI_ERR_REQUEST, 1)
 HANDLE_AT(live_requests, REQUEST, MPI_REQUEST_NULL, MPI_ERR_REQUEST, 0)
 HANDLE_AT(message_at, MESSAGE, MPI_MESSAGE_NO_PROC, MPI_ERR_REQUEST, 0)
 
-/* Communicators with a topology. One without is wrong in another way than a handle of no communicator. */
+/* Communicators with a topology. A communicator without one is an error of another class than a handle that belongs
+   to no communicator. */
 static int shaped(call *call, int at, int variant, MPI_Comm comm)
 {
     if (variant == 1)
@@ -810,7 +811,7 @@ KIND(position)
 {
     element(call, at, 0, 0);
     if (variant == 2 || variant == 3) {
-        /* With the first of these positions one byte is missing, and with the second all bytes. */
+        /* At the first of these positions, one byte is missing in the buffer. The second is beyond its end. */
         element(call, at, 0, variant == 2 ? 1 : INT_MAX);
         if (variant == 2)
             return wrong(call, at, call->words[at], "beyond the room", MPI_ERR_BUFFER, 0);

@@ -77,7 +77,8 @@ pub fn text(options: &Options, ty: &Datatype) -> Result<String, String> {
     );
     // Writing to a string cannot fail, so the results of `writeln!` are ignored below.
     if !beyond.is_empty() {
-        let _ = writeln!(out, "  takes calls{beyond} beyond");
+        let (limit, other) = beyond.split_once(", ").unwrap_or((beyond, "another executor"));
+        let _ = writeln!(out, "  takes calls{limit}; longer calls go to {other}");
     }
     let _ = writeln!(out, "\nParameter block (8-byte words, for one element)");
     for (i, (what, value)) in report.parameters.iter().enumerate() {

@@ -161,7 +161,7 @@ impl Attached {
             )
             .map_err(|_| {
                 not_a_rank(format!(
-                    "rank {} has been process {} of this job already; each rank joins once",
+                    "process {1} has already joined this job as rank {0}; each rank joins once",
                     self.rank,
                     slot.pid.load(Ordering::Relaxed)
                 ))

@@ -4,10 +4,10 @@
 //! allocates memory. Two things limit the count:
 //!
 //! - The launcher writes the limit of the whole job into the header: the memory that was available when
-//!   the job began, which is the smallest amount that the machine and the cgroups of the launcher allowed
-//!   (`../sys/limits.rs`).
-//! - The programs take memory too. So a process looks how much is left whenever the count has grown by a
-//!   sixteenth of what was left at the last look. A look costs several system calls.
+//!   the job began, less 8 MiB ([`at_start`]). The available memory is the smallest amount that the machine
+//!   and the cgroups of the launcher allow (`../sys/limits.rs`).
+//! - Programs also take memory that this file does not count. So a process asks the system how much memory is
+//!   left whenever the count has grown by a sixteenth of the last answer. To ask costs several system calls.
 //!
 //! A reservation that the job can do without is refused earlier than one that it needs. So when memory is
 //! short, rings and pools stay small first, and only then does an operation fail.
@@ -51,8 +51,8 @@ fn take_with(
 ) -> Result<(), Error> {
     let after = header.taken.fetch_add(bytes, Relaxed).saturating_add(bytes);
     let budget = header.budget.load(Relaxed);
-    // Memory that the job can do without may take only three quarters of the budget, and leaves more to
-    // others.
+    // A reservation that the job can do without is refused if the count would pass three quarters of the
+    // budget. It must also leave four times as much memory to other programs as a necessary reservation.
     let (share, margin) = match need {
         Need::Must => (budget, MARGIN),
         Need::Wish => (budget / 4 * 3, 4 * MARGIN),

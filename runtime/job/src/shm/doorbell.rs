@@ -85,8 +85,9 @@ impl<K: Kernel> Doorbell<'_, K> {
     /// data before it calls this function.
     #[inline]
     pub fn ring(&self) {
-        // Either this fence orders the caller's publication before the load of `sleeping`, or the barrier in
-        // `prepare` does. The fence pairs with the fence in `prepare`.
+        // The caller's publication must come before the load of `sleeping`. If the rank executes a barrier in
+        // `prepare`, that barrier ensures the order. Otherwise the fence here, which pairs with the fence in
+        // `prepare`, ensures it.
         if self.pays.load_relaxed() != 0 && self.kernel.is_reached() {
             self.kernel.order();
         } else {
@@ -117,8 +118,9 @@ impl<K: Kernel> Doorbell<'_, K> {
         let _ = self.sleeping.swap(1);
         self.kernel.fence();
         if self.pays.load_relaxed() != 0 && self.kernel.barrier().is_err() {
-            // The kernel has allowed barriers before. From now on the wakers execute fences again. A
-            // waker that has read the old value may miss this announcement, so do not sleep this time.
+            // The barrier has failed, although the kernel allowed barriers before. From now on the wakers
+            // execute fences again. A waker that has read the old value of `pays` may miss this announcement.
+            // So change the futex word: then this rank does not sleep this time.
             self.pays.store_relaxed(0);
             self.word.add_release(1);
         }

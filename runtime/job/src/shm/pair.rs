@@ -18,7 +18,7 @@
 //! 0x00400  ring of level 0: 16 envelope slots of 64 B, 2 KiB of eager payloads    from
 //! 0x01000  ring of level 1: 64 envelope slots, 16 KiB of eager payloads           from
 //! 0x06000  ring of level 2: 256 envelope slots, 64 KiB of eager payloads          from
-//! 0x1a000  chunk stamps of 64 B; a small chunk behind them                        from
+//! 0x1a000  chunk stamps of 64 B, followed by a small chunk                        from
 //! ```
 //!
 //! The pages of an area get memory only when the pair needs them. In a job of many ranks a pair begins with the
@@ -27,11 +27,11 @@
 //! pool of the rank that writes them, and that rank lends them to all of its pairs (`layout.rs` has the pools).
 //! The small chunk belongs to the pair, so that a message can go on while the pool has no free chunk.
 //!
-//! Invariants: every word has exactly one writer, except for the words on the claims lines and the words
-//! of recalls. Both ranks change those words by compare-and-swap: the claims while they copy one message
-//! together (`work_split.rs`), the words of recalls when a message is matched or its sender cancels it
-//! (`recall.rs`). An area of zeros is valid and empty, and the kernel fills the segment with zeros. No
-//! word is a pointer.
+//! Invariants: every word has exactly one writer, except for the word on the claims line and the recall
+//! words. Both ranks change these words by compare-and-swap. They change the claims word while they copy one
+//! message together (`work_split.rs`). They change a recall word when a message is matched or its sender
+//! cancels it (`recall.rs`). An area of zeros is valid and empty, and the kernel fills the segment with zeros.
+//! No word is a pointer.
 
 /// Size of a cache line in bytes. Cores exchange data in units of one cache line.
 pub const LINE: usize = 64;
@@ -58,8 +58,8 @@ impl Level {
         Self { first_slot, slots, first_byte: payload_at - PAYLOAD_AT, payload }
     }
 
-    /// Returns the ranges of the area that the ring of this level occupies beyond the first page: the offset of
-    /// the first byte, and the number of bytes (0 if the ring lies in the first page).
+    /// Returns the range of the area that the ring of this level occupies beyond the first page: the offset of
+    /// the range's first byte in the area, and the number of bytes (0 if the ring lies in the first page).
     pub const fn pages(&self) -> (usize, usize) {
         let start = SLOTS_AT + self.first_slot * SLOT_BYTES;
         let end = PAYLOAD_AT + self.first_byte + self.payload;
@@ -202,7 +202,7 @@ pub const STAMPS_AT: usize = 0x1a000;
 pub const SMALL_CHUNK_BYTES: usize = 3 << 10;
 
 /// Returns the offset in bytes of the small chunk of a pair that has up to `window` chunks in flight. The small
-/// chunk lies behind the stamps.
+/// chunk follows the stamps.
 pub const fn small_chunk(window: usize) -> usize {
     STAMPS_AT + window * LINE
 }

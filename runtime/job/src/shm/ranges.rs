@@ -188,8 +188,8 @@ mod tests {
         assert_eq!(ranges.find(70, 4096, 64), Some(4160));
         assert_eq!(ranges.find(99_000, 64, 0), None);
         assert_eq!(ranges.find(u64::MAX, 64, 0), None);
-        // The search must find a well aligned range behind many ranges that are long enough but badly
-        // aligned.
+        // The search must find the one range that is well aligned, although it must pass many ranges that are long
+        // enough but badly aligned.
         for at in 0..100 {
             ranges.insert(1_000_064 + 8192 * at..1_004_100 + 8192 * at);
         }

@@ -27,11 +27,11 @@
 //!
 //! A pair has rings of several sizes, the *levels*, in memory that does not overlap. It uses one of them at a
 //! time. To change to the next level, the producer publishes a marker: a slot whose stamp has the bit [`GROWN`],
-//! without an envelope. All later messages are in the ring of the next level. The numbers of messages go on. The
-//! positions of payloads go on at the next multiple of the new payload area's size, on both sides. One slot of
-//! a ring that is not of the last level stays free for the marker, so a full ring can always grow. The
-//! messages that are still in the old ring count as messages of the new ring until they are freed, and the
-//! payloads in the old ring do not count, because the new payloads do not reuse their memory.
+//! without an envelope. All later messages are in the ring of the next level, and the count of messages continues
+//! there. Producer and consumer both continue the positions of payloads at the next multiple of the new payload
+//! area's size. In every ring except that of the last level, one slot stays free for the marker, so a full ring
+//! can always grow. The messages that are still in the old ring count as messages of the new ring until they are
+//! freed. The payloads in the old ring do not count, because the new payloads do not reuse their memory.
 //!
 //! The delay before the consumer returns credits cannot cause a deadlock. If the producer has no free slot,
 //! then `SLOTS` messages are outstanding, and the consumer has freed fewer than `SLOTS / 4` of them without
@@ -272,9 +272,9 @@ impl Producer {
         (number - self.slots_freed < u64::from(self.limit)).then(|| self.ring.slot(number))
     }
 
-    /// Returns the offset in the payload area that lies `bytes` bytes behind the start of the next
-    /// payload, if the consumer has freed the bytes there. `bytes` is a multiple of the length of a cache
-    /// line.
+    /// Returns the offset in the payload area of the byte that follows `bytes` bytes after the start of the next
+    /// payload. Returns `None` if the consumer has not freed that byte yet. `bytes` is a multiple of the length
+    /// of a cache line.
     #[inline]
     pub fn payload_ahead(&self, bytes: usize) -> Option<usize> {
         let position = self.bytes + bytes as u64;

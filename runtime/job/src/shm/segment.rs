@@ -440,8 +440,8 @@ impl Segment {
     }
 
     /// Makes `rank` (the caller's rank) execute a barrier in all other ranks before it sleeps, so that they need
-    /// no fence in [`Segment::ring`]. A rank that sleeps rarely calls this function: a barrier takes some
-    /// microseconds. [`Segment::register_barrier`] must have returned true.
+    /// no fence in [`Segment::ring`]. Only a rank that seldom sleeps should call this function, because each
+    /// barrier takes some microseconds. [`Segment::register_barrier`] must have returned true.
     pub fn pay(&self, rank: usize) {
         self.slot(rank).pays.store(1, Ordering::Release);
     }
@@ -519,7 +519,10 @@ impl Segment {
     /// Records that `rank` (the caller's rank) has left the job properly. If its process exits with code 0
     /// afterwards, the launcher does not count that as a failure.
     pub fn mark_finalized(&self, rank: usize) {
-        self.slot(rank).state.store(State::Finalized as u32, Ordering::Release);
+        // The launcher may have declared the rank dead, and that state must stay.
+        let finalized = |state| (state != State::Dead as u32).then_some(State::Finalized as u32);
+        let state = &self.slot(rank).state;
+        let _dead = state.fetch_update(Ordering::AcqRel, Ordering::Acquire, finalized);
     }
 
     /// Records that `rank` (the caller's rank) takes part in the job again, after it has left the job properly.

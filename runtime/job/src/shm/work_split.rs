@@ -9,7 +9,7 @@
 //!
 //! ```text
 //! claims   number of the split (24) | pieces of the sender (20) | pieces of the receiver (20)
-//! pushed   number of the split (24) | 1: the sender has given up (1) | pieces the sender has finished (39)
+//! pushed   number of the split (24) | has the sender given up? (1) | pieces that the sender has finished (39)
 //! ```
 //!
 //! The numbers in parentheses are the widths of the fields in bits. A split is one such shared copy of a

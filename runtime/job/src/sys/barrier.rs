@@ -18,7 +18,7 @@ pub fn register() -> bool {
 }
 
 /// Executes a full memory barrier in this thread and in every running thread of every registered process. A
-/// thread that does not run has executed one when it stopped.
+/// thread that is not running needs none, because the kernel executed a barrier when the thread stopped.
 ///
 /// # Errors
 /// Returns the kernel's error.

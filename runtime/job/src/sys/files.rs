@@ -24,9 +24,9 @@ const MOST: usize = 0x7fff_f000;
 /// What a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
-    /// A regular file: positions and a size.
+    /// A regular file. Transfers have positions, and the file has a size.
     Regular,
-    /// A block device: positions, and a size that never changes.
+    /// A block device. Transfers have positions, and the size never changes.
     Block,
     /// A directory.
     Directory,
@@ -82,9 +82,9 @@ pub struct Table {
     pub write: unsafe fn(BorrowedFd<'_>, *const u8, usize) -> io::Result<usize>,
     /// Sets the size of a file.
     pub truncate: fn(BorrowedFd<'_>, u64) -> io::Result<()>,
-    /// Allocates space for a range of a file, and extends the file if the range ends behind its end.
+    /// Allocates space for a range of a file, and extends the file if the range reaches beyond the end of the file.
     pub allocate: fn(BorrowedFd<'_>, u64, u64) -> io::Result<()>,
-    /// Allocates space for a range of a file, and does not change its size.
+    /// Allocates space for a range of a file. The size of the file does not change.
     pub reserve: fn(BorrowedFd<'_>, u64, u64) -> io::Result<()>,
     /// Brings all data and the size of a file to the storage device.
     pub sync: fn(BorrowedFd<'_>) -> io::Result<()>,
@@ -140,8 +140,8 @@ impl Table {
                 _ => FileKind::Stream,
             };
             let size = match kind {
-                // The size of a block device is not in its facts, but its end is known. Nothing else in this
-                // file depends on the offset of the descriptor.
+                // The kernel does not report the size of a block device in `stat`, but a seek to the end
+                // returns it. The seek moves the offset of the descriptor, which no other call here uses.
                 FileKind::Block => fs::seek(fd, fs::SeekFrom::End(0))?,
                 _ => u64::try_from(stat.st_size).unwrap_or(0),
             };
@@ -262,8 +262,9 @@ pub fn reserve(fd: &impl AsFd, at: u64, bytes: u64) -> io::Result<()> {
     retried(|| (table.reserve)(fd.as_fd(), at, bytes))
 }
 
-/// Returns where the first hole of a file from `at` on begins: the bytes from `at` up to there have data or allocated
-/// space. The end of the file counts as a hole. Returns `at` if the file system does not tell.
+/// Returns the position of the first hole of a file at or after the position `at`. All bytes between `at` and the hole
+/// have data or allocated space. The end of the file counts as a hole. Returns `at` if the file system does not
+/// report holes.
 pub fn filled_until(fd: &impl AsFd, at: u64) -> u64 {
     fs::seek(fd, fs::SeekFrom::Hole(at)).map_or(at, |hole| hole.max(at))
 }
@@ -271,7 +272,7 @@ pub fn filled_until(fd: &impl AsFd, at: u64) -> u64 {
 /// Returns whether a file is on a file system of this machine whose files can be mapped and whose page cache
 /// only this machine changes. Returns false for a file system that this function does not know.
 pub fn is_local(fd: &impl AsFd) -> bool {
-    /// ext2 to ext4, XFS, Btrfs, tmpfs, F2FS, overlayfs.
+    /// The numbers by which the kernel identifies ext2 to ext4, XFS, Btrfs, tmpfs, F2FS and overlayfs.
     const LOCAL: [u64; 6] =
         [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0xf2f5_2010, 0x794c_7630];
     fs::fstatfs(fd).is_ok_and(|found| LOCAL.contains(&(found.f_type as u64 & 0xffff_ffff)))
@@ -299,7 +300,7 @@ pub fn map(fd: &impl AsFd, at: u64, len: usize, writable: bool) -> io::Result<Fi
 pub type Moved = (u64, io::Result<()>);
 
 /// Calls `step` with the number of bytes that are done and the number of bytes that the next call may move,
-/// until all `bytes` are done or `step` returns 0.
+/// until all `bytes` are done, or `step` returns 0 or an error.
 fn moved(bytes: u64, mut step: impl FnMut(u64, usize) -> io::Result<usize>) -> Moved {
     let mut done = 0;
     while done < bytes {
@@ -313,7 +314,7 @@ fn moved(bytes: u64, mut step: impl FnMut(u64, usize) -> io::Result<usize>) -> M
     (done, Ok(()))
 }
 
-/// Reads at most `bytes` bytes at position `at`. The transfer moves fewer bytes only if the file ends.
+/// Reads at most `bytes` bytes at position `at`. The transfer moves fewer bytes only if the file ends or a call fails.
 ///
 /// # Safety
 ///
@@ -342,7 +343,7 @@ pub unsafe fn write_at(fd: &impl AsFd, memory: *const u8, bytes: u64, at: u64) -
     whole(moved, bytes)
 }
 
-/// Returns an error for a write that has stopped without one.
+/// Returns `moved`, with an error added if the write has moved fewer than `bytes` bytes although no call failed.
 fn whole(moved: Moved, bytes: u64) -> Moved {
     match moved {
         (done, Ok(())) if done < bytes => (done, Err(io::ErrorKind::WriteZero.into())),
@@ -350,7 +351,7 @@ fn whole(moved: Moved, bytes: u64) -> Moved {
     }
 }
 
-/// Reads at most `bytes` bytes from a stream. The transfer moves fewer bytes only if the stream ends.
+/// Reads at most `bytes` bytes from a stream. The transfer moves fewer bytes only if the stream ends or a call fails.
 ///
 /// # Safety
 ///
@@ -418,12 +419,12 @@ mod tests {
         let fd = open(&name, NEW).expect("a new file");
         assert_eq!(open(&name, NEW).unwrap_err().raw_os_error(), Some(libc::EEXIST));
         let data: Vec<u8> = (1..=150).collect();
-        // SAFETY: `data` has 150 bytes.
+        // SAFETY: `data` has 150 bytes, and only this test uses them.
         let (done, result) = unsafe { write_at(&fd, data.as_ptr(), 150, 7) };
         result.expect("written");
         assert_eq!((done, facts(&fd).expect("facts").size), (150, 157));
         let mut back = [9u8; 200];
-        // SAFETY: `back` has 200 bytes.
+        // SAFETY: `back` has 200 bytes, and only this test uses them.
         let (done, result) = unsafe { read_at(&fd, back.as_mut_ptr(), 200, 0) };
         result.expect("read");
         assert_eq!(done, 157);
@@ -443,11 +444,11 @@ mod tests {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         assert_eq!(facts(&reader).expect("facts").kind, FileKind::Stream);
         let bytes = [5u8; 10];
-        // SAFETY: `bytes` has 10 bytes.
+        // SAFETY: `bytes` has 10 bytes, which never change.
         assert_eq!(unsafe { write_stream(&writer, bytes.as_ptr(), 10) }.0, 10);
         drop(writer);
         let mut back = [0u8; 20];
-        // SAFETY: `back` has 20 bytes.
+        // SAFETY: `back` has 20 bytes, and only this test uses them.
         let (done, result) = unsafe { read_stream(&reader, back.as_mut_ptr(), 20) };
         result.expect("read");
         assert_eq!((done, &back[..10]), (10, &bytes[..]));
@@ -455,11 +456,11 @@ mod tests {
 
     #[test]
     fn a_stream_that_nobody_reads_is_an_error_and_no_signal() {
-        // The Rust runtime ignores SIGPIPE, and a program in C does not.
+        // The Rust runtime ignores SIGPIPE, but a program in C does not. So test with the default action.
         crate::sys::signal::restore(libc::SIGPIPE);
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
-        // SAFETY: the array has one byte.
+        // SAFETY: the array has one byte, which lives until the call returns and never changes.
         let (done, result) = unsafe { write_stream(&writer, [1u8].as_ptr(), 1) };
         assert_eq!((done, result.expect_err("no reader").raw_os_error()), (0, Some(libc::EPIPE)));
         // SAFETY: SIG_IGN only makes the process ignore the signal, as before this test.

@@ -49,7 +49,9 @@ pub fn tightest() -> (u64, String) {
     let left = groups.iter().filter_map(|group| Some((group.left(machine.swap)?, group)));
     match left.min_by_key(|(left, _)| *left).filter(|(left, _)| *left < machine.total()) {
         Some((left, group)) => {
-            let name = group.names.limits.first().copied().unwrap_or_default();
+            let limits = group.names.limits.iter();
+            let least = limits.min_by_key(|name| group.number(name).unwrap_or(u64::MAX));
+            let name = least.copied().unwrap_or_default();
             (left, format!("{} of {}", name, group.folder.display()))
         }
         None => (machine.total(), "the memory of the machine".to_owned()),

@@ -1,21 +1,22 @@
 //! Mappings of data files, and the guard against SIGBUS.
 //!
-//! A store into a shared mapping of a file raises SIGBUS if the page lies behind the end of the file (another
-//! process has truncated the file) or if the file system has no space for the page. Then the handler of this
-//! file puts an anonymous page in the place of the missing one and marks the mapping as broken. The store
-//! continues on that page, and its data is lost. So whoever uses a mapping must ask [`FileMapping::is_broken`]
-//! after each copy, and if it is broken, must do the copy again by another way and drop the mapping. Other
-//! threads may have stored into the page too; they see the same mark, because a mapping never becomes whole
-//! again.
+//! An access to a shared mapping of a file raises SIGBUS if the page lies beyond the end of the file (another
+//! process has truncated the file) or if the file system has no space for the page. Then the signal handler of
+//! this file replaces the missing page by an anonymous page and marks the mapping as broken. The access
+//! continues on the anonymous page, so data that it stores is lost. So a user of a mapping must call
+//! [`FileMapping::is_broken`] after each copy. If the mapping is broken, the user must do the copy again without
+//! the mapping, and drop the mapping. Other threads may have used the anonymous page too. They also find the
+//! mapping broken, because a mapping never becomes whole again.
 //!
-//! The handler is installed with the first mapping and removed with the last one, but only if it is still the
-//! installed one. A SIGBUS that does not come from one of these mappings goes to the handler that was
-//! installed before. If the program has installed a handler of its own between two installations of ours, its
-//! handler may pass the signal back to ours. So ours keeps all handlers that were installed before it
-//! (`CHAIN`), and passes a signal that comes back to the next older one.
+//! The first mapping of the process installs the handler. Dropping the last mapping removes the handler, unless
+//! the program has installed a handler of its own since. A SIGBUS that does not come from one of these mappings
+//! goes to the handler that was installed before ours (the handler of this file). The program may install a
+//! handler of its own between two installations of ours, and that handler may pass the signal back to ours. So
+//! ours keeps all handlers that were installed before it (`CHAIN`). When a signal comes back, ours passes it to
+//! the next older handler in `CHAIN`.
 //!
-//! The kernel ends a process in which a thread that blocks SIGBUS meets a missing page. So a thread makes its
-//! copies while a value of [`admit`] lives.
+//! If a thread that blocks SIGBUS accesses a missing page, the kernel ends the process. So a thread makes its
+//! copies only while it holds the value that [`admit`] returns.
 //!
 //! This file guarantees to safe callers that the memory of a mapping stays accessible as long as the mapping
 //! lives, whatever happens to the file.
@@ -29,11 +30,11 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// The most mappings of a process at one time.
+/// Maximum number of mappings that a process can have at one time.
 const PLACES: usize = 256;
 
-/// A mapping as the handler sees it. The place is free if `base` is 0, and taken without a mapping if `base`
-/// is 1.
+/// A mapping as the handler sees it. If `base` is 0, the place is free. If `base` is 1, the place is taken but has
+/// no mapping at the moment.
 struct Place {
     base: AtomicUsize,
     len: AtomicUsize,
@@ -44,7 +45,7 @@ static MAPPED: [Place; PLACES] = [const {
     Place { base: AtomicUsize::new(0), len: AtomicUsize::new(0), broken: AtomicBool::new(false) }
 }; PLACES];
 
-/// The most handlers of the program that ours can have before itself.
+/// Maximum number of handlers in [`CHAIN`].
 const OLDER: usize = 8;
 
 /// A handler that was installed before ours, as our handler sees it.
@@ -53,7 +54,7 @@ struct Older {
     flags: AtomicI32,
 }
 
-/// The handlers that were installed before ours, the oldest first. The first [`LEVELS`] of them count.
+/// The handlers that were installed before ours, the oldest first. Only the first [`LEVELS`] entries are in use.
 static CHAIN: [Older; OLDER] =
     [const { Older { function: AtomicUsize::new(libc::SIG_DFL), flags: AtomicI32::new(0) } };
         OLDER];
@@ -65,10 +66,10 @@ static LEVELS: AtomicUsize = AtomicUsize::new(0);
 /// signal that it passes on. The kernel sets this word to 0 and never uses it.
 const MARK: usize = 15;
 
-/// The upper bits of a mark. The lower bits have the level of the handler that gets the signal.
+/// The upper 48 bits of a mark. The lower 16 bits hold the index in [`CHAIN`] of the handler that gets the signal.
 const PASSED: u64 = 0x7479_7065_7061_0000;
 
-/// What changes with the number of mappings.
+/// The state that changes when a mapping is made or dropped.
 struct Guard {
     /// Number of mappings that live.
     count: usize,
@@ -81,7 +82,7 @@ static PAGE: AtomicUsize = AtomicUsize::new(4096);
 
 static GUARD: Mutex<Guard> = Mutex::new(Guard { count: 0, older: Vec::new() });
 
-/// A shared mapping of a part of a file. The memory can be written if the mapping was made so.
+/// A shared mapping of a part of a file. The memory is writable if [`FileMapping::new`] was asked for that.
 #[derive(Debug)]
 pub struct FileMapping {
     base: NonNull<u8>,
@@ -96,8 +97,8 @@ unsafe impl Send for FileMapping {}
 unsafe impl Sync for FileMapping {}
 
 impl FileMapping {
-    /// Maps `len` bytes of a file from byte `at` on, a multiple of the page size. The mapping may reach beyond
-    /// the end of the file. A forked child does not have the mapping.
+    /// Maps `len` bytes of a file from byte `at` on. `at` is a multiple of the page size. The mapping may reach
+    /// beyond the end of the file. A forked child does not have the mapping.
     ///
     /// # Errors
     /// Returns the kernel's error, and an error if there are too many mappings or if the guard cannot be
@@ -152,8 +153,8 @@ impl FileMapping {
         self.len == 0
     }
 
-    /// Returns whether a page of the mapping was missing when a thread accessed it. Data of earlier copies to
-    /// or from the mapping may be wrong then.
+    /// Returns whether a page of the mapping was missing when a thread accessed the page. In that case, data of
+    /// earlier copies to or from the mapping may be wrong.
     pub fn is_broken(&self) -> bool {
         // The handler runs on the thread that makes the copy, so this thread sees its own marks. Marks of
         // other threads concern their own copies.
@@ -189,7 +190,7 @@ extern "C" fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
             libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED,
         );
         // Replace all pages to the end of the mapping at once. With one page per fault, a copy of blocks that
-        // are apart would make a mapping per page, of which a process can have only some ten thousand.
+        // apart in the file would make one mapping per page. A process can have only about 65,000 mappings.
         let rest = base + len - (at & !(page - 1));
         // SAFETY: the pages lie in a mapping of this file, which stays in use as long as the place names it.
         // The call replaces no other pages, and nobody relies on the data of a broken mapping.
@@ -199,8 +200,8 @@ extern "C" fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
         }
         break;
     }
-    // SAFETY: the kernel passes the information and the context of the signal, or a handler of the program
-    // passes on what it has got from the kernel. Both are valid until the handler returns.
+    // SAFETY: `info` and `context` come from the kernel, directly or through a handler of the program that has
+    // passed the signal on. Both are valid until this handler returns.
     unsafe { pass_on(signal, info, context) };
 }
 
@@ -229,8 +230,8 @@ unsafe fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c
     match function {
         libc::SIG_IGN if !is_fault => {}
         libc::SIG_DFL | libc::SIG_IGN => {
-            // The instruction of a fault runs again, raises the signal again, and the default action ends the
-            // process. A signal that somebody has sent is sent again.
+            // After a fault, the instruction runs again and raises the signal again. A signal that a process has
+            // sent does not come again by itself, so raise it here. Then the default action ends the process.
             // SAFETY: the default action runs no code of this process, and `raise` takes any signal.
             unsafe {
                 libc::signal(signal, libc::SIG_DFL);
@@ -246,7 +247,7 @@ unsafe fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c
             // SAFETY: the word lies within the description, as for the read above, and only this function uses it.
             unsafe { mark.write(PASSED | (level as u64 - 1)) };
             function(signal, info, context);
-            // SAFETY: as for the other write.
+            // SAFETY: this is the word that was written before the call, and it still lies in the description.
             unsafe { mark.write(before) };
         }
         function => {
@@ -257,13 +258,13 @@ unsafe fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c
     }
 }
 
-/// While the result lives, a missing page of a mapping breaks the mapping also if this thread blocks SIGBUS.
-/// Whoever copies to or from a mapping holds such a value.
+/// Lets SIGBUS reach this thread while the returned value lives, even if the thread otherwise blocks the signal. A
+/// thread must hold such a value while it copies to or from a mapping.
 pub fn admit() -> Admitted {
     Admitted::new(libc::SIGBUS)
 }
 
-/// Returns the action that has our handler.
+/// Returns the action for SIGBUS that calls the handler of this file.
 fn ours() -> libc::sigaction {
     // SAFETY: zeros are a valid `sigaction`.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -272,7 +273,7 @@ fn ours() -> libc::sigaction {
     action
 }
 
-/// Returns the action of SIGBUS, and installs another one if there is one.
+/// Returns the action that is installed for SIGBUS, and replaces it by `new` if `new` is not `None`.
 fn exchange(new: Option<&libc::sigaction>) -> io::Result<libc::sigaction> {
     let mut old = MaybeUninit::<libc::sigaction>::zeroed();
     let new = new.map_or(ptr::null(), ptr::from_ref);
@@ -293,7 +294,7 @@ fn guard() -> io::Result<()> {
         PAGE.store(rustix::param::page_size(), Ordering::Relaxed);
         let (current, new) = (exchange(None)?, ours());
         if current.sa_sigaction != new.sa_sigaction {
-            // A program that installs one handler over another again and again gets no mappings any more.
+            // If `CHAIN` is full, refuse the mapping: the program has installed handlers of its own too often.
             let level = guard.older.len();
             let older = CHAIN.get(level).ok_or(io::ErrorKind::QuotaExceeded)?;
             older.flags.store(current.sa_flags, Ordering::Relaxed);
@@ -310,7 +311,7 @@ fn guard() -> io::Result<()> {
     Ok(())
 }
 
-/// Counts one mapping less. After the last one, restores the previous action if ours is still installed.
+/// Reduces the count of mappings by one. If no mapping is left and our handler is still installed, restores the previous action.
 fn unguard() {
     let mut guard = GUARD.lock().unwrap_or_else(PoisonError::into_inner);
     guard.count -= 1;
@@ -318,10 +319,10 @@ fn unguard() {
         return;
     }
     let installed = exchange(None).is_ok_and(|current| current.sa_sigaction == ours().sa_sigaction);
-    // If ours is not installed, the program has installed its own, which may pass signals to ours. So the older
-    // handlers stay.
+    // If our handler is not installed, the program has installed its own handler, which may pass signals to ours.
+    // So the older handlers stay in the chain.
     if installed && let Some(older) = guard.older.pop() {
-        // If the call fails, ours stays installed and finds no mappings.
+        // If the call fails, our handler stays installed. It then finds no mapping and passes every signal on.
         let _ = exchange(Some(&older));
         LEVELS.store(guard.older.len(), Ordering::Release);
     }
@@ -335,11 +336,11 @@ mod tests {
     use std::os::fd::AsFd;
     use std::process::Command;
 
-    /// The name of the environment variable of a process that runs a test that may end the process.
+    /// Environment variable that tells a child process of a test to run the body of the test.
     const CHILD: &str = "MAPPED_TEST_CHILD";
 
-    /// Runs `body` in a process of its own, which must print "survived". Other tests would install handlers of
-    /// their own at the same time.
+    /// Runs `body` in a process of its own, because other tests of this process would install handlers of their own
+    /// at the same time. `test` is the full name of the calling test. The new process must print "survived".
     fn alone(test: &str, body: impl FnOnce()) {
         if std::env::var_os(CHILD).is_some() {
             body();
@@ -384,8 +385,8 @@ mod tests {
         });
     }
 
-    /// Checks that a copy over many missing pages that are apart does not use up the mappings of the process, of
-    /// which there are some 65,000.
+    /// Checks that accesses to many missing pages that are not neighbours make few mappings. A process can have only
+    /// about 65,000 mappings.
     #[test]
     fn many_missing_pages_are_few_mappings() {
         alone("sys::mapped::tests::many_missing_pages_are_few_mappings", || {
@@ -402,8 +403,8 @@ mod tests {
         });
     }
 
-    /// The handler of the program: its calls, the function that was installed before, and what the program
-    /// maps instead of the missing page.
+    /// `CALLS` counts the calls of [`pass`], and `FIRST` counts the calls of [`mend`]. `BEFORE` is the address of the
+    /// handler that [`pass`] calls.
     static CALLS: AtomicUsize = AtomicUsize::new(0);
     static BEFORE: AtomicUsize = AtomicUsize::new(0);
     static FIRST: AtomicUsize = AtomicUsize::new(0);
@@ -418,7 +419,7 @@ mod tests {
         exchange(Some(&action)).expect("installed").sa_sigaction
     }
 
-    /// The oldest handler: mends the fault.
+    /// The oldest handler. It maps an ordinary page in the place of the missing page.
     extern "C" fn mend(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
         FIRST.fetch_add(1, Ordering::Relaxed);
         // SAFETY: the kernel fills the address of the fault. The page belongs to a mapping of the test.
@@ -438,7 +439,8 @@ mod tests {
         function(signal, info, context);
     }
 
-    /// The program installs a handler that passes signals on, between two of our installations.
+    /// Checks signals that a handler of the program passes back to ours. The program installs its handler between
+    /// two installations of ours.
     #[test]
     fn handlers_that_pass_signals_on_do_not_call_each_other_for_ever() {
         let name =
@@ -451,7 +453,7 @@ mod tests {
             BEFORE.store(install(pass), Ordering::Relaxed);
             drop(mapping);
             let mapping = new();
-            // A fault of somebody else: a private mapping of the same short file.
+            // Make a mapping whose faults are not ours: a private mapping of the same short file.
             // SAFETY: with a null hint the kernel chooses the address.
             let other = unsafe {
                 let flags = MapFlags::PRIVATE;
@@ -475,7 +477,7 @@ mod tests {
             drop(mapping);
             // The handler that the program has installed last is back, and passes signals on as before.
             assert_eq!(exchange(None).expect("an action").sa_sigaction, pass as *const () as usize);
-            // SAFETY: as in the rounds above.
+            // SAFETY: byte 5000 lies in the mapping of 8192 bytes at `other`, and `mend` maps its missing page.
             unsafe { other.cast::<u8>().add(5000).write_volatile(1) };
             assert_eq!(FIRST.load(Ordering::Relaxed), 3);
         });
@@ -497,7 +499,7 @@ mod tests {
         write(&whole, 5000);
         assert!(whole.is_broken());
         drop(whole);
-        // After the last mapping, the handler is the one from before.
+        // A new mapping is whole, although an earlier mapping in the same place was broken.
         let current = FileMapping::new(file.as_fd(), 0, 4096, false).expect("a mapping");
         assert!(!current.is_broken());
     }

@@ -31,8 +31,8 @@ const SEALS: SealFlags = SealFlags::GROW.union(SealFlags::SHRINK).union(SealFlag
 /// Returns the kernel's error, for example if the kernel does not support files of `len` bytes.
 pub fn create_sealed(name: &str, len: u64) -> io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    // Systems with vm.memfd_noexec=2 require the flag NOEXEC_SEAL, and kernels before 6.3 do not know the
-    // flag.
+    // Systems with vm.memfd_noexec=2 require the flag NOEXEC_SEAL. Kernels before 6.3 refuse the flag, so try again
+    // without it.
     let fd = match fs::memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
         Err(Errno::INVAL) => fs::memfd_create(name, flags)?,
         other => other?,
@@ -249,9 +249,9 @@ impl Drop for Mapping {
                 unsafe { mm::madvise(self.base.as_ptr().cast(), self.len, Advice::LinuxDontFork) };
             self.guard = None;
         }
-        // SAFETY: `base` and `len` come from mmap, and nothing else unmaps them. Whoever accesses the memory
+        // SAFETY: `base` and `len` come from mmap, and nothing else unmaps them. Code that accesses the memory
         // through a pointer must keep this value alive until the last access. The call cannot fail for such a
-        // range; if it did, nothing but address space would be lost.
+        // range; if it did, only address space would be lost.
         let _ = unsafe { mm::munmap(self.base.as_ptr().cast(), self.len) };
     }
 }

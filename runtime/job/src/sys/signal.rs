@@ -1,9 +1,9 @@
-//! Signals as data: the launcher blocks its signals and reads them from a descriptor. Also lets a thread block or admit
-//! one signal for a while. No function here installs a handler.
+//! Signals without handlers: the launcher blocks its signals and reads them from a descriptor. A thread can block one
+//! signal for a while ([`Withheld`]) or unblock it for a while ([`Admitted`]).
 //!
 //! The launcher uses this file (`launcher/src/main.rs`, `launcher/src/watch.rs`), and all messages about
-//! killed ranks use [`name`]. `files.rs` withholds the signals of its own calls ([`Withheld`]), and whoever copies
-//! to or from a mapping of `mapped.rs` admits SIGBUS ([`Admitted`]).
+//! killed ranks use [`name`]. `files.rs` blocks the signals that its own system calls raise. A thread that copies to
+//! or from a mapping of `mapped.rs` unblocks SIGBUS.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -62,8 +62,8 @@ pub fn set_mask(set: &SignalSet) {
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &set.0, std::ptr::null_mut()) };
 }
 
-/// While this value lives, this thread does not block a signal. Then the thread blocks the signal again if the
-/// thread has blocked the signal before.
+/// While this value lives, this thread does not block a certain signal. Dropping the value blocks the signal again if
+/// the thread blocked the signal before the value was made.
 #[derive(Debug)]
 pub struct Admitted(Option<SignalSet>);
 
@@ -86,8 +86,9 @@ impl Drop for Admitted {
     }
 }
 
-/// While this value lives, this thread does not get a signal that its own system calls raise (SIGPIPE,
-/// SIGXFSZ). A signal of this kind that arrives in the meantime is lost; one that was pending before stays.
+/// While this value lives, this thread does not get a certain signal that its own system calls raise (SIGPIPE or
+/// SIGXFSZ). If the signal arrives while the value lives, it is lost. If the signal was pending before, it stays
+/// pending.
 #[derive(Debug)]
 pub struct Withheld {
     signal: i32,
@@ -120,7 +121,7 @@ impl Drop for Withheld {
     }
 }
 
-/// Returns whether a blocked `signal` waits for this thread or for the process.
+/// Returns whether `signal` is blocked and pending for this thread or for the process.
 fn is_pending(signal: i32) -> bool {
     let mut set = SignalSet::new(&[]);
     // SAFETY: the set is initialised and outlives the call, which writes the set.
@@ -252,10 +253,10 @@ mod tests {
         raise();
         drop(Withheld::new(libc::SIGUSR2));
         assert!(is_pending(libc::SIGUSR2), "a signal of the program is lost");
-        // A value of this type consumes what is pending only if nothing was pending before.
+        // The signal is still pending, because it was pending before the last `Withheld` was made. Consume it.
         let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         let set = SignalSet::new(&[libc::SIGUSR2]);
-        // SAFETY: the set and the time are initialised and outlive the call.
+        // SAFETY: the set and the time are initialised and outlive the call. The null pointer asks for no information.
         unsafe { libc::sigtimedwait(&set.0, std::ptr::null_mut(), &none) };
         set_mask(&old);
     }

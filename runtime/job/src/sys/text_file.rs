@@ -24,8 +24,8 @@ pub fn read(path: &Path, most: u64) -> io::Result<String> {
     Ok(text)
 }
 
-/// Replaces the file at `path` by a file with this text. Other processes see the old file or the new one, never
-/// a part.
+/// Replaces the file at `path` by a file with this text. Other processes see the whole old file or the whole new
+/// file.
 ///
 /// # Errors
 /// Returns the system's error, for example if the folder of the file is not writable. The old file then
@@ -52,7 +52,8 @@ pub fn replace(path: &Path, text: &str) -> io::Result<()> {
 /// CPU, without those that change from run to run. Equal texts mean equal processors.
 pub fn processor() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    // Clock rates change from run to run, and numbers of processors and cores say which CPU a block is about.
+    // Leave out clock rates, which change from run to run, and the numbers of the CPU, its core and its package. These
+    // numbers say which CPU is the first one, and not what kind of processor it is.
     const CHANGING: [&str; 10] = [
         "cpu MHz",
         "bogomips",

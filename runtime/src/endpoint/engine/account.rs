@@ -28,7 +28,7 @@ const ALL_MIN: u64 = 1 << 20;
 /// The unexpected messages of all ranks may together occupy the memory limit divided by this number.
 const SHARE: u64 = 4;
 
-/// The account.
+/// The account of the unexpected messages of this rank.
 #[derive(Debug)]
 pub struct Account {
     /// Number of bytes that the messages of one sender may occupy.
@@ -184,7 +184,7 @@ mod tests {
         }
         assert!(account.add(7, 51) && account.add(0, 1));
         assert_eq!(account.subtract(1, 100), Freed::Nobody);
-        // The total has fallen to half of the bound, so every sender is asked.
+        // The total has fallen to half of the bound, so any sender may be allowed to send payloads again.
         assert_eq!(account.subtract(0, 27), Freed::All);
         assert!((0..account.senders()).filter(|from| account.free(*from)).eq([]));
         assert_eq!(account.subtract(0, 24), Freed::This);

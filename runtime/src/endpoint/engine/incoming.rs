@@ -247,8 +247,8 @@ impl MessageEngine {
         self.matching.keep(Slot::new(from), label, what);
     }
 
-    /// Subtracts a message of `from` that has left the queue. Tells the senders for whose messages there is
-    /// room again.
+    /// Subtracts a message of `from` that has left the queue. Tells each sender for whose messages there is room
+    /// again that it may send payloads.
     #[inline]
     pub(super) fn taken(&mut self, from: usize, what: &Arrived) {
         let freed = self.account.subtract(from, Account::size(what));

@@ -243,7 +243,7 @@ fn the_tables_shrink_after_a_flood() {
         let (source, message) = m.take(2, Sender::Any, Tag::Is(n as i32)).expect("a message");
         assert!(source == from && matches!(message.what, Arrived::Own(id) if id == n as u64));
     }
-    // The table of receives looks whether it can shrink after as many removals as half of its length.
+    // The table of receives tries to shrink only when the number of removals has reached half of its length.
     for n in 0..FLOOD {
         m.post(1, Sender::Any, Tag::Any, KEPT as u64);
         assert_eq!(m.arrive(from, &label(1, (FLOOD + n) as i32)), Some(KEPT as u64));

@@ -32,8 +32,8 @@ const RESTS: [u32; 2] = [3, 1];
 /// Number of waits that are timed together. A single wait may be as short as a few readings of the clock.
 const WAITS: u32 = 64;
 
-/// The number of rests between two reads, chosen by measurement (`typepack_engine::choice`): the time of
-/// [`WAITS`] waits, with all that lies between them.
+/// The number of rests between two reads, chosen by measurement (`typepack_engine::choice`). The measured cost is the
+/// time from the start of a wait until [`WAITS`] waits later, including the work of the program between the waits.
 #[derive(Debug)]
 pub(super) struct Rests {
     rests: u32,
@@ -120,8 +120,8 @@ impl Endpoint {
         drop(state);
         // SAFETY: the source that made the errand guarantees that, until the end of the errand is
         // reported, the errand's memory is valid and nobody else uses the part that the errand writes.
-        // This function reports the end below, after the call of `run`. Whoever adds a copy to a schedule
-        // guarantees that its source and its destination do not overlap.
+        // This function reports the end below, after the call of `run`. The code that adds a copy to a schedule
+        // guarantees that the source and the destination of the copy do not overlap.
         let ran = catch_unwind(AssertUnwindSafe(|| unsafe { errand.run() }));
         // Report the end even if the endpoint is poisoned or closed, because a thread may be waiting for
         // the memory.

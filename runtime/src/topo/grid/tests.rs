@@ -1,4 +1,4 @@
-//! The geometry of grids against an oracle that lists all coordinates in row-major order.
+//! Compares the geometry of grids with an oracle that lists all coordinates in row-major order.
 
 use super::*;
 
@@ -85,7 +85,7 @@ fn coordinates_ranks_and_shifts_are_those_of_the_oracle() {
 #[test]
 fn steps_of_any_length_are_exact() {
     let grid = Grid::new(&[3, 2], &[true, false]).expect("a grid");
-    // 2^63 - 1 is 1 more than a multiple of 3, and -2^63 is 1 more than one too.
+    // Both 2^63 - 1 and -2^63 are 1 more than a multiple of 3.
     assert_eq!(grid.shift(0, 0, i64::MAX), Ok((Some(4), Some(2))));
     assert_eq!(grid.shift(0, 0, i64::MIN), Ok((Some(4), Some(2))));
     assert_eq!(grid.shift(0, 1, i64::MIN), Ok((None, None)));
@@ -133,7 +133,7 @@ fn slices_divide_the_grid() {
                 let (slice, number, place) = grid.slice(&remain, rank).expect("a slice");
                 assert_eq!(slice.dims(), of(&dims, true));
                 assert_eq!(slice.coords_of(place), Ok(of(coords, true)));
-                // The ranks of one slice have the same number, and different slices different numbers.
+                // All ranks of one slice get the same slice number, and the numbers of two slices differ.
                 for (other, there) in all(&dims).iter().enumerate() {
                     let (_, other, _) = grid.slice(&remain, other).expect("a slice");
                     assert_eq!(other == number, of(there, false) == of(coords, false));

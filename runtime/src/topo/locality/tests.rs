@@ -1,8 +1,9 @@
-//! Machines of several packages, and what their ranks gain.
+//! Tests the places of ranks on machines of several packages, and how much closer neighbours come to each other.
 
 use super::*;
 
-/// Returns the CPU with this number in a machine whose packages have `l3` caches of `cores` cores each.
+/// Returns the CPU with this number in a machine whose packages each have `l3` level 3 caches. Each of these caches
+/// serves `cores` cores.
 fn cpu(number: usize, (l3, cores): (usize, usize)) -> Cpu {
     let index = |divisor: usize| Some((number / divisor) as u32);
     Cpu {

@@ -99,8 +99,8 @@ impl<T> Table<T> {
     }
 
     /// Adds an object to the table and returns its handle. `make` makes the object, out of a spare object if there
-    /// is one. The function calls `make` under the lock, so `make` must be short and must not use the table. A
-    /// spare object is the only reference to itself.
+    /// is one. The function calls `make` under the lock, so `make` must be short and must not use the table. The
+    /// `Arc` of a spare object is the only reference to the object.
     ///
     /// # Errors
     /// Returns `MPI_ERR_OTHER` if all `1 << PLACE_BITS` places (four million) are in use. `make` is not called
@@ -118,8 +118,8 @@ impl<T> Table<T> {
         View { table: self, slots: self.read() }
     }
 
-    /// Removes the objects of several handles, which are invalid afterwards. The caller has a reference to each of
-    /// the objects, so no object is dropped here.
+    /// Removes the objects of several handles. Afterwards the handles are invalid. The caller has a reference to
+    /// each of the objects, so no object is dropped here.
     pub fn remove_each(&self, handles: impl Iterator<Item = usize>) {
         let mut slots = self.write();
         for handle in handles {

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 const CONTEXT: u64 = 3;
 
-/// The lengths of the messages: two classes of sizes, with one piece and with several pieces.
+/// The lengths of the messages in bytes. They belong to two size classes. The first two messages have one piece each,
+/// and the other two have several pieces.
 const LENS: [usize; 4] = [9000, 16_000, 70_000, 100_000];
 
 /// Two ranks whose long messages pass through chunks.
@@ -55,7 +56,8 @@ impl Job {
         let layout = LayoutRef { origin, plan: &self.byte, count: bytes };
         let (source, tag) = (Sender::Any, Tag::Is(tag));
         let posting = Posting { layout, capacity: bytes, context: CONTEXT, source, tag };
-        // SAFETY: `got` lives until the receive has ended, below, and nobody else uses it meanwhile.
+        // SAFETY: `got` has more than `bytes` bytes and lives until the receive has ended, below. Nobody else uses it
+        // meanwhile.
         let received = unsafe { self.engines[1].receive(&posting) }.expect("a receive");
         let Operation::Pending(id) = received else { panic!("a long receive is complete") };
         for _ in 0..200 {
@@ -93,19 +95,19 @@ fn a_piece_is_packed_where_a_cts_is_expected() {
     let mut job = Job::new();
     for len in LENS {
         let data = message(len, len);
-        // SAFETY: `data` lives until the message has arrived.
+        // SAFETY: `data` lives and stays unchanged until the message has arrived.
         unsafe { job.send(&data, 1) };
         let known = len == 16_000 || len == 100_000;
         assert_eq!(job.ahead(), usize::from(known), "{len}");
         job.get(&data, 1);
         assert_eq!(job.ahead(), 0);
-        // SAFETY: the send is cancelled before `data` is dropped.
+        // SAFETY: `data` stays unchanged, and the send is cancelled before `data` is dropped.
         let id = unsafe { job.send(&data, 1) };
         assert_eq!(job.ahead(), 1);
         assert_eq!(job.engines[0].cancel_send(id), Cancelled::Recalled);
         assert_eq!(job.ahead(), 0);
         let next = message(len + 1, len);
-        // SAFETY: `next` lives until the message has arrived.
+        // SAFETY: `next` lives and stays unchanged until the message has arrived.
         unsafe { job.send(&next, 2) };
         assert_eq!(job.ahead(), 1);
         job.get(&next, 2);
@@ -129,7 +131,7 @@ fn messages_arrive_in_any_order() {
     for round in 0..3000 {
         if waiting.len() < 6 && below(2) == 0 {
             let data = message(round, LENS[below(LENS.len())]);
-            // SAFETY: the vector `waiting` keeps `data` until the message has arrived or is recalled. A
+            // SAFETY: the vector `waiting` keeps `data` unchanged until the message has arrived or is recalled. A
             // moved vector keeps its bytes in place.
             let id = unsafe { job.send(&data, round as i32) };
             waiting.push_back((id, round as i32, data));

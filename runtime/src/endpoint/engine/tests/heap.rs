@@ -128,7 +128,7 @@ fn a_fetched_message_is_a_packed_and_unpacked_one() {
         let (in_heap, into_heap) = (random.below(4) > 0, random.below(2) == 0);
         let (_source, from_at, from_len) = buffer_of(&mine, in_heap, &from, from_count);
         let (_target, to_at, to_len) = buffer_of(&theirs, into_heap, &to, to_count);
-        // SAFETY: `buffer_of` made `from_len` bytes around `from_at` for this layout.
+        // SAFETY: `buffer_of` made `from_len` bytes around `from_at` for this layout, and only this test uses them.
         let source = unsafe { around(from_at, &from, from_count, from_len) };
         // SAFETY: `buffer_of` made `to_len` bytes around `to_at` for this layout. They do not overlap the
         // source.
@@ -157,12 +157,14 @@ fn a_fetched_message_is_a_packed_and_unpacked_one() {
         let send = LayoutRef { origin: from_at, plan: &from, count: from_count };
         let receive = LayoutRef { origin: to_at, plan: &to, count: to_count };
         let posted = round % 3 == 0;
-        // SAFETY: both operations end below, before the buffers are freed.
+        // SAFETY: the buffer at `to_at` has room for the `bytes` bytes of the layout. The receive ends below, before
+        // the buffer is freed, and nobody else uses the buffer meanwhile.
         let post = |there: &mut MessageEngine| unsafe {
             there.receive(&any(receive, bytes, 3)).expect("a receive")
         };
         let early = posted.then(|| post(&mut there));
-        // SAFETY: `source` outlives the send, which ends in this round.
+        // SAFETY: the elements at `from_at` have `bytes` packed bytes. They stay readable and unchanged until the end
+        // of the send, in this round.
         let sent = unsafe { here.send(&send, label, Slot::new(1), How::STANDARD) }.expect("a send");
         if !posted {
             turn(&mut here, &mut there);
@@ -206,15 +208,15 @@ fn what_is_withdrawn_arrives_as_it_was() {
         let [(mut here, mine), (mut there, theirs)] = pair();
         let (bytes, count) = (8u64 << 18, 1);
         let (_, origin, len) = buffer_of(&mine, true, &vector, count);
-        // SAFETY: `buffer_of` made `len` bytes around `origin` for this layout.
+        // SAFETY: `buffer_of` made `len` bytes around `origin` for this layout, and no slice of them exists yet.
         let source = unsafe { around(origin, &vector, count, len) };
         source.fill(7);
         let mut target = vec![0u8; bytes as usize];
         let send = LayoutRef { origin, plan: &vector, count };
         let receive = LayoutRef { origin: target.as_mut_ptr(), plan: &double, count: 1 << 18 };
         let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
-        // SAFETY: both buffers outlive the operations. Once an operation is detached, it does not use its
-        // buffer.
+        // SAFETY: both buffers hold `bytes` packed bytes and outlive the operations. The test changes the source only
+        // after the send is detached.
         let (id, received) = unsafe {
             let Operation::Pending(id) =
                 here.send(&send, label, Slot::new(1), How::STANDARD).unwrap()
@@ -257,7 +259,8 @@ fn receives_that_are_gone_or_too_small_answer() {
     let send = LayoutRef { origin, plan: &vector, count: 1 };
     let receive = LayoutRef { origin: target.as_mut_ptr(), plan: &double, count: 1 << 18 };
     let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
-    // SAFETY: both buffers live to the end of the test, so they outlive the operations.
+    // SAFETY: the buffers hold the elements of the layouts and live to the end of the test, after all turns. The test
+    // accesses the target only after its receive has ended or is detached.
     unsafe {
         let Operation::Pending(sent) =
             here.send(&send, label, Slot::new(1), How::STANDARD).unwrap()
@@ -320,7 +323,7 @@ fn lies_about_data_are_violations() {
         let mut target = vec![1u8; 1 << 21];
         let double = Datatype::named(Named::U8).commit().unwrap();
         let layout = LayoutRef { origin: target.as_mut_ptr(), plan: &double, count: 1 << 21 };
-        // SAFETY: `target` lives to the end of the round, and `victim` runs no turn after that.
+        // SAFETY: `target` has `1 << 21` bytes and lives to the end of the round. `victim` runs no turn after that.
         unsafe { victim.receive(&any(layout, 1 << 21, 3)) }.expect("a receive");
         let mut tx =
             Producer::new::<crate::transport::area::Area>(crate::shm::pair::first_level(2));
@@ -358,7 +361,7 @@ fn lies_about_data_are_violations() {
     let mut target = [1u8; 8];
     let byte = Datatype::named(Named::U8).commit().unwrap();
     let layout = LayoutRef { origin: target.as_mut_ptr(), plan: &byte, count: 8 };
-    // SAFETY: the array `target` lives until `victim` has run its last turn, below.
+    // SAFETY: the array `target` has 8 bytes and lives until `victim` has run its last turn, below.
     unsafe { victim.receive(&any(layout, 8, 3)) }.expect("a receive");
     assert!(victim.progress().is_err());
     assert_eq!(target, [1; 8]);
@@ -391,7 +394,8 @@ fn lies_about_help_are_violations() {
         let (_, origin, _) = buffer_of(&fabric, true, &double, 10_000);
         let layout = LayoutRef { origin, plan: &double, count: 10_000 };
         let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
-        // SAFETY: the send's memory lies in the heap, which outlives `victim`.
+        // SAFETY: `buffer_of` made the memory of the send in the heap, which outlives `victim`, and nobody writes to
+        // it.
         let sent =
             unsafe { victim.send(&layout, label, Slot::new(1), How::STANDARD) }.expect("a send");
         let Operation::Pending(id) = sent else { panic!("complete") };
@@ -419,7 +423,8 @@ fn lies_about_help_are_violations() {
     let send = LayoutRef { origin: from, plan: &double, count };
     let receive = LayoutRef { origin: to, plan: &double, count };
     let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
-    // SAFETY: both buffers lie in heaps that stay mapped until the two engines have run their last turns.
+    // SAFETY: both buffers hold `bytes` bytes, and only the two operations use them. They lie in heaps that stay mapped
+    // until the two engines have run their last turns.
     unsafe {
         there.receive(&any(receive, bytes, 3)).expect("a receive");
         here.send(&send, label, Slot::new(1), How::STANDARD).expect("a send");
@@ -444,7 +449,8 @@ fn who_copies_the_last_piece_calls() {
     let send = LayoutRef { origin: from, plan: &byte, count: bytes };
     let receive = LayoutRef { origin: to, plan: &byte, count: bytes };
     let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
-    // SAFETY: both layouts lie in heaps, which live as long as the engines `here` and `there`.
+    // SAFETY: both buffers hold `bytes` bytes, and only the two operations use them. They lie in heaps, which live as
+    // long as the engines `here` and `there`.
     let received = unsafe {
         here.send(&send, label, Slot::new(1), How::STANDARD).expect("a send");
         there.progress().expect("a turn");

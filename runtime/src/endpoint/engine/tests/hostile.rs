@@ -43,7 +43,7 @@ fn a_call_that_fails_lets_go_of_its_memory() {
     // Fill the ring to rank 1. Then rank 1 claims to have freed an impossible number of slots.
     let empty = Label { bytes: 0, ..label };
     let pending = loop {
-        // SAFETY: an empty message has no byte to read.
+        // SAFETY: an empty message has no byte to read, and `How::STANDARD` lends no memory.
         match unsafe { engine.send(&layout, empty, Slot::new(1), How::STANDARD) }.expect("a send") {
             Operation::Done(_) => {}
             Operation::Pending(id) => break id,
@@ -93,13 +93,14 @@ fn a_synchronous_send_ends_with_the_match() {
             let capacity = if way == 3 { len / 2 } else { len };
             let to = LayoutRef { origin: buffer.as_mut_ptr(), plan: &byte, count: capacity };
             let (context, source) = (6, Sender::Slot(Slot::new(0)));
-            // SAFETY: the vectors outlive the receives, all of which end below.
+            // SAFETY: the vector of `to` has room for `capacity` bytes and outlives the receives, all of which end
+            // below. Nobody else uses it meanwhile.
             let receive = |there: &mut MessageEngine| unsafe {
                 there.receive(&Posting { layout: to, capacity, context, source, tag: Tag::Any })
             };
             let posted = (way == 0).then(|| receive(&mut there).expect("a receive"));
             let label = Label { context, tag: 3, bytes: len, types: UNKNOWN };
-            // SAFETY: the vector of `from` outlives the send, which ends below.
+            // SAFETY: the vector of `from` has `len` bytes. It outlives the send, which ends below, and never changes.
             let sent = unsafe { here.send(&from, label, Slot::new(1), how) }.expect("a send");
             let Operation::Pending(id) = sent else { panic!("{len} bytes are complete") };
             here.progress().expect("a turn");
@@ -120,7 +121,8 @@ fn a_synchronous_send_ends_with_the_match() {
                     assert!(there.probe(context, source, Tag::Any).is_none());
                     here.progress().expect("a turn");
                     assert!(!here.requests().is_complete(id), "{len} bytes");
-                    // SAFETY: the vector of `to` outlives the receive, which completes here.
+                    // SAFETY: the vector of `to` has room for `capacity` bytes and outlives the receive, which
+                    // completes here.
                     unsafe { there.receive_taken(&to, capacity, taken) }.expect("a receive");
                 }
                 _ => assert_eq!(receive(&mut there).is_err(), capacity < len),
@@ -142,7 +144,8 @@ fn only_unmatched_receives_are_cancelled() {
     let from = LayoutRef { origin: data.as_mut_ptr().cast(), plan: &word, count: 4 };
     let label = Label { context: 2, tag: 1, bytes: 32, types: UNKNOWN };
     for source in [Sender::Any, Sender::Slot(Slot::new(0))] {
-        // SAFETY: the vectors outlive both receives, which end below.
+        // SAFETY: the vector of `to` has the 32 bytes of the layout and outlives both receives, which end below. The
+        // test reads it only afterwards.
         let mut receive = || unsafe {
             engine.receive(&Posting { layout: to, capacity: 32, context: 2, source, tag: Tag::Any })
         };
@@ -151,7 +154,8 @@ fn only_unmatched_receives_are_cancelled() {
             panic!("nothing was sent");
         };
         assert!(engine.cancel_receive(first) && !engine.cancel_receive(first));
-        // SAFETY: the send to this rank itself completes in this call, while its vector lives.
+        // SAFETY: the vector of `from` has 32 bytes. The send to this rank itself completes in this call, while the
+        // vector lives.
         unsafe { engine.send(&from, label, Slot::new(0), How::STANDARD) }.expect("a send");
         assert!(!engine.cancel_receive(second));
         assert!(matches!(engine.requests().fetch(second), Some(Ok(_))));
@@ -179,7 +183,8 @@ fn hostile_envelopes_are_errors() {
         let mut buffer = vec![0u64; 66];
         let origin = buffer[1..65].as_mut_ptr().cast();
         let layout = LayoutRef { origin, plan: &word, count: 64 };
-        // SAFETY: the test drops the engine before the buffer, and reads the buffer only after the turns.
+        // SAFETY: the layout is 512 bytes of `buffer`. The buffer outlives all turns of the engine, and the test reads
+        // it only after these turns.
         unsafe {
             engine.receive(&any(layout, 512, 0)).expect("a receive");
             let label = Label { context: 0, tag: 0, bytes: 512, types: UNKNOWN };

@@ -85,7 +85,8 @@ fn transfer(
     let bytes = source.plan.packed_bytes(source.count).expect("a size");
     let [(here, _), (there, _)] = ranks;
     let label = Label { context: CONTEXT, tag: 1, bytes, types: UNKNOWN };
-    // SAFETY: both memories lie in heaps that outlive the engines.
+    // SAFETY: both layouts lie in heaps that outlive the engines, and their elements have `bytes` packed bytes. Only
+    // the two operations use the memory until they end.
     let (sent, received) = unsafe {
         let sent = here.send(&source, label, Slot::new(1), How::STANDARD).expect("a send");
         (sent, there.receive(&any(target, bytes, CONTEXT)).expect("a receive"))
@@ -161,7 +162,7 @@ fn a_definition_waits_for_its_answer() {
     let mut sent = Vec::new();
     for plan in &plans {
         for _ in 0..2 {
-            // SAFETY: the memory lies in a heap that outlives the engine.
+            // SAFETY: the source lies in a heap that outlives the engine, has `bytes` packed bytes, and never changes.
             let send =
                 unsafe { here.send(&source.layout(plan), label, Slot::new(1), How::STANDARD) };
             sent.push(send.expect("a send"));
@@ -170,7 +171,8 @@ fn a_definition_waits_for_its_answer() {
     for (i, plan) in plans.iter().enumerate() {
         for round in 0..2 {
             target.set(|_| -1.0);
-            // SAFETY: the memory lies in a heap that outlives the engine.
+            // SAFETY: the target lies in a heap that outlives the engine, has `bytes` packed bytes, and is used by
+            // nobody else until the receive has ended.
             let received = unsafe { there.receive(&any(target.layout(plan), bytes, CONTEXT)) };
             let Ok(Operation::Pending(received)) = received else { panic!("{received:?}") };
             let done = (0..5000).any(|_| {
@@ -233,11 +235,11 @@ fn lies_about_long_types_are_violations() {
     for (form, envelopes) in cases {
         let [(mut victim, _), (_, hostile)] = pair();
         let area = hostile.contact(0).expect("contact");
-        // The first allocation of a heap may begin at any line, so the form is copied to the start of the heap.
+        // The first piece of a heap may begin at any cache line. So copy the form to the first byte of the heap.
         let own = hostile.heap().expect("a heap");
         let piece = own.alloc(1 << 20, 4096, true).expect("room").as_ptr();
         assert_eq!(piece, own.base().as_ptr());
-        // SAFETY: the piece has 1 MiB, and the form is a vector of less than that.
+        // SAFETY: the piece has 1 MiB, and the form is a vector outside the heap with fewer bytes.
         unsafe { piece.copy_from_nonoverlapping(form.as_ptr(), form.len()) };
         let mut tx = Producer::new::<Area>(crate::shm::pair::first_level(2));
         for envelope in &envelopes {

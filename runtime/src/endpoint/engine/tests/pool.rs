@@ -44,11 +44,11 @@ fn exchange(engines: &mut [MessageEngine], bytes: u64, distances: &[usize]) {
         let room = LayoutRef { origin: got.as_mut_ptr(), plan: &byte, count: bytes };
         let (source, tag) = (Sender::Slot(Slot::new(*from)), Tag::Is(1));
         let posting = Posting { layout: room, capacity: bytes, context: CONTEXT, source, tag };
-        // SAFETY: the vector outlives the operation, which ends below.
+        // SAFETY: the vector `got` has `bytes` bytes and outlives the receive, which ends below. Nobody else uses it.
         let received = unsafe { engines[*to].receive(&posting) }.expect("a receive");
         let layout = LayoutRef { origin: data.as_mut_ptr(), plan: &byte, count: bytes };
         let label = Label { context: CONTEXT, tag: 1, bytes, types: UNKNOWN };
-        // SAFETY: the vector outlives the operation, which ends below.
+        // SAFETY: the vector `data` has `bytes` bytes and outlives the send, which ends below. Nobody changes it.
         let sent = unsafe { engines[*from].send(&layout, label, Slot::new(*to), How::STANDARD) };
         pending.push((*to, received));
         pending.push((*from, sent.expect("a send")));
@@ -88,8 +88,8 @@ fn circular_exchanges_end_with_any_number_of_chunks() {
     }
 }
 
-/// Checks that the chunks of a pair that has become idle serve other pairs: one chunk is enough for messages to
-/// one rank after another, and the small chunk of the pairs is never used for them.
+/// Checks that the chunks of a pair that has become idle serve other pairs: after each rank has sent long messages to
+/// all other ranks, one after another, its pool has no more chunks than for one pair.
 #[test]
 fn idle_pairs_keep_no_chunks() {
     let (segment, mut engines) = engines(5);
@@ -98,8 +98,8 @@ fn idle_pairs_keep_no_chunks() {
             exchange(&mut engines, 300_000, &[distance]);
         }
         let reserved = segment.header().taken.load(Ordering::Relaxed);
-        // The 20 pairs have their own rings and stamps. Each of the five ranks has one pool for all its
-        // pairs.
+        // The 20 pairs have areas of 112 KiB for their rings and stamps. Each of the five ranks has one pool of at
+        // most 2 MiB for all its pairs.
         assert!(reserved <= 20 * (112 << 10) + 5 * (2 << 20), "{reserved} bytes in round {round}");
     }
 }
@@ -124,12 +124,12 @@ fn rings_grow_by_use() {
     }
 }
 
-/// Checks that messages arrive although the job may take no more memory than the first pages of the pairs and
-/// their stamps: rings stay small, and payloads that do not fit pass through the small chunks.
+/// Checks that messages arrive although the job may take no more memory than one page for the ring and one page for
+/// the stamps of each pair: rings stay small, and payloads that do not fit pass through the small chunks.
 #[test]
 fn messages_arrive_when_rings_and_pools_cannot_grow() {
     let (segment, mut engines) = engines(40);
-    // All pairs of the test make their first contact and reserve their stamps, in both directions.
+    // All 160 pairs of the test make their first contact. The budget below leaves one more page for each pair.
     exchange(&mut engines, 8, &[1, 2, 39, 38]);
     let header = segment.header();
     let room = header.taken.load(Ordering::Relaxed) + 160 * 4096;
@@ -138,6 +138,5 @@ fn messages_arrive_when_rings_and_pools_cannot_grow() {
         exchange(&mut engines, bytes, &[1, 2]);
         exchange(&mut engines, bytes, &[1; 100]);
     }
-    // Memory that the job can do without has taken at most three quarters of the budget.
     assert!(header.taken.load(Ordering::Relaxed) <= room);
 }

@@ -52,8 +52,8 @@ fn send(engine: &mut MessageEngine, data: &mut [u8], plan: &Plan) -> u64 {
     let count = data.len() as u64;
     let layout = LayoutRef { origin: data.as_mut_ptr(), plan, count };
     let label = Label { context: CONTEXT, tag: 1, bytes: count, types: UNKNOWN };
-    // SAFETY: a test that frees the buffer of a send which is neither complete nor detached runs no turn
-    // afterwards.
+    // SAFETY: `data` has `count` bytes. The tests change or free `data` only after the send is complete or detached, or
+    // run no turn afterwards.
     match unsafe { engine.send(&layout, label, Slot::new(1), How::STANDARD) }.expect("a send") {
         Operation::Pending(id) => id,
         Operation::Done(_) => panic!("complete"),
@@ -64,8 +64,8 @@ fn send(engine: &mut MessageEngine, data: &mut [u8], plan: &Plan) -> u64 {
 fn receive(engine: &mut MessageEngine, data: &mut [u8], plan: &Plan) -> u64 {
     let bytes = data.len() as u64;
     let layout = LayoutRef { origin: data.as_mut_ptr(), plan, count: bytes };
-    // SAFETY: a test that frees the buffer of a receive which is neither complete nor detached runs no turn
-    // afterwards.
+    // SAFETY: `data` has `bytes` bytes. The tests use or free `data` only after the receive is complete or detached, or
+    // run no turn afterwards.
     let started = unsafe { engine.receive(&any(layout, bytes, CONTEXT)) };
     match started.expect("a receive") {
         Operation::Pending(id) => id,
@@ -158,7 +158,8 @@ fn what_cannot_be_copied_is_packed() {
     let (mut source, mut target) = (pattern(100_000, 1), vec![9; 150_000]);
     let sent = send(&mut here, &mut source, &byte);
     let layout = LayoutRef { origin: target.as_mut_ptr(), plan: &pairs, count: 1 };
-    // SAFETY: `target` outlives the receive, which completes in the turns below.
+    // SAFETY: `target` has room for the layout, whose elements have 100,000 packed bytes. `target` outlives the
+    // receive, which completes in the turns below, and nobody else uses it meanwhile.
     unsafe { there.receive(&any(layout, 100_000, CONTEXT)) }.expect("a receive");
     turn(&mut here, &mut there);
     finished(&mut here, sent, 100_000);

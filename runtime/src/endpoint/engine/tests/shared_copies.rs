@@ -38,7 +38,7 @@ fn byte() -> Plan {
 fn room(fabric: &Fabric, seed: u8) -> *mut u8 {
     let start = fabric.heap().expect("a heap").alloc(LEN, 64, true).expect("room").as_ptr();
     for i in 0..LEN {
-        // SAFETY: the heap has just allocated `LEN` bytes at `start`.
+        // SAFETY: the heap has just allocated `LEN` bytes at `start`, and `i` is below `LEN`.
         unsafe { start.add(i).write((i as u8).wrapping_mul(31) ^ (i >> 8) as u8 ^ seed) };
     }
     start
@@ -46,14 +46,15 @@ fn room(fabric: &Fabric, seed: u8) -> *mut u8 {
 
 /// Returns whether two messages are equal.
 fn equal(a: *const u8, b: *const u8) -> bool {
-    // SAFETY: both pointers come from `room`, so `LEN` bytes are valid.
+    // SAFETY: both pointers come from `room`, so `LEN` bytes are readable at each of them.
     (0..LEN).all(|i| unsafe { a.add(i).read_volatile() == b.add(i).read_volatile() })
 }
 
 fn send(engine: &mut MessageEngine, origin: *mut u8, plan: &Plan) -> u64 {
     let layout = LayoutRef { origin, plan, count: LEN as u64 };
     let label = Label { context: CONTEXT, tag: 1, bytes: LEN as u64, types: UNKNOWN };
-    // SAFETY: the memory lies in a heap, which outlives the engine.
+    // SAFETY: `room` has made the `LEN` bytes at `origin` in a heap, which outlives the engine. The tests change them
+    // only after the send has ended.
     match unsafe { engine.send(&layout, label, Slot::new(1), How::STANDARD) }.expect("a send") {
         Operation::Pending(id) => id,
         Operation::Done(_) => panic!("complete"),
@@ -62,7 +63,8 @@ fn send(engine: &mut MessageEngine, origin: *mut u8, plan: &Plan) -> u64 {
 
 fn receive(engine: &mut MessageEngine, origin: *mut u8, plan: &Plan) -> u64 {
     let layout = LayoutRef { origin, plan, count: LEN as u64 };
-    // SAFETY: the memory lies in a heap, which outlives the engine.
+    // SAFETY: `room` has made the `LEN` bytes at `origin` in a heap, which outlives the engine. The tests read them
+    // only after the receive has ended or is detached.
     match unsafe { engine.receive(&any(layout, LEN as u64, CONTEXT)) }.expect("a receive") {
         Operation::Pending(id) => id,
         Operation::Done(_) => panic!("complete"),

@@ -23,10 +23,11 @@ fn send(
     let (source, tag) = (Sender::Slot(Slot::new(from_slot)), Tag::Is(1));
     let posting = Posting { layout: room, capacity: bytes, context: CONTEXT, source, tag };
     let label = Label { context: CONTEXT, tag: 1, bytes, types: UNKNOWN };
-    // SAFETY: the vector outlives the operation, which ends below.
+    // SAFETY: the vector `got` has room for `bytes` bytes and outlives the receive, which ends below. Nobody else uses
+    // it meanwhile.
     let receive = |to: &mut MessageEngine| unsafe { to.receive(&posting) }.expect("a receive");
     let early = posted.then(|| receive(to));
-    // SAFETY: the vector outlives the send, which ends below.
+    // SAFETY: the vector `data` has `bytes` bytes, never changes, and outlives the send, which ends below.
     let sent = unsafe { from.send(&layout, label, Slot::new(to_slot), How::STANDARD) };
     while !posted && to.probe(CONTEXT, Sender::Any, Tag::Any).is_none() {
         to.progress().expect("a turn");

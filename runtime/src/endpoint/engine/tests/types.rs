@@ -69,11 +69,13 @@ fn who_checks_decides() {
             let to = LayoutRef { origin, plan: &floats, count: count as u64 + 1 };
             let label = Label { context: CONTEXT, tag: 3, bytes, types: OF_LAYOUT };
             let how = How { synchronous, ..How::STANDARD };
-            // SAFETY: the vector of `to` outlives the receive, which ends in this round.
+            // SAFETY: the vector of `to` has `room` bytes and outlives the receive, which ends in this round. Nobody
+            // else uses it meanwhile.
             let receive =
                 |there: &mut MessageEngine| unsafe { there.receive(&any(to, room, CONTEXT)) };
             let early = posted.then(|| receive(&mut ranks[1]));
-            // SAFETY: the vector of `from` outlives the send, which ends in this round.
+            // SAFETY: the vector of `from` has `bytes` bytes and outlives the send, which ends in this round. Nobody
+            // changes it.
             let sent = unsafe { ranks[0].send(&from, label, Slot::new(1), how) };
             while !posted && ranks[1].probe(CONTEXT, Sender::Any, Tag::Any).is_none() {
                 ranks.iter_mut().for_each(|rank| {
@@ -114,8 +116,8 @@ fn a_glance_takes_nothing_that_is_to_be_compared() {
         // The first message makes the ring known to the receiver, and the receiver takes it out. The glance
         // below looks at the second message.
         for _ in 0..2 {
-            // SAFETY: the send completes before the call returns (asserted below), and its vector lives
-            // until then.
+            // SAFETY: the vector of `from` has `bytes` bytes and outlives the send, which completes before the call
+            // returns (asserted below).
             let sent = unsafe { ranks[0].send(&from, label, Slot::new(1), How::STANDARD) };
             assert!(matches!(sent, Ok(Operation::Done(_))));
             if ranks[1].peers[0].link.rx.is_none() {
@@ -123,7 +125,7 @@ fn a_glance_takes_nothing_that_is_to_be_compared() {
                 assert!(ranks[1].take(CONTEXT, Sender::Any, Tag::Any).is_some());
             }
         }
-        // SAFETY: `target` outlives the call, and nothing else accesses it during the call.
+        // SAFETY: `target` has `bytes` bytes and outlives the call, and nothing else accesses it during the call.
         let glance = unsafe { ranks[1].glance(&any(to, bytes, CONTEXT), Slot::new(0)) };
         match (checks, glance.expect("a look")) {
             (true, Glance::Other) => assert!(target.iter().all(|&value| value == 1)),
@@ -148,13 +150,13 @@ fn messages_to_oneself_are_compared() {
         let to = LayoutRef { origin: target.as_mut_ptr().cast(), plan: to, count };
         let label = Label { context: CONTEXT, tag: 3, bytes: 4 * count, types: OF_LAYOUT };
         let how = How { synchronous, ..How::STANDARD };
-        // SAFETY: `target` outlives the receive, which is complete once the receive and the send have been
-        // called.
+        // SAFETY: `target` has `4 * count` bytes. It outlives the receive, which is complete once the receive and the
+        // send have been called, and nobody else uses it until then.
         let receive =
             |engine: &mut MessageEngine| unsafe { engine.receive(&any(to, 4 * count, CONTEXT)) };
         let early = posted.then(|| receive(&mut engine));
-        // SAFETY: `data` outlives the send, which is complete once the receive and the send have been
-        // called.
+        // SAFETY: `data` has `4 * count` bytes. It outlives the send, which is complete once the receive and the send
+        // have been called, and nobody changes it.
         let sent = unsafe { engine.send(&from, label, Slot::new(0), how) };
         let received = early.unwrap_or_else(|| receive(&mut engine));
         let [sent, received] = [sent, received].map(|started| match started {
@@ -199,7 +201,7 @@ fn types_that_are_lies_are_harmless() {
         ring.publish(&area, room, &words, used);
         let mut target = [1u32; 4];
         let to = LayoutRef { origin: target.as_mut_ptr().cast(), plan: &ints, count: 4 };
-        // SAFETY: `target` outlives the receive, which ends in the next turn.
+        // SAFETY: `target` has 16 bytes and outlives the receive, which ends in the next turn.
         let receive = unsafe { victim.receive(&any(to, 16, CONTEXT)) };
         let Ok(Operation::Pending(id)) = receive else { panic!("nothing has been read") };
         victim.progress().expect("a turn");

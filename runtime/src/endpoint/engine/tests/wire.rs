@@ -111,7 +111,8 @@ fn every_word_has_its_states() {
             let label = Label { context: CONTEXT, tag: 1, bytes, types: UNKNOWN };
             let dest = if state == State::ToAnother { 2 } else { 1 };
             let how = How { synchronous: state == State::Unacknowledged, ..How::STANDARD };
-            // SAFETY: the memory of the send lies in the heap, which outlives the engine.
+            // SAFETY: the memory of the operation is `bytes` bytes of the heap, which outlives the engine, and only
+            // this operation uses it.
             let started = unsafe {
                 match state {
                     State::NoRequest => Ok(Operation::Pending(7 << 32)),
@@ -174,7 +175,8 @@ fn help_with_another_message_is_a_violation() {
         victim.force(Forced::Heap);
         let layout = LayoutRef { origin: room(&fabric, LONG), plan: &byte, count: LONG };
         let label = Label { context: CONTEXT, tag: 1, bytes: LONG, types: UNKNOWN };
-        // SAFETY: the send reads from the heap of `victim`, which outlives the engine.
+        // SAFETY: the send reads `LONG` bytes of the heap of `victim`, which outlives the engine. Nobody writes to
+        // them.
         let sent = unsafe { victim.send(&layout, label, Slot::new(1), How::STANDARD) };
         let Ok(Operation::Pending(id)) = sent else { panic!("{sent:?}") };
         let area = hostile.contact(0).expect("contact");
@@ -219,12 +221,13 @@ fn every_protocol_carries_every_length() {
                 let send = LayoutRef { origin: from, plan: &byte, count: len };
                 let receive = LayoutRef { origin: to, plan: &byte, count: len };
                 let label = Label { context: CONTEXT, tag: 1, bytes: len, types: UNKNOWN };
-                // SAFETY: `to` has room for `len` bytes, and the receive ends in this round.
+                // SAFETY: `to` has room for `len` bytes. The receive ends in this round, and nobody else uses `to`
+                // before that.
                 let post = |there: &mut MessageEngine| unsafe {
                     there.receive(&any(receive, len, CONTEXT)).expect("a receive")
                 };
                 let early = posted.then(|| post(&mut there));
-                // SAFETY: `from` has `len` bytes, and the send ends in this round.
+                // SAFETY: `from` has `len` bytes, which nobody changes before the send ends, in this round.
                 let sent = unsafe { here.send(&send, label, Slot::new(1), How::STANDARD) }
                     .expect("a send");
                 while !posted && there.probe(CONTEXT, Sender::Any, Tag::Any).is_none() {
@@ -273,8 +276,8 @@ fn ring_room(plan: &Plan, bytes: u64) -> usize {
     let layout = LayoutRef { origin: data.as_mut_ptr(), plan, count: bytes };
     let label = Label { context: CONTEXT, tag: 2, bytes, types: UNKNOWN };
     for sent in 0.. {
-        // SAFETY: the array has at least `bytes` bytes and lives longer than this loop, after which the
-        // engine runs no turn.
+        // SAFETY: the array has at least `bytes` bytes, never changes, and lives longer than this loop. The engine runs
+        // no turn after the loop.
         match unsafe { engine.send(&layout, label, Slot::new(1), How::STANDARD) }.expect("a send") {
             Operation::Done(_) => {}
             Operation::Pending(_) => return sent,
@@ -295,21 +298,21 @@ fn an_ack_into_a_full_ring_is_written_later() {
         let layout = LayoutRef { origin: data.as_mut_ptr(), plan: &byte, count: bytes };
         let label = Label { context: CONTEXT, tag: 1, bytes, types: UNKNOWN };
         let how = How { synchronous: true, ..How::STANDARD };
-        // SAFETY: the array has at least `bytes` bytes and lives to the end of the round. Neither engine runs
-        // a turn after that.
+        // SAFETY: the array `data` has at least `bytes` bytes, never changes, and lives to the end of the round.
+        // Neither engine runs a turn after that.
         let sent = unsafe { sender.send(&layout, label, Slot::new(1), how) };
         let Ok(Operation::Pending(id)) = sent else { panic!("{sent:?}") };
         receiver.progress().expect("a turn");
         let label = Label { tag: 2, ..label };
         for _ in 0..room {
-            // SAFETY: the array has at least `bytes` bytes, and the send is complete when the call returns
+            // SAFETY: the array `data` has at least `bytes` bytes, and the send is complete when the call returns
             // (asserted below).
             let filled = unsafe { receiver.send(&layout, label, Slot::new(0), How::STANDARD) };
             assert!(matches!(filled, Ok(Operation::Done(_))), "{filled:?}");
         }
         let mut got = [0u8; SHORT as usize];
         let to = LayoutRef { origin: got.as_mut_ptr(), plan: &byte, count: bytes };
-        // SAFETY: the array has at least `bytes` bytes, and the receive is over when the call returns.
+        // SAFETY: the array `got` has at least `bytes` bytes, and the receive is over when the call returns.
         let received = unsafe { receiver.receive(&any(to, bytes, CONTEXT)) };
         assert!(matches!(received, Ok(Operation::Done(_))), "{received:?}");
         assert!(!receiver.is_idle(), "no ACK is left to write");
