@@ -271,7 +271,9 @@ impl Window {
         let named = plan.datatype().and_then(Datatype::predefined_types).map(|(named, _)| named);
         let class = named.and_then(Class::of);
         let size = plan.element_bytes() as usize;
-        if !matches!(class, Some(Class::Integer | Class::Logical | Class::Byte)) || size > 16 {
+        // The reductions count `MPI_CHAR` as an integer, so this call does too.
+        let is_listed = matches!(class, Some(Class::Integer | Class::Logical | Class::Byte));
+        if !(is_listed || named == Some(Named::CHAR)) || size > 16 {
             let detail = "neither an integer, a truth value nor a byte";
             return Err(Error::new(ErrorKind::Engine(ErrorClass::TYPE), "datatype", detail));
         }

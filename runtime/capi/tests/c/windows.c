@@ -567,6 +567,8 @@ static void errors(void)
     RAISES(MPI_ERR_OP, MPI_Accumulate(&value, 1, MPI_FLOAT, 0, 0, 1, MPI_FLOAT, MPI_BOR, win));
     RAISES(MPI_ERR_TYPE, MPI_Accumulate(&value, 1, MPI_INT, 0, 0, 1, MPI_FLOAT, MPI_SUM, win));
     RAISES(MPI_ERR_TYPE, MPI_Compare_and_swap(&value, &value, &value, MPI_FLOAT, 0, 0, win));
+    char letter = 'a', before = 'b';
+    OK(MPI_Compare_and_swap(&letter, &before, &before, MPI_CHAR, 0, 0, win));
     MPI_Datatype two;
     OK(MPI_Type_contiguous(1, MPI_INT, &two));
     OK(MPI_Type_commit(&two));
