@@ -313,6 +313,8 @@ fn targets(
                 before += bytes as usize;
                 Ok(mapped(base))
             }
+            // Programs recognize a rank without memory by a null address.
+            Flavor::Shared if bytes == 0 => Ok(mapped(std::ptr::null_mut())),
             Flavor::Shared => Ok(mapped(start(rank)?)),
             Flavor::Create if rank == comm.rank() => Ok(mapped(offset as *mut u8)),
             Flavor::Create | Flavor::Dynamic => Ok(far(heap, offset, bytes, unit)),
