@@ -24,8 +24,8 @@
 //! ```
 //!
 //! The modules, from the outermost to the innermost: `world.rs` (init and finalize), `io/` (files),
-//! `rma/` (windows, one-sided communication), `halo/` (exchanges on grids), `coll/` (collective calls, construction of communicators), `region/`
-//! (memory that ranks share), `comm/` (communicators, checked calls), `topo/` (the geometry of grids and
+//! `rma/` (windows, one-sided communication), `halo/` (exchanges on grids), `equivalence/` (Rust types with a datatype), `coll/` (collective calls,
+//! construction of communicators), `region/` (memory that ranks share), `comm/` (communicators, checked calls), `topo/` (the geometry of grids and
 //! graphs of ranks), `schedule/` (a collective call as steps), `endpoint/` (matching, requests, the lock,
 //! waiting), `transport/` (the protocols between two ranks), `message/` (labels, payloads, envelopes),
 //! `memory/` (memory that other ranks can copy from in place).
@@ -38,6 +38,7 @@ pub mod coll;
 pub mod comm;
 mod commit;
 mod endpoint;
+pub mod equivalence;
 mod error;
 pub mod halo;
 pub mod io;
@@ -66,6 +67,7 @@ pub use comm::{
     Scope, SendMode,
 };
 pub use commit::{commit, jit, threads};
+pub use equivalence::Equivalence;
 pub use error::{Error, ErrorKind, FileErrorKind, Result, WindowErrorKind};
 pub use memory::SharedBuffer;
 pub use message::{Operation, Source, Status, TAG_UB, Tag};

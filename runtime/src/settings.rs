@@ -26,7 +26,7 @@ const EAGER_LIMIT: u64 = 8 << 10;
 pub(crate) const UNEXPECTED_MAX: u64 = 16 << 20;
 
 /// The names of the variables that the library or the launcher accepts.
-pub(crate) const USED: [&str; 28] = [
+pub(crate) const USED: [&str; 29] = [
     "TYPEPACK_JIT",
     "TYPEPACK_JIT_THRESHOLD",
     "TYPEPACK_JIT_MEMORY_MAX",
@@ -40,6 +40,7 @@ pub(crate) const USED: [&str; 28] = [
     "TYPEPACK_SPIN_US",
     "TYPEPACK_CMA",
     "TYPEPACK_IO",
+    "TYPEPACK_COLL",
     "TYPEPACK_TRANSPORT",
     "TYPEPACK_COPY",
     "TYPEPACK_TUNE",
@@ -86,6 +87,87 @@ pub enum FileMethod {
     Calls,
 }
 
+/// How a blocking collective call moves data (`TYPEPACK_COLL`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CollectiveMethod {
+    /// The library chooses for each call.
+    #[default]
+    Auto,
+    /// Through cells, if the data are short enough.
+    Cells,
+    /// By messages.
+    Messages,
+}
+
+/// A collective operation whose method can be forced. The names are in [`COLLECTIVES`], in the same order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CollectiveName {
+    Barrier,
+    Bcast,
+    Reduce,
+    Allreduce,
+    Scan,
+    Exscan,
+    Gather,
+    Allgather,
+    Alltoall,
+}
+
+/// The names of the operations in `TYPEPACK_COLL`.
+const COLLECTIVES: [&str; 9] = [
+    "barrier",
+    "bcast",
+    "reduce",
+    "allreduce",
+    "scan",
+    "exscan",
+    "gather",
+    "allgather",
+    "alltoall",
+];
+
+/// The methods of all collective operations. All ranks must have the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CollectiveMethods([CollectiveMethod; COLLECTIVES.len()]);
+
+impl CollectiveMethods {
+    /// Returns the method of an operation.
+    #[inline]
+    pub fn of(&self, name: CollectiveName) -> CollectiveMethod {
+        self.0[name as usize]
+    }
+
+    /// Returns whether all operations use messages.
+    pub fn are_messages(&self) -> bool {
+        self.0.iter().all(|method| *method == CollectiveMethod::Messages)
+    }
+
+    /// Reads a list such as `bcast:messages,reduce:cells`. The name `all` stands for all operations.
+    fn parse(text: &str) -> Option<Self> {
+        let mut methods = Self::default();
+        for entry in text.split(',').filter(|entry| !entry.is_empty()) {
+            let (name, method) = entry.split_once(':').unwrap_or(("all", entry));
+            let method = match method {
+                "auto" => CollectiveMethod::Auto,
+                "cells" => CollectiveMethod::Cells,
+                "messages" => CollectiveMethod::Messages,
+                _ => return None,
+            };
+            let named = |other: &&str| name == "all" || name == *other;
+            let mut found = false;
+            for (_, slot) in
+                COLLECTIVES.iter().zip(&mut methods.0).filter(|(other, _)| named(other))
+            {
+                (*slot, found) = (method, true);
+            }
+            if !found {
+                return None;
+            }
+        }
+        Some(methods)
+    }
+}
+
 /// The settings of this process.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -123,6 +205,8 @@ pub struct Settings {
     pub tune_file: Option<PathBuf>,
     /// How accesses to files move data (`TYPEPACK_IO`).
     pub file_method: FileMethod,
+    /// How blocking collective calls move data (`TYPEPACK_COLL`).
+    pub collectives: CollectiveMethods,
     /// True if ranks may access each other's private memory (`TYPEPACK_CMA`).
     pub cma: bool,
     /// How long a waiting rank spins before it sleeps (`TYPEPACK_SPIN_US`). If the value is `None`, `init`
@@ -233,6 +317,17 @@ impl Settings {
             Some("pwrite") => FileMethod::Calls,
             Some(text) => return Err(bad("TYPEPACK_IO", text, "auto, mmap or pwrite")),
         };
+        let collectives = match value("TYPEPACK_COLL") {
+            None => CollectiveMethods::default(),
+            Some(text) => CollectiveMethods::parse(&text).ok_or_else(|| {
+                let names = COLLECTIVES.join(", ");
+                let wanted = format!(
+                    "a list of OPERATION:METHOD, separated by commas; the operations are all, {names}; the methods \
+                     are auto, cells, messages"
+                );
+                bad("TYPEPACK_COLL", &text, &wanted)
+            })?,
+        };
         let cma = match value("TYPEPACK_CMA").as_deref() {
             None | Some("auto") => true,
             Some("off") => false,
@@ -258,6 +353,7 @@ impl Settings {
             tune,
             tune_file,
             file_method,
+            collectives,
             cma,
             spin,
             report,
@@ -346,6 +442,7 @@ mod tests {
             ("TYPEPACK_CHECK_TYPES", "1"),
             ("TYPEPACK_COPY", "vector"),
             ("TYPEPACK_TUNE", "off"),
+            ("TYPEPACK_COLL", "all:messages,bcast:cells,scan:auto"),
         ])
         .unwrap();
         assert!(matches!(settings.jit.mode, typepack_jit::Mode::Eager));
@@ -355,6 +452,12 @@ mod tests {
         assert_eq!((settings.threads, read(&[]).unwrap().threads), (2, 1));
         assert_eq!((settings.eager_limit, settings.unexpected_max), (64, 0));
         assert_eq!((settings.copy, settings.tune), (Some(Method::Vector), false));
+        let methods = settings.collectives;
+        assert_eq!(methods.of(CollectiveName::Bcast), CollectiveMethod::Cells);
+        assert_eq!(methods.of(CollectiveName::Scan), CollectiveMethod::Auto);
+        assert_eq!(methods.of(CollectiveName::Alltoall), CollectiveMethod::Messages);
+        assert!(!methods.are_messages());
+        assert!(read(&[("TYPEPACK_COLL", "messages")]).unwrap().collectives.are_messages());
         assert_eq!(read(&[]).unwrap().unexpected_max, 16 << 20);
         assert_eq!(settings.spin, Some(Duration::ZERO));
         assert!(settings.report && !settings.verify && settings.check_types);
@@ -377,6 +480,8 @@ mod tests {
             ("TYPEPACK_TRANSPORT", "tcp"),
             ("TYPEPACK_CMA", "on"),
             ("TYPEPACK_COPY", "memcpy"),
+            ("TYPEPACK_COLL", "bcast:tree"),
+            ("TYPEPACK_COLL", "all:cells,broadcast:messages"),
             ("TYPEPACK_TUNE", "1"),
             ("TYPEPACK_VERIFY", "yes"),
             ("TYPEPACK_CHECK_TYPES", "strict"),

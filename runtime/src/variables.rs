@@ -41,6 +41,7 @@ pub fn variables() -> Vec<Variable> {
         ("TYPEPACK_SPIN_US", "microseconds", spin),
         ("TYPEPACK_CMA", "auto, off", "auto".into()),
         ("TYPEPACK_IO", "auto, mmap, pwrite", "auto".into()),
+        ("TYPEPACK_COLL", "a list of OPERATION:METHOD", "all:auto".into()),
         ("TYPEPACK_TRANSPORT", "auto, ring, eager, pipeline, heap, cma", "auto".into()),
         ("TYPEPACK_COPY", "auto, vector, repeat, streaming", "auto".into()),
         ("TYPEPACK_TUNE", "on, off", "on".into()),
@@ -78,7 +79,7 @@ impl Variable {
             }
             "TYPEPACK_VERIFY" => "1 compares every kernel call with the interpreter.",
             "TYPEPACK_CHECK_TYPES" => {
-                "1 compares the types of every message with those of its receive."
+                "1 compares the types of every message with those of its receive, and the arguments of collective calls."
             }
             "TYPEPACK_EAGER_LIMIT" => "Messages up to this length are sent eagerly.",
             "TYPEPACK_UNEXPECTED_MAX" => {
@@ -92,6 +93,12 @@ impl Variable {
             "TYPEPACK_IO" => {
                 "How files are read and written: `mmap` through mapped files where the system allows it, \
                  `pwrite` by system calls."
+            }
+            "TYPEPACK_COLL" => {
+                "How blocking collective calls move short data: `cells` through memory that the ranks share, \
+                 `messages` by messages. The operations are `all`, `barrier`, `bcast`, `reduce`, `allreduce`, \
+                 `scan`, `exscan`, `gather`, `allgather` and `alltoall`, as in `all:messages,bcast:cells`. All ranks \
+                 must have the same value."
             }
             "TYPEPACK_TRANSPORT" => {
                 "Forces one protocol for all messages that the protocol can carry."

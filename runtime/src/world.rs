@@ -295,7 +295,30 @@ impl Universe {
         other: Result<(&Group, usize)>,
         name: impl AsRef<[u8]>,
     ) -> Result<Communicator> {
-        Communicator::of_groups(self.world.endpoint(), group, leader, other, name.as_ref())
+        Communicator::of_groups(self.world.endpoint(), group, leader, other, name.as_ref(), true)
+    }
+
+    /// Takes part in [`intercommunicator`](Self::intercommunicator) as a rank that has found an error in its other
+    /// arguments. All other ranks of both groups get an error. Also returns an error.
+    #[doc(hidden)]
+    pub fn fail_intercommunicator(
+        &self,
+        group: &Group,
+        leader: usize,
+        other: Result<(&Group, usize)>,
+        name: impl AsRef<[u8]>,
+    ) -> Result<Communicator> {
+        let endpoint = self.world.endpoint();
+        Communicator::of_groups(endpoint, group, leader, other, name.as_ref(), false)
+    }
+
+    /// Completes all operations for which other ranks wait. Other threads may make calls meanwhile.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::ProcAborted` if a rank has died, and `ErrorKind::State` in a forked child.
+    #[doc(hidden)]
+    pub fn serve(&self) -> Result<()> {
+        self.world.endpoint().serve()
     }
 
     /// Returns the process sets of the job: groups with names. The sets `mpi://WORLD` and `mpi://SELF` always exist.

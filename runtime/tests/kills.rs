@@ -1,7 +1,7 @@
-//! Runs fifty jobs, and kills one rank of each job at a random moment while the ranks exchange messages. The
-//! test checks that every job ends with the right exit code, prints one line about the killed rank, and
-//! leaves no process. It measures the times from the kill to the end of `mpiexec` and prints them, but
-//! asserts no limit. The requirement for a release is at most half a second.
+//! Runs jobs, and kills one rank of each job at a random moment while the ranks exchange messages, make short collective
+//! calls, or exchange data with their neighbours in collective calls. The tests check that every job ends with the
+//! right exit code, prints one line about the killed rank, and leaves no process. They measure the times from the kill
+//! to the end of `mpiexec` and print them, but assert no limit. The requirement for a release is at most half a second.
 
 #[path = "../launcher/tests/harness/mod.rs"]
 mod harness;
@@ -35,16 +35,32 @@ impl Random {
 
 #[test]
 fn fifty_random_kills() {
+    random_kills(50, "exchange");
+}
+
+/// Kills ranks that wait for each other in the cells of short collective calls.
+#[test]
+fn random_kills_in_short_calls() {
+    random_kills(20, "short calls");
+}
+
+#[test]
+fn random_kills_among_neighbors() {
+    random_kills(20, "neighbors");
+}
+
+/// Runs `rounds` jobs whose ranks play `role`, and kills one rank of each.
+fn random_kills(rounds: usize, role: &str) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
     let seed = now.as_nanos() as u64 | 1;
     println!("seed {seed}");
     let mut random = Random(seed);
     let names = shared_names();
     let mut times = Vec::new();
-    for round in 0..50 {
+    for round in 0..rounds {
         let ranks = 2 + random.below(3) as usize;
         let victim = random.below(ranks as u64) as usize;
-        let mut job = start(job(ranks, "exchange", ""));
+        let mut job = start(job(ranks, role, ""));
         let pid = job.rank(victim);
         thread::sleep(Duration::from_micros(random.below(300_000)));
         kill(pid, libc::SIGKILL);

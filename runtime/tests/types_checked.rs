@@ -6,8 +6,8 @@ mod job;
 
 use job::ranks_with;
 use typepack::{
-    Combine, Communicator, Datatype, Error, ErrorClass, ErrorKind, Named, Operation, Part, Plan,
-    Result, SendMode, SharedBuffer, Source, Status, Tag, commit,
+    Collective, Combine, Communicator, Datatype, Error, ErrorClass, ErrorKind, Named, Operation,
+    Operator, Part, Plan, Result, Root, SendMode, SharedBuffer, Source, Status, Tag, commit,
 };
 
 const CHECKED: (&str, &str) = ("TYPEPACK_CHECK_TYPES", "1");
@@ -306,9 +306,36 @@ fn kind(result: Result<()>) -> Option<ErrorKind> {
     result.err().map(|error| error.kind())
 }
 
-/// Checks every collective operation. Rank `odd` passes types that differ from those of all other ranks; if
-/// `odd` is `None`, all ranks pass the same types.
-fn collectives(world: &Communicator, odd: Option<usize>, root: usize) {
+/// How a test makes a collective call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// All ranks compare the types before the call begins, so all of them get the same error.
+    Run,
+    /// The ranks do not wait for each other, so only the ranks that get data compare its types.
+    Start,
+}
+
+/// Makes a collective call.
+///
+/// # Safety
+///
+/// - The memory of `call` satisfies the conditions of `Communicator::run_raw`.
+unsafe fn make(world: &Communicator, form: Form, call: &Collective<'_>) -> Result<()> {
+    match form {
+        // SAFETY: the caller guarantees that the memory is valid until the call returns.
+        Form::Run => unsafe { world.run_raw(call) },
+        Form::Start => {
+            // SAFETY: the caller guarantees that the memory is valid until this function returns, and the operation
+            // has ended before that.
+            let operation = unsafe { world.start_raw(call)? };
+            world.messages().finish(operation).map(drop)
+        }
+    }
+}
+
+/// Checks every collective operation, made in the form `form`. Rank `odd` passes types that differ from those of all other
+/// ranks; if `odd` is `None`, all ranks pass the same types.
+fn collectives(world: &Communicator, odd: Option<usize>, root: usize, form: Form) {
     let (rank, size) = (world.rank(), world.size());
     let (int, float) = (plan(Named::INT), plan(Named::FLOAT));
     let is_odd = odd == Some(rank);
@@ -322,40 +349,51 @@ fn collectives(world: &Communicator, odd: Option<usize>, root: usize) {
             count: n as u64,
         };
 
-        // Rank `odd` must get an error, and so must the ranks that get their data through rank `odd`. The
-        // other ranks must succeed.
+        // Only some ranks get the error of a call that is started. In a broadcast, these are rank `odd` and the ranks
+        // that get their data through rank `odd`.
+        let everywhere = form == Form::Run && odd.is_some();
+        let part = own(&mut one);
         // SAFETY: `one` holds the part and outlives the call.
-        let result = unsafe { world.broadcast_raw(own(&mut one), root) };
-        let fails = odd.is_some_and(|odd| depends(rank, odd, root, size));
-        assert_eq!(kind(result).is_some(), fails, "broadcast {rank} {odd:?} {root}");
+        let result =
+            unsafe { make(world, form, &Collective::Broadcast { part, root: root.into() }) };
+        let fails = everywhere || odd.is_some_and(|odd| depends(rank, odd, root, size));
+        assert_eq!(kind(result).is_some(), fails, "broadcast {rank} {odd:?} {root} {form:?}");
         assert!(one.iter().all(|&value| value == if fails { rank } else { root } as u32));
 
         one.fill(rank as u32);
-        let rows = parts(&mut all, n, mine);
+        let parts_of_all = parts(&mut all, n, mine);
+        let (mine_only, rows, to) = (Some(own(&mut one)), &parts_of_all[..], Root::from(root));
         // SAFETY: `one` and the vector of `rows` hold the parts, are disjoint and outlive the gather.
-        let result = unsafe { world.gather_raw(Some(own(&mut one)), &rows, root) };
+        let result = unsafe {
+            make(world, form, &Collective::Gather { mine: mine_only, parts: rows, root: to })
+        };
         // The part of the root itself has the root's types, so only the other parts can differ.
-        let expected = odd.is_some() && rank == root;
+        let expected = everywhere || odd.is_some() && rank == root;
         assert_eq!(kind(result), expected.then_some(ErrorKind::Type));
 
         // SAFETY: `one` and the vector of `rows` hold the parts, are disjoint and outlive the scatter.
-        let result = unsafe { world.scatter_raw(&rows, Some(own(&mut one)), root) };
-        let expected = odd.is_some_and(|odd| if odd == root { rank != root } else { is_odd });
+        let result = unsafe {
+            make(world, form, &Collective::Scatter { parts: rows, mine: mine_only, root: to })
+        };
+        let expected =
+            everywhere || odd.is_some_and(|odd| if odd == root { rank != root } else { is_odd });
         assert_eq!(kind(result), expected.then_some(ErrorKind::Type));
 
         // SAFETY: `one` and the vector of `rows` hold the parts, are disjoint and outlive the allgather.
-        let result = unsafe { world.allgather_raw(Some(own(&mut one)), &rows) };
+        let result =
+            unsafe { make(world, form, &Collective::Allgather { mine: mine_only, parts: rows }) };
         assert_eq!(kind(result).is_some(), odd.is_some(), "allgather {rank} {odd:?}");
 
         let mut others = vec![5u32; n * size];
         let sent = parts(&mut others, n, mine);
-        for sent in [Some(&sent[..]), None] {
+        for send in [Some(&sent[..]), None] {
             // SAFETY: the vectors of `sent` and `rows` hold the parts, are disjoint and outlive the call.
-            let result = unsafe { world.alltoall_raw(sent, &rows) };
+            let result =
+                unsafe { make(world, form, &Collective::Alltoall { send, receive: rows }) };
             assert_eq!(kind(result), odd.map(|_| ErrorKind::Type), "alltoall {rank} {odd:?}");
         }
 
-        let count = n as u64;
+        let (plan, count) = (mine, n as u64);
         let add = Combine::user(|lower, upper, _, elements| {
             for i in 0..elements as usize {
                 // SAFETY: the reduction passes two vectors of `elements` elements, and `i < elements`.
@@ -365,21 +403,21 @@ fn collectives(world: &Communicator, odd: Option<usize>, root: usize) {
                 }
             }
         });
-        let (from, mut to) = (vec![2u32; n], vec![0u32; n]);
-        let target = to.as_mut_ptr().cast();
-        // SAFETY: the vectors at `from` and `target` hold `count` elements and outlive the reduction.
-        let result = unsafe {
-            world.reduce_raw(Some(from.as_ptr().cast()), target, mine, count, &add, root)
-        };
+        let (from, mut sum) = (vec![2u32; n], vec![0u32; n]);
+        let (send, recv, combine) = (Some(from.as_ptr().cast()), sum.as_mut_ptr().cast(), &add);
+        let call = Collective::Reduce { send, recv, plan, count, combine, root: to };
+        // SAFETY: the vectors at `from` and `sum` hold `count` elements and outlive the reduction.
+        let result = unsafe { make(world, form, &call) };
         if rank == root {
             assert_eq!(result.is_err(), odd.is_some(), "reduce {odd:?} {root}");
-            assert!(odd.is_some() || to.iter().all(|&value| value == 2 * size as u32));
+            assert!(odd.is_some() || sum.iter().all(|&value| value == 2 * size as u32));
         }
-        // SAFETY: the vectors at `from` and `target` hold `count` elements and outlive the allreduce.
-        let result =
-            unsafe { world.allreduce_raw(Some(from.as_ptr().cast()), target, mine, count, &add) };
+        let recv = sum.as_mut_ptr().cast();
+        let call = Collective::Allreduce { send, recv, plan, count, combine };
+        // SAFETY: the vectors at `from` and `sum` hold `count` elements and outlive the allreduce.
+        let result = unsafe { make(world, form, &call) };
         assert_eq!(result.is_err(), odd.is_some(), "allreduce {rank} {odd:?}");
-        assert!(odd.is_some() || to.iter().all(|&value| value == 2 * size as u32));
+        assert!(odd.is_some() || sum.iter().all(|&value| value == 2 * size as u32));
         world.barrier().unwrap();
     }
 }
@@ -407,10 +445,12 @@ fn depends(rank: usize, odd: usize, root: usize, size: usize) -> bool {
 /// odd rank.
 fn collectives_of_all(world: &Communicator) {
     let size = world.size();
-    for root in [0, size - 1] {
-        collectives(world, None, root);
+    for (root, form) in
+        [(0, Form::Run), (size - 1, Form::Run), (0, Form::Start), (size - 1, Form::Start)]
+    {
+        collectives(world, None, root, form);
         for odd in (0..size).filter(|_| size > 1) {
-            collectives(world, Some(odd), root);
+            collectives(world, Some(odd), root, form);
         }
     }
 }
@@ -428,6 +468,60 @@ fn collective_calls_of_two_are_checked() {
 #[test]
 fn collective_calls_of_eight_are_checked() {
     ranks_with(8, "collective_calls_of_eight_are_checked", &[CHECKED], collectives_of_all);
+}
+
+/// Checks that all ranks get the same text, which names the argument and both values.
+#[test]
+fn differing_arguments_are_named() {
+    ranks_with(3, "differing_arguments_are_named", &[CHECKED], |world| {
+        let (int, float, last) = (plan(Named::INT), plan(Named::FLOAT), world.rank() == 2);
+        let mut values = [0u32; 9];
+        let origin = values.as_mut_ptr().cast::<u8>();
+        let part = |plan, count| Part { origin, plan, count };
+        let mine = |types: bool, counts: bool| {
+            part(if last && types { &float } else { &int }, if last && counts { 3 } else { 2 })
+        };
+        let (user, sum) = (Combine::user(|_, _, _, _| {}), Operator::Sum);
+        let sum = sum.combine(&Datatype::named(Named::INT)).expect("defined");
+        let combine = if last { &user } else { &sum };
+        let rows = [part(&int, 2); 3];
+        let broadcast = |part, root: usize| Collective::Broadcast { part, root: root.into() };
+        let gather = Collective::Gather {
+            mine: Some(Part { origin: origin.wrapping_add(24), ..mine(false, true) }),
+            parts: &rows,
+            root: 0.into(),
+        };
+        let reduction =
+            Collective::Allreduce { send: None, recv: origin, plan: &int, count: 2, combine };
+        let other = if last { Collective::Barrier } else { broadcast(mine(false, false), 0) };
+        for (call, text) in [
+            (
+                broadcast(mine(false, false), last.into()),
+                "root: rank 0 passed 0, and rank 2 passed 1",
+            ),
+            (
+                broadcast(mine(false, true), 1),
+                "count: rank 0 passed 8 bytes of data, and rank 2 passed 12 bytes of data",
+            ),
+            (
+                broadcast(mine(true, false), 1),
+                "datatype: rank 0 passed integer 4, and rank 2 passed float 4",
+            ),
+            (gather, "count: rank 2 sends 12 bytes to rank 0, which receives 8 bytes"),
+            (reduction, "op: rank 0 passed MPI_SUM, and rank 2 passed an operation of the user"),
+            (
+                other,
+                "call: rank 0 calls MPI_Bcast, and rank 2 calls MPI_Barrier; all ranks must make the same calls \
+                 in the same order",
+            ),
+        ] {
+            // SAFETY: the array holds all parts, and lives until the call returns. The calls fail before they begin,
+            // so that no part is written, and parts that overlap do no harm.
+            let error = unsafe { world.run_raw(&call) }.expect_err("the arguments differ");
+            assert_eq!(error.to_string(), text);
+            world.barrier().expect("the next call");
+        }
+    });
 }
 
 /// Checks that the library also compares the types of the part that a rank sends to itself.

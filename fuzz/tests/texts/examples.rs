@@ -14,7 +14,7 @@ const EXAMPLES: &[(&str, &[usize])] =
 const ARRAY: &[usize] = &[1, 2, 3, 4, 6];
 
 /// The examples that exist only in Rust, and the numbers of ranks that each runs with.
-const IN_RUST: &[(&str, &[usize])] = &[("shift", &[1, 2, 4])];
+const IN_RUST: &[(&str, &[usize])] = &[("shift", &[1, 2, 4]), ("particles", &[1, 2, 3, 4])];
 
 /// The examples that exist only in C, and the numbers of ranks that each runs with.
 const IN_C: &[(&str, &[usize])] = &[("halos", &[1, 2, 3, 5, 8])];

@@ -4,8 +4,9 @@
 
 Without a MODULE, the program runs all modules of DIR except those that FILE excludes. FILE names excluded
 modules and excluded tests, one per line, with a reason after '#'. Excluded tests also run, in separate jobs. If
-such a test passes at every size, the program says so, because the test can then be removed from FILE. A name in
-FILE that no module and no test has is an error. The program prints the output of a job only if the job failed.
+such a test passes at every size, the program says so, because the test can then be removed from FILE. NAME@N excludes
+a test, or all tests of a class, only from jobs of N ranks, and these do not run there at all. A name in FILE that no
+module, no class and no test has is an error. The program prints the output of a job only if the job failed.
 It lists the tests that skip themselves, with their reasons. The exit code is 1 if a job failed or a name is
 unknown.
 """
@@ -46,11 +47,15 @@ class Job:
     def __init__(self, options, module, size, mode):
         self.module, self.size, self.mode = module, size, mode
         record = options.work / f"{module}-{size}-{mode}"
+        names = options.work / f"excluded-{size}"
+        names.write_text("\n".join(options.everywhere + options.at.get(size, [])) + "\n", encoding="utf-8")
+        if mode == "only":
+            names.write_text("\n".join(options.everywhere) + "\n", encoding="utf-8")
         for old in options.work.glob(f"{record.name}.*"):
             old.unlink()
         command = [options.prefix / "bin/mpiexec", "-n", size, "-timeout", SECONDS]
         command += [sys.executable, Path(__file__).with_name("rank.py")]
-        command += [options.tests, f"test_{module}", record, mode, options.names]
+        command += [options.tests, f"test_{module}", record, mode, names]
         begun = time.monotonic()
         self.code, self.output = timed(list(map(str, command)))
         self.seconds = time.monotonic() - begun
@@ -133,6 +138,12 @@ def main():
     there = sorted(file.stem.removeprefix("test_") for file in options.tests.glob("test_*.py"))
     whole = {name.removeprefix("test_"): reason for name, reason in excluded.items() if "." not in name}
     excluded = [name for name in excluded if "." in name]
+    options.at = {}
+    for name in [name for name in excluded if "@" in name]:
+        excluded.remove(name)
+        name, _, size = name.partition("@")
+        options.at.setdefault(int(size), []).append(name)
+    options.everywhere = excluded
     for module in options.modules:
         if module not in there:
             sys.exit(f"clients: mpi4py has no test module 'test_{module}'")
@@ -142,8 +153,6 @@ def main():
         whole = {}
     else:
         options.modules = [module for module in there if module not in whole]
-    options.names = options.work / "excluded"
-    options.names.write_text("\n".join(excluded) + "\n", encoding="utf-8")
 
     by_module = {module: [] for module in options.modules}
     for name in excluded:
@@ -165,6 +174,10 @@ def main():
                 show(job)
             if size == sizes[0] and job.known:
                 unknown += [name for name in by_module[module] if name not in job.known]
+            for name in options.at.get(size, []):
+                if name.startswith(f"test_{module}.") and job.known:
+                    known = any(known == name or known.startswith(f"{name}.") for known in job.known)
+                    unknown += [] if known else [name]
             if by_module[module]:
                 alone = Job(options, module, size, "only")
                 for name in by_module[module]:

@@ -3,7 +3,7 @@
     rank.py TESTS MODULE RECORD only|without [NAMES]
 
 TESTS is the directory of mpi4py's tests, and MODULE is one of them. NAMES is a file of test names
-(module.class.test, one per line). With "only", rank.py runs only these tests; with "without", it leaves them
+(module.class.test, or module.class for all tests of a class; one per line). With "only", rank.py runs only these tests; with "without", it leaves them
 out. rank.py appends a line to RECORD.<rank> for each event of a test. If the job hangs, the last line of the file
 names the test that did not end. The lines are:
 
@@ -32,14 +32,15 @@ log = open(f"{record}.{os.environ.get('TYPEPACK_RANK', '0')}", "a", buffering=1,
 
 
 class Loader(suite.TestLoader):
-    """mpi4py's test loader, except that it selects tests by their exact names."""
+    """mpi4py's test loader, except that it selects tests by their names."""
 
     def getTestCaseNames(self, case):
         chosen = []
         for name in super().getTestCaseNames(case):
             full = f"{case.__module__}.{case.__qualname__}.{name}"
             log.write(f"known {full}\n")
-            if (full in names) == (mode == "only"):
+            listed = full in names or full.rpartition(".")[0] in names
+            if listed == (mode == "only"):
                 chosen.append(name)
         return chosen
 

@@ -53,7 +53,7 @@ handler_calls!(SESSIONS, raw::Session, "Session");
 
 /// The key of the hint for the thread level.
 const LEVEL: &str = "thread_level";
-/// The values of the hint for the thread level. The first one is the default.
+/// The values of the hint for the thread level. The last one is the default, because the library can always give it.
 const LEVELS: [&str; 4] =
     ["MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED", "MPI_THREAD_MULTIPLE"];
 
@@ -77,7 +77,7 @@ fn begin(info: raw::Info, handler: Handler, session: Output<raw::Session>) -> Re
     };
     // An unknown value of a hint is ignored, as the standard prescribes.
     let known = |name: &&str| asked.as_deref() == Some(name.as_bytes());
-    let threads = LEVELS.into_iter().find(known).unwrap_or(LEVELS[0]);
+    let threads = LEVELS.into_iter().find(known).unwrap_or(LEVELS[3]);
     panics::watch();
     datatype::begin();
     world::join()?;

@@ -74,6 +74,8 @@ programs! {
     intercommunicators: [0, 1, 2, 3, 5];
     sessions: [0, 1, 2, 3, 5];
     session_worlds: [0, 1, 2, 3, 5];
+    session_threads: [2, 3];
+    creations: [0, 1, 2, 3, 5];
     attributes: [0, 2];
     handlers: [0, 2];
     objects: [0, 2];
@@ -82,6 +84,7 @@ programs! {
     operations: [0, 2, 3];
     reductions: [0, 1, 2, 3, 4, 7];
     campaign: [0, 1, 2, 3, 4, 5, 6, 7, 8];
+    campaign_between: [2, 3, 4, 5, 8];
     topologies: [0, 1, 2, 3, 5, 8];
     neighbors: [0, 1, 2, 3, 5, 8];
     windows: [0, 1, 2, 3, 5];
@@ -231,9 +234,21 @@ fn campaign_with_settings() {
         ("TYPEPACK_TRANSPORT", "pipeline"),
         ("TYPEPACK_CHECK_TYPES", "1"),
         ("TYPEPACK_SPIN_US", "0"),
+        ("TYPEPACK_COLL", "all:messages"),
     ] {
         run_with("campaign", &[3, 6], &[(name, value), ("CAMPAIGN_SEED", "500")]);
+        run_with("campaign_between", &[3, 6], &[(name, value), ("CAMPAIGN_SEED", "500")]);
     }
+}
+
+/// Runs random collective calls from several threads of each rank at once.
+#[test]
+fn campaign_with_threads() {
+    for (threads, sizes) in [("2", &[1, 2, 3, 5][..]), ("4", &[2, 3]), ("8", &[2])] {
+        run_with("campaign", sizes, &[("CAMPAIGN_THREADS", threads), ("CAMPAIGN_SEED", "900")]);
+    }
+    let env = [("CAMPAIGN_THREADS", "3"), ("CAMPAIGN_SEED", "900"), ("TYPEPACK_SPIN_US", "0")];
+    run_with("campaign", &[3], &env);
 }
 
 /// Checks messages between all ranks, on up to 8 ranks and with several settings that change how messages

@@ -1,7 +1,7 @@
 //! Traits for the atomics that two processes share, so that loom tests can replace them with loom's own
 //! atomics.
 //!
-//! `ring.rs`, `bulk.rs`, `withdrawal.rs`, `recall.rs` and `work_split.rs` in `shm/` use [`Word`];
+//! `ring.rs`, `bulk.rs`, `cells.rs`, `withdrawal.rs`, `recall.rs` and `work_split.rs` in `shm/` use [`Word`];
 //! `shm/doorbell.rs` uses [`Flag`] and [`Kernel`]. In the library a word is a `std` atomic inside the
 //! mapped segment. In the loom tests at the end of those files a word is an atomic of loom. The traits
 //! have only the operations that the protocols need. [`Word`] has no read-modify-write operation, because

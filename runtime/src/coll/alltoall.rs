@@ -57,6 +57,36 @@ impl Communicator {
         unsafe { self.run_raw(&Collective::Alltoall { send, receive }) }
     }
 
+    /// Sends `lengths[i]` elements of `sent` to rank `i`, and receives `counts[i]` elements from rank `i`.
+    /// Both slices have the elements of rank 0 first, then those of rank 1, and so on.
+    pub(super) fn exchange_slices<T: bytemuck::Pod>(
+        &self,
+        sent: &mut [T],
+        lengths: &[usize],
+        received: &mut [T],
+        counts: &[usize],
+    ) -> Result<()> {
+        let plan = bytes()?;
+        let parts = |slice: &mut [T], lengths: &[usize]| -> Vec<Part<'static>> {
+            assert_eq!(lengths.iter().sum::<usize>(), slice.len());
+            let mut origin: *mut u8 = slice.as_mut_ptr().cast();
+            let part = |&length: &usize| {
+                let bytes = length * size_of::<T>();
+                let part = Part { origin, plan, count: bytes as u64 };
+                origin = origin.wrapping_add(bytes);
+                part
+            };
+            lengths.iter().map(part).collect()
+        };
+        let (send, receive) = (parts(sent, lengths), parts(received, counts));
+        // SAFETY: the parts of `send` cover the elements of `sent`, and those of `receive` the elements of
+        // `received` (`parts` has compared the lengths). Both slices are mutably borrowed until the call
+        // returns, so nobody else accesses them, and they do not overlap.
+        unsafe {
+            self.run_unchecked(&Collective::Alltoall { send: Some(&send), receive: &receive })
+        }
+    }
+
     pub(super) fn alltoall_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,

@@ -5,11 +5,13 @@
 //! the numbering of the calls of a communicator, the checks of roots and parts, and the conditions on the
 //! caller's memory.
 
+use super::cells;
 use crate::comm::{Communicator, Operation};
 use crate::endpoint::sources::Combine;
 use crate::schedule::Part;
 use crate::schedule::calls::{self, Kept};
 use crate::schedule::program::{Builder, Peer};
+use crate::schedule::table::Place;
 use crate::topo::Neighbors;
 use crate::{Error, ErrorKind, Plan, Result};
 
@@ -264,9 +266,44 @@ impl Communicator {
     /// - [`ErrorKind::Engine`] if a packed size exceeds 2^63 - 1 bytes.
     /// - [`ErrorKind::NoMemory`] if memory runs out.
     /// - [`ErrorKind::ProcAborted`] if a rank has died.
+    ///
+    /// With `TYPEPACK_CHECK_TYPES=1`, all ranks first compare their arguments, except on intercommunicators. If roots,
+    /// operations, counts or types differ, all ranks get an error that names the argument and both values.
     #[inline]
     pub unsafe fn run_raw(&self, call: &Collective<'_>) -> Result<()> {
+        if self.checks_calls() {
+            self.check_call(call)?;
+        }
+        // SAFETY: the conditions are those of this function.
+        unsafe { self.run_unchecked(call) }
+    }
+
+    /// Makes a collective call like [`run_raw`](Self::run_raw), but never compares its arguments with those of the
+    /// other ranks.
+    ///
+    /// # Safety
+    ///
+    /// - The conditions of [`run_raw`](Self::run_raw) hold.
+    #[inline]
+    pub(super) unsafe fn run_unchecked(&self, call: &Collective<'_>) -> Result<()> {
         let place = self.next_place();
+        if cells::are_possible(self) {
+            // SAFETY: the caller guarantees the conditions of this function, and `cells::run` has the same.
+            return unsafe { cells::run(self, place, call) };
+        }
+        // SAFETY: the caller guarantees the conditions of this function.
+        unsafe { self.run_by_messages(place, call) }
+    }
+
+    /// Makes a collective call by messages, and waits until it is complete.
+    ///
+    /// # Safety
+    ///
+    /// - The conditions of [`run_raw`](Self::run_raw) hold.
+    ///
+    /// # Errors
+    /// Returns the errors of [`run_raw`](Self::run_raw).
+    pub(super) unsafe fn run_by_messages(&self, place: Place, call: &Collective<'_>) -> Result<()> {
         // SAFETY: the steps that `list` adds use only the memory of `call` and scratch memory of the
         // schedule. The caller guarantees that, until this function returns, the memory of `call` is valid
         // and nobody else changes it or accesses its written parts (conditions 1 to 3 of `# Safety`).
@@ -306,15 +343,32 @@ impl Communicator {
     /// Returns those errors of [`run_raw`](Self::run_raw) that this rank can find without communication:
     /// wrong arguments and too little memory.
     pub fn prepare_raw(&self, call: &Collective<'_>) -> Result<Prepared> {
+        if self.checks_calls() {
+            self.check_call(call)?;
+        }
         let place = self.next_persistent_place();
         let kept = Kept::new(self.endpoint(), place, |steps| self.list(steps, call))?;
         Ok(Prepared { kept, _keep: self.clone() })
     }
 
-    /// Skips a collective call that the other ranks make. A rank calls this function if it has failed before
-    /// it could make the collective call itself. The next collective call of this rank then matches the next
-    /// one of the other ranks.
+    /// Skips a blocking collective call, which the other ranks make by [`run_raw`](Self::run_raw). A rank calls this
+    /// function if it has failed before it could make the collective call itself. The next collective call of this
+    /// rank then matches the next one of the other ranks.
     pub fn skip_collective(&self) {
+        if self.checks_calls() {
+            // In the check, the other ranks learn that this rank fails. Then they do not make the call.
+            return self.fail_check();
+        }
+        let _unused = self.next_place();
+        if cells::are_possible(self) {
+            cells::skip(self);
+        }
+    }
+
+    /// Skips a nonblocking collective call, which the other ranks start by [`start_raw`](Self::start_raw). Otherwise
+    /// like [`skip_collective`](Self::skip_collective).
+    #[doc(hidden)]
+    pub fn skip_started(&self) {
         let _unused = self.next_place();
     }
 
@@ -323,6 +377,9 @@ impl Communicator {
     /// prepares then matches the next one of the other ranks.
     #[doc(hidden)]
     pub fn skip_persistent(&self) {
+        if self.checks_calls() {
+            return self.fail_check();
+        }
         let _unused = self.next_persistent_place();
     }
 
@@ -385,7 +442,7 @@ impl Communicator {
 
     /// Returns the rank of the root of a call on an intracommunicator.
     #[inline]
-    fn root(&self, root: Root) -> Result<usize> {
+    pub(super) fn root(&self, root: Root) -> Result<usize> {
         match root {
             Root::Rank(rank) => self.check_rank(rank, "root", ErrorKind::Root).map(|()| rank),
             Root::Here | Root::InMyGroup => Err(no_intercommunicator(root)),

@@ -8,6 +8,10 @@
 //! the rank that took it, so numbers stay unique even if many ranks and threads make communicators at the
 //! same time.
 //!
+//! If a rank finds an error in its own arguments, the other ranks must not wait for it, and its next collective call
+//! must match theirs. So that rank takes part in the exchange of words with the word [`FAILED`] and does not wait
+//! (`fail_creation`). All other ranks then get an error too.
+//!
 //! An intercommunicator needs two numbers: one for itself, and one for the communicators of its two local groups
 //! (these may have the same number, because no rank is in both groups). The rank 0 of each group gets a number from
 //! its counter, and both groups learn both numbers (`intercommunicator.rs`).
@@ -134,6 +138,16 @@ impl Drop for Duplicate {
 /// The value of a number that is not known. No communicator has this number.
 pub(super) const UNKNOWN: u64 = u64::MAX;
 
+/// What each rank tells all ranks when they make a communicator: a color or another word that the ranks compare, a
+/// key, and a new number that the rank offers.
+pub(super) type Words = [u64; 3];
+
+/// The first word of a rank that is in no new communicator.
+pub(super) const NO_COLOR: u64 = u64::MAX;
+
+/// The first word of a rank that has found an error in its own arguments. No color has this value.
+const FAILED: u64 = u64::MAX - 1;
+
 impl Communicator {
     pub(super) fn derive(&self, number: u64, group: Group) -> Option<Self> {
         Self::new(self.endpoint().clone(), number, group)
@@ -154,11 +168,56 @@ impl Communicator {
         topology.into_iter().try_fold(dup, Self::with_topology)
     }
 
-    /// Makes a communicator that has the same ranks, its own message spaces and this topology. Collective.
-    pub(super) fn dup_with(&self, topology: Option<Topology>) -> Result<Self> {
-        let mut number = [self.endpoint().new_context()];
-        self.broadcast_slice(&mut number, 0)?;
-        self.same_ranks([number[0], UNKNOWN], topology)
+    /// Makes a communicator that has the same ranks, its own message spaces and this topology. Collective. If a rank
+    /// has called [`fail_creation`](Self::fail_creation) instead, all ranks get an error.
+    pub(super) fn dup_with(&self, topology: Topology) -> Result<Self> {
+        let number = self.agreed_number()?;
+        self.with_number(number, topology)
+    }
+
+    /// Returns the communicator with this number, the ranks of this intracommunicator and this topology.
+    pub(super) fn with_number(&self, number: u64, topology: Topology) -> Result<Self> {
+        self.same_ranks([number, UNKNOWN], Some(topology))
+    }
+
+    /// Returns the new number that rank 0 offers. Collective. If a rank has called
+    /// [`fail_creation`](Self::fail_creation) instead, all ranks get an error.
+    pub(super) fn agreed_number(&self) -> Result<u64> {
+        Ok(self.all_words(&[0, 0, self.endpoint().new_context()])?[0][2])
+    }
+
+    /// Takes part in a call that makes a communicator, as a rank that has found an error in its own arguments and so
+    /// makes no communicator. The call does not wait. All other ranks get [`ErrorKind::Other`], and the next collective
+    /// call of this rank matches the next one of the other ranks.
+    ///
+    /// This holds for all calls that make a communicator from another one, except [`dup`](Self::dup),
+    /// [`idup`](Self::idup), [`create_group`](Self::create_group) and
+    /// [`intercommunicator`](Self::intercommunicator).
+    #[doc(hidden)]
+    pub fn fail_creation(&self) {
+        self.fail_exchange::<3>();
+    }
+
+    /// Takes part in [`exchange_words`](Self::exchange_words) with `N` words, as a rank that fails. Does not wait.
+    pub(super) fn fail_exchange<const N: usize>(&self) {
+        // If the operation does not start, the job or this process is over, and no call can match any more.
+        let _gone = self.start_failed::<N>();
+    }
+
+    fn start_failed<const N: usize>(&self) -> Result<()> {
+        let place = self.next_place();
+        let (ours, theirs) = (self.size(), self.remote_group().map_or(0, Group::size));
+        let mut words = [0; N];
+        words[0] = FAILED;
+        let mut exchange = Exchange::new(&words, ours, theirs);
+        // SAFETY: `exchange` owns all memory of the steps. The call below detaches the operation before the value is
+        // dropped, and a detached operation does not use the memory of the call.
+        let operation =
+            unsafe { calls::start(self.endpoint(), place, |steps| exchange.list(self, steps))? };
+        if let Operation::Pending(id) = operation {
+            self.endpoint().detach(id);
+        }
+        Ok(())
     }
 
     /// Duplicates the communicator: the duplicate has the same ranks, its own message spaces and the same
@@ -172,7 +231,9 @@ impl Communicator {
             let numbers = self.exchange_numbers(self.endpoint().new_context())?;
             return self.same_ranks(numbers, None);
         }
-        self.dup_with(self.topology().cloned())
+        let mut number = [self.endpoint().new_context()];
+        self.broadcast_slice(&mut number, 0)?;
+        self.same_ranks([number[0], UNKNOWN], self.topology().cloned())
     }
 
     /// Starts to duplicate the communicator, like [`dup`](Self::dup), and does not wait. Collective.
@@ -228,7 +289,7 @@ impl Communicator {
         // Every rank offers a new number. Each new communicator gets the number that its own rank 0 has
         // offered.
         let mine = [
-            color.map_or(u64::MAX, u64::from),
+            color.map_or(NO_COLOR, u64::from),
             i64::from(key) as u64,
             self.endpoint().new_context(),
         ];
@@ -297,10 +358,14 @@ impl Communicator {
     /// [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Comm_create")]
     pub fn create(&self, group: &Group) -> Result<Option<Self>> {
+        self.check_members(group).inspect_err(|_| self.fail_creation())?;
         if self.is_inter() {
             return self.create_between(group);
         }
-        self.among(group, self.next_place())
+        let all = self.all_words(&[0, 0, self.endpoint().new_context()])?;
+        let Some(leader) = group.world_rank(0) else { return Ok(None) };
+        let leader = self.group().rank_of(leader).unwrap_or(self.rank());
+        Ok(self.derive(all[leader][2], group.clone()))
     }
 
     /// Makes a communicator like [`create`](Self::create), but only the ranks of `group` take part in the
@@ -350,27 +415,78 @@ impl Communicator {
         Ok(self.derive(number[0], group.clone()))
     }
 
-    /// Returns the three words of every rank, in rank order. Each rank passes its own words as `mine`; rank 0
-    /// gathers all words and broadcasts them.
-    fn all_words(&self, mine: &[u64; 3]) -> Result<Vec<[u64; 3]>> {
-        let mut all = vec![[0u64; 3]; self.size()];
-        let byte = bytes()?;
-        let part =
-            |origin: *mut u8, ranks: usize| Part { origin, plan: byte, count: 24 * ranks as u64 };
-        let base: *mut u8 = all.as_mut_ptr().cast();
-        let parts: Vec<Part<'_>> =
-            (0..self.size()).map(|rank| part(base.wrapping_add(24 * rank), 1)).collect();
-        let own = part((&raw const *mine).cast_mut().cast(), 1);
+    /// Returns the words of every rank, in rank order. Each rank passes its own words as `mine`; rank 0 gathers all
+    /// words and broadcasts them. Collective.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::Other`] if a rank has called [`fail_creation`](Self::fail_creation) instead.
+    fn all_words(&self, mine: &Words) -> Result<Vec<Words>> {
+        Ok(self.exchange_words(mine)?.0)
+    }
+
+    /// Returns the words of every rank of the local group and of every rank of the remote group; there are none of the
+    /// latter in an intracommunicator. Collective.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::Other`] if a rank has called [`fail_creation`](Self::fail_creation) instead.
+    pub(super) fn exchange_words<const N: usize>(&self, mine: &[u64; N]) -> Result<BothGroups<N>> {
         let place = self.next_place();
-        // SAFETY: `own` describes the 24 bytes of `mine`, which the steps only read. The other parts describe
-        // the elements of `all`, which no other code accesses before the call returns.
-        unsafe {
-            calls::run(self.endpoint(), place, |steps| {
-                let brought = self.gather_steps(steps, Some(&own), &parts, 0)?;
-                self.broadcast_steps(steps, &part(base, self.size()), 0, &brought)
-            })?;
+        let (ours, theirs) = (self.size(), self.remote_group().map_or(0, Group::size));
+        let mut exchange = Exchange::new(mine, ours, theirs);
+        // SAFETY: `exchange` owns all memory of the steps, and lives and is not used until the call returns.
+        unsafe { calls::run(self.endpoint(), place, |steps| exchange.list(self, steps))? };
+        let mut all = exchange.all;
+        if let Some(rank) = all.iter().position(|words| words[0] == FAILED) {
+            let (rank, group) = match rank.checked_sub(ours) {
+                None => (rank, "this group"),
+                Some(rank) => (rank, "the remote group"),
+            };
+            let detail = format!(
+                "rank {rank} of {group} could not take part in the call; its own error has the reason"
+            );
+            return Err(Error::new(ErrorKind::Other, "comm", detail));
         }
-        Ok(all)
+        let theirs = all.split_off(ours);
+        Ok((all, theirs))
+    }
+}
+
+/// The words of every rank of the local group, and of every rank of the remote group.
+type BothGroups<const N: usize> = (Vec<[u64; N]>, Vec<[u64; N]>);
+
+/// The memory of an exchange of words between all ranks of a communicator.
+struct Exchange<const N: usize> {
+    mine: [u64; N],
+    /// The words of the ranks of the local group, and then those of the ranks of the remote group.
+    all: Vec<[u64; N]>,
+    ours: usize,
+}
+
+impl<const N: usize> Exchange<N> {
+    fn new(mine: &[u64; N], ours: usize, theirs: usize) -> Self {
+        Self { mine: *mine, all: vec![[0; N]; ours + theirs], ours }
+    }
+
+    /// Adds the steps of the exchange. They read `mine`, and write and read `all`.
+    fn list(&mut self, comm: &Communicator, steps: &mut Builder<'_, '_>) -> Result<()> {
+        let plan = bytes()?;
+        let bytes_of = |ranks: usize| (size_of::<[u64; N]>() * ranks) as u64;
+        let base: *mut [u64; N] = self.all.as_mut_ptr();
+        let part = |first: usize, ranks: usize| Part {
+            origin: base.wrapping_add(first).cast(),
+            plan,
+            count: bytes_of(ranks),
+        };
+        let parts: Vec<Part<'_>> = (0..self.ours).map(|rank| part(rank, 1)).collect();
+        let own = Part { origin: (&raw mut self.mine).cast(), plan, count: bytes_of(1) };
+        let local = if comm.is_inter() { comm.local_side("comm")? } else { comm };
+        let mut before = local.gather_steps(steps, Some(&own), &parts, 0)?;
+        if comm.is_inter() {
+            let theirs = self.all.len() - self.ours;
+            let (here, there) = (part(0, self.ours), part(self.ours, theirs));
+            before = comm.leaders_steps(steps, &here, &there, &before)?;
+        }
+        local.broadcast_steps(steps, &part(0, self.all.len()), 0, &before)
     }
 }
 
@@ -385,7 +501,7 @@ fn part_of(placement: Option<&Placement>, rank: usize, resource: Resource) -> Op
 
 /// Returns the ranks that pass the color, in the order of their keys and then of their ranks. The words of a rank
 /// are its color, its key and the number that it offers.
-pub(super) fn of_color(all: &[[u64; 3]], color: u32) -> Vec<usize> {
+pub(super) fn of_color(all: &[Words], color: u32) -> Vec<usize> {
     let ranks = all.iter().enumerate().filter(|(_, words)| words[0] == u64::from(color));
     let mut ranks: Vec<(i64, usize)> = ranks.map(|(rank, words)| (words[1] as i64, rank)).collect();
     ranks.sort_unstable();

@@ -6,8 +6,9 @@
 use super::collective::check_parts;
 use super::{Collective, Root};
 use crate::comm::Communicator;
-use crate::schedule::Part;
 use crate::schedule::program::{Builder, StepId};
+use crate::schedule::table::Place;
+use crate::schedule::{Part, calls};
 use crate::{Error, ErrorKind, Result};
 
 impl Communicator {
@@ -94,6 +95,28 @@ impl Communicator {
         Ok(brought)
     }
 
+    /// Receives the parts of the ranks in `from` by messages; these ranks make the call by messages, and the other
+    /// parts have come in another way. The call is the call of `place`.
+    ///
+    /// # Safety
+    ///
+    /// - The elements of `parts` are writable, and nobody else accesses them until the function returns.
+    pub(super) unsafe fn receive_by_messages<'a>(
+        &self,
+        place: Place,
+        parts: &[Part<'a>],
+        from: &[usize],
+    ) -> Result<()> {
+        let list = |steps: &mut Builder<'_, 'a>| {
+            from.iter().try_for_each(|&from| {
+                steps.receive(&parts[from], self.peer(from)?).map(|_received| ())
+            })
+        };
+        // SAFETY: the steps use only the elements of `parts`, which are writable, and which nobody else accesses
+        // until the call returns (condition of `# Safety`).
+        unsafe { calls::run(self.endpoint(), place, list) }
+    }
+
     pub(super) fn scatter_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
@@ -118,7 +141,7 @@ impl Communicator {
 }
 
 #[cold]
-fn missing(rank: usize, root: usize) -> Error {
+pub(super) fn missing(rank: usize, root: usize) -> Error {
     let detail =
         format!("rank {rank} passed None (in place); only the root, rank {root}, may pass None");
     Error::new(ErrorKind::Buffer, "mine", detail)

@@ -7,7 +7,7 @@
 //! Ranks that have only a group and a string in common meet in a communicator whose number is a hash of the
 //! group and the string. They use it for one broadcast, which gives them a number of the usual kind.
 
-use super::create::{UNKNOWN, of_color};
+use super::create::{NO_COLOR, UNKNOWN, of_color};
 use crate::comm::{Communicator, Group, check_tag};
 use crate::commit::bytes;
 use crate::endpoint::progress::Endpoint;
@@ -24,9 +24,6 @@ struct Told {
     members: u64,
     numbers: [u64; 2],
 }
-
-/// What each rank tells all ranks of both groups. The third word is a new number that the rank offers.
-type Words = [u64; 3];
 
 impl Communicator {
     /// Makes an intercommunicator of the ranks of this communicator and those of another communicator, which has
@@ -50,16 +47,50 @@ impl Communicator {
         other: Option<(&Self, usize)>,
         tag: i32,
     ) -> Result<Self> {
-        self.check_intra("local_comm")?;
-        self.check_rank(leader, "local_leader", ErrorKind::Rank)?;
+        self.connect(leader, other, tag, true)
+    }
+
+    /// Takes part in [`intercommunicator`](Self::intercommunicator) as a rank that has found an error in its other
+    /// arguments. All other ranks of both groups get an error. Also returns an error.
+    #[doc(hidden)]
+    pub fn fail_intercommunicator(
+        &self,
+        leader: usize,
+        other: Option<(&Self, usize)>,
+        tag: i32,
+    ) -> Result<Self> {
+        self.connect(leader, other, tag, false)
+    }
+
+    /// Makes an intercommunicator. If `able` is false, this rank has found an error, and no rank makes one.
+    fn connect(
+        &self,
+        leader: usize,
+        other: Option<(&Self, usize)>,
+        tag: i32,
+        able: bool,
+    ) -> Result<Self> {
+        self.check_intra("local_comm")
+            .and_then(|()| self.check_rank(leader, "local_leader", ErrorKind::Rank))
+            .inspect_err(|_| self.fail_creation())?;
         let mut head = [0, UNKNOWN, UNKNOWN];
         let mut found = Ok(Vec::new());
+        let agreed = match able {
+            true => self.agreed_number(),
+            false => {
+                self.fail_creation();
+                Err(Error::new(ErrorKind::Other, "local_comm", "this rank had an error"))
+            }
+        };
         if self.rank() == leader {
-            found = self.ask_leader(other, tag).map(|(told, members)| {
+            // If a rank of this group cannot take part, the leader tells the other leader so.
+            let size = if agreed.is_ok() { self.size() } else { 0 };
+            found = self.ask_leader(other, tag, size).map(|(told, members)| {
                 head = [told.members, told.numbers[0], told.numbers[1]];
                 members
             });
         }
+        agreed?;
         self.broadcast_slice(&mut head, leader)?;
         let [size, first, second] = head;
         let mut members = found?;
@@ -83,8 +114,14 @@ impl Communicator {
         made.ok_or_else(|| Error::new(ErrorKind::Internal, "local_comm", "not a member"))
     }
 
-    /// Exchanges the members of the groups and the numbers with the other leader.
-    fn ask_leader(&self, other: Option<(&Self, usize)>, tag: i32) -> Result<(Told, Vec<u32>)> {
+    /// Exchanges the members of the groups and the numbers with the other leader. If `size` is 0, this rank's group
+    /// makes no intercommunicator, and both leaders get an error.
+    fn ask_leader(
+        &self,
+        other: Option<(&Self, usize)>,
+        tag: i32,
+        size: usize,
+    ) -> Result<(Told, Vec<u32>)> {
         let (bridge, leader) = other.ok_or_else(|| {
             let detail = "the leader of the local group passed no remote leader";
             Error::new(ErrorKind::Argument, "remote_leader", detail)
@@ -97,11 +134,14 @@ impl Communicator {
             return Err(Error::new(ErrorKind::Rank, "remote_leader", detail));
         }
         let place = bridge.leaders_place(tag);
-        let mine = [self.size() as u64, self.endpoint().new_context()];
+        let mine = [size as u64, self.endpoint().new_context()];
         let mut theirs = [0, 0];
         bridge.trade(place, leader, &mine, &mut theirs)?;
+        if mine[0] == 0 || theirs[0] == 0 {
+            return Err(strange("cannot be reached, because a rank of one group had an error"));
+        }
         let size = usize::try_from(theirs[0]).ok().filter(|size| *size <= self.endpoint().size());
-        let size = size.filter(|size| *size > 0).ok_or_else(|| strange("has no valid size"))?;
+        let size = size.ok_or_else(|| strange("has no valid size"))?;
         let group = self.group();
         let ours: Vec<u32> =
             (0..group.size()).filter_map(|rank| Some(group.world_rank(rank)? as u32)).collect();
@@ -159,9 +199,9 @@ impl Communicator {
     /// pass different values, and [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Intercomm_merge")]
     pub fn merge(&self, high: bool) -> Result<Self> {
-        self.local_side("intercomm").inspect_err(|_| self.skip_collective())?;
+        self.local_side("intercomm").inspect_err(|_| self.fail_creation())?;
         let (ours, theirs) =
-            self.words_of_both(&[high.into(), 0, self.endpoint().new_context()])?;
+            self.exchange_words(&[high.into(), 0, self.endpoint().new_context()])?;
         if [&ours, &theirs].iter().any(|group| group.iter().any(|words| words[0] != group[0][0])) {
             let detail = "the ranks of one group passed different values; they must pass the same";
             return Err(Error::new(ErrorKind::Argument, "high", detail));
@@ -179,8 +219,8 @@ impl Communicator {
 
     /// Splits an intercommunicator; see [`Communicator::split`].
     pub(super) fn split_between(&self, color: Option<u32>, key: i64) -> Result<Option<Self>> {
-        let mine = [color.map_or(u64::MAX, u64::from), key as u64, self.endpoint().new_context()];
-        let (ours, theirs) = self.words_of_both(&mine)?;
+        let mine = [color.map_or(NO_COLOR, u64::from), key as u64, self.endpoint().new_context()];
+        let (ours, theirs) = self.exchange_words(&mine)?;
         let Some(color) = color else { return Ok(None) };
         let (here, there) = (of_color(&ours, color), of_color(&theirs, color));
         let (Some(&leader), Some(&other), Some(remote)) =
@@ -194,8 +234,8 @@ impl Communicator {
     }
 
     /// Makes an intercommunicator of a part of each group; see [`Communicator::create`].
+    /// The local group has all members of `group`.
     pub(super) fn create_between(&self, group: &Group) -> Result<Option<Self>> {
-        self.check_members(group).inspect_err(|_| self.skip_collective())?;
         let place = group.rank_of(self.endpoint().rank());
         self.split_between(place.map(|_| 0), place.unwrap_or_default() as i64)
     }
@@ -227,35 +267,6 @@ impl Communicator {
         self.local_side("comm")?.broadcast_steps(steps, both, 0, &met)
     }
 
-    /// Returns the three words of every rank of the local group and of every rank of the remote group.
-    fn words_of_both(&self, mine: &Words) -> Result<(Vec<Words>, Vec<Words>)> {
-        let local = self.local_side("comm")?;
-        let (ours, theirs) = (local.size(), self.peers().size());
-        let mut all = vec![[0u64; 3]; ours + theirs];
-        let byte = bytes()?;
-        let base: *mut u8 = all.as_mut_ptr().cast();
-        let part = |first: usize, ranks: usize| Part {
-            origin: base.wrapping_add(24 * first),
-            plan: byte,
-            count: 24 * ranks as u64,
-        };
-        let parts: Vec<Part<'_>> = (0..ours).map(|rank| part(rank, 1)).collect();
-        let own = Part { origin: (&raw const *mine).cast_mut().cast(), plan: byte, count: 24 };
-        let place = self.next_place();
-        // SAFETY: `own` describes the 24 bytes of `mine`, which the steps only read. The other parts describe
-        // elements of `all`, which no other code accesses before the call returns.
-        unsafe {
-            calls::run(self.endpoint(), place, |steps| {
-                let brought = local.gather_steps(steps, Some(&own), &parts, 0)?;
-                let met =
-                    self.leaders_steps(steps, &part(0, ours), &part(ours, theirs), &brought)?;
-                local.broadcast_steps(steps, &part(0, ours + theirs), 0, &met)
-            })?;
-        }
-        let theirs = all.split_off(ours);
-        Ok((all, theirs))
-    }
-
     /// Makes a communicator of the ranks of a group, which need no communicator in common. All of them pass the
     /// same group and the same `name`. Returns `None` if the group is empty.
     pub(crate) fn of_group(
@@ -278,21 +289,22 @@ impl Communicator {
 
     /// Makes an intercommunicator of two groups, which need no communicator in common. All ranks of both groups
     /// pass the same `name`. The leader, a rank of `local`, also passes the remote group and the rank of the
-    /// remote leader in it.
+    /// remote leader in it. If `able` is false, this rank has found an error in its other arguments, and all ranks get
+    /// an error.
     pub(crate) fn of_groups(
         endpoint: &Arc<Endpoint>,
         local: &Group,
         leader: usize,
         other: Result<(&Group, usize)>,
         name: &[u8],
+        able: bool,
     ) -> Result<Self> {
         let own =
             Self::of_group(endpoint, local, &[b"local:", name].concat())?.ok_or_else(|| {
                 Error::new(ErrorKind::Group, "local_group", "the group is empty; it needs a member")
             })?;
-        own.check_rank(leader, "local_leader", ErrorKind::Rank)?;
         if own.rank() != leader {
-            return own.intercommunicator(leader, None, 0);
+            return own.connect(leader, None, 0, able);
         }
         let bridge = other.and_then(|(remote, rank)| {
             let other = remote.world_rank(rank).ok_or_else(|| {
@@ -310,7 +322,7 @@ impl Communicator {
             bridge.zip(rank).ok_or_else(|| strange("has no leader"))
         });
         let other = bridge.as_ref().ok().map(|(bridge, rank)| (bridge, *rank));
-        let made = own.intercommunicator(leader, other, 0);
+        let made = own.connect(leader, other, 0, able);
         bridge.and(made)
     }
 }

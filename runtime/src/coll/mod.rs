@@ -1,4 +1,5 @@
-//! Collective calls. Each call becomes a schedule of messages, and `schedule/` runs the schedule.
+//! Collective calls. Short blocking calls go through memory that the ranks share (`cells/`). Every other call becomes
+//! a schedule of messages, and `schedule/` runs the schedule.
 //!
 //! `collective.rs` has the type [`Collective`], whose values describe calls, and the three ways to make a
 //! call: run, start, prepare. One file per operation lists the steps: `barrier.rs`, `broadcast.rs`,
@@ -11,11 +12,11 @@
 //! reals of 16 bytes, and `pairs.rs` the operations on pairs without a name). `values.rs` has the safe reductions of
 //! values, and `scope.rs` the safe nonblocking forms.
 //!
-//! With `TYPEPACK_CHECK_TYPES=1` (which must be set for all ranks or for none), the library compares the
-//! types of the sender and the receiver for the messages of collective calls too, and for the part that a
-//! rank sends to itself. If the types differ, the call fails with [`ErrorKind::Type`](crate::ErrorKind). A
-//! rank that cannot forward data, for this or any other reason, tells the ranks that wait for the data; the
-//! calls of these ranks fail with [`ErrorKind::Other`](crate::ErrorKind).
+//! With `TYPEPACK_CHECK_TYPES=1` (which must be set for all ranks or for none), all ranks compare the arguments of a
+//! call before it begins (`check.rs`). The library also compares the types of the sender and the receiver for each
+//! message of a collective call, and for the part that a rank sends to itself. If they differ, the call fails with
+//! [`ErrorKind::Type`](crate::ErrorKind). A rank that cannot forward data, for this or any other reason, tells the
+//! ranks that wait for the data; the calls of these ranks fail with [`ErrorKind::Other`](crate::ErrorKind).
 //!
 //! Every rank of a communicator makes the same collective calls in the same order. The messages of a call
 //! have the number of the call as their tag, so calls may overlap. Collective calls use their own context
@@ -31,6 +32,8 @@ mod between;
 mod binary128;
 mod broadcast;
 mod buffers;
+mod cells;
+mod check;
 mod collective;
 mod create;
 #[cfg(target_arch = "x86_64")]

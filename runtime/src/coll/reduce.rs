@@ -70,12 +70,7 @@ impl Communicator {
         let own = match send {
             Some(send) => at(send.cast_mut()),
             None if rank == root => *recv,
-            None => {
-                let detail = format!(
-                    "rank {rank} passed None (in place); only the root, rank {root}, may pass None"
-                );
-                return Err(Error::new(ErrorKind::Buffer, "send", detail));
-            }
+            None => return Err(missing(rank, root)),
         };
         if own.bytes()? == 0 {
             return Ok(None);
@@ -134,4 +129,11 @@ impl Communicator {
         }
         Ok(Some(copied))
     }
+}
+
+#[cold]
+pub(super) fn missing(rank: usize, root: usize) -> Error {
+    let detail =
+        format!("rank {rank} passed None (in place); only the root, rank {root}, may pass None");
+    Error::new(ErrorKind::Buffer, "send", detail)
 }

@@ -6,7 +6,7 @@
 
 use super::values::{self, Kind, Reduction};
 use super::{Collective, Root};
-use crate::comm::{Request, Scope, writable};
+use crate::comm::{Communicator, Request, Scope, writable};
 use crate::commit::bytes;
 use crate::schedule::Part;
 use crate::{Plan, Result};
@@ -49,7 +49,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         root: impl Into<Root>,
     ) -> Result<Request<'scope>> {
         let layout = writable(buf, 0, plan, count, "buf");
-        let layout = layout.inspect_err(|_| self.comm().skip_collective())?;
+        let layout = layout.inspect_err(|_| self.comm().skip_started())?;
         let part = Part { origin: layout.origin, plan, count };
         // SAFETY: `buf` holds the `count` elements (`writable` has checked this) and is mutably borrowed for
         // 'env, which outlives the scope; the scope ends after the operation is complete or detached.
@@ -171,7 +171,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         recv: &'env mut [T],
         op: impl Reduction<T>,
     ) -> Result<Request<'scope>> {
-        values::call(self.comm(), kind, send, recv, op, |call| {
+        values::call(self.comm(), kind, send, recv, op, Communicator::skip_started, |call| {
             // SAFETY: `call` uses only the elements of `send` and `recv` (`values::call` checks the lengths of the
             // slices). The slices are borrowed for 'env, which outlives the scope, and `recv` mutably; the scope
             // ends after the operation is complete or detached. The operation is one on values of type `T`.

@@ -143,7 +143,7 @@ pub(super) enum Kind<'k> {
 }
 
 /// Calls `make` with the description of a reduction of the values at `send`, or of those at `recv` if `send` is
-/// `None`. If an argument is wrong, `make` is not called, and this rank counts the call as made.
+/// `None`. If an argument is wrong, `skip` is called and not `make`, and this rank counts the call as made.
 ///
 /// The described call uses only the values of the two slices.
 ///
@@ -156,10 +156,11 @@ pub(super) fn call<T: NoUninit + AnyBitPattern, R>(
     send: Option<&[T]>,
     recv: &mut [T],
     op: impl Reduction<T>,
+    skip: impl FnOnce(&Communicator),
     make: impl FnOnce(&Collective<'_>) -> Result<R>,
 ) -> Result<R> {
     let checked = check(comm, kind, send, recv).and_then(|count| Ok((count, op.combine()?)));
-    let (count, (plan, combine)) = checked.inspect_err(|_| comm.skip_collective())?;
+    let (count, (plan, combine)) = checked.inspect_err(|_| skip(comm))?;
     let (plan, combine) = (&plan, &combine);
     let send = send.map(|send| send.as_ptr().cast::<u8>());
     let recv = recv.as_mut_ptr().cast::<u8>();
@@ -336,7 +337,7 @@ impl Communicator {
         recv: &mut [T],
         op: impl Reduction<T>,
     ) -> Result<()> {
-        call(self, kind, send, recv, op, |call| {
+        call(self, kind, send, recv, op, Self::skip_collective, |call| {
             // SAFETY: `call` uses only the values of the slices, whose lengths `values::call` has checked. The
             // slices are borrowed until this function returns, `recv` mutably, so nobody else uses `recv` and the
             // two do not overlap. The operation is one on values of type `T`.

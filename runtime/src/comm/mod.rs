@@ -33,6 +33,7 @@ use crate::topo::Topology;
 use crate::{Error, ErrorKind, Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 use peers::Peers;
+use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -65,6 +66,8 @@ struct Shared {
     persistent: AtomicU32,
     /// The topology, if the communicator has one. It is set before the program gets the communicator.
     topology: OnceLock<Topology>,
+    /// What `coll/` keeps with the communicator. The type belongs to that folder, which comes after this one.
+    attached: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
 impl Shared {
@@ -79,8 +82,17 @@ impl Shared {
         local: Option<Communicator>,
     ) -> Arc<Self> {
         let (collectives, persistent) = (AtomicU32::new(0), AtomicU32::new(0));
-        let topology = OnceLock::new();
-        Arc::new(Self { endpoint, context, peers, local, collectives, persistent, topology })
+        let (topology, attached) = (OnceLock::new(), OnceLock::new());
+        Arc::new(Self {
+            endpoint,
+            context,
+            peers,
+            local,
+            collectives,
+            persistent,
+            topology,
+            attached,
+        })
     }
 }
 
@@ -275,6 +287,13 @@ impl Communicator {
                 Err(Error::new(ErrorKind::Internal, "comm", detail))
             }
         }
+    }
+
+    /// Returns the value that `coll/` keeps with the communicator. The first call makes the value. Returns `None`
+    /// if the communicator keeps a value of another type.
+    #[inline]
+    pub(crate) fn attached<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
+        self.shared.attached.get_or_init(|| Box::new(make())).downcast_ref()
     }
 
     // ---- contexts and tags of collective calls ----

@@ -368,11 +368,20 @@ impl Endpoint {
         self.wait_until(self.lock()?, OUTSIDE, |_| look())
     }
 
-    /// Returns whether a rank that waits may look at shared memory again and again before it sleeps. The answer is
-    /// no in a job with more ranks than CPUs.
+    /// Begins a call that may end without a wait: checks that calls are possible, and runs a turn if an
+    /// operation needs one.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and the errors of a turn.
     #[inline]
-    pub fn may_spin(&self) -> bool {
-        !self.spin.is_zero()
+    pub fn enter(&self) -> Result<()> {
+        self.turn_unless_idle(&mut *self.lock()?)
+    }
+
+    /// Returns whether a waiting rank sleeps at once, because the job has more ranks than CPUs.
+    #[inline]
+    pub fn sleeps_at_once(&self) -> bool {
+        self.spin.is_zero()
     }
 
     /// Wakes `rank` if it sleeps, after a change of memory that it waits for
@@ -727,7 +736,10 @@ impl Endpoint {
     }
 
     /// Completes all operations for which other ranks wait.
-    fn serve(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// Returns the errors of [`Endpoint::wait`].
+    pub fn serve(&self) -> Result<()> {
         let state = self.lock()?;
         self.wait_until(state, NAP, |core| core.others_are_served().then_some(()))
     }

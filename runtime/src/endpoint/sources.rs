@@ -46,7 +46,8 @@ pub enum Combine {
 
 impl Combine {
     /// Wraps a user's function. The function's arguments are the lower vector, the upper vector, the index
-    /// of the first element, and the number of elements.
+    /// of the first element, and the number of elements. The function makes no collective call on the
+    /// communicator of the reduction, because the reduction has not ended.
     pub fn user(function: impl Fn(*const u8, *mut u8, u64, u64) + Send + Sync + 'static) -> Self {
         Self::User(Arc::new(function))
     }

@@ -1,4 +1,5 @@
-//! Memory that the ranks of a communicator share. Programs, files (`io/`) and windows (`rma/`) use such memory.
+//! Memory that the ranks of a communicator share. Programs use such memory, and so do short collective calls
+//! (`coll/cells/`), files (`io/shared.rs`) and windows (`rma/`).
 //!
 //! A [`SharedRegion`] has a part for each rank. The part lies in that rank's heap (`memory/heaps.rs`), and
 //! all other ranks map the heap. While the ranks make or free a region, they exchange messages in a message
@@ -59,6 +60,14 @@ type Words = [u64; 3];
 /// ```
 pub struct SharedRegion {
     comm: Communicator,
+    parts: Parts,
+}
+
+/// The parts of all ranks in a region. The value does not keep the communicator, so that the communicator can
+/// keep the value.
+pub(crate) struct Parts {
+    /// This rank of the communicator.
+    rank: usize,
     /// The parts of all ranks, indexed by rank of the communicator.
     parts: Vec<Part>,
     /// The part of this rank. When this rank leaves the region, the part moves to the list of parts that
@@ -68,7 +77,7 @@ pub struct SharedRegion {
 
 impl fmt::Debug for SharedRegion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lens: Vec<usize> = self.parts.iter().map(Part::len).collect();
+        let lens: Vec<usize> = self.parts.parts.iter().map(Part::len).collect();
         f.debug_struct("SharedRegion").field("bytes", &lens).finish_non_exhaustive()
     }
 }
@@ -84,6 +93,60 @@ impl SharedRegion {
     /// other parts, and [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Win_allocate_shared")]
     pub fn allocate(comm: &Communicator, bytes: usize) -> Result<Self> {
+        Ok(Self { comm: comm.clone(), parts: Parts::allocate(comm, bytes)? })
+    }
+
+    /// Ends the region. When the call returns, all ranks have left the region, and this rank's part has
+    /// been freed. Collective.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::ProcAborted`] if a rank has died. In that case the memory is freed when the
+    /// other ranks have left.
+    #[doc(alias = "MPI_Win_free")]
+    pub fn free(self) -> Result<()> {
+        let comm = self.comm.clone();
+        drop(self);
+        let all = tell(&comm, [1, 0, 0]);
+        parts::sweep();
+        all.map(|_| ())
+    }
+
+    /// Returns the number of ranks. Each rank has a part.
+    pub fn size(&self) -> usize {
+        self.parts.parts.len()
+    }
+
+    /// Returns the length of a rank's part in bytes, or 0 for a rank that does not exist.
+    pub fn len(&self, rank: usize) -> usize {
+        self.parts.len(rank)
+    }
+
+    /// Returns whether a rank's part has no bytes.
+    pub fn is_empty(&self, rank: usize) -> bool {
+        self.len(rank) == 0
+    }
+
+    /// Returns the address of a rank's part in this process, or `None` for a rank that does not exist. The
+    /// address is a multiple of 64, and is valid for [`SharedRegion::len`] bytes until the region is
+    /// dropped.
+    #[doc(alias = "MPI_Win_shared_query")]
+    pub fn as_ptr(&self, rank: usize) -> Option<*mut u8> {
+        self.parts.as_ptr(rank)
+    }
+
+    /// Returns the word of eight bytes at byte `offset` of a rank's part. Returns `None` if the word does
+    /// not lie within the part, or if `offset` is not a multiple of 8.
+    pub fn atomic(&self, rank: usize, offset: usize) -> Option<&AtomicU64> {
+        self.parts.parts.get(rank)?.atomic(offset)
+    }
+}
+
+impl Parts {
+    /// Makes the parts; see [`SharedRegion::allocate`].
+    ///
+    /// # Errors
+    /// Returns the errors of [`SharedRegion::allocate`].
+    pub(crate) fn allocate(comm: &Communicator, bytes: usize) -> Result<Self> {
         comm.check_intra("comm")?;
         parts::sweep();
         // 1. Allocate this rank's part.
@@ -107,58 +170,24 @@ impl SharedRegion {
         };
         let parts = all_could(&all, parts, "cannot map the memory of the other ranks")?;
         // 3. Every rank has reported success to all other ranks, so the region exists.
-        Ok(Self { comm: comm.clone(), parts, own: Some(own) })
-    }
-
-    /// Ends the region. When the call returns, all ranks have left the region, and this rank's part has
-    /// been freed. Collective.
-    ///
-    /// # Errors
-    /// Returns [`ErrorKind::ProcAborted`] if a rank has died. In that case the memory is freed when the
-    /// other ranks have left.
-    #[doc(alias = "MPI_Win_free")]
-    pub fn free(self) -> Result<()> {
-        let comm = self.comm.clone();
-        drop(self);
-        let all = tell(&comm, [1, 0, 0]);
-        parts::sweep();
-        all.map(|_| ())
-    }
-
-    /// Returns the number of ranks. Each rank has a part.
-    pub fn size(&self) -> usize {
-        self.parts.len()
+        Ok(Self { rank: comm.rank(), parts, own: Some(own) })
     }
 
     /// Returns the length of a rank's part in bytes, or 0 for a rank that does not exist.
-    pub fn len(&self, rank: usize) -> usize {
+    pub(crate) fn len(&self, rank: usize) -> usize {
         self.parts.get(rank).map_or(0, Part::len)
     }
 
-    /// Returns whether a rank's part has no bytes.
-    pub fn is_empty(&self, rank: usize) -> bool {
-        self.len(rank) == 0
-    }
-
-    /// Returns the address of a rank's part in this process, or `None` for a rank that does not exist. The
-    /// address is a multiple of 64, and is valid for [`SharedRegion::len`] bytes until the region is
-    /// dropped.
-    #[doc(alias = "MPI_Win_shared_query")]
-    pub fn as_ptr(&self, rank: usize) -> Option<*mut u8> {
+    /// Returns the address of a rank's part; see [`SharedRegion::as_ptr`].
+    pub(crate) fn as_ptr(&self, rank: usize) -> Option<*mut u8> {
         self.parts.get(rank).map(Part::as_ptr)
-    }
-
-    /// Returns the word of eight bytes at byte `offset` of a rank's part. Returns `None` if the word does
-    /// not lie within the part, or if `offset` is not a multiple of 8.
-    pub fn atomic(&self, rank: usize, offset: usize) -> Option<&AtomicU64> {
-        self.parts.get(rank)?.atomic(offset)
     }
 }
 
-impl Drop for SharedRegion {
+impl Drop for Parts {
     fn drop(&mut self) {
         for part in &self.parts {
-            part.leave(self.comm.rank());
+            part.leave(self.rank);
         }
         if let Some(own) = self.own.take() {
             own.leave();

@@ -234,7 +234,7 @@ impl Window {
         };
         let offset = self.offset_of(target, displacement);
         let endpoint = self.comm.endpoint();
-        let (own, may_spin) = (endpoint.rank(), endpoint.may_spin());
+        let (own, may_spin) = (endpoint.rank(), !endpoint.sleeps_at_once());
         let (words, element) = (&*self.words, &element);
         let job = Job { words, own, may_spin, target, element, update, combine, alone };
         let place = Place { at, offset, plan, count };
@@ -303,7 +303,7 @@ impl Window {
         let held = || {
             let offset = self.offset_of(target, displacement);
             let endpoint = self.comm.endpoint();
-            hold_range(&self.words, target, offset, endpoint.rank(), endpoint.may_spin())
+            hold_range(&self.words, target, offset, endpoint.rank(), !endpoint.sleeps_at_once())
         };
         // SAFETY: `new` and `compare` are readable and `result` is writable for an element of `size` bytes (the
         // condition of `# Safety`). The element at `at` lies in the window (`locate`).

@@ -69,7 +69,7 @@ pub(super) fn until(comm: &Communicator, mut is_over: impl FnMut() -> bool) -> R
     if is_over() {
         return Ok(());
     }
-    if comm.endpoint().may_spin() {
+    if !comm.endpoint().sleeps_at_once() {
         for _ in 0..LOOKS {
             std::hint::spin_loop();
             if is_over() {

@@ -413,19 +413,7 @@ impl<'s, 'a> Builder<'s, 'a> {
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out.
     pub fn scratch(&mut self, plan: &Plan, count: u64) -> Result<*mut u8> {
-        let shape = plan.footprint();
-        let last = i128::from(shape.extent) * i128::from(count.saturating_sub(1));
-        let low = (i128::from(shape.true_lb) + last.min(0)).min(0);
-        let high = (i128::from(shape.true_ub) + last.max(0)).max(0);
-        // Round `low` down to a multiple of 16, because the memory is aligned to 16 bytes and displacement 0
-        // must be aligned too.
-        let low = low.div_euclid(16) * 16;
-        let words = (high - low).div_euclid(16) + 1;
-        let refused = || {
-            let detail = format!("cannot allocate {} bytes of scratch memory", high - low);
-            Error::new(ErrorKind::NoMemory, "memory", detail)
-        };
-        let words = usize::try_from(words).map_err(|_| refused())?;
+        let (words, shift) = room_for(plan, count)?;
         let Schedule { scratch, scratch_used, .. } = &mut *self.schedule;
         if *scratch_used == scratch.len() {
             scratch.push(Vec::new());
@@ -434,10 +422,35 @@ impl<'s, 'a> Builder<'s, 'a> {
         if block.len() < words {
             // Clear the block first, because otherwise the vector would copy its old content when it grows.
             block.clear();
-            block.try_reserve_exact(words).map_err(|_| refused())?;
+            block.try_reserve_exact(words).map_err(|_| refused(words))?;
             block.resize(words, 0);
         }
         *scratch_used += 1;
-        Ok(block.as_mut_ptr().cast::<u8>().wrapping_add(-low as usize))
+        Ok(block.as_mut_ptr().cast::<u8>().wrapping_add(shift))
     }
+}
+
+/// Returns the memory that `count` elements of `plan`'s type need, laid out as in a user's buffer: the number of
+/// words of 16 bytes, and the number of bytes before displacement 0, a multiple of 16.
+///
+/// # Errors
+/// Returns `ErrorKind::NoMemory` if no address space has so many words.
+pub fn room_for(plan: &Plan, count: u64) -> Result<(usize, usize)> {
+    let shape = plan.footprint();
+    let last = i128::from(shape.extent) * i128::from(count.saturating_sub(1));
+    let low = (i128::from(shape.true_lb) + last.min(0)).min(0);
+    let high = (i128::from(shape.true_ub) + last.max(0)).max(0);
+    // Round `low` down to a multiple of 16, because the memory is aligned to 16 bytes and displacement 0 must be
+    // aligned too.
+    let low = low.div_euclid(16) * 16;
+    let words = (high - low).div_euclid(16) + 1;
+    let words = usize::try_from(words).map_err(|_| refused(usize::MAX))?;
+    Ok((words, -low as usize))
+}
+
+/// Returns the error for scratch memory of so many words of 16 bytes.
+#[cold]
+fn refused(words: usize) -> Error {
+    let detail = format!("cannot allocate {} bytes of scratch memory", words as u128 * 16);
+    Error::new(ErrorKind::NoMemory, "memory", detail)
 }

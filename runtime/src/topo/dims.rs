@@ -10,9 +10,9 @@ const NODES_MAX: usize = u32::MAX as usize;
 /// Chooses the dimensions of a grid of `nodes` ranks. The function replaces each entry of `dims` that is 0.
 /// The replaced entries become as equal as possible, in non-increasing order. The other entries stay.
 ///
-/// Among all possible choices, the function takes the choice with the smallest first entry. If several
-/// choices have this first entry, the function takes the one of them with the smallest second entry, and so
-/// on. For example, 12 ranks in two dimensions become 4 x 3.
+/// Among all possible choices, the function takes the choice with the smallest difference between the first entry
+/// and the last. If several choices have this difference, the function takes the one of them with the smallest
+/// difference between the second entry and the last, and so on. For example, 12 ranks in two dimensions become 4 x 3.
 ///
 /// # Errors
 /// Returns `ErrorKind::Argument` if `nodes` is 0 or is at least 2^32. Returns `ErrorKind::Dims` if `nodes` is
@@ -42,42 +42,62 @@ pub fn dims_create(nodes: usize, dims: &mut [usize]) -> Result<()> {
     let large: Vec<usize> = divisors.iter().rev().map(|d| rest / d).collect();
     divisors.extend(large);
     divisors.dedup();
-    let mut factors = Vec::new();
-    if !factorise(rest, free, rest, &divisors, &mut factors) {
-        return Err(refused());
-    }
-    factors.resize(free, 1);
+    let mut search = Search { divisors: &divisors, chosen: Vec::new(), best: None };
+    search.extend(rest, free);
+    let factors = search.best.unwrap_or_default();
     for (dim, factor) in dims.iter_mut().filter(|d| **d == 0).zip(factors) {
         *dim = factor;
     }
     Ok(())
 }
 
-/// Appends to `factors` the lexicographically smallest non-increasing list of factors whose product is `n`.
-/// The list has at most `slots` factors. Each factor is one of `divisors`, above 1 and at most `cap`. The
-/// `divisors` are in ascending order. Returns false if there is no such list. The recursion is at most 32
-/// calls deep, because every call at least halves `n`.
-fn factorise(
-    n: usize,
-    slots: usize,
-    cap: usize,
-    divisors: &[usize],
-    factors: &mut Vec<usize>,
-) -> bool {
-    if n == 1 {
-        return true;
-    }
-    if slots == 0 {
-        return false;
-    }
-    for &factor in divisors.iter().filter(|&&d| d > 1 && d <= cap && n.is_multiple_of(d)) {
-        factors.push(factor);
-        if factorise(n / factor, slots - 1, factor, divisors, factors) {
-            return true;
+/// A search for the most equal factors of a number, in non-increasing order.
+struct Search<'a> {
+    /// The divisors of the number, in ascending order.
+    divisors: &'a [usize],
+    /// The first factors of the lists that the search looks at now.
+    chosen: Vec<usize>,
+    /// The best list so far.
+    best: Option<Vec<usize>>,
+}
+
+impl Search<'_> {
+    /// Looks at all lists that begin with `chosen`, except those that cannot be the best. `rest` is the product of the
+    /// other factors, and `slots` is their number. The recursion is at most 32 calls deep, because every factor above 1
+    /// at least halves `rest`, and the factor 1 is only for the rest 1.
+    fn extend(&mut self, rest: usize, slots: usize) {
+        if rest == 1 {
+            let mut found = self.chosen.clone();
+            found.resize(self.chosen.len() + slots, 1);
+            if self.best.as_ref().is_none_or(|best| differences(&found).lt(differences(best))) {
+                self.best = Some(found);
+            }
+            return;
         }
-        factors.pop();
+        let cap = self.chosen.last().copied().unwrap_or(rest);
+        let (divisors, limit) = (self.divisors, slots.min(64) as u32);
+        for &factor in divisors.iter().filter(|&&d| d <= cap && rest.is_multiple_of(d)) {
+            // The remaining factors are at most `factor`, and at least as large as the best list so far allows.
+            let first = self.chosen.first().copied().unwrap_or(factor);
+            let spread =
+                self.best.as_ref().map_or(usize::MAX, |best| best[0] - best[best.len() - 1]);
+            let least = first.saturating_sub(spread).max(1);
+            if least.saturating_pow(limit) > rest {
+                return;
+            }
+            if slots > 0 && factor.saturating_pow(limit) >= rest {
+                self.chosen.push(factor);
+                self.extend(rest / factor, slots - 1);
+                self.chosen.pop();
+            }
+        }
     }
-    false
+}
+
+/// Returns the differences between the entries of a list and its last entry.
+fn differences(list: &[usize]) -> impl Iterator<Item = usize> {
+    let last = list.last().copied().unwrap_or_default();
+    list.iter().map(move |entry| entry - last)
 }
 
 #[cfg(test)]
@@ -109,6 +129,45 @@ mod tests {
             (4093, [4093, 1, 1]),
         ] {
             assert_eq!(created(nodes, &[0; 3]), Some(expected.to_vec()), "{nodes}");
+        }
+    }
+
+    /// Returns all non-increasing lists of `slots` factors of `n`, none of them above `cap`.
+    fn lists(n: usize, slots: usize, cap: usize) -> Vec<Vec<usize>> {
+        if slots == 0 {
+            return if n == 1 { vec![vec![]] } else { vec![] };
+        }
+        let factors = (1..=cap.min(n)).filter(|f| n.is_multiple_of(*f));
+        let with =
+            |f| lists(n / f, slots - 1, f).into_iter().map(move |rest| [vec![f], rest].concat());
+        factors.flat_map(with).collect()
+    }
+
+    #[test]
+    fn no_list_is_more_equal() {
+        for (slots, most) in [(1, 50), (2, 400), (3, 800), (4, 600), (5, 300), (7, 130)] {
+            for n in 1..=most {
+                let key = |list: &Vec<usize>| differences(list).collect::<Vec<_>>();
+                let best = lists(n, slots, n).into_iter().min_by_key(key).unwrap();
+                let found = created(n, &vec![0; slots]).unwrap();
+                assert_eq!(key(&found), key(&best), "{n} in {slots}: {found:?}, {best:?}");
+            }
+        }
+        // Lists from MPICH's tests. In the last one, 24 x 24 x 13 has the smaller first entry.
+        assert_eq!(created(5040, &[0; 3]), Some(vec![21, 16, 15]));
+        assert_eq!(created(6240, &[0; 3]), Some(vec![26, 16, 15]));
+        assert_eq!(created(7488, &[0; 3]), Some(vec![26, 18, 16]));
+    }
+
+    #[test]
+    fn large_numbers_take_no_time() {
+        // Numbers with many divisors, a power of 2, and the square of a prime.
+        for n in [3_212_537_328, 4_021_920_000, 3_491_888_400, 1 << 31, 65_521 * 65_521] {
+            for slots in [1, 2, 3, 4, 5, 6, 9, 20, 40] {
+                let found = created(n, &vec![0; slots]).unwrap();
+                assert_eq!(found.iter().product::<usize>(), n);
+                assert!(found.is_sorted_by(|a, b| a >= b), "{n}: {found:?}");
+            }
         }
     }
 

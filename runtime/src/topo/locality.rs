@@ -109,7 +109,7 @@ impl Work<'_> {
     fn shape(&self, tile: &Tile, places: usize) -> Option<Vec<usize>> {
         let all: usize = tile.extent.iter().product();
         let mut best = None;
-        shapes(&tile.extent, places, &mut Vec::new(), &mut |shape| {
+        each_shape(&tile.extent, places, &mut |shape| {
             let cut = |d: usize| {
                 let (extent, boxes) = (tile.extent[d], tile.extent[d] / shape[d]);
                 // In a periodic dimension, the last box is also a neighbour of the first one.
@@ -126,24 +126,34 @@ impl Work<'_> {
 }
 
 /// Calls `each` with every list of extents whose product is `places` and which divide the entries of `extent`.
-fn shapes(
+fn each_shape(extent: &[usize], places: usize, each: &mut dyn FnMut(&[usize])) {
+    // A grid may have any number of dimensions of extent 1. The recursion is only as deep as the number of the other
+    // dimensions, which is at most the logarithm of the number of places.
+    let open: Vec<usize> = (0..extent.len()).filter(|&d| extent[d] > 1).collect();
+    let mut shape = vec![1; extent.len()];
+    choose(extent, &open, places, &mut shape, each);
+}
+
+/// Chooses the entries `open` of `shape`, such that the product of these entries is `places`. The other entries are
+/// chosen already.
+fn choose(
     extent: &[usize],
+    open: &[usize],
     places: usize,
-    chosen: &mut Vec<usize>,
+    shape: &mut [usize],
     each: &mut dyn FnMut(&[usize]),
 ) {
-    let Some(&all) = extent.get(chosen.len()) else {
+    let Some((&d, open)) = open.split_first() else {
         if places == 1 {
-            each(chosen);
+            each(shape);
         }
         return;
     };
-    for one in
-        (1..=all.min(places)).filter(|one| all.is_multiple_of(*one) && places.is_multiple_of(*one))
-    {
-        chosen.push(one);
-        shapes(extent, places / one, chosen, each);
-        chosen.pop();
+    for one in 1..=extent[d].min(places) {
+        if extent[d].is_multiple_of(one) && places.is_multiple_of(one) {
+            shape[d] = one;
+            choose(extent, open, places / one, shape, each);
+        }
     }
 }
 

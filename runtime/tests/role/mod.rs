@@ -11,7 +11,7 @@ use std::process::Command;
 
 use crate::harness::{kill, mpiexec_at};
 use crate::job::mpiexec;
-use typepack::{Datatype, Named, Source, Tag};
+use typepack::{Collective, Datatype, Named, Part, Source, Tag};
 
 /// The name of the environment variable that contains the role.
 const ROLE: &str = "MPIEXEC_TEST_ROLE";
@@ -97,6 +97,8 @@ pub fn play() {
             println!("child: {}", status.expect("a child").code().expect("a code"));
         }
         "exchange" => exchange(&world, peer),
+        "neighbors" => neighbors(&world),
+        "short calls" => short_calls(&world),
         "threads" => {
             world.barrier().expect("a barrier");
             // Let the wrapper's thread end now. If this process then got a signal, it would get the signal
@@ -153,6 +155,21 @@ fn wrap() {
     assert!(status.success(), "the rank behind the wrapper: {status}");
 }
 
+/// Makes short collective calls until one fails because a rank has died.
+fn short_calls(world: &typepack::Communicator) {
+    for round in 0_usize.. {
+        let mut values = vec![round as u64; [1, 100][round % 2]];
+        let done = world
+            .barrier()
+            .and_then(|()| world.broadcast_slice(&mut values, round % world.size()))
+            .and_then(|()| world.allreduce(&mut values, typepack::Op::Max));
+        if done.is_err() {
+            std::process::exit(1);
+        }
+        assert!(values.iter().all(|value| *value == round as u64));
+    }
+}
+
 /// Sends messages in both directions until the job ends. Their lengths make the ranks use all protocols.
 fn exchange(world: &typepack::Communicator, to: usize) {
     let bytes = typepack::commit(&Datatype::named(Named::BYTE)).expect("a type");
@@ -168,5 +185,53 @@ fn exchange(world: &typepack::Communicator, to: usize) {
             std::process::exit(1);
         }
         assert_eq!(back, out);
+    }
+}
+
+/// Exchanges data with the neighbours in a periodic grid until the job ends: blocking, nonblocking and persistent
+/// collective calls in turn, with short and long parts of columns.
+fn neighbors(world: &typepack::Communicator) {
+    let size = world.size();
+    let dims = if size.is_multiple_of(2) { vec![size / 2, 2] } else { vec![size] };
+    let grid = world.cartesian(&dims, &vec![true; dims.len()]).expect("a grid");
+    let neighbors = grid.comm().topology().expect("a grid").neighbors();
+    let sides = neighbors.sources().len();
+    let column = Datatype::vector(1, 1, 2, &Datatype::named(Named::F64)).expect("a type");
+    let column = Datatype::resized(0, 16, &column).expect("a type");
+    let plan = &typepack::commit(&column).expect("a plan");
+    for count in [4_usize, 3000, 40_000].into_iter().cycle() {
+        let words = 2 * sides * count;
+        let (mut out, mut back) = (vec![grid.comm().rank() as f64; words], vec![-1.0; words]);
+        let parts = |values: &mut Vec<f64>| -> Vec<Part<'_>> {
+            let base = values.as_mut_ptr();
+            let part = |side: usize| Part {
+                origin: base.wrapping_add(2 * side * count).cast(),
+                plan,
+                count: count as u64,
+            };
+            (0..sides).map(part).collect()
+        };
+        let (send, receive) = (parts(&mut out), parts(&mut back));
+        let call = Collective::Neighbors { neighbors, send: &send, receive: &receive };
+        let messages = grid.comm().messages();
+        // SAFETY: the vectors `out` and `back` hold the parts. They live and nobody else uses them until the operations
+        // have ended: `run_raw` and `finish` return only then, and after an error the process exits.
+        let done = unsafe {
+            grid.comm().run_raw(&call).and_then(|()| {
+                messages.finish(grid.comm().start_raw(&call)?)?;
+                let kept = grid.comm().prepare_raw(&call)?;
+                messages.finish(kept.start()?)?;
+                messages.finish(kept.start()?)
+            })
+        };
+        if done.is_err() {
+            std::process::exit(1);
+        }
+        for (side, source) in neighbors.sources().iter().enumerate() {
+            let source = source.expect("the grid is periodic") as f64;
+            assert!(
+                back[2 * side * count..][..2 * count].iter().step_by(2).all(|&word| word == source)
+            );
+        }
     }
 }

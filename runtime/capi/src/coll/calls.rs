@@ -284,6 +284,10 @@ pub unsafe fn reduce_local<W: CountWidth>(
     if input.bytes()? == 0 {
         return Ok(());
     }
+    if input.origin == result.origin {
+        let detail = "same memory as inbuf; the two buffers must not overlap";
+        return Err(Failure::new(abi::ERR_BUFFER, "inoutbuf", detail));
+    }
     // SAFETY: `input` has `elements` readable elements at `inbuf` (first condition of `# Safety`). `result`
     // has `elements` readable and writable elements at `inoutbuf`, and they do not overlap those of `input`
     // (second condition). `op::combine` returned the operation for exactly this datatype.

@@ -28,11 +28,10 @@ fn begin(
 ) -> Result {
     let on = on(comm)?;
     let arguments = arguments(hints, newcomm, request);
-    // If an argument is wrong, this rank does not take part in the call, but the other ranks do. In that
-    // case this rank tells the runtime to count the call as made. Otherwise this rank's next collective
-    // call would be matched with the wrong call of the other ranks.
-    let skip = |_: &_| on.comm.communicator().skip_collective();
-    let (out, request, hints) = arguments.inspect_err(skip)?;
+    // If an argument is wrong, this rank takes part in the call and then abandons its duplicate. So the other ranks do
+    // not wait for it, and its next collective call matches theirs.
+    let take_part = |_: &_| drop(on.comm.communicator().idup());
+    let (out, request, hints) = arguments.inspect_err(take_part)?;
     // If a copy function fails, `newcomm` gets the null handle, so that a caller that ignores the error
     // cannot use the duplicate.
     let making = Making::begin(&on, &hints).inspect_err(|_| out.set(raw::Comm::NULL))?;

@@ -83,7 +83,8 @@ pub unsafe fn make(
         // of this rank must therefore count the call as made. Otherwise this rank's next collective call
         // would be matched with the wrong call of the other ranks.
         match way {
-            Way::Run | Way::Start(_) => communicator.skip_collective(),
+            Way::Run => communicator.skip_collective(),
+            Way::Start(_) => communicator.skip_started(),
             Way::Prepare(..) => communicator.skip_persistent(),
         }
     }

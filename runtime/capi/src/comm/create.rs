@@ -36,12 +36,18 @@ pub fn hand_out(parent: &Comm, made: Option<Communicator>, out: Place<raw::Comm>
     Ok(())
 }
 
-fn duplicate(comm: raw::Comm, hints: &[Entry], newcomm: Output<raw::Comm>) -> Result {
+/// Reads the arguments of a call that makes a communicator from `parent`. If they are wrong, the other ranks get an
+/// error too, and the next collective call of this rank matches theirs.
+pub fn arguments<T>(parent: &Comm, read: impl FnOnce() -> Result<T>) -> Result<T> {
+    read().inspect_err(|_| parent.communicator.fail_creation())
+}
+
+fn duplicate(comm: raw::Comm, hints: Result<Vec<Entry>>, newcomm: Output<raw::Comm>) -> Result {
     let parent = find(comm)?;
-    let out = newcomm.required("newcomm")?;
-    // The collective operation comes first. If the copy functions ran first and one failed on this rank, the
-    // other ranks would wait for this rank in the collective operation.
+    // The collective operation comes first. If this rank failed before it, the other ranks would wait for this rank
+    // in the collective operation. If it fails here, they get their duplicates.
     let communicator = parent.communicator.dup()?;
+    let (out, hints) = (newcomm.required("newcomm")?, &hints?);
     let dup = Comm::new(communicator, parent.handler.get(), "", parent.session);
     let dup = Arc::new(dup);
     dup.hints.set(hints);
@@ -167,22 +173,23 @@ fn give_up(parent: &On, duplicate: Duplicate, failure: Failure) -> Failure {
 
 /// `MPI_Comm_dup`. The copy functions decide which attributes are copied. Hints are not copied.
 pub fn dup(comm: raw::Comm, newcomm: Output<raw::Comm>) -> Result {
-    duplicate(comm, &[], newcomm)
+    duplicate(comm, Ok(Vec::new()), newcomm)
 }
 
 /// `MPI_Comm_dup_with_info`.
 pub fn dup_with_info(comm: raw::Comm, info: raw::Info, newcomm: Output<raw::Comm>) -> Result {
     let hints = match info {
-        raw::Info::NULL => Vec::new(),
-        info => info::find(info)?.all(),
+        raw::Info::NULL => Ok(Vec::new()),
+        info => info::find(info).map(|info| info.all()),
     };
-    duplicate(comm, &hints, newcomm)
+    duplicate(comm, hints, newcomm)
 }
 
 /// `MPI_Comm_create`.
 pub fn create(comm: raw::Comm, group: raw::Group, newcomm: Output<raw::Comm>) -> Result {
-    let (parent, group) = (find(comm)?, group::find(group)?);
-    let out = newcomm.required("newcomm")?;
+    let parent = find(comm)?;
+    let (group, out) =
+        arguments(&parent, || Ok((group::find(group)?, newcomm.required("newcomm")?)))?;
     hand_out(&parent, parent.communicator.create(&group)?, out)
 }
 
@@ -195,21 +202,26 @@ pub fn create_group(
     newcomm: Output<raw::Comm>,
 ) -> Result {
     let (parent, group) = (find(comm)?, group::find(group)?);
-    let out = newcomm.required("newcomm")?;
-    hand_out(&parent, parent.communicator.create_group(&group, tag)?, out)
+    // The operation comes first, because a message for a call that this rank has not made would match the next call
+    // with the same tag.
+    let made = parent.communicator.create_group(&group, tag)?;
+    hand_out(&parent, made, newcomm.required("newcomm")?)
 }
 
 /// `MPI_Comm_split`.
 pub fn split(comm: raw::Comm, color: c_int, key: c_int, newcomm: Output<raw::Comm>) -> Result {
     let parent = find(comm)?;
-    let out = newcomm.required("newcomm")?;
-    let color = match color {
-        abi::UNDEFINED => None,
-        color => Some(u32::try_from(color).map_err(|_| {
-            let detail = format!("{color} is neither MPI_UNDEFINED nor at least 0");
-            Failure::new(abi::ERR_ARG, "color", detail)
-        })?),
-    };
+    let (out, color) = arguments(&parent, || {
+        let out = newcomm.required("newcomm")?;
+        let color = match color {
+            abi::UNDEFINED => None,
+            color => Some(u32::try_from(color).map_err(|_| {
+                let detail = format!("{color} is neither MPI_UNDEFINED nor at least 0");
+                Failure::new(abi::ERR_ARG, "color", detail)
+            })?),
+        };
+        Ok((out, color))
+    })?;
     hand_out(&parent, parent.communicator.split(color, key)?, out)
 }
 
@@ -234,11 +246,10 @@ pub fn split_type(
     newcomm: Output<raw::Comm>,
 ) -> Result {
     let parent = find(comm)?;
-    let out = newcomm.required("newcomm")?;
-    let hints = match info {
-        raw::Info::NULL => None,
-        info => Some(info::find(info)?),
-    };
+    let (out, hints) = arguments(&parent, || {
+        let out = newcomm.required("newcomm")?;
+        Ok((out, (info != raw::Info::NULL).then(|| info::find(info)).transpose()?))
+    })?;
     let named = |hint| hints.as_ref().and_then(|hints| hints.value(hint));
     let communicator = &parent.communicator;
     let universe = super::world::joined()?;
@@ -274,6 +285,7 @@ pub fn split_type(
                 "{other} is neither MPI_UNDEFINED nor one of MPI_COMM_TYPE_SHARED, _HW_GUIDED, \
                  _RESOURCE_GUIDED, _HW_UNGUIDED"
             );
+            communicator.fail_creation();
             return Err(Failure::new(abi::ERR_ARG, "split_type", detail));
         }
     };

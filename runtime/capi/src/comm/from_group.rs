@@ -18,22 +18,25 @@ use std::ffi::c_int;
 use std::sync::Arc;
 use typepack::{Communicator, Error, ErrorKind};
 
-/// The arguments that both calls have.
+/// Returns the string by which the ranks find each other.
+fn read_name(name: Text) -> Result<Vec<u8>> {
+    Ok(name.read(abi::MAX_STRINGTAG_LEN, "stringtag", abi::ERR_ARG)?)
+}
+
+/// The arguments that both calls have, and that a rank does not need to take part in a call.
 struct Common {
-    name: Vec<u8>,
     hints: Vec<Entry>,
     out: Place<raw::Comm>,
 }
 
 impl Common {
-    fn read(name: Text, hints: raw::Info, newcomm: Output<raw::Comm>) -> Result<Self> {
+    fn read(hints: raw::Info, newcomm: Output<raw::Comm>) -> Result<Self> {
         let out = newcomm.required("newcomm")?;
-        let name = name.read(abi::MAX_STRINGTAG_LEN, "stringtag", abi::ERR_ARG)?;
         let hints = match hints {
             raw::Info::NULL => Vec::new(),
             hints => info::find(hints)?.all(),
         };
-        Ok(Self { name, hints, out })
+        Ok(Self { hints, out })
     }
 
     fn hand_out(&self, made: Communicator, handler: Handler, session: usize) -> Result {
@@ -44,13 +47,19 @@ impl Common {
     }
 }
 
-/// Calls `make` with the error handler for the new communicator. If `make` fails, this error handler is called.
-fn with_handler(errhandler: raw::Errhandler, make: impl FnOnce(Handler) -> Result) -> Result {
-    let handler = Handler::find(errhandler, On::Comm)?;
-    make(handler.clone()).map_err(|mut failure| {
-        failure.on = Some((abi::COMM_NULL, handler));
-        failure
-    })
+/// Calls `make` with the error handler for the new communicator. If `make` fails, this error handler is called. If
+/// `errhandler` is not valid, `make` gets the error.
+fn with_handler(
+    errhandler: raw::Errhandler,
+    make: impl FnOnce(Result<Handler>) -> Result,
+) -> Result {
+    match Handler::find(errhandler, On::Comm) {
+        Ok(handler) => make(Ok(handler.clone())).map_err(|mut failure| {
+            failure.on = Some((abi::COMM_NULL, handler));
+            failure
+        }),
+        Err(failure) => make(Err(failure)),
+    }
 }
 
 /// `MPI_Comm_create_from_group`. If the group is empty, the result is the null handle.
@@ -62,9 +71,12 @@ pub fn create(
     newcomm: Output<raw::Comm>,
 ) -> Result {
     with_handler(errhandler, |handler| {
-        let group = group::find(group)?;
-        let common = Common::read(stringtag, info, newcomm)?;
-        match joined()?.communicator(&group, &common.name)? {
+        let (group, name) = (group::find(group)?, read_name(stringtag)?);
+        // A rank that knows the group and the string takes part, even if another argument is wrong. Otherwise a message
+        // of this call would match the next call with the same group and string.
+        let made = joined()?.communicator(&group, &name)?;
+        let (handler, common) = (handler?, Common::read(info, newcomm)?);
+        match made {
             Some(made) => common.hand_out(made, handler, group.session),
             None => {
                 common.out.set(raw::Comm::NULL);
@@ -89,15 +101,18 @@ pub fn intercomm(
     newintercomm: Output<raw::Comm>,
 ) -> Result {
     with_handler(errhandler, |handler| {
-        let local = group::find(local_group)?;
-        let common = Common::read(stringtag, info, newintercomm)?;
-        let leading = leader(local_leader, "local_leader")?;
-        if local.is_empty() {
+        let (local, name) = (group::find(local_group)?, read_name(stringtag)?);
+        let universe = joined()?;
+        let leading = leader(local_leader, "local_leader");
+        // No rank has this number, so a wrong leader is an error of the call below too.
+        let leads = leading.as_ref().map_or(usize::MAX, |leading| *leading);
+        let read = || Ok((handler?, Common::read(info, newintercomm)?, leading?));
+        let rest: Result<_> = read();
+        if let (Ok((_, common, _)), true) = (&rest, local.is_empty()) {
             common.out.set(raw::Comm::NULL);
             return Ok(());
         }
-        let universe = joined()?;
-        let is_leader = local.rank_of(universe.rank()) == Some(leading);
+        let is_leader = local.rank_of(universe.rank()) == Some(leads);
         let other = match is_leader {
             true => group::find(remote_group)
                 .and_then(|group| Ok((group, leader(remote_leader, "remote_leader")?))),
@@ -107,7 +122,11 @@ pub fn intercomm(
             Ok((group, rank)) => Ok((&***group, *rank)),
             Err(_) => Err(Error::new(ErrorKind::Argument, "remote_group", "not valid")),
         };
-        let made = universe.intercommunicator(&local, leading, found, &common.name);
+        let (handler, common, _) = rest.inspect_err(|_| {
+            // The error of this rank counts, not that of the call, which is only a consequence.
+            let _second = universe.fail_intercommunicator(&local, leads, found.clone(), &name);
+        })?;
+        let made = universe.intercommunicator(&local, leads, found, &name);
         match (is_leader, other) {
             (true, Err(failure)) => Err(failure),
             _ => common.hand_out(made?, handler, local.session),

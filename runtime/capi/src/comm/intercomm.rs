@@ -3,7 +3,7 @@
 //! `mod.rs` has the calls that query the remote group. All other calls take intercommunicators like
 //! intracommunicators.
 
-use super::create::hand_out;
+use super::create::{arguments, hand_out};
 use super::find;
 use crate::abi;
 use crate::argument::Output;
@@ -36,8 +36,7 @@ pub fn create(
     newintercomm: Output<raw::Comm>,
 ) -> Result {
     let parent = find(local_comm)?;
-    let out = newintercomm.required("newintercomm")?;
-    let local = leader(local_leader, "local_leader")?;
+    let local = arguments(&parent, || leader(local_leader, "local_leader"))?;
     let communicator = parent.communicator();
     let mut bridge = None;
     if communicator.rank() == local {
@@ -49,6 +48,10 @@ pub fn create(
         Some(Ok((peer, rank))) => Some((peer.communicator(), *rank)),
         _ => None,
     };
+    let out = newintercomm.required("newintercomm").inspect_err(|_| {
+        // The error of this rank counts, not that of the call, which is only a consequence.
+        let _second = communicator.fail_intercommunicator(local, other, tag);
+    })?;
     let made = communicator.intercommunicator(local, other, tag);
     if let Some(Err(failure)) = bridge {
         return Err(failure);
@@ -59,6 +62,6 @@ pub fn create(
 /// `MPI_Intercomm_merge`.
 pub fn merge(intercomm: raw::Comm, high: c_int, newintracomm: Output<raw::Comm>) -> Result {
     let parent = find(intercomm)?;
-    let out = newintracomm.required("newintracomm")?;
+    let out = arguments(&parent, || Ok(newintracomm.required("newintracomm")?))?;
     hand_out(&parent, Some(parent.communicator().merge(high != 0)?), out)
 }

@@ -25,6 +25,7 @@ use crate::error::objects;
 use crate::error::{Failure, Result};
 use crate::handle::Kind;
 use crate::handle::table::Table;
+use crate::lifecycle::{self, Stage};
 use crate::raw::{self, Status};
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -60,6 +61,12 @@ impl Comm {
             hints: Hints::default(),
             session,
         }
+    }
+
+    /// Returns whether the program may use the communicator. `MPI_Finalize` ends all communicators that do not come from
+    /// a session.
+    fn is_alive(&self) -> bool {
+        self.session != 0 || lifecycle::stage() != Stage::After
     }
 
     /// Returns the runtime's communicator.
@@ -157,7 +164,7 @@ pub fn find(comm: raw::Comm) -> Result<Arc<Comm>> {
     let found = match comm.0 {
         abi::COMM_WORLD => world().cloned(),
         abi::COMM_SELF => own().cloned(),
-        _ => COMMS.find(comm.0),
+        _ => COMMS.find(comm.0).filter(|comm| comm.is_alive()),
     };
     found.ok_or_else(|| invalid(comm))
 }
@@ -185,8 +192,8 @@ pub fn with<R>(comm: raw::Comm, work: impl FnOnce(&Comm) -> Result<R>) -> Result
 pub fn check(comm: raw::Comm) -> Result {
     match comm.0 {
         abi::COMM_WORLD | abi::COMM_SELF if world().is_some() => Ok(()),
-        _ if COMMS.has(comm.0) => Ok(()),
-        _ => Err(invalid(comm)),
+        _ if lifecycle::stage() != Stage::After && COMMS.has(comm.0) => Ok(()),
+        _ => find(comm).map(drop),
     }
 }
 
@@ -194,7 +201,9 @@ pub fn check(comm: raw::Comm) -> Result {
 fn invalid(comm: raw::Comm) -> Failure {
     if matches!(comm.0, abi::COMM_WORLD | abi::COMM_SELF) {
         let name = if comm.0 == abi::COMM_WORLD { "MPI_COMM_WORLD" } else { "MPI_COMM_SELF" };
-        let detail = format!("{name} exists only after MPI_Init; sessions have process sets");
+        let detail = format!(
+            "{name} exists only between MPI_Init and MPI_Finalize; sessions have process sets"
+        );
         return Failure::new(abi::ERR_COMM, "comm", detail);
     }
     let null = (abi::COMM_NULL, "MPI_COMM_NULL");

@@ -10,9 +10,9 @@ use super::Comm;
 use crate::abi;
 use crate::error::handler::Handler;
 use crate::error::{Failure, Result};
-use crate::lifecycle;
+use crate::lifecycle::{self, Stage};
 use std::ffi::c_int;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use typepack::{ErrorKind, Messages, Source, Tag, Universe};
 
 /// The job that the process has joined.
@@ -24,20 +24,33 @@ struct Job {
 
 static JOB: OnceLock<Job> = OnceLock::new();
 
-/// The number of uses of MPI for which the process is in the job.
-static USES: Mutex<usize> = Mutex::new(0);
+/// The uses of MPI for which the process is in the job.
+#[derive(Debug)]
+struct Uses {
+    /// How many uses there are.
+    open: usize,
+    /// How many uses have begun so far.
+    begun: u64,
+}
+
+static USES: Mutex<Uses> = Mutex::new(Uses { open: 0, begun: 0 });
+
+fn uses() -> MutexGuard<'static, Uses> {
+    USES.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 static WORLD: OnceLock<Arc<Comm>> = OnceLock::new();
 static OWN: OnceLock<Arc<Comm>> = OnceLock::new();
 
-/// Returns `MPI_COMM_WORLD`; `None` before init.
+/// Returns `MPI_COMM_WORLD`; `None` before init and after finalize.
+#[inline]
 pub fn world() -> Option<&'static Arc<Comm>> {
-    WORLD.get()
+    WORLD.get().filter(|_| lifecycle::stage() != Stage::After)
 }
 
-/// Returns `MPI_COMM_SELF`; `None` before init.
+/// Returns `MPI_COMM_SELF`; `None` before init and after finalize.
 pub fn own() -> Option<&'static Arc<Comm>> {
-    OWN.get()
+    OWN.get().filter(|_| lifecycle::stage() != Stage::After)
 }
 
 /// Returns the universe; `None` before the process has joined the job.
@@ -65,9 +78,9 @@ pub fn messages() -> Option<&'static Messages> {
 /// # Errors
 /// Returns the errors of [`typepack::init`], and `MPI_ERR_OTHER` in a forked child that would return to the job.
 pub fn join() -> Result {
-    let mut uses = USES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut uses = uses();
     match JOB.get() {
-        Some(job) if *uses == 0 => job.universe.resume()?,
+        Some(job) if uses.open == 0 => job.universe.resume()?,
         Some(_) => {}
         None => {
             let universe = typepack::init()?;
@@ -78,7 +91,8 @@ pub fn join() -> Result {
             let _first = JOB.set(Job { universe, messages });
         }
     }
-    *uses += 1;
+    uses.open += 1;
+    uses.begun += 1;
     Ok(())
 }
 
@@ -87,15 +101,25 @@ pub fn join() -> Result {
 /// # Errors
 /// Returns `MPI_ERR_OTHER` if the process is a forked child of a rank. The use then has not ended.
 pub fn leave() -> Result {
-    let mut uses = USES.lock().unwrap_or_else(PoisonError::into_inner);
-    if let (1, Some(universe)) = (*uses, universe()) {
-        match universe.pause() {
-            Err(error) if error.kind() == ErrorKind::State => return Err(error.into()),
-            // If a rank of the job has died, the launcher reports the death.
-            Ok(()) | Err(_) => {}
+    // If a rank of the job has died, the launcher reports the death.
+    let allowed = |done: typepack::Result<()>| match done {
+        Err(error) if error.kind() == ErrorKind::State => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    };
+    let mut uses = uses();
+    while let (1, Some(universe)) = (uses.open, universe()) {
+        // Other ranks may take long to receive what this process has sent, and another thread of this process may
+        // have to begin a use before they do. So this thread waits for them without the lock.
+        let begun = uses.begun;
+        drop(uses);
+        allowed(universe.serve())?;
+        uses = self::uses();
+        if uses.begun == begun {
+            allowed(universe.pause())?;
+            break;
         }
     }
-    *uses = uses.saturating_sub(1);
+    uses.open = uses.open.saturating_sub(1);
     Ok(())
 }
 
@@ -151,7 +175,8 @@ pub fn end() -> Result {
 /// Returns the error handler for failures that belong to no object, and the handle that this error handler
 /// gets.
 pub fn default_handler() -> (Handler, usize) {
-    let handler = match own() {
+    // The error handler counts also after finalize, if a session is open.
+    let handler = match OWN.get() {
         Some(own) => own.handler().get(),
         None => initial_handler().unwrap_or(Handler::Fatal),
     };

@@ -46,8 +46,9 @@ pub fn create(
     newcomm: Output<raw::Comm>,
 ) -> Result {
     let parent = find(comm)?;
-    let out = newcomm.required("comm_cart")?;
-    let grid = grid_of(ndims, dims, periods)?;
+    let (out, grid) = create::arguments(&parent, || {
+        Ok((newcomm.required("comm_cart")?, grid_of(ndims, dims, periods)?))
+    })?;
     let made = parent.communicator().cart_create(&grid, reorder != 0)?;
     create::hand_out(&parent, made, out)
 }
@@ -70,10 +71,12 @@ pub fn map(
 /// `MPI_Cart_sub`.
 pub fn sub(comm: raw::Comm, remain: Array<c_int>, newcomm: Output<raw::Comm>) -> Result {
     let parent = find(comm)?;
-    let out = newcomm.required("newcomm")?;
-    let count = grid(&parent)?.dims().len();
-    // SAFETY: the standard prescribes one entry for each dimension of the grid, and `count` is their number.
-    let remain = unsafe { remain.copy(count, "remain_dims")? };
+    let (out, remain) = create::arguments(&parent, || {
+        let out = newcomm.required("newcomm")?;
+        let count = grid(&parent)?.dims().len();
+        // SAFETY: the standard prescribes one entry for each dimension of the grid, and `count` is their number.
+        Ok((out, unsafe { remain.copy(count, "remain_dims")? }))
+    })?;
     let remain: Vec<bool> = remain.into_iter().map(|kept| kept != 0).collect();
     let made = parent.communicator().cart_sub(&remain)?;
     create::hand_out(&parent, Some(made), out)

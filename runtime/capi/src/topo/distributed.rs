@@ -2,7 +2,7 @@
 
 use super::{find, length, numbers, of};
 use crate::abi;
-use crate::argument::{Array, OutArray, Output};
+use crate::argument::{Array, OutArray, Output, room};
 use crate::comm::{Comm, create};
 use crate::error::{Failure, Result};
 use crate::info;
@@ -63,34 +63,36 @@ pub fn create_adjacent(
     newcomm: Output<raw::Comm>,
 ) -> Result {
     let parent = find(comm)?;
-    let out = newcomm.required("comm_dist_graph")?;
-    check_hints(hints)?;
-    let to = length(indegree, abi::ERR_ARG, "indegree")?;
-    let from = length(outdegree, abi::ERR_ARG, "outdegree")?;
-    // SAFETY: the standard prescribes `indegree` entries for the first two arrays and `outdegree` entries for
-    // the other two, where an array of weights may be a constant instead. `to` and `from` equal these numbers.
-    let (sources, sourceweights, destinations, destweights) = unsafe {
-        (
-            numbers(sources, to, abi::ERR_RANK, "sources")?,
-            weights_of(sourceweights, to, "sourceweights")?,
-            numbers(destinations, from, abi::ERR_RANK, "destinations")?,
-            weights_of(destweights, from, "destweights")?,
-        )
-    };
-    let weights = match (&sourceweights, &destweights) {
-        (Some(to), Some(from)) => Some((&to[..], &from[..])),
-        (None, None) => None,
-        // This rank has no edges in one direction, so it passes no weights for it, whether or not the graph has
-        // weights.
-        (Some(none), None) if none.is_empty() => None,
-        (None, Some(none)) if none.is_empty() => None,
-        _ => {
-            let detail = "only one of sourceweights and destweights is MPI_UNWEIGHTED; it must be both \
-                          or none";
-            return Err(Failure::new(abi::ERR_ARG, "destweights", detail));
-        }
-    };
-    let edges = Adjacency::new(&sources, &destinations, weights)?;
+    let (out, edges) = create::arguments(&parent, || {
+        let out = newcomm.required("comm_dist_graph")?;
+        check_hints(hints)?;
+        let to = length(indegree, abi::ERR_ARG, "indegree")?;
+        let from = length(outdegree, abi::ERR_ARG, "outdegree")?;
+        // SAFETY: the standard prescribes `indegree` entries for the first two arrays and `outdegree` entries for
+        // the other two, where an array of weights may be a constant instead. `to` and `from` equal these numbers.
+        let (sources, sourceweights, destinations, destweights) = unsafe {
+            (
+                numbers(sources, to, abi::ERR_RANK, "sources")?,
+                weights_of(sourceweights, to, "sourceweights")?,
+                numbers(destinations, from, abi::ERR_RANK, "destinations")?,
+                weights_of(destweights, from, "destweights")?,
+            )
+        };
+        let weights = match (&sourceweights, &destweights) {
+            (Some(to), Some(from)) => Some((&to[..], &from[..])),
+            (None, None) => None,
+            // This rank has no edges in one direction, so it passes no weights for it, whether or not the graph has
+            // weights.
+            (Some(none), None) if none.is_empty() => None,
+            (None, Some(none)) if none.is_empty() => None,
+            _ => {
+                let detail = "only one of sourceweights and destweights is MPI_UNWEIGHTED; it must be both \
+                              or none";
+                return Err(Failure::new(abi::ERR_ARG, "destweights", detail));
+            }
+        };
+        Ok((out, Adjacency::new(&sources, &destinations, weights)?))
+    })?;
     let made = parent.communicator().dist_graph_create_adjacent(edges)?;
     create::hand_out(&parent, Some(made), out)
 }
@@ -109,38 +111,39 @@ pub fn create(
     newcomm: Output<raw::Comm>,
 ) -> Result {
     let parent = find(comm)?;
-    let out = newcomm.required("comm_dist_graph")?;
-    check_hints(hints)?;
-    let count = length(n, abi::ERR_ARG, "n")?;
-    // SAFETY: the standard prescribes `n` entries for both arrays, and `count` equals `n`.
-    let (sources, degrees) = unsafe {
-        (
-            numbers(sources, count, abi::ERR_RANK, "sources")?,
-            numbers(degrees, count, abi::ERR_ARG, "degrees")?,
-        )
-    };
-    let total = degrees.iter().try_fold(0usize, |sum, &degree| sum.checked_add(degree));
-    let total = total.ok_or_else(|| {
-        Failure::new(abi::ERR_ARG, "degrees", "the sum of the entries does not fit in 64 bits")
-    })?;
-    // SAFETY: the standard prescribes as many entries for both arrays as the sum of the degrees, where the
-    // array of weights may be a constant instead. `total` is this sum.
-    let (destinations, weights) = unsafe {
-        (
-            numbers(destinations, total, abi::ERR_RANK, "destinations")?,
-            weights_of(weights, total, "weights")?,
-        )
-    };
-    let ends = sources.iter().zip(&degrees).flat_map(|(&rank, &n)| std::iter::repeat_n(rank, n));
-    let edges: Vec<Edge> = ends
-        .zip(destinations)
-        .enumerate()
-        .map(|(place, (source, destination))| {
+    let (out, edges, weighted) = create::arguments(&parent, || {
+        let out = newcomm.required("comm_dist_graph")?;
+        check_hints(hints)?;
+        let count = length(n, abi::ERR_ARG, "n")?;
+        // SAFETY: the standard prescribes `n` entries for both arrays, and `count` equals `n`.
+        let (sources, degrees) = unsafe {
+            (
+                numbers(sources, count, abi::ERR_RANK, "sources")?,
+                numbers(degrees, count, abi::ERR_ARG, "degrees")?,
+            )
+        };
+        let total = degrees.iter().try_fold(0usize, |sum, &degree| sum.checked_add(degree));
+        let total = total.ok_or_else(|| {
+            Failure::new(abi::ERR_ARG, "degrees", "the sum of the entries does not fit in 64 bits")
+        })?;
+        // SAFETY: the standard prescribes as many entries for both arrays as the sum of the degrees, where the
+        // array of weights may be a constant instead. `total` is this sum.
+        let (destinations, weights) = unsafe {
+            (
+                numbers(destinations, total, abi::ERR_RANK, "destinations")?,
+                weights_of(weights, total, "weights")?,
+            )
+        };
+        let ends =
+            sources.iter().zip(&degrees).flat_map(|(&rank, &n)| std::iter::repeat_n(rank, n));
+        let mut edges = room(total, "destinations")?;
+        for (place, (source, destination)) in ends.zip(destinations).enumerate() {
             let weight = weights.as_ref().map_or(0, |weights| weights[place]);
-            Edge { source, destination, weight }
-        })
-        .collect();
-    let made = parent.communicator().dist_graph_create(&edges, weights.is_some())?;
+            edges.push(Edge { source, destination, weight });
+        }
+        Ok((out, edges, weights.is_some()))
+    })?;
+    let made = parent.communicator().dist_graph_create(&edges, weighted)?;
     create::hand_out(&parent, Some(made), out)
 }
 

@@ -41,8 +41,9 @@ pub fn create(
     newcomm: Output<raw::Comm>,
 ) -> Result {
     let parent = find(comm)?;
-    let out = newcomm.required("comm_graph")?;
-    let graph = graph_of(&parent, nnodes, index, edges)?;
+    let (out, graph) = create::arguments(&parent, || {
+        Ok((newcomm.required("comm_graph")?, graph_of(&parent, nnodes, index, edges)?))
+    })?;
     let made = parent.communicator().graph_create(graph)?;
     create::hand_out(&parent, made, out)
 }

@@ -5,9 +5,11 @@
    communication.
 
    CAMPAIGN_SECONDS is the time to run (without it, the number of rounds is fixed), and CAMPAIGN_SEED the first
-   seed. A failure prints the seed of its round. */
+   seed. A failure prints the seed of its round. CAMPAIGN_THREADS is the number of threads of each rank (1 by default)
+   that make such calls at the same time, each on communicators of its own. */
 #include "check.h"
 
+#include <pthread.h>
 #include <stdint.h>
 
 enum { RANKS = 64, OUTSTANDING = 8, ROUNDS = 120, GUARD = 96, FILLER = 0xa5 };
@@ -151,9 +153,9 @@ struct call {
     MPI_Datatype types[2][RANKS];
 };
 
-static int rank, size;
-static MPI_Comm comm;
-static uint64_t round_seed;
+static _Thread_local int rank, size;
+static _Thread_local MPI_Comm comm;
+static _Thread_local uint64_t round_seed;
 
 static int64_t value(const struct call *c, int from, int to, long i, int word)
 {
@@ -442,7 +444,7 @@ static void complete(struct call *calls, int number, uint64_t *own)
 
 static void round_of_calls(uint64_t *shared, uint64_t *own)
 {
-    static struct call calls[OUTSTANDING];
+    static _Thread_local struct call calls[OUTSTANDING];
     int number = 1 + (int)below(shared, OUTSTANDING);
     for (int i = 0; i < number; i++) {
         draw(&calls[i], shared, own);
@@ -475,11 +477,55 @@ static void round_of_calls(uint64_t *shared, uint64_t *own)
     }
 }
 
+/* What a thread works on: a duplicate of the world, the first seed, the time to run (none: a fixed number of rounds),
+   and the number of rounds that it has made. */
+struct work {
+    MPI_Comm world;
+    uint64_t seed;
+    const char *seconds;
+    long rounds, done;
+};
+
+static void *campaign(void *address)
+{
+    struct work *work = address;
+    MPI_Comm world = work->world;
+    int world_rank;
+    MPI_Comm_rank(world, &world_rank);
+    double end = MPI_Wtime() + (work->seconds ? strtod(work->seconds, NULL) : 0);
+    uint64_t seed = work->seed;
+    for (int more = 1; more; seed++, work->done++) {
+        round_seed = seed;
+        uint64_t shared = mix(seed), own = mix(seed) + (uint64_t)world_rank + 1;
+        int which = (int)below(&shared, 4);
+        int color = 0, key = world_rank;
+        if (which == 2) key = -world_rank;
+        if (which == 3) color = (int)below(&own, 2);
+        if (which == 0) comm = world;
+        else if (which == 1) OK(MPI_Comm_dup(world, &comm));
+        else OK(MPI_Comm_split(world, color, key, &comm));
+        MPI_Comm_rank(comm, &rank), MPI_Comm_size(comm, &size);
+        shared += (uint64_t)color * 12345;
+        round_of_calls(&shared, &own);
+        if (comm != world) OK(MPI_Comm_free(&comm));
+        more = work->seconds ? MPI_Wtime() < end : work->done + 1 < work->rounds;
+        if (work->seconds && work->done % 16 == 15) {
+            OK(MPI_Bcast(&more, 1, MPI_INT, 0, world));
+        } else if (work->seconds) {
+            more = 1;
+        }
+    }
+    return NULL;
+}
+
 int main(void)
 {
-    OK(MPI_Init(NULL, NULL));
+    enum { THREADS = 8 };
+    const char *seconds = getenv("CAMPAIGN_SECONDS"), *first = getenv("CAMPAIGN_SEED"), *many = getenv("CAMPAIGN_THREADS");
+    int world_rank, world_size, threads = many ? atoi(many) : 1, provided;
+    CHECK(threads >= 1 && threads <= THREADS);
+    OK(MPI_Init_thread(NULL, NULL, threads > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided));
     errors_return();
-    int world_rank, world_size;
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world_size);
     CHECK(world_size <= RANKS);
@@ -488,32 +534,24 @@ int main(void)
     memcpy(ops, predefined, sizeof predefined);
     OK(MPI_Op_create(user, 0, &ops[USER]));
     OK(MPI_Op_create_c(user_large, 0, &ops[USER_LARGE]));
-    const char *seconds = getenv("CAMPAIGN_SECONDS"), *first = getenv("CAMPAIGN_SEED");
     uint64_t seed = first ? strtoull(first, NULL, 10) : 1;
-    double end = MPI_Wtime() + (seconds ? strtod(seconds, NULL) : 0);
-    long done = 0;
-    for (int more = 1; more; seed++, done++) {
-        round_seed = seed;
-        uint64_t shared = mix(seed), own = mix(seed) + (uint64_t)world_rank + 1;
-        int which = (int)below(&shared, 4);
-        int color = 0, key = world_rank;
-        if (which == 2) key = -world_rank;
-        if (which == 3) color = (int)below(&own, 2);
-        if (which == 0) comm = MPI_COMM_WORLD;
-        else if (which == 1) OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
-        else OK(MPI_Comm_split(MPI_COMM_WORLD, color, key, &comm));
-        MPI_Comm_rank(comm, &rank), MPI_Comm_size(comm, &size);
-        shared += (uint64_t)color * 12345;
-        round_of_calls(&shared, &own);
-        if (comm != MPI_COMM_WORLD) OK(MPI_Comm_free(&comm));
-        more = seconds ? MPI_Wtime() < end : done + 1 < ROUNDS;
-        if (seconds && done % 16 == 15) {
-            OK(MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD));
-        } else if (seconds) {
-            more = 1;
-        }
+    struct work work[THREADS];
+    pthread_t others[THREADS];
+    for (int t = 0; t < threads; t++) {
+        struct work mine = {MPI_COMM_WORLD, seed + (uint64_t)t * 100000, seconds, ROUNDS / threads + 1, 0};
+        work[t] = mine;
+        if (t > 0) OK(MPI_Comm_dup(MPI_COMM_WORLD, &work[t].world));
     }
-    if (world_rank == 0 && seconds) printf("campaign: %d ranks: %ld rounds, seeds up to %llu\n", world_size, done, (unsigned long long)seed - 1);
+    for (int t = 1; t < threads; t++) CHECK(pthread_create(&others[t], NULL, campaign, &work[t]) == 0);
+    campaign(&work[0]);
+    long done = work[0].done;
+    for (int t = 1; t < threads; t++) {
+        CHECK(pthread_join(others[t], NULL) == 0);
+        done += work[t].done;
+        OK(MPI_Comm_free(&work[t].world));
+    }
+    if (world_rank == 0 && seconds)
+        printf("campaign: %d ranks, %d threads: %ld rounds, seeds from %llu\n", world_size, threads, done, (unsigned long long)seed);
     OK(MPI_Finalize());
     return 0;
 }

@@ -105,12 +105,14 @@ static void resources(void)
 int main(void)
 {
     MPI_Session first = begin(), around, after;
+    MPI_Comm kept;
     int flag;
     talk(first);
     OK(MPI_Session_finalize(&first));
     around = begin();
     OK(MPI_Init(NULL, NULL));
     errors_return();
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &kept));
     talk(around);
     resources();
     OK(MPI_Session_finalize(&around));
@@ -121,6 +123,12 @@ int main(void)
     OK(MPI_Finalized(&flag));
     CHECK(flag);
     talk(around);
+    /* What belongs to init does not exist any more, although a session is open. */
+    RAISES(MPI_ERR_COMM, MPI_Comm_size(MPI_COMM_WORLD, &flag));
+    RAISES(MPI_ERR_COMM, MPI_Barrier(MPI_COMM_WORLD));
+    RAISES(MPI_ERR_COMM, MPI_Send(&flag, 0, MPI_INT, 0, 0, MPI_COMM_WORLD));
+    RAISES(MPI_ERR_COMM, MPI_Pack_size(1, MPI_INT, MPI_COMM_SELF, &flag));
+    RAISES(MPI_ERR_COMM, MPI_Comm_size(kept, &flag));
     RAISES(MPI_ERR_OTHER, MPI_Finalize());
     RAISES(MPI_ERR_OTHER, MPI_Init(NULL, NULL));
     OK(MPI_Session_finalize(&around));

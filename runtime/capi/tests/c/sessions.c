@@ -226,7 +226,7 @@ int main(void)
     for (int round = 0; round < 2; round++) {
         MPI_Session session = begin("MPI_THREAD_MULTIPLE"), other = begin(NULL);
         check_hint(info_of(session), "thread_level", "MPI_THREAD_MULTIPLE");
-        check_hint(info_of(other), "thread_level", "MPI_THREAD_SINGLE");
+        check_hint(info_of(other), "thread_level", "MPI_THREAD_MULTIPLE");
         check_hint(info_of(other), "mpi_memory_alloc_kinds", "mpi,system");
         CHECK(session != other);
         OK(MPI_Initialized(&flag));

@@ -195,25 +195,66 @@ static void matching(void)
     OK(MPI_Type_free(&bytes));
 }
 
-/* Makes collective calls in which one rank has floats and the others have ints. Every rank that gets data
-   of a wrong type must get an error, and no rank may hang. */
+/* All ranks get an error of the class `wanted` (success if there is only one rank). */
+static void differ(int wanted, int code)
+{
+    int class;
+    OK(MPI_Error_class(code, &class));
+    CHECK(class == (size == 1 ? MPI_SUCCESS : wanted));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+}
+
+/* Makes collective calls in which the arguments of the last rank differ from those of the others. Every rank must get
+   the error, and no rank may hang. */
 static void collective(void)
 {
-    MPI_Datatype mine = rank == size - 1 && size > 1 ? MPI_FLOAT : MPI_INT;
-    int in[8] = {0}, out[64], class;
+    int last = rank == size - 1 && size > 1, counts[8], displs[8], in[64] = {0}, out[64], n = last ? 3 : 2;
+    MPI_Datatype mine = last ? MPI_FLOAT : MPI_INT, types[8];
+    MPI_Comm comm = MPI_COMM_WORLD;
+    MPI_Request request;
     CHECK(size <= 8);
-    int last = rank == size - 1, single = size == 1;
-    OK(MPI_Error_class(MPI_Bcast(in, 8, mine, 0, MPI_COMM_WORLD), &class));
-    CHECK(class == (last && !single ? MPI_ERR_TYPE : MPI_SUCCESS));
-    OK(MPI_Error_class(MPI_Gather(in, 1, mine, out, 1, MPI_INT, 0, MPI_COMM_WORLD), &class));
-    CHECK(class == (rank == 0 && !single ? MPI_ERR_TYPE : MPI_SUCCESS));
-    OK(MPI_Error_class(MPI_Scatter(out, 1, MPI_INT, in, 1, mine, 0, MPI_COMM_WORLD), &class));
-    CHECK(class == (last && !single ? MPI_ERR_TYPE : MPI_SUCCESS));
-    CHECK((MPI_Allgather(in, 1, mine, out, 1, mine, MPI_COMM_WORLD) == MPI_SUCCESS) == single);
-    OK(MPI_Error_class(MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, out, 1, mine,
-                                    MPI_COMM_WORLD), &class));
-    CHECK(class == (single ? MPI_SUCCESS : MPI_ERR_TYPE));
-    CHECK((MPI_Allreduce(in, out, 8, mine, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS) == single);
+    differ(MPI_ERR_TYPE, MPI_Bcast(in, 8, mine, 0, comm));
+    differ(MPI_ERR_TYPE, MPI_Gather(in, 1, mine, out, 1, MPI_INT, 0, comm));
+    differ(MPI_ERR_TYPE, MPI_Scatter(out, 1, MPI_INT, in, 1, mine, 0, comm));
+    differ(MPI_ERR_TYPE, MPI_Allgather(in, 1, mine, out, 1, mine, comm));
+    differ(MPI_ERR_TYPE, MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, out, 1, mine, comm));
+    differ(MPI_ERR_TYPE, MPI_Allreduce(in, out, 8, mine, MPI_SUM, comm));
+    differ(MPI_ERR_TYPE, MPI_Scan(in, out, 8, mine, MPI_SUM, comm));
+    differ(MPI_ERR_TYPE, MPI_Bcast_init(in, 8, mine, 0, comm, MPI_INFO_NULL, &request));
+    if (size == 1) OK(MPI_Request_free(&request));
+
+    differ(MPI_ERR_COUNT, MPI_Bcast(in, n, MPI_INT, 0, comm));
+    differ(MPI_ERR_COUNT, MPI_Gather(in, n, MPI_INT, out, 2, MPI_INT, 0, comm));
+    differ(MPI_ERR_COUNT, MPI_Scatter(out, 2, MPI_INT, in, n, MPI_INT, 0, comm));
+    differ(MPI_ERR_COUNT, MPI_Allgather(in, n, MPI_INT, out, n, MPI_INT, comm));
+    differ(MPI_ERR_COUNT, MPI_Alltoall(in, n, MPI_INT, out, n, MPI_INT, comm));
+    differ(MPI_ERR_COUNT, MPI_Reduce(in, out, n, MPI_INT, MPI_SUM, 0, comm));
+    differ(MPI_ERR_COUNT, MPI_Exscan(in, out, n, MPI_INT, MPI_SUM, comm));
+    differ(MPI_ERR_COUNT, MPI_Reduce_scatter_block(in, out, n, MPI_INT, MPI_SUM, comm));
+    for (int r = 0; r < size; r++) {
+        counts[r] = last && r == 0 ? 2 : 1;
+        displs[r] = 8 * r;
+        types[r] = MPI_INT;
+    }
+    differ(MPI_ERR_COUNT, MPI_Reduce_scatter(in, out, counts, MPI_INT, MPI_SUM, comm));
+    differ(MPI_ERR_COUNT, MPI_Allgatherv(in, counts[rank], MPI_INT, out, counts, displs, MPI_INT, comm));
+    differ(MPI_ERR_COUNT, MPI_Alltoallv(MPI_IN_PLACE, NULL, NULL, MPI_INT, out, counts, displs, MPI_INT, comm));
+    for (int r = 0; r < size; r++) displs[r] *= sizeof(int);
+    if (last) types[0] = MPI_FLOAT;
+    if (last) counts[0] = 1;
+    differ(MPI_ERR_TYPE, MPI_Alltoallw(MPI_IN_PLACE, NULL, NULL, NULL, out, counts, displs, types, comm));
+
+    differ(MPI_ERR_ROOT, MPI_Bcast(in, 8, MPI_INT, last, comm));
+    differ(MPI_ERR_ROOT, MPI_Reduce(in, out, 8, MPI_INT, MPI_SUM, last ? rank : 0, comm));
+    differ(MPI_ERR_ROOT, MPI_Gather(in, 1, MPI_INT, out, 1, MPI_INT, last ? rank : 0, comm));
+    differ(MPI_ERR_ROOT, MPI_Scatter(out, 1, MPI_INT, in, 1, MPI_INT, last ? rank : 0, comm));
+    differ(MPI_ERR_ARG, MPI_Allreduce(in, out, 8, MPI_INT, last ? MPI_MAX : MPI_SUM, comm));
+    differ(MPI_ERR_OTHER, last ? MPI_Barrier(comm) : MPI_Bcast(in, 8, MPI_INT, 0, comm));
+
+    /* A rank whose own arguments are wrong gets its error, and the others do not wait for it. */
+    if (last) RAISES(MPI_ERR_COUNT, MPI_Bcast(in, -1, MPI_INT, 0, comm));
+    else differ(MPI_ERR_OTHER, size == 1 ? MPI_SUCCESS : MPI_Bcast(in, 8, MPI_INT, 0, comm));
+    if (last) OK(MPI_Barrier(comm));
     OK(MPI_Barrier(MPI_COMM_WORLD));
     /* Now the types of all ranks match. */
     for (int i = 0; i < 8; i++) in[i] = rank;

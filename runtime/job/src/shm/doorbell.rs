@@ -146,7 +146,7 @@ impl<K: Kernel> Doorbell<'_, K> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::shm::pair::Level;
     use crate::shm::ring::{Consumer, Producer, RingMemory};
@@ -156,7 +156,7 @@ mod tests {
     /// A model of the kernel in which only a wake ends a sleep. A lost wake-up becomes a deadlock, and loom
     /// reports the deadlock. Tests can leave out the waker's fence (`fences[0]`) or the sleeper's fence
     /// (`fences[1]`).
-    struct Model {
+    pub struct Model {
         lock: Mutex<()>,
         woken: Condvar,
         fences: [bool; 2],
@@ -220,7 +220,7 @@ mod tests {
     }
 
     /// A rank's slot: the three words of its doorbell, and the model of the kernel.
-    struct Slot {
+    pub struct Slot {
         word: Flag32,
         sleeping: Flag32,
         pays: Flag32,
@@ -229,7 +229,7 @@ mod tests {
 
     impl Slot {
         /// Makes the slot of a rank whose wakers execute fences.
-        fn new(fences: [bool; 2]) -> Self {
+        pub fn new(fences: [bool; 2]) -> Self {
             let (lock, woken, point) = (Mutex::new(()), Condvar::new(), Mutex::new(()));
             let model = Model { lock, woken, fences, point, barriers: false };
             Self { word: Flag32::new(0), sleeping: Flag32::new(0), pays: Flag32::new(0), model }
@@ -251,13 +251,13 @@ mod tests {
             Doorbell { word, sleeping, pays, kernel }
         }
 
-        fn ring(&self) {
+        pub fn ring(&self) {
             self.bell(&self.side(0)).ring();
         }
 
         /// Waits in the same steps as `progress.rs`: looks for an event, announces the sleep, looks again,
         /// and sleeps.
-        fn wait_for<R>(&self, mut look: impl FnMut() -> Option<R>) -> R {
+        pub fn wait_for<R>(&self, mut look: impl FnMut() -> Option<R>) -> R {
             let kernel = self.side(1);
             let bell = self.bell(&kernel);
             loop {

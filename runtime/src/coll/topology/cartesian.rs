@@ -25,18 +25,19 @@ impl Communicator {
     /// `dims` have different lengths. Returns `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Cart_create")]
     pub fn cartesian(&self, dims: &[usize], periodic: &[bool]) -> Result<Cartesian> {
-        let grid = Grid::new(dims, periodic)?;
-        let made = match grid.size() == self.size() {
-            true => self.cartesian_within(&grid, false)?,
-            false => None,
-        };
-        made.ok_or_else(|| {
-            let size = self.size();
-            let detail = format!(
-                "the product of {dims:?} must be the number of ranks of the communicator, {size}"
-            );
-            Error::new(ErrorKind::Dims, "dims", detail)
-        })
+        let grid = Grid::new(dims, periodic).and_then(|grid| match grid.size() == self.size() {
+            true => Ok(grid),
+            false => {
+                let size = self.size();
+                let detail = format!(
+                    "the product of {dims:?} must be the number of ranks of the communicator, {size}"
+                );
+                Err(Error::new(ErrorKind::Dims, "dims", detail))
+            }
+        });
+        let grid = grid.inspect_err(|_| self.fail_creation())?;
+        let made = self.cartesian_within(&grid, false)?;
+        made.ok_or_else(|| Error::new(ErrorKind::Internal, "comm", "a rank is not in its grid"))
     }
 
     /// Arranges ranks in a grid that has as many ranks as the communicator or fewer. Returns `None` to a rank
@@ -70,7 +71,7 @@ impl Communicator {
     /// Returns the errors of [`cartesian_within`](Self::cartesian_within).
     #[doc(alias = "MPI_Cart_create")]
     pub fn cart_create(&self, grid: &Grid, reorder: bool) -> Result<Option<Self>> {
-        let places = self.places(grid, reorder)?;
+        let places = self.places(grid, reorder).inspect_err(|_| self.fail_creation())?;
         let place = places.iter().position(|&rank| rank == self.rank());
         let same = places.len() == self.size() && places.iter().copied().eq(0..self.size());
         self.shaped(Shape::Grid(grid.clone()), place, same)
@@ -106,8 +107,9 @@ impl Communicator {
     pub fn cart_sub(&self, remain: &[bool]) -> Result<Self> {
         let grid = self.topology().and_then(|topology| topology.grid()).ok_or_else(|| {
             Error::new(ErrorKind::Topology, "comm", "the communicator is not a grid")
-        })?;
-        let (slice, number, place) = grid.slice(remain, self.rank())?;
+        });
+        let slice = grid.and_then(|grid| grid.slice(remain, self.rank()));
+        let (slice, number, place) = slice.inspect_err(|_| self.fail_creation())?;
         // Both numbers are below the number of ranks, which is at most 4096.
         let made = self.split(Some(number as u32), place as i32)?;
         let made = made.ok_or_else(|| {

@@ -1,8 +1,6 @@
 //! Communicators whose ranks form a distributed graph (MPI-5.0 section 8.5.4).
 
 use crate::comm::Communicator;
-use crate::commit::bytes;
-use crate::schedule::Part;
 use crate::topo::{Adjacency, Edge, Shape, Topology};
 use crate::{Error, ErrorKind, Result};
 
@@ -15,6 +13,59 @@ const HAS_EDGES: u64 = 1 << 62;
 /// weight.
 type Record = [i32; 3];
 
+/// The records that a rank sends: first those for rank 0, then those for rank 1, and so on.
+struct Outgoing {
+    records: Vec<Record>,
+    /// The number of records for each rank.
+    lengths: Vec<usize>,
+}
+
+impl Outgoing {
+    /// Sorts edges by their ends, which are ranks below `size`. Each edge has a record for both of its ends.
+    fn new(edges: &[Edge], size: usize) -> Result<Self> {
+        let mut lengths = vec![0; size];
+        for edge in edges {
+            lengths[edge.source] += 1;
+            lengths[edge.destination] += 1;
+        }
+        let mut records = empty_records(&lengths)?;
+        let mut next: Vec<usize> = lengths
+            .iter()
+            .scan(0, |end, length| {
+                *end += length;
+                Some(*end - length)
+            })
+            .collect();
+        for &Edge { source, destination, weight } in edges {
+            // Ranks fit in `i32`, because a job has at most 4096 ranks.
+            for (to, record) in [
+                (source, [0, destination as i32, weight]),
+                (destination, [1, source as i32, weight]),
+            ] {
+                records[next[to]] = record;
+                next[to] += 1;
+            }
+        }
+        Ok(Self { records, lengths })
+    }
+}
+
+/// Returns zeroed records, as many as the sum of `lengths`.
+///
+/// # Errors
+/// Returns `ErrorKind::NoMemory` if memory runs out.
+fn empty_records(lengths: &[usize]) -> Result<Vec<Record>> {
+    let mut records = Vec::new();
+    let total = lengths.iter().try_fold(0usize, |sum, &length| sum.checked_add(length));
+    let reserved = total.and_then(|total| records.try_reserve_exact(total).ok().map(|()| total));
+    let total = reserved.ok_or_else(|| {
+        let detail = "cannot allocate memory for the edges of this rank";
+        Error::new(ErrorKind::NoMemory, "memory", detail)
+    })?;
+    records.resize(total, [0; 3]);
+    Ok(records)
+}
+
 impl Communicator {
     /// Makes a communicator whose ranks form a distributed graph. Each rank passes its own edges. Collective.
     ///
@@ -23,9 +74,9 @@ impl Communicator {
     /// `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Dist_graph_create_adjacent")]
     pub fn dist_graph_create_adjacent(&self, edges: Adjacency) -> Result<Self> {
-        self.check_intra("comm")?;
-        edges.check(self.size())?;
-        self.dup_with(Some(Topology::new(Shape::Distributed(edges), self.rank())?))
+        let checked = self.check_intra("comm").and_then(|()| edges.check(self.size()));
+        let topology = checked.and_then(|()| Topology::new(Shape::Distributed(edges), self.rank()));
+        self.dup_with(topology.inspect_err(|_| self.fail_creation())?)
     }
 
     /// Makes a communicator whose ranks form a distributed graph. Each rank passes any edges of the graph;
@@ -39,9 +90,17 @@ impl Communicator {
     /// died.
     #[doc(alias = "MPI_Dist_graph_create")]
     pub fn dist_graph_create(&self, edges: &[Edge], weighted: bool) -> Result<Self> {
-        self.check_intra("comm")?;
-        self.check_edges(edges, weighted)?;
-        let (records, weighted) = self.exchange_edges(edges, weighted)?;
+        // A rank that finds an error, or that has no memory, takes part in the next exchange as a rank that fails. So
+        // the exchanges of the edges run only if all ranks can make them.
+        let checked = self.check_intra("comm").and_then(|()| self.check_edges(edges, weighted));
+        let sorted = checked.and_then(|()| Outgoing::new(edges, self.size()));
+        let mut outgoing = sorted.inspect_err(|_| self.fail_creation())?;
+        self.agreed_number()?;
+        let (lengths, weighted) =
+            self.exchange_lengths(&outgoing.lengths, !edges.is_empty(), weighted)?;
+        let records = empty_records(&lengths).inspect_err(|_| self.fail_creation());
+        let (mut records, number) = (records?, self.agreed_number()?);
+        self.exchange_slices(&mut outgoing.records, &outgoing.lengths, &mut records, &lengths)?;
         let (mut sources, mut destinations) = ((vec![], vec![]), (vec![], vec![]));
         for [end, other, weight] in records {
             let list = if end == 0 { &mut destinations } else { &mut sources };
@@ -50,7 +109,9 @@ impl Communicator {
             list.1.push(weight);
         }
         let weights = weighted.then_some((&*sources.1, &*destinations.1));
-        self.dist_graph_create_adjacent(Adjacency::new(&sources.0, &destinations.0, weights)?)
+        let edges = Adjacency::new(&sources.0, &destinations.0, weights)?;
+        edges.check(self.size())?;
+        self.with_number(number, Topology::new(Shape::Distributed(edges), self.rank())?)
     }
 
     fn check_edges(&self, edges: &[Edge], weighted: bool) -> Result<()> {
@@ -74,21 +135,19 @@ impl Communicator {
         Ok(())
     }
 
-    /// Sends each edge to its two ends. Returns the records of this rank's edges, in the order of the ranks
-    /// that passed them, and whether the graph has weights.
-    fn exchange_edges(&self, edges: &[Edge], weighted: bool) -> Result<(Vec<Record>, bool)> {
+    /// Tells every rank how many records it gets. Returns how many records this rank gets from each rank, and whether
+    /// the graph has weights. If the ranks disagree about weights, all of them get an error.
+    fn exchange_lengths(
+        &self,
+        lengths: &[usize],
+        has_edges: bool,
+        weighted: bool,
+    ) -> Result<(Vec<usize>, bool)> {
         let size = self.size();
-        let mut outgoing: Vec<Vec<Record>> = vec![vec![]; size];
-        for &Edge { source, destination, weight } in edges {
-            // Ranks fit in `i32`, because a job has at most 4096 ranks.
-            outgoing[source].push([0, destination as i32, weight]);
-            outgoing[destination].push([1, source as i32, weight]);
-        }
-        let flags =
-            if weighted { WEIGHTED } else { 0 } | if edges.is_empty() { 0 } else { HAS_EDGES };
-        let mut told: Vec<u64> = outgoing.iter().map(|list| list.len() as u64 | flags).collect();
+        let flags = if weighted { WEIGHTED } else { 0 } | if has_edges { HAS_EDGES } else { 0 };
+        let mut told: Vec<u64> = lengths.iter().map(|&length| length as u64 | flags).collect();
         let mut heard = vec![0u64; size];
-        self.all_to_all(&mut told, &vec![1; size], &mut heard, &vec![1; size])?;
+        self.exchange_slices(&mut told, &vec![1; size], &mut heard, &vec![1; size])?;
         // If no rank knows an edge, the words of all ranks count.
         let anybody = heard.iter().any(|word| word & HAS_EDGES != 0);
         let mut words = heard.iter().filter(|word| !anybody || **word & HAS_EDGES != 0);
@@ -98,51 +157,7 @@ impl Communicator {
                 "only some ranks passed MPI_UNWEIGHTED; either all ranks or none must pass it";
             return Err(Error::new(ErrorKind::Argument, "weights", detail));
         }
-        let counts: Vec<usize> =
-            heard.iter().map(|word| (word & !(WEIGHTED | HAS_EDGES)) as usize).collect();
-        let lengths: Vec<usize> = outgoing.iter().map(Vec::len).collect();
-        let mut sent: Vec<Record> = outgoing.concat();
-        let mut records = Vec::new();
-        let total = counts.iter().try_fold(0usize, |sum, &count| sum.checked_add(count));
-        total.and_then(|total| records.try_reserve_exact(total).ok().map(|()| total)).map_or_else(
-            || {
-                let detail = "cannot allocate memory for the edges of this rank";
-                Err(Error::new(ErrorKind::NoMemory, "memory", detail))
-            },
-            |total| {
-                records.resize(total, [0; 3]);
-                Ok(())
-            },
-        )?;
-        self.all_to_all(&mut sent, &lengths, &mut records, &counts)?;
-        Ok((records, weighted))
-    }
-
-    /// Sends `lengths[i]` elements of `sent` to rank `i`, and receives `counts[i]` elements from rank `i`.
-    /// Both slices have the elements of rank 0 first, then those of rank 1, and so on.
-    fn all_to_all<T: bytemuck::Pod>(
-        &self,
-        sent: &mut [T],
-        lengths: &[usize],
-        received: &mut [T],
-        counts: &[usize],
-    ) -> Result<()> {
-        let plan = bytes()?;
-        let parts = |slice: &mut [T], lengths: &[usize]| -> Vec<Part<'static>> {
-            assert_eq!(lengths.iter().sum::<usize>(), slice.len());
-            let mut origin: *mut u8 = slice.as_mut_ptr().cast();
-            let part = |&length: &usize| {
-                let bytes = length * size_of::<T>();
-                let part = Part { origin, plan, count: bytes as u64 };
-                origin = origin.wrapping_add(bytes);
-                part
-            };
-            lengths.iter().map(part).collect()
-        };
-        let (send, receive) = (parts(sent, lengths), parts(received, counts));
-        // SAFETY: the parts of `send` cover the elements of `sent`, and those of `receive` the elements of
-        // `received` (`parts` has compared the lengths). Both slices are mutably borrowed until the call
-        // returns, so nobody else accesses them, and they do not overlap.
-        unsafe { self.alltoall_raw(Some(&send), &receive) }
+        let lengths = heard.iter().map(|word| (word & !(WEIGHTED | HAS_EDGES)) as usize).collect();
+        Ok((lengths, weighted))
     }
 }

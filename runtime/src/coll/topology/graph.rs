@@ -13,7 +13,7 @@ impl Communicator {
     /// `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Graph_create")]
     pub fn graph_create(&self, graph: Graph) -> Result<Option<Self>> {
-        let place = self.graph_map(&graph)?;
+        let place = self.graph_map(&graph).inspect_err(|_| self.fail_creation())?;
         let same = graph.size() == self.size();
         self.shaped(Shape::Graph(graph), place, same)
     }

@@ -17,10 +17,10 @@ impl Communicator {
     /// Makes a communicator with a topology. `place` is this rank's number in it, or `None` if this rank is
     /// not in it. If `same` is true, all ranks are in it and keep their numbers. Collective.
     fn shaped(&self, shape: Shape, place: Option<usize>, same: bool) -> Result<Option<Self>> {
-        self.check_intra("comm")?;
         if same {
-            let topology = Topology::new(shape, self.rank())?;
-            return self.dup_with(Some(topology)).map(Some);
+            let topology =
+                Topology::new(shape, self.rank()).inspect_err(|_| self.fail_creation())?;
+            return self.dup_with(topology).map(Some);
         }
         // A number of ranks fits in `i32`, because a job has at most 4096 ranks.
         let made = self.split(place.map(|_| 0), place.unwrap_or_default() as i32)?;
@@ -31,8 +31,10 @@ impl Communicator {
         .transpose()
     }
 
-    /// Checks that a topology does not have more ranks than the communicator.
+    /// Checks that a topology does not have more ranks than the communicator, and that this is an
+    /// intracommunicator.
     fn check_room(&self, ranks: usize, kind: ErrorKind, argument: &'static str) -> Result<()> {
+        self.check_intra("comm")?;
         if ranks <= self.size() {
             return Ok(());
         }

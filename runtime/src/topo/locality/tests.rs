@@ -90,3 +90,14 @@ fn nothing_changes_without_gain() {
     let (before, after) = costs(&[2, 3], &odd);
     assert!(after <= before);
 }
+
+/// Checks that dimensions of extent 1 cost neither stack nor time. With one level of recursion for each of them, this
+/// test overflows its stack.
+#[test]
+fn many_dimensions_of_extent_one() {
+    let mut dims = vec![1; 20_000];
+    (dims[7], dims[19_000]) = (4, 4);
+    let cpus: Vec<Cpu> = (0..16).map(|number| cpu(number, (1, 4))).collect();
+    let (before, after) = costs(&dims, &cpus);
+    assert_eq!((before, after), (2 * (12 * 2 + 12 * 5), 2 * (16 * 2 + 8 * 5)));
+}

@@ -1,0 +1,160 @@
+//! Short blocking calls through memory that the ranks of the communicator share, without messages and without
+//! locks between ranks.
+//!
+//! The ranks number the blocking calls on the communicator. In a call, a rank publishes its data in its cell of this
+//! call, and the ranks that need the data read it there. `shm/cells.rs` of the job crate has the protocol, `block.rs`
+//! the memory, `turn.rs` the calls, and `fold.rs` the reductions. A nonblocking or persistent call is a schedule of
+//! messages, and so is a blocking call that is too long for the cells. All ranks decide alike, because the standard
+//! does not let a blocking call match a nonblocking one, and the lengths that decide are equal on all ranks. In a
+//! gather each rank decides for its own data, and says so in its cell.
+//!
+//! Reductions combine in the order of `reduce.rs`, `allreduce.rs` and `scan.rs`, so that the result has the same
+//! bits whichever way a call goes.
+//!
+//! The ranks make the memory in the blocking call number [`MADE_IN`], in which all ranks take part, even those whose
+//! arguments are wrong. If a rank has too little memory, all calls go by messages.
+
+mod block;
+mod fold;
+mod turn;
+
+use super::Collective;
+use crate::comm::Communicator;
+use crate::schedule::table::Place;
+use crate::settings::{CollectiveMethod, CollectiveName, Settings};
+use crate::shm::cells::Seat;
+use crate::{ErrorKind, Result};
+use block::Block;
+use std::sync::{Mutex, PoisonError};
+use turn::Turn;
+
+/// Number of the blocking call in which the ranks make their cells. A communicator with fewer calls needs none.
+const MADE_IN: u64 = 3;
+
+/// Largest number of ranks that use cells. A rank reads a cell of every other rank.
+const MOST: usize = 32;
+
+/// What a communicator keeps: the cells, and the number of blocking calls so far. One thread at a time makes a
+/// blocking call on a communicator.
+#[derive(Default)]
+struct Kept(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    calls: u64,
+    cells: Made,
+}
+
+#[derive(Default)]
+enum Made {
+    #[default]
+    NotYet,
+    Denied,
+    Cells(Box<Cells>),
+}
+
+/// The cells of a communicator, as one rank sees them.
+struct Cells {
+    seat: Seat,
+    block: Block,
+    /// World rank of each rank of the communicator.
+    world: Box<[usize]>,
+    /// Scratch memory of reductions, kept from call to call.
+    scratch: Vec<Vec<u128>>,
+}
+
+impl Cells {
+    /// Makes the cells. Collective.
+    fn new(comm: &Communicator) -> Result<Self> {
+        let block = Block::new(comm)?;
+        let world = (0..comm.size()).map(|rank| comm.world_rank(rank, "rank", ErrorKind::Rank));
+        Ok(Self {
+            seat: Seat::new(comm.rank(), comm.size()),
+            block,
+            world: world.collect::<Result<_>>()?,
+            scratch: Vec::new(),
+        })
+    }
+}
+
+impl State {
+    /// Counts a blocking call. Returns the cells and the number of the call, or `None` if the call goes by
+    /// messages. Collective if the call is the one that makes the cells.
+    fn next(&mut self, comm: &Communicator) -> Result<Option<(&mut Cells, u64)>> {
+        self.calls += 1;
+        if self.calls == MADE_IN && matches!(self.cells, Made::NotYet) {
+            self.cells = match Cells::new(comm) {
+                Ok(cells) => Made::Cells(Box::new(cells)),
+                Err(error) if error.kind() == ErrorKind::NoMemory => Made::Denied,
+                Err(error) => return Err(error),
+            };
+        }
+        Ok(match &mut self.cells {
+            Made::Cells(cells) => Some((cells, self.calls)),
+            Made::NotYet | Made::Denied => None,
+        })
+    }
+}
+
+/// Returns whether the ranks of a communicator make cells. All ranks give the same answer.
+#[inline]
+pub(super) fn are_possible(comm: &Communicator) -> bool {
+    // Messages compare types, cells do not.
+    !comm.is_inter()
+        && (2..=MOST).contains(&comm.size())
+        && Settings::get()
+            .is_ok_and(|settings| !settings.check_types && !settings.collectives.are_messages())
+}
+
+/// Returns whether a call may go through cells, as far as the settings decide.
+fn is_permitted(call: &Collective<'_>) -> bool {
+    let name = match call {
+        Collective::Barrier => CollectiveName::Barrier,
+        Collective::Broadcast { .. } => CollectiveName::Bcast,
+        Collective::Reduce { .. } => CollectiveName::Reduce,
+        Collective::Allreduce { .. } => CollectiveName::Allreduce,
+        Collective::Scan { .. } => CollectiveName::Scan,
+        Collective::Exscan { .. } => CollectiveName::Exscan,
+        Collective::Gather { .. } => CollectiveName::Gather,
+        Collective::Allgather { .. } => CollectiveName::Allgather,
+        Collective::AlltoallEqual { .. } => CollectiveName::Alltoall,
+        _ => return false,
+    };
+    let settings = Settings::get();
+    settings.is_ok_and(|settings| settings.collectives.of(name) != CollectiveMethod::Messages)
+}
+
+/// Makes a blocking call on a communicator for which [`are_possible`] is true.
+///
+/// # Safety
+///
+/// - The conditions of [`Communicator::run_raw`] hold.
+///
+/// # Errors
+/// Returns the errors of [`Communicator::run_raw`].
+pub(super) unsafe fn run(comm: &Communicator, place: Place, call: &Collective<'_>) -> Result<()> {
+    comm.endpoint().enter()?;
+    let Some(kept) = comm.attached(Kept::default) else {
+        // SAFETY: the caller guarantees the conditions of `run_raw`, and `run_by_messages` has the same.
+        return unsafe { comm.run_by_messages(place, call) };
+    };
+    let mut state = kept.0.lock().unwrap_or_else(PoisonError::into_inner);
+    match state.next(comm)? {
+        // SAFETY: the caller guarantees the conditions of `run_raw`, and `Turn::run` has the same.
+        Some((cells, number)) => unsafe { Turn::new(comm, cells, number).run(place, call) },
+        // SAFETY: as above, for `run_by_messages`.
+        None => unsafe { comm.run_by_messages(place, call) },
+    }
+}
+
+/// Skips a blocking call that the other ranks make on a communicator for which [`are_possible`] is true.
+pub(super) fn skip(comm: &Communicator) {
+    if comm.endpoint().enter().is_err() {
+        return;
+    }
+    let Some(kept) = comm.attached(Kept::default) else { return };
+    let mut state = kept.0.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Ok(Some((cells, number))) = state.next(comm) {
+        Turn::new(comm, cells, number).fail();
+    }
+}

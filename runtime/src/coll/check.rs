@@ -1,0 +1,383 @@
+//! The check of the arguments of collective calls that `TYPEPACK_CHECK_TYPES=1` enables: whether all ranks make the
+//! same call with the same root and operation, and with counts and types that match.
+//!
+//! Before a blocking call begins, and when a persistent operation is prepared, all ranks exchange a few words that
+//! describe the call (`Exchange` in `create.rs`). All ranks compare the same words, so all get the same error. In a call
+//! that moves data between pairs of ranks, each sender then tells its receivers what it will send, the receivers compare
+//! this with what they expect, and all ranks exchange the results.
+//!
+//! Nonblocking calls must not wait for other ranks, so they are not checked here, and neither are calls on
+//! intercommunicators. Of the calls between neighbours, only the kind of the call is compared. The messages of all
+//! these calls are still checked at their receivers (`message/typecheck.rs`).
+
+use super::collective::{Collective, Root};
+use crate::comm::Communicator;
+use crate::endpoint::sources::Combine;
+use crate::schedule::Part;
+use crate::settings::Settings;
+use crate::{Error, ErrorKind, Operator, Plan, Result};
+use typepack_engine::Named;
+use typepack_engine::signature::{Basic, Sameness};
+
+/// The names of the calls. The first word of a description is a place in this list.
+const CALLS: [&str; 13] = [
+    "MPI_Barrier",
+    "MPI_Bcast",
+    "MPI_Gather(v)",
+    "MPI_Scatter(v)",
+    "MPI_Allgather(v)",
+    "MPI_Alltoallv or MPI_Alltoallw",
+    "MPI_Alltoall",
+    "a neighbourhood collective",
+    "MPI_Reduce",
+    "MPI_Allreduce",
+    "MPI_Scan",
+    "MPI_Exscan",
+    "MPI_Reduce_scatter",
+];
+
+/// The predefined operations. The second word about an operation is a place in this list, or one of the next numbers.
+const OPERATORS: [Operator; 12] = [
+    Operator::Max,
+    Operator::Min,
+    Operator::Sum,
+    Operator::Prod,
+    Operator::Land,
+    Operator::Band,
+    Operator::Lor,
+    Operator::Bor,
+    Operator::Lxor,
+    Operator::Bxor,
+    Operator::Maxloc,
+    Operator::Minloc,
+];
+const USER: u64 = OPERATORS.len() as u64;
+const OTHER: u64 = USER + 1;
+
+/// The value of a word that the call does not have.
+const NONE: u64 = u64::MAX;
+
+/// Elements as ranks compare them: the number of bytes, a hash of the types (0 if the types are not compared), and a
+/// number for the text of an error.
+type Data = [u64; 3];
+
+/// In the third word of a [`Data`]: the elements have several basic types.
+const SEVERAL: u64 = 1 << 32;
+
+const NO_DATA: Data = [NONE, 0, 0];
+
+/// The description of a call: the kind of the call, the root, the operation, and the data.
+type Description = [u64; 6];
+
+/// What a receiver has found: the kind of the difference (0 if there is none), the sender, and what both have.
+type Verdict = [u64; 6];
+const COUNTS: u64 = 1;
+const TYPES: u64 = 2;
+const SHARES: u64 = 3;
+
+/// Returns the description of the data of `count` elements.
+fn data(plan: &Plan, count: u64) -> Result<Data> {
+    let bytes = plan.packed_bytes(count)?;
+    // Plans without a datatype and types of very many structs have no signature.
+    let Ok(signature) = plan.signature() else { return Ok([bytes, 0, 0]) };
+    let mut runs = signature.runs(count)?;
+    let Some(first) = runs.next() else { return Ok([bytes, 0, 0]) };
+    let several = if runs.next().is_some() { SEVERAL } else { 0 };
+    let hash = signature.hash(count)?;
+    let hash = (hash.value as u64) ^ ((hash.value >> 64) as u64).rotate_left(29);
+    let hash = if signature.is_packed() { 0 } else { hash.max(1) };
+    Ok([bytes, hash, u64::from(first.basic.token()) | several])
+}
+
+fn of_part(part: &Part<'_>) -> Result<Data> {
+    data(part.plan, part.count)
+}
+
+/// Returns whether the types of the data match, which have the same number of bytes.
+fn types_match(a: &Data, b: &Data) -> bool {
+    a[1] == b[1] || a[1] == 0 || b[1] == 0
+}
+
+/// Returns a text for the types of the data, from the last word of a [`Data`].
+fn types_text(word: u64) -> String {
+    let token = word & (SEVERAL - 1);
+    let mut basics = Named::all().filter_map(|named| Basic::new(named, Sameness::Representation));
+    let first = basics.find(|basic| u64::from(basic.token()) == token);
+    let first = first.map_or_else(|| "an unknown type".to_owned(), |basic| basic.to_string());
+    if word & SEVERAL == 0 { first } else { format!("{first} and others") }
+}
+
+fn root_word(root: Root) -> u64 {
+    match root {
+        Root::Rank(rank) => rank as u64,
+        Root::Here | Root::InMyGroup => NONE,
+    }
+}
+
+/// Returns the number of an operation. The functions of the library have no names, so this function looks for the
+/// predefined operation that has the function for some type.
+fn operation_word(combine: &Combine) -> u64 {
+    let Combine::Native(function) = combine else { return USER };
+    let has = |operator: &Operator| {
+        Named::all()
+            .filter_map(|named| operator.combiner(named))
+            .any(|other| std::ptr::fn_addr_eq(*function, other))
+    };
+    OPERATORS.iter().position(has).map_or(OTHER, |place| place as u64)
+}
+
+fn operation_text(word: u64) -> String {
+    match OPERATORS.get(word as usize) {
+        Some(operator) => format!("MPI_{}", format!("{operator:?}").to_uppercase()),
+        None if word == USER => "an operation of the user".to_owned(),
+        None => "another operation".to_owned(),
+    }
+}
+
+/// Describes a call.
+fn describe(call: &Collective<'_>) -> Result<Description> {
+    let (kind, root, operation, [bytes, hash, text]) = match *call {
+        Collective::Barrier => (0, NONE, NONE, NO_DATA),
+        Collective::Broadcast { ref part, root } => (1, root_word(root), NONE, of_part(part)?),
+        Collective::Gather { root, .. } => (2, root_word(root), NONE, NO_DATA),
+        Collective::Scatter { root, .. } => (3, root_word(root), NONE, NO_DATA),
+        Collective::Allgather { .. } => (4, NONE, NONE, NO_DATA),
+        Collective::Alltoall { .. } => (5, NONE, NONE, NO_DATA),
+        Collective::AlltoallEqual { .. } => (6, NONE, NONE, NO_DATA),
+        Collective::Neighbors { .. } => (7, NONE, NONE, NO_DATA),
+        Collective::Reduce { plan, count, combine, root, .. } => {
+            (8, root_word(root), operation_word(combine), data(plan, count)?)
+        }
+        Collective::Allreduce { plan, count, combine, .. } => {
+            (9, NONE, operation_word(combine), data(plan, count)?)
+        }
+        Collective::Scan { plan, count, combine, .. } => {
+            (10, NONE, operation_word(combine), data(plan, count)?)
+        }
+        Collective::Exscan { plan, count, combine, .. } => {
+            (11, NONE, operation_word(combine), data(plan, count)?)
+        }
+        Collective::ReduceScatter { plan, counts, combine, .. } => {
+            // The numbers of elements are compared later, block by block.
+            let one = data(plan, u64::from(!counts.is_empty()))?;
+            (12, NONE, operation_word(combine), one)
+        }
+    };
+    Ok([kind, root, operation, bytes, hash, text])
+}
+
+/// Compares the descriptions of all ranks with that of rank 0.
+fn compare(all: &[Description]) -> Result<()> {
+    let first = all[0];
+    for (rank, other) in all.iter().enumerate() {
+        let differ = |kind, argument, ours: String, theirs: String| {
+            let detail = format!("rank 0 passed {ours}, and rank {rank} passed {theirs}");
+            Err(Error::new(kind, argument, detail))
+        };
+        if first[0] != other[0] {
+            let name = |word: u64| CALLS.get(word as usize).copied().unwrap_or("another function");
+            let detail = format!(
+                "rank 0 calls {}, and rank {rank} calls {}; all ranks must make the same calls in the same order",
+                name(first[0]),
+                name(other[0])
+            );
+            return Err(Error::new(ErrorKind::Other, "call", detail));
+        }
+        if first[1] != other[1] {
+            return differ(ErrorKind::Root, "root", first[1].to_string(), other[1].to_string());
+        }
+        if first[2] != other[2] {
+            let text = operation_text;
+            return differ(ErrorKind::Argument, "op", text(first[2]), text(other[2]));
+        }
+        if first[3] != other[3] {
+            let bytes = |word: u64| format!("{word} bytes of data");
+            return differ(ErrorKind::Count, "count", bytes(first[3]), bytes(other[3]));
+        }
+        let (ours, theirs) = ([first[3], first[4], first[5]], [other[3], other[4], other[5]]);
+        if !types_match(&ours, &theirs) {
+            let text = types_text;
+            return differ(ErrorKind::Type, "datatype", text(ours[2]), text(theirs[2]));
+        }
+    }
+    Ok(())
+}
+
+/// Returns what this rank sends to each rank, and what it expects from each rank; `NO_DATA` where the call moves
+/// nothing. Returns `None` for a call whose data all ranks have compared already.
+fn traffic(comm: &Communicator, call: &Collective<'_>) -> Result<Option<(Vec<Data>, Vec<Data>)>> {
+    let (size, rank) = (comm.size(), comm.rank());
+    let (mut sent, mut expected) = (vec![NO_DATA; size], vec![NO_DATA; size]);
+    let each = |list: &mut [Data], parts: &[Part<'_>]| -> Result<()> {
+        for (data, part) in list.iter_mut().zip(parts) {
+            *data = of_part(part)?;
+        }
+        Ok(())
+    };
+    match *call {
+        Collective::Gather { ref mine, parts, root: Root::Rank(root) } if root < size => {
+            if let Some(mine) = mine {
+                sent[root] = of_part(mine)?;
+            }
+            if root == rank {
+                each(&mut expected, parts)?;
+            }
+        }
+        Collective::Scatter { ref mine, parts, root: Root::Rank(root) } if root < size => {
+            if let Some(mine) = mine {
+                expected[root] = of_part(mine)?;
+            }
+            if root == rank {
+                each(&mut sent, parts)?;
+            }
+        }
+        Collective::Allgather { ref mine, parts } => {
+            if let Some(mine) = mine.as_ref().or(parts.get(rank)) {
+                sent.fill(of_part(mine)?);
+            }
+            each(&mut expected, parts)?;
+        }
+        Collective::Alltoall { send, receive } | Collective::AlltoallEqual { send, receive } => {
+            each(&mut sent, send.unwrap_or(receive))?;
+            each(&mut expected, receive)?;
+        }
+        Collective::ReduceScatter { counts, .. } => {
+            for (data, &count) in sent.iter_mut().zip(counts) {
+                *data = [count, 0, 0];
+            }
+            if let Some(&count) = counts.get(rank) {
+                expected.fill([count, 0, 0]);
+            }
+        }
+        _ => return Ok(None),
+    }
+    // A rank checks the part that it sends to itself when it copies this part.
+    (sent[rank], expected[rank]) = (NO_DATA, NO_DATA);
+    Ok(Some((sent, expected)))
+}
+
+/// Compares what each rank sends with what this rank expects.
+fn judge(call: &Collective<'_>, sent: &[Data], expected: &[Data]) -> Verdict {
+    for (from, (sent, expected)) in sent.iter().zip(expected).enumerate() {
+        if sent[0] == NONE || expected[0] == NONE {
+            continue;
+        }
+        let kind = match call {
+            _ if sent[0] == expected[0] && types_match(sent, expected) => continue,
+            Collective::ReduceScatter { .. } => SHARES,
+            _ if sent[0] == expected[0] => TYPES,
+            _ => COUNTS,
+        };
+        return [kind, from as u64, sent[0], expected[0], sent[2], expected[2]];
+    }
+    [0; 6]
+}
+
+/// Returns the error for the first difference that a receiver has found.
+fn first_error(verdicts: &[Verdict]) -> Result<()> {
+    let Some(to) = verdicts.iter().position(|verdict| verdict[0] != 0) else { return Ok(()) };
+    let [kind, from, sent, expected, sent_text, expected_text] = verdicts[to];
+    let (kind, argument, detail) = match kind {
+        COUNTS => (
+            ErrorKind::Count,
+            "count",
+            format!("rank {from} sends {sent} bytes to rank {to}, which receives {expected} bytes"),
+        ),
+        TYPES => (
+            ErrorKind::Type,
+            "datatype",
+            format!(
+                "rank {from} sends {} to rank {to}, which receives {}",
+                types_text(sent_text),
+                types_text(expected_text)
+            ),
+        ),
+        _ => (
+            ErrorKind::Count,
+            "recvcounts",
+            format!("entry {to}: rank {from} passed {sent}, and rank {to} passed {expected}"),
+        ),
+    };
+    Err(Error::new(kind, argument, detail))
+}
+
+impl Communicator {
+    /// Returns whether this rank must check its collective calls on this communicator before they begin.
+    #[inline]
+    pub(super) fn checks_calls(&self) -> bool {
+        Settings::get().is_ok_and(|settings| settings.check_types) && !self.is_inter()
+    }
+
+    /// Checks a call together with all other ranks, which make the call too. All ranks get the same error.
+    ///
+    /// # Errors
+    /// Returns an error that names the argument in which ranks differ, and two different values.
+    #[cold]
+    pub(super) fn check_call(&self, call: &Collective<'_>) -> Result<()> {
+        let known = describe(call).and_then(|mine| Ok((mine, traffic(self, call)?)));
+        let (mine, traffic) = known.inspect_err(|_| self.fail_check())?;
+        let (all, _) = self.exchange_words(&mine)?;
+        compare(&all)?;
+        let Some((mut sent, expected)) = traffic else { return Ok(()) };
+        let (ones, mut heard) = (vec![1; self.size()], vec![NO_DATA; self.size()]);
+        self.exchange_slices(&mut sent, &ones, &mut heard, &ones)?;
+        let (verdicts, _) = self.exchange_words(&judge(call, &heard, &expected))?;
+        first_error(&verdicts)
+    }
+
+    /// Takes part in the check of a call as a rank that has found an error in its own arguments. All other ranks get an
+    /// error, and the next collective call of this rank matches the next one of the other ranks. Does not wait.
+    pub(super) fn fail_check(&self) {
+        self.fail_exchange::<{ size_of::<Description>() / size_of::<u64>() }>();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Datatype;
+
+    fn plan(named: Named) -> Plan {
+        Datatype::named(named).commit().expect("a plan")
+    }
+
+    #[test]
+    fn operations_have_numbers() {
+        for (place, operator) in OPERATORS.into_iter().enumerate() {
+            let named = if place < 10 { Named::INT } else { Named::PAIR_INT };
+            let combine = operator.combine(&Datatype::named(named)).expect("defined");
+            assert_eq!(operation_word(&combine), place as u64, "{operator:?}");
+        }
+        assert_eq!(operation_word(&Combine::user(|_, _, _, _| {})), USER);
+        assert_eq!(operation_text(2), "MPI_SUM");
+    }
+
+    #[test]
+    fn data_match_by_class_and_width() {
+        let of = |named, count| data(&plan(named), count).expect("a size");
+        assert!(types_match(&of(Named::LONG, 3), &of(Named::INT64_T, 3)));
+        assert!(!types_match(&of(Named::LONG, 3), &of(Named::DOUBLE, 3)));
+        assert!(types_match(&of(Named::PACKED, 24), &of(Named::DOUBLE, 3)));
+        assert!(!types_match(&of(Named::BYTE, 24), &of(Named::DOUBLE, 3)));
+        assert_eq!(of(Named::DOUBLE, 0), [0, 0, 0]);
+        assert_eq!(types_text(of(Named::DOUBLE, 3)[2]), "float 8");
+        let ints = Datatype::named(Named::INT);
+        let pair = Datatype::structured(&[1, 1], &[0, 8], &[ints, Datatype::named(Named::DOUBLE)]);
+        let pair = pair.expect("a type").commit().expect("a plan");
+        assert_eq!(types_text(data(&pair, 1).expect("a size")[2]), "integer 4 and others");
+    }
+
+    #[test]
+    fn errors_name_both_values() {
+        let of = |root| [1, root, NONE, 8, 5, 0];
+        assert_eq!(compare(&[of(1), of(1)]), Ok(()));
+        let error = compare(&[of(1), of(1), of(0)]).expect_err("roots differ");
+        assert_eq!(error.kind(), ErrorKind::Root);
+        assert_eq!(error.to_string(), "root: rank 0 passed 1, and rank 2 passed 0");
+        let error = first_error(&[[0; 6], [COUNTS, 0, 8, 12, 0, 0]]).expect_err("counts differ");
+        assert_eq!(
+            error.to_string(),
+            "count: rank 0 sends 8 bytes to rank 1, which receives 12 bytes"
+        );
+    }
+}

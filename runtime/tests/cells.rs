@@ -1,0 +1,228 @@
+//! Tests of short blocking collective calls, which go through memory that the ranks share.
+//!
+//! `collectives.rs` and the C program `campaign.c` check the results of such calls; here are the properties that
+//! results do not show: no messages, the same bits as by messages, ranks that run ahead, and ranks that fail.
+#![expect(dead_code, reason = "each test binary uses a part of the harness")]
+
+mod job;
+
+use job::{Random, is_rank, ranks, ranks_with};
+use std::time::Duration;
+use typepack::{Collective, Communicator, Datatype, ErrorKind, Named, Op, Part, Root, commit};
+
+/// Makes every call that goes through cells, with data in a cell and data beside a cell.
+fn every_call(world: &Communicator) {
+    let (rank, size) = (world.rank(), world.size());
+    let word = commit(&Datatype::named(Named::I64)).unwrap();
+    for round in 0..40 {
+        for len in [1usize, 6, 7, 250] {
+            let root = round % size;
+            let mine: Vec<i64> = (0..len).map(|at| (rank * 1000 + at + round) as i64).collect();
+            let of = |rank: usize, at: usize| (rank * 1000 + at + round) as i64;
+            world.barrier().unwrap();
+            let mut values = mine.clone();
+            world.broadcast_slice(&mut values, root).unwrap();
+            assert!(values.iter().enumerate().all(|(at, value)| *value == of(root, at)));
+            let sum = |end: usize, at: usize| (0..end).map(|rank| of(rank, at)).sum::<i64>();
+            let mut all = mine.clone();
+            world.allreduce(&mut all, Op::Sum).unwrap();
+            assert!(all.iter().enumerate().all(|(at, value)| *value == sum(size, at)));
+            let mut one = vec![0; len];
+            world.reduce(&mine, &mut one, Op::Sum, root).unwrap();
+            assert!(one.iter().enumerate().all(|(at, v)| rank != root || *v == sum(size, at)));
+            let mut below = vec![0; len];
+            world.scan(&mine, &mut below, Op::Sum).unwrap();
+            assert!(below.iter().enumerate().all(|(at, value)| *value == sum(rank + 1, at)));
+            let mut gathered = vec![0i64; len * size];
+            let parts: Vec<Part<'_>> = gathered
+                .chunks_mut(len)
+                .map(|part| Part {
+                    origin: part.as_mut_ptr().cast(),
+                    plan: &word,
+                    count: len as u64,
+                })
+                .collect();
+            let own =
+                Part { origin: mine.as_ptr().cast_mut().cast(), plan: &word, count: len as u64 };
+            // SAFETY: the parts are those of `gathered`, and `own` those of `mine`. Both live until the calls return.
+            unsafe {
+                world.allgather_raw(Some(own), &parts).unwrap();
+                world.gather_raw(Some(own), &parts, root).unwrap();
+            }
+            for from in 0..size {
+                assert!((0..len).all(|at| gathered[from * len + at] == of(from, at)));
+            }
+        }
+    }
+}
+
+/// Returns the number of messages that each rank has sent, from the reports in the output of a job.
+fn messages(output: &str) -> Vec<u64> {
+    let reports = output.split(": messages ").skip(1);
+    reports.map(|rest| rest.split(' ').next().unwrap().parse().unwrap()).collect()
+}
+
+#[test]
+fn short_calls_need_no_messages() {
+    let name = "short_calls_need_no_messages";
+    let sent = messages(&ranks_with(3, name, &[("TYPEPACK_REPORT", "1")], every_call));
+    assert!(is_rank() || sent.len() == 3 && sent.iter().all(|sent| *sent < 40), "{sent:?}");
+}
+
+#[test]
+fn calls_go_by_messages_on_request() {
+    let name = "calls_go_by_messages_on_request";
+    let env = [("TYPEPACK_REPORT", "1"), ("TYPEPACK_COLL", "all:messages")];
+    let sent = messages(&ranks_with(3, name, &env, every_call));
+    assert!(is_rank() || sent.len() == 3 && sent.iter().all(|sent| *sent > 1000), "{sent:?}");
+}
+
+#[test]
+fn short_calls_of_ranks_that_sleep_at_once() {
+    let name = "short_calls_of_ranks_that_sleep_at_once";
+    ranks_with(5, name, &[("TYPEPACK_SPIN_US", "0")], every_call);
+}
+
+/// Compares the bits of sums through cells with those of nonblocking calls, which go by messages.
+fn sums_have_the_same_bits(world: &Communicator) {
+    let (rank, plan) = (world.rank(), commit(&Datatype::named(Named::F64)).unwrap());
+    let combine = Op::Sum.combine(&Datatype::named(Named::F64)).unwrap();
+    let mut random = Random(rank as u64 + 99);
+    for round in 0..30 {
+        for len in [1usize, 5, 300] {
+            let mine: Vec<f64> = (0..len).map(|_| random.next() as f64 / 1e9 - 9e9).collect();
+            let results = [true, false].map(|blocking| {
+                let mut result = vec![0.0f64; len];
+                let (send, recv) = (Some(mine.as_ptr().cast()), result.as_mut_ptr().cast());
+                let (plan, count, combine) = (&plan, len as u64, &combine);
+                let root = Root::Rank(round % world.size());
+                let calls = [
+                    Collective::Allreduce { send, recv, plan, count, combine },
+                    Collective::Reduce { send, recv, plan, count, combine, root },
+                    Collective::Scan { send, recv, plan, count, combine },
+                    Collective::Exscan { send, recv, plan, count, combine },
+                ];
+                let mut bits = Vec::new();
+                for call in &calls {
+                    // SAFETY: the vectors hold `len` values and live until the operation is complete.
+                    unsafe {
+                        if blocking {
+                            world.run_raw(call).unwrap();
+                        } else {
+                            let operation = world.start_raw(call).unwrap();
+                            world.messages().finish(operation).unwrap();
+                        }
+                    }
+                    // SAFETY: `recv` is the address of the first of `len` values of `result`.
+                    let values = unsafe { std::slice::from_raw_parts(recv.cast::<f64>(), len) };
+                    bits.extend(values.iter().map(|value| value.to_bits()));
+                }
+                bits
+            });
+            assert_eq!(results[0], results[1], "{len} values");
+        }
+    }
+}
+
+#[test]
+fn sums_of_two_have_the_same_bits() {
+    ranks(2, "sums_of_two_have_the_same_bits", sums_have_the_same_bits);
+}
+
+#[test]
+fn sums_of_six_have_the_same_bits() {
+    ranks(6, "sums_of_six_have_the_same_bits", sums_have_the_same_bits);
+}
+
+#[test]
+fn sums_of_seven_have_the_same_bits() {
+    ranks(7, "sums_of_seven_have_the_same_bits", sums_have_the_same_bits);
+}
+
+/// The root broadcasts while the other ranks are late, so it has to wait, and sleeps, until its cells are free.
+#[test]
+fn a_root_that_runs_ahead_waits_for_room() {
+    ranks(3, "a_root_that_runs_ahead_waits_for_room", |world| {
+        for round in 0u64..400 {
+            if world.rank() == 1 && round % 50 == 0 {
+                std::thread::sleep(Duration::from_millis(3));
+            }
+            let mut values = if world.rank() == 0 { vec![round; 700] } else { vec![0; 700] };
+            world.broadcast_slice(&mut values, 0).unwrap();
+            assert!(values.iter().all(|value| *value == round));
+        }
+    });
+}
+
+/// A rank whose arguments are wrong has made the call, and the ranks that wait for it get an error.
+#[test]
+fn a_rank_that_fails_tells_the_others() {
+    ranks(3, "a_rank_that_fails_tells_the_others", |world| {
+        let rank = world.rank();
+        let word = commit(&Datatype::named(Named::I64)).unwrap();
+        let sum = Op::Sum.combine(&Datatype::named(Named::I64)).unwrap();
+        // By messages, rank 0 would wait for ever.
+        for _ in 0..3 {
+            world.barrier().unwrap();
+        }
+        for round in 0..20 {
+            let (mine, mut result) = ([1i64], [0i64]);
+            let send = if rank == 1 { None } else { Some(mine.as_ptr().cast()) };
+            let recv = result.as_mut_ptr().cast();
+            // SAFETY: the arrays at `send` and `recv` hold one word and live until the call returns.
+            let reduced = unsafe { world.reduce_raw(send, recv, &word, 1, &sum, 0) };
+            match rank {
+                1 => assert_eq!(reduced.unwrap_err().kind(), ErrorKind::Buffer),
+                0 => assert_eq!(reduced.unwrap_err().kind(), ErrorKind::Other, "{round}"),
+                _ => reduced.unwrap(),
+            }
+            // A slice that is too short is found before the call.
+            let mut short = [0i64; 1];
+            let many = if rank == 2 { 2 } else { 1 };
+            let skipped = world.broadcast(&mut short, &word, many, 0);
+            assert_eq!(skipped.is_err(), rank == 2);
+            let mut all = [1i64];
+            world.allreduce(&mut all, Op::Sum).unwrap();
+            assert_eq!(all, [3]);
+        }
+    });
+}
+
+/// Ranks with different lengths get errors, and the next call is not disturbed.
+#[test]
+fn lengths_that_differ_are_errors() {
+    ranks(2, "lengths_that_differ_are_errors", |world| {
+        for _ in 0..5 {
+            world.barrier().unwrap();
+        }
+        for (ours, theirs) in [(3usize, 1usize), (1, 3), (100, 3), (3, 100)] {
+            let mut values = vec![7u64; if world.rank() == 0 { ours } else { theirs }];
+            let result = world.broadcast_slice(&mut values, 0);
+            if world.rank() == 1 {
+                let kind = result.unwrap_err().kind();
+                let expected = if ours > theirs { ErrorKind::Truncated } else { ErrorKind::Count };
+                assert_eq!(kind, expected);
+            } else {
+                result.unwrap();
+            }
+            let result = world.allreduce(&mut values, Op::Sum);
+            assert!(matches!(result.unwrap_err().kind(), ErrorKind::Truncated | ErrorKind::Count));
+            world.barrier().unwrap();
+        }
+    });
+}
+
+/// A communicator that is dropped gives its memory back, however many there are.
+#[test]
+fn many_communicators_have_cells() {
+    ranks(2, "many_communicators_have_cells", |world| {
+        for round in 0..300 {
+            let dup = world.dup().unwrap();
+            for _ in 0..6 {
+                let mut all = [1i64];
+                dup.allreduce(&mut all, Op::Sum).unwrap();
+                assert_eq!(all, [2], "{round}");
+            }
+        }
+    });
+}
