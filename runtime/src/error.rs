@@ -51,6 +51,8 @@ pub enum ErrorKind {
     NoMemory,
     /// A call on a file failed.
     File(FileErrorKind),
+    /// A one-sided call, or another call on a window, failed.
+    Window(WindowErrorKind),
     /// The library is not initialised, is already finalised, or is used in a forked child.
     State,
     /// The operating system refused a call, or another rank broke the protocol or could not send its data.
@@ -93,6 +95,34 @@ pub enum FileErrorKind {
     Representation = 54,
     /// A call that the file's access mode does not allow.
     Operation = 55,
+}
+
+/// The kind of an error on a window. The number of a kind is its MPI error class (MPI-5.0 section 12.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WindowErrorKind {
+    /// An assertion that the call does not have.
+    Assert = 22,
+    /// A base address that no memory can have.
+    Base = 24,
+    /// A displacement unit or a displacement that is negative or otherwise out of its domain.
+    Displacement = 26,
+    /// A lock that is neither shared nor exclusive.
+    LockType = 37,
+    /// Memory that cannot be attached, or that is not attached.
+    Attach = 46,
+    /// Memory of the target that does not lie in the window.
+    Range = 48,
+    /// Memory that the ranks cannot share.
+    Shared = 49,
+    /// A call outside an epoch that permits the call.
+    Synchronization = 50,
+    /// A negative size.
+    Size = 52,
+    /// A window that does not have what the call needs.
+    Window = 56,
+    /// A call that windows of this kind do not have.
+    Flavor = 57,
 }
 
 /// A runtime error: a kind and one sentence that begins with the argument's name.
@@ -153,6 +183,7 @@ impl Error {
             ErrorKind::ProcAborted => ErrorClass::PROC_ABORTED,
             ErrorKind::NoMemory => ErrorClass::NO_MEM,
             ErrorKind::File(kind) => ErrorClass(kind as i32),
+            ErrorKind::Window(kind) => ErrorClass(kind as i32),
             ErrorKind::State | ErrorKind::Other => ErrorClass::OTHER,
             ErrorKind::Internal => ErrorClass::INTERN,
         }

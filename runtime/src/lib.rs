@@ -24,7 +24,7 @@
 //! ```
 //!
 //! The modules, from the outermost to the innermost: `world.rs` (init and finalize), `io/` (files),
-//! `halo/` (exchanges on grids), `equivalence/` (Rust types with a datatype), `coll/` (collective calls,
+//! `rma/` (windows, one-sided communication), `halo/` (exchanges on grids), `equivalence/` (Rust types with a datatype), `coll/` (collective calls,
 //! construction of communicators), `region/` (memory that ranks share), `comm/` (communicators, checked calls), `topo/` (the geometry of grids and
 //! graphs of ranks), `schedule/` (a collective call as steps), `endpoint/` (matching, requests, the lock,
 //! waiting), `transport/` (the protocols between two ranks), `message/` (labels, payloads, envelopes),
@@ -47,6 +47,7 @@ mod message;
 mod placement;
 mod process_set;
 mod region;
+pub mod rma;
 mod schedule;
 mod settings;
 mod status;
@@ -67,7 +68,7 @@ pub use comm::{
 };
 pub use commit::{commit, jit, threads};
 pub use equivalence::Equivalence;
-pub use error::{Error, ErrorKind, FileErrorKind, Result};
+pub use error::{Error, ErrorKind, FileErrorKind, Result, WindowErrorKind};
 pub use memory::SharedBuffer;
 pub use message::{Operation, Source, Status, TAG_UB, Tag};
 pub use placement::{Cpu, Distance, Placement, Resource};

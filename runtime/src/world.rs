@@ -14,6 +14,7 @@ use crate::io as files;
 use crate::memory::{self, SharedBuffer};
 use crate::placement::Placement;
 use crate::process_set::{ProcessSet, process_sets};
+use crate::rma;
 use crate::schedule;
 use crate::settings::{Settings, foreign_launcher, unknown_names};
 use crate::shm::segment::Segment;
@@ -159,6 +160,7 @@ pub fn init() -> Result<Universe> {
     }
     schedule::calls::register(&endpoint)?;
     files::register(&endpoint)?;
+    rma::register(&endpoint)?;
     let own = Communicator::own(endpoint.clone());
     let report = settings.report;
     let tune_file = tune_file.map(|path| (path, warns));

@@ -9,7 +9,7 @@
 use super::{Call, Constructor, Datatype};
 use crate::error::{Error, ErrorKind, Result, counted};
 use crate::named::Named;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// The value that stands for an argument that was not given (`MPI_UNDEFINED`). It appears among the
@@ -331,6 +331,47 @@ impl Datatype {
         }
     }
 
+    /// Returns the predefined datatype of which all data of this datatype consist. Returns `None` if the data
+    /// consist of several predefined datatypes, or if there are no data. One-sided accumulates take only
+    /// datatypes that have such a type (MPI-5.0 section 12.3.4).
+    pub fn element_type(&self) -> Option<Self> {
+        if self.is_element() {
+            return (self.size() > 0).then(|| self.clone());
+        }
+        let mut found: Option<&Self> = None;
+        // Several nodes may share a child. Each child is visited once.
+        let mut seen = HashSet::from([self.address()]);
+        let mut pending = vec![self];
+        while let Some(ty) = pending.pop() {
+            if ty.size() == 0 {
+                continue;
+            }
+            if ty.is_element() {
+                match found {
+                    None => found = Some(ty),
+                    Some(first) if first.is_same(ty) => {}
+                    Some(_) => return None,
+                }
+                continue;
+            }
+            for child in ty.constructor().children() {
+                if seen.insert(child.address()) {
+                    pending.push(child);
+                }
+            }
+        }
+        found.cloned()
+    }
+
+    /// Returns whether this is a predefined datatype, with or without a name.
+    fn is_element(&self) -> bool {
+        match self.constructor() {
+            Constructor::Named(_) => true,
+            Constructor::Composite { call, .. } => !matches!(**call, Call::Darray(_)),
+            _ => false,
+        }
+    }
+
     /// Returns the named type that belongs to `class` and has `size` bytes, such as `MPI_INTEGER4` or
     /// `MPI_REAL8` (MPI-5.0 section 19.1.5).
     ///
@@ -415,5 +456,41 @@ mod tests {
         let pair = Datatype::get_value_index(&value, &index).unwrap().unwrap();
         assert_eq!(of(&pair), Some((Named::REAL16, Some(Named::INT64_T))));
         assert_eq!(of(&Datatype::contiguous(1, &value).unwrap()), None);
+    }
+    #[test]
+    fn element_types_are_found_through_any_constructor() {
+        let double = Datatype::named(Named::DOUBLE);
+        let int = Datatype::named(Named::INT);
+        let column = Datatype::vector(3, 1, 4, &double).unwrap();
+        let resized = Datatype::resized(0, 800, &column).unwrap();
+        let several =
+            Datatype::structured(&[1, 2, 0], &[0, 1600, 8], &[resized, double.clone(), int])
+                .unwrap();
+        assert_eq!(several.element_type().and_then(|ty| ty.as_named()), Some(Named::DOUBLE));
+        let int = Datatype::named(Named::INT);
+        let mixed = Datatype::structured(&[1, 1], &[0, 8], &[double.clone(), int]).unwrap();
+        assert!(mixed.element_type().is_none());
+        let other = Datatype::named(Named::REAL8);
+        let mixed = Datatype::structured(&[1, 1], &[0, 8], &[double.clone(), other]).unwrap();
+        assert!(mixed.element_type().is_none());
+        assert!(Datatype::contiguous(0, &double).unwrap().element_type().is_none());
+        let real = Datatype::f90_real(Some(15), None).unwrap();
+        let found = Datatype::contiguous(4, &real).unwrap().element_type().unwrap();
+        assert!(found.is_same(&real));
+    }
+
+    /// Checks that a tree whose nodes share their children is walked once, not once for each path.
+    #[test]
+    fn shared_children_are_visited_once() {
+        let mut ty = Datatype::named(Named::BYTE);
+        for _ in 0..60 {
+            ty = Datatype::structured(
+                &[1, 1],
+                &[0, 0],
+                &[ty.clone(), Datatype::resized(0, 1, &ty).unwrap()],
+            )
+            .unwrap_or(ty);
+        }
+        assert_eq!(ty.element_type().and_then(|ty| ty.as_named()), Some(Named::BYTE));
     }
 }

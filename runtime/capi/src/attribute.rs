@@ -21,6 +21,8 @@ pub enum Of {
     Comm,
     /// Datatypes.
     Type,
+    /// Windows.
+    Win,
 }
 
 /// An attribute key, with the functions that copy and delete its values.

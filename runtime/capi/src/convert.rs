@@ -47,7 +47,7 @@ conversions! {
     Op, op_toint, op_fromint, crate::coll::op::from_int;
     Request, request_toint, request_fromint, crate::request::from_int;
     Session, session_toint, session_fromint, |integer| crate::session::SESSIONS.of_int(integer);
-    Win, win_toint, win_fromint, |integer| crate::rma::WINDOWS.of_int(integer);
+    Win, win_toint, win_fromint, |integer| crate::win::WINDOWS.of_int(integer);
 }
 
 const _: () = assert!(abi::DATATYPE_NULL < LAST_PREDEFINED as usize);

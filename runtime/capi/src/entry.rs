@@ -13,7 +13,7 @@ use crate::error::panics::bug;
 use crate::error::{Failure, Result};
 use crate::lifecycle::{Stage, is_open, stage};
 use crate::raw;
-use crate::{io, rma, session};
+use crate::{io, session, win};
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -90,7 +90,7 @@ fn raise(name: &'static str, at: At, failure: &Failure) -> c_int {
     let found = match at {
         At::Comm(comm) => comm::find(comm).ok().map(|found| (found.handler().get(), comm.0)),
         At::File(file) => Some(io::handler(file)),
-        At::Win(win) => rma::WINDOWS.handler(win.0).map(|handler| (handler, win.0)),
+        At::Win(handle) => win::WINDOWS.handler(handle.0).map(|handler| (handler, handle.0)),
         At::Session(session) => {
             session::SESSIONS.handler(session.0).map(|handler| (handler, session.0))
         }

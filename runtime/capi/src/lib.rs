@@ -34,8 +34,6 @@ mod info;
 
 mod group;
 
-mod rma;
-
 mod comm;
 
 mod datatype;
@@ -49,6 +47,8 @@ mod io;
 mod topo;
 
 mod coll;
+
+mod win;
 
 mod env;
 

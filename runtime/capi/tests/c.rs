@@ -87,6 +87,8 @@ programs! {
     campaign_between: [2, 3, 4, 5, 8];
     topologies: [0, 1, 2, 3, 5, 8];
     neighbors: [0, 1, 2, 3, 5, 8];
+    windows: [0, 1, 2, 3, 5];
+    window_campaign: [0, 1, 2, 3, 4, 5];
 }
 
 // The programs below test messages and requests.

@@ -188,6 +188,11 @@ impl Operator {
         }
     }
 
+    /// Returns whether the sum of two elements of a named type is that of two integers of its size, which wraps.
+    pub(crate) fn adds_with_wrap(named: Named) -> bool {
+        matches!(kind(named), Some(Kind::Signed { .. } | Kind::Unsigned { .. }))
+    }
+
     /// Returns the operation on elements of a datatype, or `None` if the standard does not define the operation
     /// on this datatype. A predefined operation is defined on predefined datatypes only. These include Fortran
     /// 90 kinds, and pairs without a name.

@@ -123,6 +123,8 @@ pub(crate) enum Space {
     /// The messages of two leaders that connect their groups by an intercommunicator. The user's tag
     /// distinguishes these calls.
     Leaders = 5,
+    /// The requests of one-sided calls to ranks whose memory the caller cannot map, and the answers (`rma/`).
+    Window = 6,
 }
 
 impl Space {
@@ -169,6 +171,11 @@ impl Communicator {
 
     fn context(&self, space: Space) -> u64 {
         self.shared.context + space as u64
+    }
+
+    /// Returns the context of a message space.
+    pub(crate) fn space(&self, space: Space) -> u64 {
+        self.context(space)
     }
 
     /// Returns the rank of this process, counted from 0.

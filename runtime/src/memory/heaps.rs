@@ -55,6 +55,34 @@ impl Heaps {
         asked.get_or_init(map).as_ref()
     }
 
+    /// Returns this rank.
+    pub(crate) fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Returns the number of ranks of the job.
+    pub(crate) fn ranks(&self) -> usize {
+        self.others.len()
+    }
+
+    /// Returns the rank in whose heap `bytes` bytes at address `at` of this process lie, and their offset there.
+    /// Returns `None` if they do not lie in a heap that this process has mapped.
+    pub(crate) fn locate(&self, at: usize, bytes: u64) -> Option<(usize, u64)> {
+        let within = |base: usize, len: usize| {
+            let offset = at.checked_sub(base)? as u64;
+            (offset.checked_add(bytes)? <= len as u64).then_some(offset)
+        };
+        if let Some(own) = self.used()
+            && let Some(offset) = within(own.base().as_ptr() as usize, own.len())
+        {
+            return Some((self.rank, offset));
+        }
+        self.others.iter().enumerate().find_map(|(rank, asked)| {
+            let map = asked.get()?.as_ref()?;
+            Some((rank, within(map.base().as_ptr() as usize, map.len())?))
+        })
+    }
+
     /// Returns the state of another rank.
     pub(crate) fn state(&self, rank: usize) -> State {
         self.segment.state(rank)

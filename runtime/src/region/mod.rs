@@ -1,5 +1,5 @@
 //! Memory that the ranks of a communicator share. Programs use such memory, and so do short collective calls
-//! (`coll/cells/`) and files (`io/shared.rs`).
+//! (`coll/cells/`), files (`io/shared.rs`) and windows (`rma/`).
 //!
 //! A [`SharedRegion`] has a part for each rank. The part lies in that rank's heap (`memory/heaps.rs`), and
 //! all other ranks map the heap. While the ranks make or free a region, they exchange messages in a message
@@ -256,21 +256,21 @@ fn all_could<T>(all: &[Words], mine: Result<T>, what: &str) -> Result<T> {
     }
 }
 
-/// Sends three words to all ranks. Returns the words of all ranks, indexed by rank. In each round, a rank
+/// Sends `N` words to all ranks. Collective. Returns the words of all ranks, indexed by rank. In each round, a rank
 /// sends the words that it knows to one other rank, which is twice as far away as in the previous round.
 /// In the last round, the rank leaves out the words that the other rank already knows. So P ranks need
 /// log2 P rounds, rounded up.
-fn tell(comm: &Communicator, mine: Words) -> Result<Vec<Words>> {
+pub(crate) fn tell<const N: usize>(comm: &Communicator, mine: [u64; N]) -> Result<Vec<[u64; N]>> {
     let (size, rank) = (comm.size(), comm.rank());
     let byte = bytes()?;
     // `known` holds the words of this rank, then the words of the next rank, and so on.
-    let mut known = vec![[0; 3]; size];
+    let mut known = vec![[0; N]; size];
     known[0] = mine;
     let mut step = 1;
     while step < size {
         let count = step.min(size - step);
         let (have, rest) = known.split_at_mut(step);
-        let len = (count * size_of::<Words>()) as u64;
+        let len = (count * size_of::<[u64; N]>()) as u64;
         comm.scope_in(Space::Region, |scope| -> Result<()> {
             scope.isend(have[..count].as_flattened(), byte, len, (rank + size - step) % size, 0)?;
             let arrives = rest[..count].as_flattened_mut();

@@ -95,6 +95,20 @@ pub fn check(op: raw::Op) -> Result {
     }
 }
 
+/// Returns the predefined operation of a handle. One-sided calls take no operations of the user.
+///
+/// # Errors
+/// Returns `MPI_ERR_OP` if the handle is not valid, or if it stands for another operation.
+pub fn predefined(op: raw::Op) -> Result<Operator> {
+    match find(op)? {
+        Found::Predefined(operator) => Ok(operator),
+        Found::User(_) => {
+            let detail = "one-sided calls take only predefined operations";
+            Err(Failure::new(abi::ERR_OP, "op", detail))
+        }
+    }
+}
+
 /// Returns the operation of a handle.
 ///
 /// # Errors

@@ -1,13 +1,12 @@
-//! Windows, files and sessions: objects that have an error handler. The calls that make windows are not
-//! implemented yet, so the table of windows keeps only an error handler per object.
+//! Windows, files and sessions: objects that have an error handler.
 //!
 //! A call checks its handle before it raises any other error. So an invalid handle is reported as such, and
 //! any other error goes to the error handler of the handle's object. Each kind of object has a table, in
-//! `rma.rs`, `io/mod.rs` or `session.rs`.
+//! `io/mod.rs`, `win/mod.rs` or `session.rs`.
 
 use super::handler::{self, Handler, HandlerCell, On};
 use super::{Failure, Result};
-use crate::argument::{InOut, Output};
+use crate::argument::Output;
 use crate::handle::Kind;
 use crate::handle::table::Table;
 use crate::raw;
@@ -80,14 +79,6 @@ impl<T: Handled> Objects<T> {
     /// Returns an error of the class in `Names` if the handle does not belong to a live object of this kind.
     pub fn check(&self, handle: usize) -> Result {
         if self.table.has(handle) { Ok(()) } else { Err(self.invalid(handle)) }
-    }
-
-    /// Checks a handle for a call that gets the address of the handle in order to replace it.
-    ///
-    /// # Errors
-    /// Returns the errors of [`find`](Self::find), and `MPI_ERR_ARG` if the pointer is null.
-    pub fn check_at(&self, handle: InOut<usize>) -> Result {
-        self.check(handle.read(self.names.argument)?.0)
     }
 
     #[cold]
@@ -195,7 +186,6 @@ pub(crate) use handler_calls;
 mod tests {
     use super::*;
     use crate::abi;
-    use crate::argument::FromC;
 
     static OBJECTS: Objects<HandlerCell> = Objects::new(
         Kind::Win,
@@ -216,10 +206,7 @@ mod tests {
         OBJECTS.set_handler(one, raw::Errhandler(abi::ERRORS_RETURN)).expect("a handler");
         assert!(matches!(OBJECTS.handler(one), Some(Handler::Return)));
         assert!(matches!(OBJECTS.handler(other), Some(Handler::Fatal)));
-        let mut handle = one;
-        // SAFETY: the pointer points to the local variable `handle`.
-        let argument = unsafe { InOut::from_c(&raw mut handle) };
-        OBJECTS.check_at(argument).expect("a window");
+        OBJECTS.check(one).expect("a window");
         assert_eq!(OBJECTS.of_int(one as u32 as c_int), Some(one));
         OBJECTS.table.remove(one).expect("the object");
         for wrong in [0, abi::WIN_NULL, one, other ^ (1 << 32), usize::MAX] {

@@ -51,31 +51,21 @@ fn object(function: &Function) -> String {
 }
 
 /// Returns the statements that check the handle arguments of a function that is not implemented. Only handles
-/// of operations, windows, files and sessions are checked. A function that frees an object gets the address
-/// of the handle instead of the handle.
+/// of operations, windows, files and sessions are checked, and no handles behind a pointer.
 fn check(function: &Function) -> String {
     let mut text = String::new();
     for p in function.parameters.iter().filter(|p| !p.array) {
-        let (kind, at) = match p.c_type.strip_suffix('*') {
-            Some(kind) if frees(function) => (kind, true),
-            Some(_) => continue,
-            None => (p.c_type.as_str(), false),
-        };
-        let room = match kind {
-            "MPI_Win" => "rma::WINDOWS",
+        let room = match p.c_type.as_str() {
+            "MPI_Win" => "win::WINDOWS",
             "MPI_File" => "io::FILES",
             "MPI_Session" => "session::SESSIONS",
             "MPI_Op" => "coll::op",
             _ => continue,
         };
         let name = name(p);
-        let _ = match (kind, at) {
-            ("MPI_Op", false) => writeln!(text, "        crate::{room}::check({name})?;"),
-            (_, false) => writeln!(text, "        crate::{room}.check({name}.0)?;"),
-            (_, true) => writeln!(
-                text,
-                "{TRUST}        crate::{room}.check_at(unsafe {{ FromC::from_c({name}.cast::<usize>()) }})?;"
-            ),
+        let _ = match p.c_type.as_str() {
+            "MPI_Op" => writeln!(text, "        crate::{room}::check({name})?;"),
+            _ => writeln!(text, "        crate::{room}.check({name}.0)?;"),
         };
     }
     text

@@ -72,7 +72,7 @@ static int make(const call *call)
     const word *w = call->words;
     place->calls++;
     return (int)call->row->function(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9],
-                                    w[10], w[11]);
+                                    w[10], w[11], w[12]);
 }
 
 /* Makes a call whose argument `at` has the wrong value number `variant`, and checks the result. Returns 0

@@ -8,14 +8,14 @@
 #include <mpi.h>
 #include <stdint.h>
 
-enum { ARGUMENTS = 12, CLASSES = 8, AREA = 4096 };
+enum { ARGUMENTS = 13, CLASSES = 8, AREA = 4096 };
 
 /* The content of an argument register, for any type. */
 typedef uintptr_t word;
 
-/* All functions take only integers and addresses, so each can be called as a function of twelve words. A
+/* All functions take only integers and addresses, so each can be called as a function of thirteen words. A
    function ignores the words after its own arguments. */
-typedef word function(word, word, word, word, word, word, word, word, word, word, word, word);
+typedef word function(word, word, word, word, word, word, word, word, word, word, word, word, word);
 
 typedef struct call call;
 
@@ -73,7 +73,8 @@ void make_objects(void);
     X(digits) X(exponent) X(typeclass) X(typesize) X(room_for_one) X(position)                   \
     X(representation) X(integer) X(status) X(attached) X(attached_size) X(nodes) X(dims)         \
     X(logical_size) X(function) X(comm) X(group) X(info) X(own_info) X(hints) X(errhandler)      \
-    X(type) X(anytype) X(vector) X(op) X(anyop) X(file) X(file_at) X(filename) X(win) X(session) X(message) X(request)           \
+    X(type) X(anytype) X(vector) X(op) X(anyop) X(file) X(file_at) X(filename) X(win) X(win_op) X(fresh_win) X(fresh_winkey) X(winkey) X(any_winkey) X(unit) X(window_size) \
+    X(target_disp) X(target_count) X(lock_type) X(assertion) X(session) X(message) X(request)           \
     X(live_request) X(commkey) X(any_commkey) X(typekey) X(fresh_comm) X(fresh_group)            \
     X(fresh_info) X(fresh_errhandler) X(fresh_op) X(fresh_type) X(type_at) X(fresh_commkey)                  \
     X(grid_comm) X(graph_comm) X(dist_comm) X(maxdims) X(direction) X(index) X(weights) X(max_edges) \

@@ -116,7 +116,8 @@ static MPI_Info live_info;
 static MPI_Session live_session;
 static MPI_Errhandler live_errhandler;
 static MPI_Datatype live_type;
-static int live_commkey, stale_commkey, live_typekey, stale_typekey, added_class;
+static MPI_Win live_win;
+static int live_commkey, stale_commkey, live_typekey, stale_typekey, live_winkey, stale_winkey, added_class;
 static void *freed_memory;
 
 /* Memory that is as large as an array with the largest count. Reading it returns zeros, and the system
@@ -214,6 +215,19 @@ void make_objects(void)
     must(MPI_Comm_free_keyval(&key));
     key = stale_typekey;
     must(MPI_Type_free_keyval(&key));
+    must(MPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, MPI_WIN_NULL_DELETE_FN, &live_winkey, NULL));
+    must(MPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, MPI_WIN_NULL_DELETE_FN, &stale_winkey, NULL));
+    key = stale_winkey;
+    must(MPI_Win_free_keyval(&key));
+    /* A window of this process alone, which has locked it. */
+    void *window_memory;
+    MPI_Win stale_win;
+    must(MPI_Win_allocate(64, 1, MPI_INFO_NULL, MPI_COMM_SELF, &window_memory, &live_win));
+    must(MPI_Win_set_errhandler(live_win, MPI_ERRORS_RETURN));
+    must(MPI_Win_lock_all(0, live_win));
+    must(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_SELF, &stale_win));
+    ADD(WIN, STALE, stale_win);
+    must(MPI_Win_free(&stale_win));
     must(MPI_Add_error_class(&added_class));
     must(MPI_Alloc_mem(100, MPI_INFO_NULL, &freed_memory));
     must(MPI_Free_mem(freed_memory));
@@ -225,6 +239,7 @@ void make_objects(void)
     ADD(SESSION, LIVE, live_session);
     ADD(TYPE, LIVE, live_type);
     ADD(REQUEST, LIVE, live_request);
+    ADD(WIN, LIVE, live_win);
     ADD(COMM, LIVE, MPI_COMM_WORLD);
     ADD(COMM, LIVE, MPI_COMM_SELF);
     ADD(GROUP, LIVE, MPI_GROUP_EMPTY);
@@ -329,7 +344,8 @@ HANDLE(errhandler, ERRHANDLER, MPI_ERRORS_RETURN, MPI_ERR_ERRHANDLER, 0)
 HANDLE(anytype, TYPE, MPI_INT, MPI_ERR_TYPE, name_of_null(call))
 HANDLE(anyop, OP, MPI_MINLOC, MPI_ERR_OP, 0)
 HANDLE(file, FILE_, MPI_FILE_NULL, MPI_ERR_FILE, handler_of_null(call))
-HANDLE(win, WIN, MPI_WIN_NULL, MPI_ERR_WIN, 0)
+HANDLE(win, WIN, live_win, MPI_ERR_WIN, name_of_null(call))
+HANDLE(win_op, OP, MPI_SUM, MPI_ERR_OP, 0)
 HANDLE(session, SESSION, live_session, MPI_ERR_SESSION, 0)
 HANDLE(message, MESSAGE, MPI_MESSAGE_NO_PROC, MPI_ERR_REQUEST, 0)
 HANDLE(request, REQUEST, MPI_REQUEST_NULL, MPI_ERR_REQUEST, 1)
@@ -407,6 +423,7 @@ FRESH(fresh_errhandler, MPI_Errhandler, ERRHANDLER, MPI_ERR_ERRHANDLER,
       MPI_Comm_create_errhandler(handler, &fresh))
 FRESH(fresh_session, MPI_Session, SESSION, MPI_ERR_SESSION,
       MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &fresh))
+FRESH(fresh_win, MPI_Win, WIN, MPI_ERR_WIN, MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_SELF, &fresh))
 FRESH(fresh_op, MPI_Op, OP, MPI_ERR_OP, MPI_Op_create(reduction, 0, &fresh))
 FRESH(fresh_type, MPI_Datatype, TYPE, MPI_ERR_TYPE, MPI_Type_contiguous(2, MPI_INT, &fresh))
 
@@ -460,6 +477,34 @@ KIND(fresh_typekey)
     element(call, at, 0, fresh);
     return variant == 0 || WRONG_ARRAY(MPI_ERR_KEYVAL, 0, MPI_KEYVAL_INVALID, MPI_TAG_UB,
                                        live_commkey, stale_typekey, -1, INT_MAX, INT_MIN);
+}
+
+KIND(fresh_winkey)
+{
+    int fresh = 0;
+    if (variant == 0) must(MPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, MPI_WIN_NULL_DELETE_FN, &fresh, NULL));
+    element(call, at, 0, fresh);
+    return variant == 0 || WRONG_ARRAY(MPI_ERR_KEYVAL, 0, MPI_KEYVAL_INVALID, MPI_WIN_BASE,
+                                       live_commkey, stale_winkey, -1, INT_MAX, INT_MIN);
+}
+
+static int winkey(call *call, int at, int variant)
+{
+    must(MPI_Win_set_attr(live_win, live_winkey, &live_winkey));
+    call->words[at] = (word)live_winkey;
+    if (variant == 1) return wrong(call, at, (word)stale_winkey, "stale", MPI_ERR_KEYVAL, 0);
+    if (variant == 2) return wrong(call, at, (word)live_commkey, "of communicators", MPI_ERR_KEYVAL, 0);
+    if (variant > 2) variant -= 2;
+    return variant == 0 || WRONG_NUMBER(MPI_ERR_KEYVAL, 0, MPI_KEYVAL_INVALID, -1, 1, INT_MAX, INT_MIN);
+}
+
+KIND(any_winkey) { return winkey(call, at, variant); }
+
+/* A key that the user may set. */
+KIND(winkey)
+{
+    if (variant == 1) return wrong(call, at, (word)MPI_WIN_BASE, "MPI_WIN_BASE", MPI_ERR_KEYVAL, 0);
+    return winkey(call, at, variant == 0 ? 0 : variant - 1);
 }
 
 /* ---- addresses ---- */
@@ -689,6 +734,15 @@ NUMBER(asked, 1, MPI_ERR_COUNT, 0, -1, INT_MIN, LLONG_MIN)
 NUMBER(elements, 1, MPI_ERR_COUNT, 0, -1, INT_MIN, LLONG_MIN, 1ll << 62, LLONG_MAX)
 NUMBER(blocklength, 1, MPI_ERR_ARG, MPI_ERR_COUNT, -1, INT_MIN, LLONG_MIN)
 ARRAY(blocklengths, 1, MPI_ERR_ARG, MPI_ERR_COUNT, -1, INT_MIN, LLONG_MIN)
+
+/* ---- windows ---- */
+
+NUMBER(unit, 1, MPI_ERR_ARG, 0, 0, -1, INT_MIN, LLONG_MIN)
+NUMBER(window_size, 64, MPI_ERR_SIZE, MPI_ERR_NO_MEM, -1, LLONG_MIN, 1ll << 62, LLONG_MAX)
+NUMBER(target_disp, 0, MPI_ERR_DISP, MPI_ERR_RMA_RANGE, -1, 61, 64, LLONG_MIN, 1ll << 62, LLONG_MAX)
+NUMBER(target_count, 1, MPI_ERR_COUNT, MPI_ERR_RMA_RANGE, -1, 17, INT_MAX, INT_MIN, LLONG_MIN, 1ll << 60)
+NUMBER(lock_type, MPI_LOCK_SHARED, MPI_ERR_LOCKTYPE, 0, 0, -1, INT_MAX, INT_MIN)
+NUMBER(assertion, 0, MPI_ERR_ASSERT, 0, 1, -1, 1 << 20, INT_MAX, INT_MIN)
 
 /* ---- ranks and tags ---- */
 

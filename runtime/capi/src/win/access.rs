@@ -1,0 +1,418 @@
+//! The calls that read and write the memory of other ranks (MPI-5.0 section 12.3).
+//!
+//! An operation is over when its call returns, so the request of a call that returns one is complete.
+
+use super::{WINDOWS, Win, target};
+use crate::abi;
+use crate::argument::Output;
+use crate::buffer::memory;
+use crate::coll::op;
+use crate::count_width::{CountWidth, Number, count};
+use crate::datatype;
+use crate::error::{Failure, Result};
+use crate::raw::{self, Aint};
+use crate::request;
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+use typepack::rma::Update;
+use typepack::{Part, Plan};
+
+/// A buffer of a call: address, count and datatype.
+type Buffer<W> = (*const c_void, <W as CountWidth>::Count, raw::Datatype);
+
+/// The elements of a call at its target: rank, displacement, count and datatype.
+type AtTarget<W> = (c_int, Aint, <W as CountWidth>::Count, raw::Datatype);
+
+/// Calls `work` with the elements of a buffer, after checking its arguments.
+fn with_part<N: Number, R>(
+    (address, elements, ty): (*const c_void, N, raw::Datatype),
+    argument: &'static str,
+    work: impl FnOnce(&Part<'_>) -> Result<R>,
+) -> Result<R> {
+    let count = count(elements, "count")?;
+    datatype::with(ty, |ty| {
+        let plan = ty.plan()?;
+        memory(address, plan, count, argument)?;
+        work(&Part { origin: address.cast::<u8>().cast_mut(), plan, count })
+    })
+}
+
+/// Calls `work` with the rank, the displacement, the plan and the count of a call's elements at its target. Does
+/// nothing if the rank is `MPI_PROC_NULL`.
+fn with_target<W: CountWidth>(
+    (rank, displacement, elements, ty): AtTarget<W>,
+    work: impl FnOnce(usize, i64, &Plan, u64) -> Result,
+) -> Result {
+    let count = count(elements, "target_count")?;
+    let rank = target(rank, "target_rank")?;
+    datatype::with(ty, |ty| {
+        let plan = ty.plan()?;
+        match rank {
+            Some(rank) => work(rank, displacement as i64, plan, count),
+            None => Ok(()),
+        }
+    })
+}
+
+/// The update that an operation stands for. The calls without a result do not take `MPI_NO_OP`.
+fn update(operation: raw::Op, has_result: bool) -> Result<Update> {
+    match operation.0 {
+        abi::REPLACE => Ok(Update::Replace),
+        abi::NO_OP if has_result => Ok(Update::NoOp),
+        abi::NO_OP => {
+            let detail = "MPI_NO_OP is allowed only in calls that return the old value";
+            Err(Failure::new(abi::ERR_OP, "op", detail))
+        }
+        _ => Ok(Update::Combine(op::predefined(operation)?)),
+    }
+}
+
+/// Runs a call that returns a request. Its window must be locked. The request is complete.
+fn with_request(
+    win: raw::Win,
+    rank: c_int,
+    request: Output<raw::Request>,
+    call: impl FnOnce(&Arc<Win>) -> Result,
+) -> Result {
+    let win = WINDOWS.find(win.0)?;
+    let out = request.required("request")?;
+    if let Some(rank) = target(rank, "target_rank")? {
+        win.window.check_passive(rank)?;
+    }
+    call(&win)?;
+    out.set(request::sent()?);
+    Ok(())
+}
+
+/// # Safety
+///
+/// - The origin's buffer is readable for its elements, which do not overlap those at the target.
+unsafe fn put_to<W: CountWidth>(win: &Win, origin: Buffer<W>, target: AtTarget<W>) -> Result {
+    with_part(origin, "origin_addr", |from| {
+        with_target::<W>(target, |rank, displacement, plan, count| {
+            // SAFETY: the elements are readable and do not overlap (the condition of `# Safety`).
+            Ok(unsafe { win.window.put_raw(from, rank, displacement, plan, count)? })
+        })
+    })
+}
+
+/// # Safety
+///
+/// - The origin's buffer is writable for its elements, which nobody else accesses and which do not overlap those at
+///   the target.
+unsafe fn get_from<W: CountWidth>(win: &Win, origin: Buffer<W>, target: AtTarget<W>) -> Result {
+    with_part(origin, "origin_addr", |to| {
+        with_target::<W>(target, |rank, displacement, plan, count| {
+            // SAFETY: the elements are writable, used by nobody else, and do not overlap (the condition of
+            // `# Safety`).
+            Ok(unsafe { win.window.get_raw(to, rank, displacement, plan, count)? })
+        })
+    })
+}
+
+/// # Safety
+///
+/// - The origin's buffer is readable for its elements, unless the operation is `MPI_NO_OP`.
+/// - The result's buffer, if there is one, is writable for its elements, and nobody else accesses them.
+/// - No two of the buffers and the elements at the target overlap.
+unsafe fn accumulate_at<W: CountWidth>(
+    win: &Win,
+    origin: Buffer<W>,
+    result: Option<Buffer<W>>,
+    target: AtTarget<W>,
+    op: raw::Op,
+) -> Result {
+    let update = update(op, result.is_some())?;
+    let run = |from: Option<&Part<'_>>, result: Option<&Part<'_>>| {
+        with_target::<W>(target, |rank, displacement, plan, count| {
+            // SAFETY: the buffers are valid and do not overlap (the conditions of `# Safety`).
+            Ok(unsafe {
+                win.window.accumulate_raw(from, result, rank, displacement, plan, count, update)?
+            })
+        })
+    };
+    let with_result = |from: Option<&Part<'_>>| match result {
+        Some(result) => with_part(result, "result_addr", |result| run(from, Some(result))),
+        None => run(from, None),
+    };
+    match update {
+        // The arguments of the origin are not used.
+        Update::NoOp => with_result(None),
+        _ => with_part(origin, "origin_addr", |from| with_result(Some(from))),
+    }
+}
+
+/// `MPI_Put`.
+///
+/// # Safety
+///
+/// - `origin_addr` is readable for its elements, which do not overlap those at the target.
+#[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
+pub unsafe fn put<W: CountWidth>(
+    origin_addr: *const c_void,
+    origin_count: W::Count,
+    origin_datatype: raw::Datatype,
+    target_rank: c_int,
+    target_disp: Aint,
+    target_count: W::Count,
+    target_datatype: raw::Datatype,
+    win: raw::Win,
+) -> Result {
+    let win = WINDOWS.find(win.0)?;
+    let origin = (origin_addr, origin_count, origin_datatype);
+    let target = (target_rank, target_disp, target_count, target_datatype);
+    // SAFETY: the elements are readable and do not overlap (the condition of `# Safety`).
+    unsafe { put_to::<W>(&win, origin, target) }
+}
+
+/// `MPI_Get`.
+///
+/// # Safety
+///
+/// - `origin_addr` is writable for its elements, which nobody else accesses and which do not overlap those at the
+///   target.
+#[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
+pub unsafe fn get<W: CountWidth>(
+    origin_addr: *mut c_void,
+    origin_count: W::Count,
+    origin_datatype: raw::Datatype,
+    target_rank: c_int,
+    target_disp: Aint,
+    target_count: W::Count,
+    target_datatype: raw::Datatype,
+    win: raw::Win,
+) -> Result {
+    let win = WINDOWS.find(win.0)?;
+    let origin = (origin_addr.cast_const(), origin_count, origin_datatype);
+    let target = (target_rank, target_disp, target_count, target_datatype);
+    // SAFETY: the elements are writable, used by nobody else, and do not overlap (the condition of `# Safety`).
+    unsafe { get_from::<W>(&win, origin, target) }
+}
+
+/// `MPI_Rput`.
+///
+/// # Safety
+///
+/// - `origin_addr` is readable for its elements, which do not overlap those at the target.
+#[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
+pub unsafe fn rput<W: CountWidth>(
+    origin_addr: *const c_void,
+    origin_count: W::Count,
+    origin_datatype: raw::Datatype,
+    target_rank: c_int,
+    target_disp: Aint,
+    target_count: W::Count,
+    target_datatype: raw::Datatype,
+    win: raw::Win,
+    request: Output<raw::Request>,
+) -> Result {
+    let origin = (origin_addr, origin_count, origin_datatype);
+    let target = (target_rank, target_disp, target_count, target_datatype);
+    // SAFETY: the elements are readable and do not overlap (the condition of `# Safety`).
+    with_request(win, target_rank, request, |win| unsafe { put_to::<W>(win, origin, target) })
+}
+
+/// `MPI_Rget`.
+///
+/// # Safety
+///
+/// - `origin_addr` is writable for its elements, which nobody else accesses and which do not overlap those at the
+///   target.
+#[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
+pub unsafe fn rget<W: CountWidth>(
+    origin_addr: *mut c_void,
+    origin_count: W::Count,
+    origin_datatype: raw::Datatype,
+    target_rank: c_int,
+    target_disp: Aint,
+    target_count: W::Count,
+    target_datatype: raw::Datatype,
+    win: raw::Win,
+    request: Output<raw::Request>,
+) -> Result {
+    let origin = (origin_addr.cast_const(), origin_count, origin_datatype);
+    let target = (target_rank, target_disp, target_count, target_datatype);
+    // SAFETY: the elements are writable, used by nobody else, and do not overlap (the condition of `# Safety`).
+    with_request(win, target_rank, request, |win| unsafe { get_from::<W>(win, origin, target) })
+}
+
+/// `MPI_Accumulate`.
+///
+/// # Safety
+///
+/// - `origin_addr` is readable for its elements, which do not overlap those at the target.
+#[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
+pub unsafe fn accumulate<W: CountWidth>(
+    origin_addr: *const c_void,
+    origin_count: W::Count,
+    origin_datatype: raw::Datatype,
+    target_rank: c_int,
+    target_disp: Aint,
+    target_count: W::Count,
+    target_datatype: raw::Datatype,
+    op: raw::Op,
+    win: raw::Win,
+) -> Result {
+    let win = WINDOWS.find(win.0)?;
+    let origin = (origin_addr, origin_count, origin_datatype);
+    let target = (target_rank, target_disp, target_count, target_datatype);
+    // SAFETY: the elements are readable and do not overlap (the condition of `# Safety`). There is no result.
+    unsafe { accumulate_at::<W>(&win, origin, None, target, op) }
+}
+
+/// `MPI_Raccumulate`.
+///
+/// # Safety
+///
+/// - `origin_addr` is readable for its elements, which do not overlap those at the target.
+#[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
+pub unsafe fn raccumulate<W: CountWidth>(
+    origin_addr: *const c_void,
+    origin_count: W::Count,
+    origin_datatype: raw::Datatype,
+    target_rank: c_int,
+    target_disp: Aint,
+    target_count: W::Count,
+    target_datatype: raw::Datatype,
+    op: raw::Op,
+    win: raw::Win,
+    request: Output<raw::Request>,
+) -> Result {
+    let origin = (origin_addr, origin_count, origin_datatype);
+    let target = (target_rank, target_disp, target_count, target_datatype);
+    with_request(win, target_rank, request, |win| {
+        // SAFETY: the elements are readable and do not overlap (the condition of `# Safety`). There is no result.
+        unsafe { accumulate_at::<W>(win, origin, None, target, op) }
+    })
+}
+
+/// `MPI_Get_accumulate`.
+///
+/// # Safety
+///
+/// - `origin_addr` is readable for its elements, unless the operation is `MPI_NO_OP`.
+/// - `result_addr` is writable for its elements, and nobody else accesses them.
+/// - No two of the buffers and the elements at the target overlap.
+#[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
+pub unsafe fn get_accumulate<W: CountWidth>(
+    origin_addr: *const c_void,
+    origin_count: W::Count,
+    origin_datatype: raw::Datatype,
+    result_addr: *mut c_void,
+    result_count: W::Count,
+    result_datatype: raw::Datatype,
+    target_rank: c_int,
+    target_disp: Aint,
+    target_count: W::Count,
+    target_datatype: raw::Datatype,
+    op: raw::Op,
+    win: raw::Win,
+) -> Result {
+    let win = WINDOWS.find(win.0)?;
+    let origin = (origin_addr, origin_count, origin_datatype);
+    let result = (result_addr.cast_const(), result_count, result_datatype);
+    let target = (target_rank, target_disp, target_count, target_datatype);
+    // SAFETY: the buffers are valid and do not overlap (the conditions of `# Safety`).
+    unsafe { accumulate_at::<W>(&win, origin, Some(result), target, op) }
+}
+
+/// `MPI_Rget_accumulate`.
+///
+/// # Safety
+///
+/// - `origin_addr` is readable for its elements, unless the operation is `MPI_NO_OP`.
+/// - `result_addr` is writable for its elements, and nobody else accesses them.
+/// - No two of the buffers and the elements at the target overlap.
+#[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
+pub unsafe fn rget_accumulate<W: CountWidth>(
+    origin_addr: *const c_void,
+    origin_count: W::Count,
+    origin_datatype: raw::Datatype,
+    result_addr: *mut c_void,
+    result_count: W::Count,
+    result_datatype: raw::Datatype,
+    target_rank: c_int,
+    target_disp: Aint,
+    target_count: W::Count,
+    target_datatype: raw::Datatype,
+    op: raw::Op,
+    win: raw::Win,
+    request: Output<raw::Request>,
+) -> Result {
+    let origin = (origin_addr, origin_count, origin_datatype);
+    let result = (result_addr.cast_const(), result_count, result_datatype);
+    let target = (target_rank, target_disp, target_count, target_datatype);
+    with_request(win, target_rank, request, |win| {
+        // SAFETY: the buffers are valid and do not overlap (the conditions of `# Safety`).
+        unsafe { accumulate_at::<W>(win, origin, Some(result), target, op) }
+    })
+}
+
+/// Checks that a datatype is predefined, as the calls on single elements require.
+fn check_predefined(ty: raw::Datatype) -> Result {
+    datatype::with(ty, |ty| {
+        if ty.tree().is_predefined() {
+            return Ok(());
+        }
+        let detail = "the call takes only predefined datatypes";
+        Err(Failure::new(abi::ERR_TYPE, "datatype", detail))
+    })
+}
+
+/// `MPI_Fetch_and_op`.
+///
+/// # Safety
+///
+/// - `origin_addr` is readable for an element, unless the operation is `MPI_NO_OP`.
+/// - `result_addr` is writable for an element, and nobody else accesses it.
+/// - Neither overlaps the other, nor the element at the target.
+pub unsafe fn fetch_and_op(
+    origin_addr: *const c_void,
+    result_addr: *mut c_void,
+    datatype: raw::Datatype,
+    target_rank: c_int,
+    target_disp: Aint,
+    op: raw::Op,
+    win: raw::Win,
+) -> Result {
+    let win = WINDOWS.find(win.0)?;
+    check_predefined(datatype)?;
+    let origin = (origin_addr, 1, datatype);
+    let result = (result_addr.cast_const(), 1, datatype);
+    let target = (target_rank, target_disp, 1, datatype);
+    // SAFETY: the elements are valid and do not overlap (the conditions of `# Safety`).
+    unsafe { accumulate_at::<crate::count_width::Int>(&win, origin, Some(result), target, op) }
+}
+
+/// `MPI_Compare_and_swap`.
+///
+/// # Safety
+///
+/// - `origin_addr` and `compare_addr` are readable for an element.
+/// - `result_addr` is writable for an element, and nobody else accesses it.
+pub unsafe fn compare_and_swap(
+    origin_addr: *const c_void,
+    compare_addr: *const c_void,
+    result_addr: *mut c_void,
+    datatype: raw::Datatype,
+    target_rank: c_int,
+    target_disp: Aint,
+    win: raw::Win,
+) -> Result {
+    let win = WINDOWS.find(win.0)?;
+    check_predefined(datatype)?;
+    let rank = target(target_rank, "target_rank")?;
+    datatype::with(datatype, |ty| {
+        let plan = ty.plan()?;
+        memory(origin_addr, plan, 1, "origin_addr")?;
+        memory(compare_addr, plan, 1, "compare_addr")?;
+        memory(result_addr, plan, 1, "result_addr")?;
+        let Some(rank) = rank else { return Ok(()) };
+        let (new, compare, result) = (origin_addr.cast(), compare_addr.cast(), result_addr.cast());
+        // SAFETY: the elements are valid (the conditions of `# Safety`).
+        Ok(unsafe {
+            let displacement = target_disp as i64;
+            win.window.compare_and_swap_raw(new, compare, result, plan, rank, displacement)?
+        })
+    })
+}

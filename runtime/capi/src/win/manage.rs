@@ -1,0 +1,242 @@
+//! Making and freeing windows, attached memory, groups and hints (MPI-5.0 section 12.2).
+//!
+//! A collective call whose arguments this crate refuses still takes part in the runtime's agreement
+//! (`Window::refuse`), so that the other ranks get an error and do not wait.
+
+use super::attribute::Values;
+use super::{WINDOWS, Win};
+use crate::abi;
+use crate::argument::{InOut, Output, Place};
+use crate::attribute::Attributes;
+use crate::buffer::ADDRESS_BITS;
+use crate::comm;
+use crate::count_width::{CountWidth, Number};
+use crate::error::handler::{Handler, HandlerCell};
+use crate::error::{Failure, Result};
+use crate::group;
+use crate::info;
+use crate::raw::{self, Aint};
+use std::ffi::{c_int, c_void};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use typepack::rma::Window;
+use typepack::{Communicator, ErrorClass, ErrorKind};
+
+/// The hints of a call: the keys and values of its info object.
+type Hints = Vec<(String, String)>;
+
+/// Returns the keys and values of an info object, which may be the null handle.
+fn hints(info: raw::Info) -> Result<Hints> {
+    if info == raw::Info::NULL {
+        return Ok(Vec::new());
+    }
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    let entries = info::entries_of(info)?;
+    Ok(entries.into_iter().map(|(key, value)| (text(key), text(value))).collect())
+}
+
+/// Checks that memory can exist at `size` bytes from `base` on. The runtime refuses negative sizes.
+fn check_memory(base: *const c_void, size: Aint) -> Result {
+    let end = base as i128 + size as i128;
+    if end <= 1 << ADDRESS_BITS {
+        return Ok(());
+    }
+    let detail = format!("no memory of {size} bytes can be at {base:?}");
+    Err(Failure::new(abi::ERR_SIZE, "size", detail))
+}
+
+/// Makes a window and its handle. `make` makes the runtime's window. Calls `made` with the window before the handle
+/// is written.
+fn create(
+    comm: raw::Comm,
+    arguments: impl FnOnce() -> Result<(Hints, Place<raw::Win>)>,
+    make: impl FnOnce(&Communicator, &Hints) -> typepack::Result<Window>,
+    made: impl FnOnce(&Window),
+) -> Result {
+    let comm = comm::find(comm)?;
+    let communicator = comm.communicator();
+    let (hints, out) = arguments().inspect_err(|failure| {
+        let kind = ErrorKind::Engine(ErrorClass(failure.code));
+        let error = typepack::Error::new(kind, "argument", failure.text.clone());
+        Window::refuse(communicator, error);
+    })?;
+    let window = make(communicator, &hints)?;
+    made(&window);
+    let values = Values::of(&window);
+    let win = Win {
+        window,
+        handler: HandlerCell::new(Handler::Fatal),
+        name: Mutex::default(),
+        attributes: Attributes::new(),
+        values,
+    };
+    out.set(raw::Win(WINDOWS.insert(Arc::new(win))?));
+    Ok(())
+}
+
+/// `MPI_Win_create`.
+///
+/// # Safety
+///
+/// - Until the window is freed, `size` bytes at `base` are readable and writable, and the program accesses them only
+///   as the epochs of the window permit.
+pub unsafe fn create_window<W: CountWidth>(
+    base: *mut c_void,
+    size: Aint,
+    disp_unit: W::Displacement,
+    info: raw::Info,
+    comm: raw::Comm,
+    win: Output<raw::Win>,
+) -> Result {
+    let arguments = || {
+        check_memory(base, size)?;
+        Ok((hints(info)?, win.required("win")?))
+    };
+    let make = |comm: &Communicator, hints: &Hints| {
+        // SAFETY: the caller guarantees the memory until the window is freed (the condition of `# Safety`).
+        unsafe { Window::create_raw(comm, base.cast(), size as i64, disp_unit.wide(), hints) }
+    };
+    create(comm, arguments, make, |_| ())
+}
+
+/// `MPI_Win_allocate`.
+pub fn allocate<W: CountWidth>(
+    size: Aint,
+    disp_unit: W::Displacement,
+    info: raw::Info,
+    comm: raw::Comm,
+    baseptr: Output<*mut c_void>,
+    win: Output<raw::Win>,
+) -> Result {
+    let arguments = || {
+        baseptr.required("baseptr")?;
+        Ok((hints(info)?, win.required("win")?))
+    };
+    let make = |comm: &Communicator, hints: &Hints| {
+        Window::allocate(comm, size as i64, disp_unit.wide(), hints)
+    };
+    create(comm, arguments, make, |window| baseptr.write_if_given(window.own().0.cast()))
+}
+
+/// `MPI_Win_allocate_shared`.
+pub fn allocate_shared<W: CountWidth>(
+    size: Aint,
+    disp_unit: W::Displacement,
+    info: raw::Info,
+    comm: raw::Comm,
+    baseptr: Output<*mut c_void>,
+    win: Output<raw::Win>,
+) -> Result {
+    let arguments = || {
+        baseptr.required("baseptr")?;
+        Ok((hints(info)?, win.required("win")?))
+    };
+    let make = |comm: &Communicator, hints: &Hints| {
+        Window::allocate_shared(comm, size as i64, disp_unit.wide(), hints)
+    };
+    create(comm, arguments, make, |window| baseptr.write_if_given(window.own().0.cast()))
+}
+
+/// `MPI_Win_create_dynamic`.
+pub fn create_dynamic(info: raw::Info, comm: raw::Comm, win: Output<raw::Win>) -> Result {
+    let arguments = || Ok((hints(info)?, win.required("win")?));
+    let make = |comm: &Communicator, hints: &Hints| Window::dynamic(comm, hints);
+    create(comm, arguments, make, |_| ())
+}
+
+/// `MPI_Win_free`. If the rank is in an epoch, the call fails and the window stays.
+pub fn free(win: InOut<raw::Win>) -> Result {
+    let (handle, out) = win.read("win")?;
+    let object = WINDOWS.find(handle.0)?;
+    // The C caller passed the address of the handle, so `entry.rs` does not know the window.
+    let on = object.handler.get();
+    let raise = |mut failure: Failure| {
+        failure.on = Some((handle.0, on.clone()));
+        failure
+    };
+    object.window.check_free().map_err(|error| raise(error.into()))?;
+    object.attributes.clear(handle.0).map_err(&raise)?;
+    if WINDOWS.remove(handle.0).is_none() {
+        let detail = "another thread frees the window at the same time";
+        return Err(raise(Failure::new(abi::ERR_WIN, "win", detail)));
+    }
+    out.set(raw::Win::NULL);
+    // The other ranks wait for this one in the call below, so it must be made. No call of another thread can begin
+    // any more; wait for those that have begun.
+    let mut object = object;
+    let freed = loop {
+        match Arc::try_unwrap(object) {
+            Ok(object) => break object.window.free(),
+            Err(used) => object = used,
+        }
+        std::thread::sleep(Duration::from_micros(50));
+    };
+    freed.map_err(|error| raise(error.into()))
+}
+
+/// `MPI_Win_shared_query`. `MPI_PROC_NULL` stands for the lowest rank with memory.
+pub fn shared_query<W: CountWidth>(
+    win: raw::Win,
+    rank: c_int,
+    size: Output<Aint>,
+    disp_unit: Output<W::Displacement>,
+    baseptr: Output<*mut c_void>,
+) -> Result {
+    let win = WINDOWS.find(win.0)?;
+    let rank = super::target(rank, "rank")?;
+    let (size, unit) = (size.required("size")?, disp_unit.required("disp_unit")?);
+    let base = baseptr.required("baseptr")?;
+    let (start, bytes, step) = win.window.shared_query(rank)?;
+    let step = W::Displacement::exactly(step as i64).ok_or_else(|| {
+        let detail = format!("{step} does not fit in the type of the argument");
+        Failure::new(abi::ERR_VALUE_TOO_LARGE, "disp_unit", detail)
+    })?;
+    size.set(bytes as Aint);
+    unit.set(step);
+    base.set(start.cast());
+    Ok(())
+}
+
+/// `MPI_Win_attach`.
+///
+/// # Safety
+///
+/// - Until the memory is detached or the window freed, `size` bytes at `base` are readable and writable, and the
+///   program accesses them only as the epochs of the window permit.
+pub unsafe fn attach(win: raw::Win, base: *mut c_void, size: Aint) -> Result {
+    let win = WINDOWS.find(win.0)?;
+    check_memory(base, size)?;
+    // SAFETY: the caller guarantees the memory (the condition of `# Safety`).
+    Ok(unsafe { win.window.attach_raw(base.cast(), size as i64)? })
+}
+
+/// `MPI_Win_detach`.
+pub fn detach(win: raw::Win, base: *const c_void) -> Result {
+    Ok(WINDOWS.find(win.0)?.window.detach(base.cast())?)
+}
+
+/// `MPI_Win_get_group`.
+pub fn get_group(win: raw::Win, group: Output<raw::Group>) -> Result {
+    let win = WINDOWS.find(win.0)?;
+    let out = group.required("group")?;
+    out.set(group::insert(win.window.group().clone(), 0)?);
+    Ok(())
+}
+
+/// `MPI_Win_set_info`.
+pub fn set_info(win: raw::Win, info: raw::Info) -> Result {
+    let win = WINDOWS.find(win.0)?;
+    // In contrast to the calls that make windows, this one does not take the null handle.
+    info::find(info)?;
+    win.window.set_hints(&hints(info)?);
+    Ok(())
+}
+
+/// `MPI_Win_get_info`.
+pub fn get_info(win: raw::Win, info_used: Output<raw::Info>) -> Result {
+    let win = WINDOWS.find(win.0)?;
+    let out = info_used.required("info_used")?;
+    let entries = win.window.hints().all().into_iter();
+    out.set(info::make(entries.map(|(key, value)| (key.into(), value.into())).collect())?);
+    Ok(())
+}

@@ -1,0 +1,413 @@
+/* A random campaign of one-sided calls against a plain oracle. All ranks draw the same windows, epochs and calls, and
+   each rank applies all calls to its own copy of the memory of all ranks. After each epoch, each rank compares its
+   memory with the copy, and the calls that read are compared when they return.
+
+   In an epoch that writes, no two puts touch the same word, and all accumulates of a region of the memory have one
+   operation, so the result does not depend on the order. In an epoch that reads, gets and fetches without an operation
+   read anything.
+
+   CAMPAIGN_SECONDS is the time to run (without it, the number of windows is fixed), and CAMPAIGN_SEED the first seed.
+   A failure prints the seed of its window. */
+#include "check.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+enum { RANKS = 16, WINDOWS = 40, EPOCHS = 8, CALLS = 30, WORDS = 512 };
+
+/* Regions of the memory, in words: for puts, and for accumulates of several types. */
+enum { PUT = 0, LONG = 128, INT = 256, BYTE = 320, PAIR = 352, COMPLEX = 416, END = 480 };
+
+static int rank, size;
+static uint64_t seed, state;
+static int64_t *base, model[RANKS][WORDS];
+static MPI_Aint shift[RANKS]; /* the address of the memory of each rank, in a dynamic window */
+static int unit[RANKS];
+static MPI_Win win;
+
+static unsigned below(unsigned bound)
+{
+    state += 0x9e3779b97f4a7c15u;
+    uint64_t z = state;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return (unsigned)((z ^ z >> 31) % bound);
+}
+
+static void fail(const char *what, int target, int at)
+{
+    fprintf(stderr, "window_campaign: rank %d of %d, seed %llu: %s at word %d of rank %d\n", rank, size,
+            (unsigned long long)seed, what, at, target);
+    exit(1);
+}
+
+/* ---- layouts of words ---- */
+
+struct layout {
+    int words;
+    long extent, at[3]; /* in words */
+    MPI_Datatype type;
+};
+
+enum { LAYOUTS = 6 };
+static struct layout layouts[LAYOUTS] = {
+    {1, 1, {0}, 0}, {1, 3, {0}, 0}, {2, 2, {0, 1}, 0}, {2, 4, {2, 0}, 0}, {3, 5, {-1, 1, 2}, 0}, {1, 2, {-1}, 0},
+};
+
+static void make_layouts(void)
+{
+    for (int i = 0; i < LAYOUTS; i++) {
+        struct layout *l = &layouts[i];
+        MPI_Aint at[3] = {8 * l->at[0], 8 * l->at[1], 8 * l->at[2]};
+        MPI_Datatype words;
+        OK(MPI_Type_create_hindexed_block(l->words, 1, at, MPI_INT64_T, &words));
+        OK(MPI_Type_create_resized(words, 0, 8 * l->extent, &l->type));
+        OK(MPI_Type_free(&words));
+        OK(MPI_Type_commit(&l->type));
+    }
+}
+
+static long place(const struct layout *l, int word)
+{
+    return word / l->words * l->extent + l->at[word % l->words];
+}
+
+/* ---- windows ---- */
+
+enum flavor { ALLOCATE, SHARED, CREATE, DYNAMIC, FLAVORS };
+static enum flavor flavor;
+static int is_private; /* the memory of this rank is not from MPI_Alloc_mem */
+
+static void make_window(void)
+{
+    static const int units[] = {1, 2, 4, 8};
+    MPI_Aint bytes = 8 * WORDS;
+    flavor = below(FLAVORS);
+    for (int i = 0; i < size; i++) unit[i] = flavor == DYNAMIC ? 1 : units[below(4)], shift[i] = 0;
+    is_private = 0;
+    for (int i = 0; i < size; i++)
+        if (below(2) && i == rank) is_private = 1;
+    MPI_Info info = MPI_INFO_NULL;
+    if (below(2)) {
+        OK(MPI_Info_create(&info));
+        OK(MPI_Info_set(info, "alloc_shared_noncontig", below(2) ? "true" : "false"));
+        OK(MPI_Info_set(info, "mpi_minimum_memory_alignment", below(2) ? "4096" : "8"));
+    }
+    switch (flavor) {
+    case ALLOCATE: OK(MPI_Win_allocate(bytes, unit[rank], info, MPI_COMM_WORLD, &base, &win)); break;
+    case SHARED: OK(MPI_Win_allocate_shared(bytes, unit[rank], info, MPI_COMM_WORLD, &base, &win)); break;
+    default:
+        if (is_private)
+            base = malloc(8 * WORDS);
+        else
+            OK(MPI_Alloc_mem(bytes, MPI_INFO_NULL, &base));
+        CHECK(base != NULL);
+        memset(base, 0, 8 * WORDS);
+    }
+    if (flavor == CREATE) OK(MPI_Win_create(base, bytes, unit[rank], info, MPI_COMM_WORLD, &win));
+    if (flavor == DYNAMIC) {
+        OK(MPI_Win_create_dynamic(info, MPI_COMM_WORLD, &win));
+        OK(MPI_Win_attach(win, base, bytes));
+        MPI_Aint mine;
+        OK(MPI_Get_address(base, &mine));
+        OK(MPI_Allgather(&mine, 1, MPI_AINT, shift, 1, MPI_AINT, MPI_COMM_WORLD));
+    }
+    if (info != MPI_INFO_NULL) OK(MPI_Info_free(&info));
+    OK(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
+    memset(model, 0, sizeof model);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+}
+
+static void free_window(void)
+{
+    if (flavor == DYNAMIC && below(2)) OK(MPI_Win_detach(win, base));
+    OK(MPI_Win_free(&win));
+    if (flavor != CREATE && flavor != DYNAMIC) return;
+    if (is_private)
+        free(base);
+    else
+        OK(MPI_Free_mem(base));
+}
+
+/* The displacement of a byte of the memory of a rank. */
+static MPI_Aint disp(int target, long byte)
+{
+    CHECK(byte % unit[target] == 0);
+    return shift[target] + byte / unit[target];
+}
+
+/* ---- epochs ---- */
+
+enum epoch { FENCE, ACTIVE, LOCK, LOCK_EXCLUSIVE, LOCK_ALL, KINDS };
+static MPI_Group everybody;
+
+static void begin(enum epoch epoch)
+{
+    switch (epoch) {
+    case FENCE: OK(MPI_Win_fence(0, win)); break;
+    case ACTIVE: OK(MPI_Win_post(everybody, 0, win)); OK(MPI_Win_start(everybody, 0, win)); break;
+    case LOCK_ALL: OK(MPI_Win_lock_all(0, win)); break;
+    default: break;
+    }
+}
+
+static void end(enum epoch epoch)
+{
+    switch (epoch) {
+    case FENCE: OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win)); break;
+    case ACTIVE: OK(MPI_Win_complete(win)); OK(MPI_Win_wait(win)); break;
+    case LOCK_ALL: OK(MPI_Win_unlock_all(win)); break;
+    default: break;
+    }
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+}
+
+static void before(enum epoch epoch, int target)
+{
+    if (epoch == LOCK || epoch == LOCK_EXCLUSIVE)
+        OK(MPI_Win_lock(epoch == LOCK ? MPI_LOCK_SHARED : MPI_LOCK_EXCLUSIVE, target, 0, win));
+}
+
+static void after(enum epoch epoch, int target)
+{
+    if (epoch == LOCK || epoch == LOCK_EXCLUSIVE) OK(MPI_Win_unlock(target, win));
+    if (below(2) && epoch == LOCK_ALL) OK(MPI_Win_flush(target, win));
+}
+
+static int64_t value_of(int call, int word)
+{
+    return (int64_t)((seed * 31 + (unsigned)call) * 1000003u + (unsigned)word);
+}
+
+/* ---- calls that write ---- */
+
+static char used[RANKS][WORDS];
+
+/* Draws elements of a layout of `words` words in a region of `length` words. Returns the first word, or -1. */
+static long draw(const struct layout *l, int words, int first, int length)
+{
+    long low = 0, high = 0;
+    for (int i = 0; i < words; i++) {
+        long at = place(l, i);
+        if (at < low) low = at;
+        if (at > high) high = at;
+    }
+    if (high - low >= length) return -1;
+    return first - low + below((unsigned)(length - (high - low)));
+}
+
+static void put(int call, int origin, int target, enum epoch epoch)
+{
+    const struct layout *from = &layouts[below(LAYOUTS)], *to = &layouts[below(LAYOUTS)];
+    int words = 6 * (1 + (int)below(4));
+    long at = draw(to, words, PUT, LONG - PUT);
+    if (at < 0) return;
+    for (int i = 0; i < words; i++)
+        if (used[target][at + place(to, i)]) return;
+    for (int i = 0; i < words; i++) {
+        used[target][at + place(to, i)] = 1;
+        model[target][at + place(to, i)] = value_of(call, i);
+    }
+    int asks = below(2) && (epoch == LOCK || epoch == LOCK_EXCLUSIVE || epoch == LOCK_ALL);
+    if (origin == rank) {
+        int64_t data[200] = {0};
+        for (int i = 0; i < words; i++) data[2 + place(from, i)] = value_of(call, i);
+        before(epoch, target);
+        int counts[2] = {words / from->words, words / to->words};
+        if (asks) {
+            MPI_Request request;
+            OK(MPI_Rput(data + 2, counts[0], from->type, target, disp(target, 8 * at), counts[1], to->type, win,
+                        &request));
+            OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+        } else {
+            OK(MPI_Put(data + 2, counts[0], from->type, target, disp(target, 8 * at), counts[1], to->type, win));
+        }
+        after(epoch, target);
+    } else {
+        below(2);
+    }
+}
+
+static int64_t combined(MPI_Op op, int64_t a, int64_t b)
+{
+    if (op == MPI_SUM) return (int64_t)((uint64_t)a + (uint64_t)b);
+    if (op == MPI_PROD) return (int64_t)((uint64_t)a * (uint64_t)b);
+    if (op == MPI_BXOR) return a ^ b;
+    if (op == MPI_BOR) return a | b;
+    if (op == MPI_BAND) return a & b;
+    return op == MPI_MAX ? (a > b ? a : b) : (a < b ? a : b);
+}
+
+/* Accumulates whole words. */
+static void accumulate(int call, int origin, int target, enum epoch epoch, MPI_Op op)
+{
+    const struct layout *from = &layouts[below(LAYOUTS)], *to = &layouts[below(LAYOUTS)];
+    const struct layout *back = &layouts[below(LAYOUTS)];
+    int words = 6 * (1 + (int)below(4)), fetches = (int)below(3);
+    if (fetches == 2) words = 1, from = to = back = &layouts[0];
+    long at = draw(to, words, LONG, INT - LONG);
+    if (at < 0) return;
+    for (int i = 0; i < words; i++) {
+        int64_t *there = &model[target][at + place(to, i)];
+        *there = combined(op, *there, value_of(call, i));
+    }
+    if (origin == rank) {
+        int64_t data[200] = {0}, old[200] = {0};
+        for (int i = 0; i < words; i++) data[2 + place(from, i)] = value_of(call, i);
+        MPI_Aint where = disp(target, 8 * at);
+        before(epoch, target);
+        int counts[3] = {words / from->words, words / to->words, words / back->words};
+        if (fetches == 0)
+            OK(MPI_Accumulate(data + 2, counts[0], from->type, target, where, counts[1], to->type, op, win));
+        else if (fetches == 1)
+            OK(MPI_Get_accumulate(data + 2, counts[0], from->type, old + 2, counts[2], back->type, target, where,
+                                  counts[1], to->type, op, win));
+        else
+            OK(MPI_Fetch_and_op(data + 2, old + 2, MPI_INT64_T, target, where, op, win));
+        after(epoch, target);
+    } else {
+        below(2);
+    }
+}
+
+/* Accumulates elements of other sizes, each with one operation. */
+static void small(int call, int origin, int target, enum epoch epoch)
+{
+    int kind = (int)below(4);
+    int first = (int)below(20), elements = 1 + (int)below(12);
+    char *there = (char *)model[target];
+    union { int32_t ints[16]; uint8_t bytes[16]; double complex_[32]; struct { double value; int index; } pairs[16]; }
+        data;
+    memset(&data, 0, sizeof data);
+    MPI_Datatype type = MPI_INT32_T;
+    MPI_Op op = MPI_SUM;
+    long at = 8 * INT + 4 * first;
+    for (int i = 0; i < elements; i++) {
+        int64_t value = value_of(call, i);
+        switch (kind) {
+        case 0:
+            data.ints[i] = (int32_t)value;
+            ((uint32_t *)(there + at))[i] += (uint32_t)value;
+            break;
+        case 1:
+            type = MPI_UINT8_T, op = MPI_BXOR, at = 8 * BYTE + first;
+            data.bytes[i] = (uint8_t)value;
+            there[at + i] ^= (char)value;
+            break;
+        case 2: {
+            type = MPI_DOUBLE_INT, op = MPI_MAXLOC, at = 8 * PAIR + 16 * first;
+            data.pairs[i].value = (double)(value & 1023), data.pairs[i].index = (int)(value >> 10 & 0xffff);
+            struct { double value; int index; } *pair = (void *)(there + at + 16 * i);
+            if (data.pairs[i].value > pair->value
+                || (data.pairs[i].value == pair->value && data.pairs[i].index < pair->index))
+                pair->value = data.pairs[i].value, pair->index = data.pairs[i].index;
+            break;
+        }
+        default:
+            type = MPI_C_DOUBLE_COMPLEX, at = 8 * COMPLEX + 16 * first;
+            for (int part = 0; part < 2; part++) {
+                data.complex_[2 * i + part] = (double)(value >> part & 255);
+                ((double *)(there + at))[2 * i + part] += data.complex_[2 * i + part];
+            }
+        }
+    }
+    int step = unit[target];
+    if (origin == rank) {
+        before(epoch, target);
+        if (at % step == 0) {
+            OK(MPI_Accumulate(&data, elements, type, target, disp(target, at), elements, type, op, win));
+        } else {
+            /* The displacement counts in words, so the type begins later. */
+            MPI_Datatype later;
+            int lengths[1] = {elements};
+            MPI_Aint displacements[1] = {at % step};
+            OK(MPI_Type_create_hindexed(1, lengths, displacements, type, &later));
+            OK(MPI_Type_commit(&later));
+            OK(MPI_Accumulate(&data, elements, type, target, disp(target, at - at % step), 1, later, op, win));
+            OK(MPI_Type_free(&later));
+        }
+        after(epoch, target);
+    } else {
+        below(2);
+    }
+}
+
+/* ---- calls that read ---- */
+
+static void read_back(int origin, int target, enum epoch epoch)
+{
+    const struct layout *from = &layouts[below(LAYOUTS)], *to = &layouts[below(LAYOUTS)];
+    int words = 6 * (1 + (int)below(4)), fetches = (int)below(2);
+    long at = draw(from, words, PUT, END - PUT);
+    if (at < 0) return;
+    if (origin != rank) {
+        below(2);
+        return;
+    }
+    int64_t data[200], wanted[200];
+    for (int i = 0; i < 200; i++) data[i] = wanted[i] = (int64_t)i << 32 | i;
+    for (int i = 0; i < words; i++) wanted[2 + place(to, i)] = model[target][at + place(from, i)];
+    MPI_Aint where = disp(target, 8 * at);
+    int counts[2] = {words / to->words, words / from->words};
+    before(epoch, target);
+    if (fetches)
+        OK(MPI_Get_accumulate(NULL, 0, MPI_INT64_T, data + 2, counts[0], to->type, target, where, counts[1],
+                              from->type, MPI_NO_OP, win));
+    else
+        OK(MPI_Get(data + 2, counts[0], to->type, target, where, counts[1], from->type, win));
+    after(epoch, target);
+    for (int i = 0; i < 200; i++)
+        if (data[i] != wanted[i]) fail("a wrong value was read", target, (int)at);
+}
+
+static void compare(void)
+{
+    OK(MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, win));
+    for (int i = 0; i < WORDS; i++)
+        if (base[i] != model[rank][i]) fail("wrong memory", rank, i);
+    OK(MPI_Win_unlock(rank, win));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+}
+
+int main(int argc, char **argv)
+{
+    OK(MPI_Init(&argc, &argv));
+    OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+    CHECK(size <= RANKS);
+    OK(MPI_Comm_group(MPI_COMM_WORLD, &everybody));
+    make_layouts();
+    const char *seconds = getenv("CAMPAIGN_SECONDS"), *first = getenv("CAMPAIGN_SEED");
+    double until = seconds ? MPI_Wtime() + atof(seconds) : 0;
+    MPI_Op ops[] = {MPI_SUM, MPI_PROD, MPI_BXOR, MPI_BOR, MPI_BAND, MPI_MAX, MPI_MIN};
+    for (int window = 0;; window++) {
+        int more = seconds ? MPI_Wtime() < until : window < WINDOWS;
+        OK(MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD));
+        if (!more) break;
+        seed = (first ? strtoull(first, NULL, 10) : 0) + (unsigned)window;
+        state = seed * 0x2545f4914f6cdd1du + 1;
+        make_window();
+        for (int i = 0; i < EPOCHS; i++) {
+            enum epoch epoch = below(KINDS);
+            MPI_Op op = ops[below(sizeof ops / sizeof *ops)];
+            memset(used, 0, sizeof used);
+            begin(epoch);
+            for (int call = 0; call < CALLS; call++) {
+                int origin = (int)below((unsigned)size), target = (int)below((unsigned)size);
+                int number = CALLS * i + call;
+                switch (i % 2 ? 3 : below(3)) {
+                case 0: put(number, origin, target, epoch); break;
+                case 1: accumulate(number, origin, target, epoch, op); break;
+                case 2: small(number, origin, target, epoch); break;
+                default: read_back(origin, target, epoch);
+                }
+            }
+            end(epoch);
+            compare();
+        }
+        free_window();
+    }
+    OK(MPI_Group_free(&everybody));
+    OK(MPI_Finalize());
+    return 0;
+}

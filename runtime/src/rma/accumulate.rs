@@ -1,0 +1,678 @@
+//! The operations that are atomic for each element: accumulate, fetch and op, compare and swap.
+//!
+//! An element of 4 or 8 bytes at an aligned address is updated by an atomic instruction (`atomic.rs`). All other
+//! elements (other sizes, pairs of a value and an index, unaligned addresses) are updated under a lock for the range
+//! of memory in which they begin. Which of the two applies follows from the type and the place of the element, so all
+//! ranks do the same.
+//!
+//! A rank that holds the lock of the window exclusively needs neither: no other rank may access the memory.
+//!
+//! A lock of a range is a word with the number of the rank that holds it. If this rank dies, another rank takes the
+//! lock from it.
+
+use super::Window;
+use super::atomic::{self, Atomic};
+use super::copies::{broken, truncated};
+use super::serve::{Far, Kind, Wish};
+use super::target::Located;
+use super::words::{Word, Words};
+use crate::coll::{Combine, Operator};
+use crate::commit::commit;
+use crate::memory;
+use crate::schedule::part::Part;
+use crate::shm::layout::State;
+use crate::{Datatype, Error, ErrorClass, ErrorKind, Named, Plan, Result};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use typepack_engine::{Cursor, pack_raw, unpack_raw};
+
+/// Number of packed bytes of operands or results that are moved through a buffer at a time. Every size of an element
+/// divides the length of a chunk that `chunk` returns.
+const CHUNK: u64 = 8 << 10;
+
+/// Binary logarithm of the length of the ranges of memory that have a lock.
+const RANGE: u32 = 12;
+
+/// What an accumulate does with an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// Replaces the element by the operand.
+    #[doc(alias = "MPI_REPLACE")]
+    Replace,
+    /// Leaves the element as it is; the operand is not used.
+    #[doc(alias = "MPI_NO_OP")]
+    NoOp,
+    /// Combines the element and the operand.
+    Combine(Operator),
+}
+
+/// The predefined type of which the data of an accumulate consist.
+pub(super) struct Element {
+    ty: Datatype,
+    named: Option<Named>,
+    size: usize,
+    extent: usize,
+    /// Whether elements have gaps or several members, so that a run of memory may hold a part of an element.
+    is_composed: bool,
+}
+
+impl Element {
+    /// Returns the type of the elements of `plan`.
+    ///
+    /// # Errors
+    /// Returns an error of the class `MPI_ERR_TYPE` if the data consist of several types.
+    fn of(plan: &Plan, argument: &'static str) -> Result<Option<Self>> {
+        if plan.element_bytes() == 0 {
+            return Ok(None);
+        }
+        let ty = plan.datatype().and_then(|ty| match ty.as_named() {
+            Some(_) => Some(ty.clone()),
+            None => ty.element_type(),
+        });
+        let ty = ty.ok_or_else(|| {
+            let detail = "the data do not consist of one predefined datatype";
+            Error::new(ErrorKind::Engine(ErrorClass::TYPE), argument, detail)
+        })?;
+        Ok(Some(Self::new(ty)))
+    }
+
+    /// Describes elements of a predefined type.
+    pub fn new(ty: Datatype) -> Self {
+        let (named, index) = ty.predefined_types().map_or((None, None), |(a, b)| (Some(a), b));
+        let (size, extent) = (ty.size() as usize, ty.extent() as usize);
+        let members = index.is_some() || named.is_none_or(|named| named.members().is_some());
+        let named = named.filter(|_| !members);
+        Self { ty, named, size, extent, is_composed: members || size != extent }
+    }
+
+    /// Returns the size of an element in bytes, without gaps.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Returns the function of an update of elements; `None` if the update has none.
+    ///
+    /// # Errors
+    /// Returns an error of the class `MPI_ERR_OP` if the operation is not defined on the elements.
+    pub fn combine(&self, update: Update) -> Result<Option<Combine>> {
+        let Update::Combine(operator) = update else { return Ok(None) };
+        let found = operator.combine(&self.ty).ok_or_else(|| {
+            let what = self.ty.as_named().map_or("this predefined datatype", Named::name);
+            let detail = format!("{operator:?} is not defined on {what}");
+            Error::new(ErrorKind::Engine(ErrorClass::OP), "op", detail)
+        })?;
+        Ok(Some(found))
+    }
+
+    /// Returns whether the data of `other` can be operands for elements of this type.
+    fn takes(&self, other: &Self) -> bool {
+        use typepack_engine::signature::{Basic, Sameness};
+        let basic = |named| Basic::new(named, Sameness::Representation);
+        match (self.named, other.named) {
+            (Some(mine), Some(theirs)) => basic(mine) == basic(theirs),
+            _ => self.ty.is_same(&other.ty),
+        }
+    }
+}
+
+/// The memory at the target of an accumulate.
+pub(super) struct Place<'a> {
+    /// The address of displacement 0 in this process.
+    pub at: *mut u8,
+    /// The offset of displacement 0 in the memory of the target, in bytes.
+    pub offset: i64,
+    pub plan: &'a Plan,
+    pub count: u64,
+}
+
+/// The other operands: a stream of packed elements.
+pub(super) struct Stream<'a> {
+    part: Option<&'a Part<'a>>,
+    /// The address of the first byte if the elements are one run.
+    run: Option<*mut u8>,
+}
+
+impl<'a> Stream<'a> {
+    pub fn new(part: Option<&'a Part<'a>>) -> Self {
+        let run = part.and_then(|part| {
+            let lb = part.plan.footprint().true_lb;
+            part.plan.is_contiguous().then(|| part.origin.wrapping_offset(lb as isize))
+        });
+        Self { part, run }
+    }
+
+    /// Returns whether the elements are used where they are.
+    fn is_direct(&self) -> bool {
+        self.part.is_none() || self.run.is_some()
+    }
+}
+
+/// An accumulate whose arguments have been checked.
+pub(super) struct Job<'a> {
+    pub words: &'a Words,
+    /// This rank in the world.
+    pub own: usize,
+    /// Whether a rank that waits for a lock may spin.
+    pub may_spin: bool,
+    pub target: usize,
+    pub element: &'a Element,
+    pub update: Update,
+    pub combine: Option<Combine>,
+    /// No other rank may access the memory.
+    pub alone: bool,
+}
+
+impl Window {
+    /// Updates `count` elements of `plan` at displacement `displacement` of the memory of rank `target`. `from` has
+    /// the operands; it may be `None` if the update is [`Update::NoOp`]. The old values go to `result`, if given.
+    /// The update of each element is atomic with respect to those by all ranks. All is over when the call returns.
+    ///
+    /// # Safety
+    ///
+    /// - The elements `from` are readable. The elements `result` are writable, and nobody else accesses them during
+    ///   the call. Neither overlaps the other, nor the elements at the target.
+    ///
+    /// # Errors
+    /// Returns the errors of [`put_raw`](Self::put_raw), an error of the class `MPI_ERR_TYPE` if the data of the
+    /// types do not consist of one predefined datatype, the same for all, and of the class `MPI_ERR_OP` if the
+    /// operation is not defined on it.
+    #[doc(alias = "MPI_Accumulate")]
+    #[doc(alias = "MPI_Get_accumulate")]
+    #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
+    pub unsafe fn accumulate_raw(
+        &self,
+        from: Option<&Part<'_>>,
+        result: Option<&Part<'_>>,
+        target: usize,
+        displacement: i64,
+        plan: &Plan,
+        count: u64,
+        update: Update,
+    ) -> Result<()> {
+        self.check_target(target)?;
+        let alone = self.epochs.check_access(target)?;
+        let from = from.filter(|_| update != Update::NoOp);
+        let room = plan.packed_bytes(count)?;
+        let bytes = match (from, update) {
+            (Some(from), _) => from.plan.packed_bytes(from.count)?,
+            (None, Update::NoOp) => room,
+            (None, _) => 0,
+        };
+        if bytes > room {
+            return Err(truncated("origin_count", bytes, room));
+        }
+        if let Some(result) = result {
+            let holds = result.plan.packed_bytes(result.count)?;
+            if bytes > holds {
+                return Err(truncated("result_count", bytes, holds));
+            }
+        }
+        if bytes == 0 {
+            // Without data, the operation need not be one on the types.
+            return self.locate(target, displacement, plan, count).map(drop);
+        }
+        let Some(element) = Element::of(plan, "target_datatype")? else { return Ok(()) };
+        for (part, argument) in [(from, "origin_datatype"), (result, "result_datatype")] {
+            let other = part.map(|part| Element::of(part.plan, argument)).transpose()?.flatten();
+            if other.is_some_and(|other| !element.takes(&other)) {
+                let detail = "the predefined datatype is not that of the target's data";
+                return Err(Error::new(ErrorKind::Engine(ErrorClass::TYPE), argument, detail));
+            }
+        }
+        let combine = element.combine(update)?;
+        let at = match self.locate(target, displacement, plan, count)? {
+            Located::Here(at) => at,
+            Located::There(offset) => {
+                let far = Far { target, offset, plan, count };
+                // SAFETY: the elements of `from` and `result` are valid (condition of `# Safety`), and have at least
+                // `bytes` packed bytes (checked above).
+                return unsafe {
+                    self.accumulate_there(&far, &element, from, result, bytes, update)
+                };
+            }
+        };
+        let offset = self.offset_of(target, displacement);
+        let endpoint = self.comm.endpoint();
+        let (own, may_spin) = (endpoint.rank(), !endpoint.sleeps_at_once());
+        let (words, element) = (&*self.words, &element);
+        let job = Job { words, own, may_spin, target, element, update, combine, alone };
+        let place = Place { at, offset, plan, count };
+        // SAFETY: the elements of the target lie in the window (`locate`). `bytes` is at most the packed bytes of all
+        // parts. The caller guarantees that the elements of `from` and `result` are valid and overlap nothing
+        // (condition of `# Safety`).
+        unsafe { job.run(&place, &Stream::new(from), &Stream::new(result), bytes) }
+    }
+
+    /// Replaces the element of `plan` at displacement `displacement` of the memory of rank `target` by that at `new`
+    /// if it equals that at `compare`. The old value goes to `result`. The element is atomic with respect to the
+    /// updates by all ranks.
+    ///
+    /// # Safety
+    ///
+    /// - `new` and `compare` are readable for an element, and `result` is writable for one.
+    ///
+    /// # Errors
+    /// Returns the errors of [`put_raw`](Self::put_raw), and an error of the class `MPI_ERR_TYPE` if `plan` is not
+    /// that of an integer, a truth value or a byte.
+    #[doc(alias = "MPI_Compare_and_swap")]
+    pub unsafe fn compare_and_swap_raw(
+        &self,
+        new: *const u8,
+        compare: *const u8,
+        result: *mut u8,
+        plan: &Plan,
+        target: usize,
+        displacement: i64,
+    ) -> Result<()> {
+        use typepack_engine::signature::Class;
+        self.check_target(target)?;
+        self.epochs.check_access(target)?;
+        let named = plan.datatype().and_then(Datatype::predefined_types).map(|(named, _)| named);
+        let class = named.and_then(Class::of);
+        let size = plan.element_bytes() as usize;
+        // The reductions count `MPI_CHAR` as an integer, so this call does too.
+        let is_listed = matches!(class, Some(Class::Integer | Class::Logical | Class::Byte));
+        if !(is_listed || named == Some(Named::CHAR)) || size > 16 {
+            let detail = "neither an integer, a truth value nor a byte";
+            return Err(Error::new(ErrorKind::Engine(ErrorClass::TYPE), "datatype", detail));
+        }
+        let at = match self.locate(target, displacement, plan, 1)? {
+            Located::Here(at) => at,
+            Located::There(offset) => {
+                let kind = Kind::CompareAndSwap;
+                let wish = Wish { kind, named, update: Update::Replace, size };
+                let start = offset.wrapping_add(plan.footprint().true_lb) as u64;
+                let old = self.ask_for(target, wish, &[(start, size as u64)], |data| {
+                    // SAFETY: `new` and `compare` are readable for an element of `size` bytes (the condition of
+                    // `# Safety`).
+                    let [new, compare] =
+                        [new, compare].map(|at| unsafe { std::slice::from_raw_parts(at, size) });
+                    data.extend_from_slice(new);
+                    data.extend_from_slice(compare);
+                })?;
+                if old.len() != size {
+                    return Err(broken(target));
+                }
+                // SAFETY: `result` is writable for an element of `size` bytes (the condition of `# Safety`), and
+                // `old` has as many.
+                unsafe { result.copy_from_nonoverlapping(old.as_ptr(), size) };
+                return Ok(());
+            }
+        };
+        let held = || {
+            let offset = self.offset_of(target, displacement);
+            let endpoint = self.comm.endpoint();
+            hold_range(&self.words, target, offset, endpoint.rank(), !endpoint.sleeps_at_once())
+        };
+        // SAFETY: `new` and `compare` are readable and `result` is writable for an element of `size` bytes (the
+        // condition of `# Safety`). The element at `at` lies in the window (`locate`).
+        unsafe { atomic::compare_and_swap(at, new, compare, result, size, held) }
+    }
+
+    /// Updates elements at a target whose memory this rank cannot map; see [`accumulate_raw`](Self::accumulate_raw).
+    ///
+    /// # Safety
+    ///
+    /// - The elements of `from` are readable and those of `result` writable, for `bytes` packed bytes. Nobody else
+    ///   accesses those of `result`.
+    #[cold]
+    unsafe fn accumulate_there(
+        &self,
+        far: &Far<'_>,
+        element: &Element,
+        from: Option<&Part<'_>>,
+        result: Option<&Part<'_>>,
+        bytes: u64,
+        update: Update,
+    ) -> Result<()> {
+        let named = element.ty.predefined_types().filter(|(_, index)| index.is_none());
+        let named = named.map(|(named, _)| named).ok_or_else(|| {
+            let detail =
+                "a pair without a name cannot be accumulated to private memory of another rank";
+            let kind = ErrorKind::Engine(ErrorClass::UNSUPPORTED_OPERATION);
+            Error::new(kind, "target_datatype", detail)
+        })?;
+        let kind = if result.is_some() { Kind::GetAccumulate } else { Kind::Accumulate };
+        let wish = Wish { kind, named: Some(named), update, size: element.size };
+        let operand = |range: std::ops::Range<u64>, data: &mut Vec<u8>| {
+            let Some(from) = from else { return };
+            let start = data.len();
+            data.resize(start + (range.end - range.start) as usize, 0);
+            let to = data[start..].as_mut_ptr();
+            // SAFETY: the range lies within the `bytes` packed bytes of the elements `from`, which are readable (the
+            // condition of `# Safety`). The vector has just grown by the length of the range.
+            unsafe { pack_raw(from.plan, from.count, from.origin, range, to) };
+        };
+        let mut short = false;
+        let old = |range: std::ops::Range<u64>, data: &[u8]| {
+            let Some(result) = result else { return };
+            if data.len() as u64 != range.end - range.start {
+                short = true;
+                return;
+            }
+            // SAFETY: the range lies within the `bytes` packed bytes of the elements `result`, which are writable (the
+            // condition of `# Safety`). The data have the length of the range (checked above).
+            unsafe { unpack_raw(result.plan, result.count, result.origin, range, data.as_ptr()) };
+        };
+        let bytes = bytes / element.size as u64 * element.size as u64;
+        self.ask(far, wish, bytes, operand, old)?;
+        if short { Err(broken(far.target)) } else { Ok(()) }
+    }
+
+    /// Returns the offset of a displacement in the memory of a target, in bytes. All ranks compute the same offset.
+    fn offset_of(&self, target: usize, displacement: i64) -> i64 {
+        displacement.wrapping_mul(self.targets[target].unit as i64)
+    }
+}
+
+/// Takes the lock of the range of memory in which byte `offset` of the memory of `target` lies. `own` is this rank's
+/// number in the world.
+pub(super) fn hold_range(
+    words: &Words,
+    target: usize,
+    offset: i64,
+    own: usize,
+    may_spin: bool,
+) -> Result<Held<'_>> {
+    let number = (offset >> RANGE) as usize % super::words::RANGE_LOCKS;
+    hold(words, target, number, own, may_spin)
+}
+
+/// A lock of a range, which this rank holds until the value is dropped.
+pub(super) struct Held<'a>(&'a AtomicU64);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.store(0, Ordering::Release);
+    }
+}
+
+/// Takes a lock of a range. `own` is this rank's number in the world.
+fn hold(
+    words: &Words,
+    target: usize,
+    number: usize,
+    own: usize,
+    may_spin: bool,
+) -> Result<Held<'_>> {
+    let word = words.get(target, Word::Range(number))?;
+    let mine = own as u64 + 1;
+    let mut tries = if may_spin { 0u32 } else { 1000 };
+    loop {
+        match word.compare_exchange_weak(0, mine, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => return Ok(Held(word)),
+            Err(0) => continue,
+            Err(owner) if tries > 1000 => {
+                // Another rank may have written any number. `state` knows only the ranks of the world.
+                let rank = usize::try_from(owner - 1).unwrap_or(usize::MAX);
+                let dead = memory::heaps()
+                    .is_some_and(|heaps| rank < heaps.ranks() && heaps.state(rank) == State::Dead);
+                if dead
+                    && word
+                        .compare_exchange(owner, mine, Ordering::Acquire, Ordering::Relaxed)
+                        .is_ok()
+                {
+                    return Ok(Held(word));
+                }
+            }
+            Err(_) => {}
+        }
+        tries = tries.saturating_add(1);
+        // The holder updates a few thousand bytes at most. If it takes longer, it may not be running.
+        match tries {
+            0..=1000 => std::hint::spin_loop(),
+            1001..=1100 => std::thread::yield_now(),
+            _ => std::thread::sleep(Duration::from_micros(50)),
+        }
+    }
+}
+
+impl Job<'_> {
+    /// Updates the first `bytes` packed bytes of the elements at `place`.
+    ///
+    /// # Safety
+    ///
+    /// - The elements of `place`, `from` and `result` are valid and have at least `bytes` packed bytes; none overlaps
+    ///   another. Nobody else accesses those of `result`.
+    pub unsafe fn run(
+        &self,
+        place: &Place<'_>,
+        from: &Stream<'_>,
+        result: &Stream<'_>,
+        bytes: u64,
+    ) -> Result<()> {
+        let size = self.element.size as u64;
+        let bytes = bytes / size * size;
+        if from.is_direct() && result.is_direct() {
+            let [operands, results] = [from, result].map(|side| side.run.unwrap_or_default());
+            // SAFETY: the operands and the results are one run each, or absent (`is_direct`); the caller guarantees
+            // that they are valid.
+            return unsafe { self.update(place, 0..bytes, operands, results) };
+        }
+        let chunk = CHUNK / size * size;
+        let mut buffers = [[0u8; CHUNK as usize]; 2];
+        let [operands, results] = &mut buffers;
+        let mut done = 0;
+        while done < bytes {
+            let range = done..(done + chunk).min(bytes);
+            let at = |side: &Stream<'_>, buffer: &mut [u8]| match (side.run, side.part) {
+                (Some(run), _) => run.wrapping_add(range.start as usize),
+                (None, Some(_)) => buffer.as_mut_ptr(),
+                (None, None) => std::ptr::null_mut(),
+            };
+            let (operand, old) = (at(from, operands), at(result, results));
+            // SAFETY: the range has at most `CHUNK` bytes, the length of the buffers, and lies within the elements of
+            // all parts, which are valid (the condition of `# Safety`). The buffers are local.
+            unsafe {
+                if let (None, Some(part)) = (from.run, from.part) {
+                    pack_raw(part.plan, part.count, part.origin, range.clone(), operand);
+                }
+                self.update(place, range.clone(), operand, old)?;
+                if let (None, Some(part)) = (result.run, result.part) {
+                    unpack_raw(part.plan, part.count, part.origin, range.clone(), old);
+                }
+            }
+            done = range.end;
+        }
+        Ok(())
+    }
+
+    /// Updates the packed bytes `range` of the elements at `place`. `operands` and `results` are null, or the
+    /// addresses of as many packed bytes.
+    ///
+    /// # Safety
+    ///
+    /// - The elements of the range are valid, and so are the bytes at `operands` and `results`; none overlaps another.
+    unsafe fn update(
+        &self,
+        place: &Place<'_>,
+        range: std::ops::Range<u64>,
+        operands: *mut u8,
+        results: *mut u8,
+    ) -> Result<()> {
+        let at = |start: *mut u8, done: u64| match start.is_null() {
+            true => start,
+            false => start.wrapping_add(done as usize),
+        };
+        if self.element.is_composed {
+            let size = self.element.size as u64;
+            for position in range.clone().step_by(self.element.size) {
+                let done = position - range.start;
+                let packed = position..position + size;
+                // SAFETY: the element at `position` lies in the range, and so do its operand and its result.
+                unsafe { self.composed(place, packed, at(operands, done), at(results, done))? };
+            }
+            return Ok(());
+        }
+        if place.plan.is_contiguous() {
+            let start = place.plan.footprint().true_lb + range.start as i64;
+            let bytes = range.end - range.start;
+            // SAFETY: the elements are one run, of which this is the part for the range.
+            return unsafe { self.run_of(place, start, bytes, operands, results) };
+        }
+        let mut cursor = Cursor::at(place.plan, place.count, range.start)?;
+        let mut done = 0;
+        while done < range.end - range.start {
+            let Some(run) = cursor.run() else { break };
+            let bytes = run.bytes.min(range.end - range.start - done);
+            // SAFETY: the run holds packed bytes of the range. It holds whole elements, because the elements have no
+            // gaps and one member.
+            unsafe {
+                self.run_of(place, run.offset, bytes, at(operands, done), at(results, done))?
+            };
+            cursor.advance(bytes);
+            done += bytes;
+        }
+        Ok(())
+    }
+
+    /// Updates the elements in `bytes` bytes of memory at displacement `start` of `place`.
+    ///
+    /// # Safety
+    ///
+    /// - The bytes are whole elements without gaps, and valid; so are as many bytes at `operands` and `results`, which
+    ///   are null or do not overlap anything.
+    unsafe fn run_of(
+        &self,
+        place: &Place<'_>,
+        start: i64,
+        bytes: u64,
+        operands: *mut u8,
+        results: *mut u8,
+    ) -> Result<()> {
+        let (at, size) = (place.at.wrapping_offset(start as isize), self.element.size);
+        let elements = bytes as usize / size;
+        let is_aligned = (at as usize).is_multiple_of(size);
+        if self.alone {
+            // SAFETY: no other rank may access the memory. The caller guarantees the rest.
+            unsafe { self.plain(at, operands, results, elements) };
+            return Ok(());
+        }
+        if is_aligned && matches!(size, 4 | 8) {
+            let atomic = Atomic::new(self.update, self.element.named, self.combine.as_ref());
+            // SAFETY: the elements are aligned and valid, as are operands and results. All other ranks update these
+            // elements by atomic instructions too, because the choice depends on their size and address only: a
+            // window's memory has the same alignment in all processes. Operands are null only for `NoOp`.
+            unsafe {
+                match size {
+                    4 => atomic.update4(at, operands, results, elements),
+                    _ => atomic.update8(at, operands, results, elements),
+                }
+            }
+            return Ok(());
+        }
+        let mut done = 0;
+        while done < elements {
+            // All elements that begin in one range have one lock.
+            let offset = place.offset.wrapping_add(start).wrapping_add((done * size) as i64);
+            let left = (1i64 << RANGE) - (offset & ((1 << RANGE) - 1));
+            let next = (left as usize).div_ceil(size).min(elements - done);
+            let part = |start: *mut u8| match start.is_null() {
+                true => start,
+                false => start.wrapping_add(done * size),
+            };
+            let held = hold_range(self.words, self.target, offset, self.own, self.may_spin)?;
+            // SAFETY: `done + next` is at most `elements`. This rank holds the lock of all these elements.
+            unsafe { self.plain(part(at), part(operands), part(results), next) };
+            drop(held);
+            done += next;
+        }
+        Ok(())
+    }
+
+    /// Updates elements that no other rank updates at the same time.
+    ///
+    /// # Safety
+    ///
+    /// - There are `elements` elements without gaps at all addresses that are not null; none overlaps another. The
+    ///   operands are not null unless the update is `NoOp`.
+    unsafe fn plain(&self, at: *mut u8, operands: *mut u8, results: *mut u8, elements: usize) {
+        let bytes = elements * self.element.size;
+        // SAFETY: the caller guarantees that all addresses are valid for the elements and overlap nothing.
+        unsafe {
+            if !results.is_null() {
+                results.copy_from_nonoverlapping(at, bytes);
+            }
+            match (self.update, &self.combine) {
+                (Update::NoOp, _) => {}
+                (Update::Replace, _) => at.copy_from_nonoverlapping(operands, bytes),
+                (Update::Combine(_), Some(combine)) => {
+                    // All predefined operations commute.
+                    combine.call(operands, at, 0, elements as u64);
+                }
+                (Update::Combine(_), None) => {}
+            }
+        }
+    }
+
+    /// Updates one element that may have gaps: the packed bytes `range` at `place`.
+    ///
+    /// # Safety
+    ///
+    /// - The range is that of one element, which is valid; so are the packed elements at `operand` and `result`, which
+    ///   are null or do not overlap anything.
+    #[cold]
+    unsafe fn composed(
+        &self,
+        place: &Place<'_>,
+        range: std::ops::Range<u64>,
+        operand: *mut u8,
+        result: *mut u8,
+    ) -> Result<()> {
+        let one = plan_of(&self.element.ty)?;
+        let size = self.element.size as u64;
+        let first = Cursor::at(place.plan, place.count, range.start)?.run();
+        let offset = place.offset.wrapping_add(first.map_or(0, |run| run.offset));
+        let mut packed = [0u64; 8];
+        let mut values = [[0u64; 8]; 2];
+        if self.element.extent > size_of_val(&packed) {
+            let detail = "the element is longer than any predefined datatype";
+            return Err(Error::new(ErrorKind::Internal, "target_datatype", detail));
+        }
+        let packed = packed.as_mut_ptr().cast::<u8>();
+        let [lower, upper] = &mut values;
+        let (lower, upper) = (lower.as_mut_ptr().cast::<u8>(), upper.as_mut_ptr().cast::<u8>());
+        let held = match self.alone {
+            true => None,
+            false => Some(hold_range(self.words, self.target, offset, self.own, self.may_spin)?),
+        };
+        // SAFETY: the local arrays are as long as an element with its gaps (checked above). The element at `place` is
+        // valid, and this rank holds its lock. The caller guarantees the operand and the result.
+        unsafe {
+            pack_raw(place.plan, place.count, place.at, range.clone(), packed);
+            if !result.is_null() {
+                result.copy_from_nonoverlapping(packed, size as usize);
+            }
+            match (self.update, &self.combine) {
+                (Update::Replace, _) => {
+                    unpack_raw(place.plan, place.count, place.at, range, operand);
+                }
+                (Update::Combine(_), Some(combine)) => {
+                    unpack_raw(&one, 1, upper, 0..size, packed);
+                    unpack_raw(&one, 1, lower, 0..size, operand);
+                    combine.call(lower, upper, 0, 1);
+                    pack_raw(&one, 1, upper, 0..size, packed);
+                    unpack_raw(place.plan, place.count, place.at, range, packed);
+                }
+                _ => {}
+            }
+        }
+        drop(held);
+        Ok(())
+    }
+}
+
+/// Returns the plan of one element of a predefined type.
+fn plan_of(ty: &Datatype) -> Result<Plan> {
+    /// The plans of the named types, by their number in the ABI.
+    static PLANS: [OnceLock<Plan>; 256] = [const { OnceLock::new() }; 256];
+    let kept = ty.as_named().and_then(|named| PLANS.get(named.abi_value() as usize & 0xff));
+    match kept.and_then(OnceLock::get) {
+        Some(plan) => Ok(plan.clone()),
+        None => {
+            let plan = commit(ty)?;
+            Ok(kept.map_or(plan.clone(), |kept| kept.get_or_init(|| plan).clone()))
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Atomic updates of elements, each of 4 or 8 bytes at an aligned address.
+//!
+//! `accumulate.rs` uses this file for such elements, and locks for all others. The two must not be mixed on one
+//! element; which of them applies follows from the size and the address of the element alone.
+
+use super::accumulate::{Held, Update};
+use crate::Result;
+use crate::coll::{Combine, Operator};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use typepack_engine::Named;
+
+/// How the processor updates an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Instruction {
+    Load,
+    Swap,
+    Add,
+    And,
+    Or,
+    Xor,
+    /// The operation's function and a comparison with the old value, repeated until no other rank interferes.
+    Compare,
+}
+
+/// An update of elements.
+#[derive(Debug)]
+pub(super) struct Atomic<'a> {
+    instruction: Instruction,
+    combine: Option<&'a Combine>,
+}
+
+impl<'a> Atomic<'a> {
+    /// Returns the update `update` of elements of the type `named`. `combine` is the function of its operation.
+    pub fn new(update: Update, named: Option<Named>, combine: Option<&'a Combine>) -> Self {
+        use Instruction as I;
+        let integer = named.is_some_and(Operator::adds_with_wrap);
+        let instruction = match update {
+            Update::NoOp => I::Load,
+            Update::Replace => I::Swap,
+            Update::Combine(Operator::Sum) if integer => I::Add,
+            Update::Combine(Operator::Band) => I::And,
+            Update::Combine(Operator::Bor) => I::Or,
+            Update::Combine(Operator::Bxor) => I::Xor,
+            Update::Combine(_) => I::Compare,
+        };
+        Self { instruction, combine }
+    }
+}
+
+macro_rules! width {
+    ($update:ident, $exchange:ident, $atomic:ty, $value:ty) => {
+        impl Atomic<'_> {
+            /// Updates `elements` elements at `at`, one after another. `operands` has the operands, and the old
+            /// values go to `results`; either may be null.
+            ///
+            /// # Safety
+            ///
+            /// - `at` is a multiple of the size of an element, and the elements there are readable and writable as
+            ///   long as the call lasts. Nobody accesses them during the call except by atomic operations.
+            /// - `operands` is null or readable for the elements; it is not null unless the update is `NoOp`.
+            /// - `results` is null or writable for the elements, and nobody else accesses them.
+            pub unsafe fn $update(
+                &self,
+                at: *mut u8,
+                operands: *const u8,
+                results: *mut u8,
+                elements: usize,
+            ) {
+                for i in 0..elements {
+                    // SAFETY: `i < elements`, so the element lies in the memory that the caller describes (first
+                    // condition), and its address is aligned.
+                    let cell = unsafe { <$atomic>::from_ptr(at.cast::<$value>().add(i)) };
+                    let operand = match operands.is_null() {
+                        true => 0,
+                        // SAFETY: the operands are readable (second condition). The read may be unaligned.
+                        false => unsafe { operands.cast::<$value>().add(i).read_unaligned() },
+                    };
+                    let old = match self.instruction {
+                        Instruction::Load => cell.load(Ordering::Acquire),
+                        Instruction::Swap if results.is_null() => {
+                            cell.store(operand, Ordering::Release);
+                            continue;
+                        }
+                        Instruction::Swap => cell.swap(operand, Ordering::AcqRel),
+                        Instruction::Add => cell.fetch_add(operand, Ordering::AcqRel),
+                        Instruction::And => cell.fetch_and(operand, Ordering::AcqRel),
+                        Instruction::Or => cell.fetch_or(operand, Ordering::AcqRel),
+                        Instruction::Xor => cell.fetch_xor(operand, Ordering::AcqRel),
+                        Instruction::Compare => {
+                            let mut old = cell.load(Ordering::Acquire);
+                            loop {
+                                let mut new = operand;
+                                if let Some(combine) = self.combine {
+                                    let (lower, upper) =
+                                        ((&raw const old).cast(), (&raw mut new).cast());
+                                    // SAFETY: both operands are local variables of the size of an element, and
+                                    // the function combines elements of this size without gaps.
+                                    unsafe { combine.call(lower, upper, 0, 1) };
+                                }
+                                let done = cell.compare_exchange_weak(
+                                    old,
+                                    new,
+                                    Ordering::AcqRel,
+                                    Ordering::Acquire,
+                                );
+                                match done {
+                                    Ok(_) => break old,
+                                    Err(now) => old = now,
+                                }
+                            }
+                        }
+                    };
+                    if !results.is_null() {
+                        // SAFETY: the results are writable (third condition). The write may be unaligned.
+                        unsafe { results.cast::<$value>().add(i).write_unaligned(old) };
+                    }
+                }
+            }
+        }
+
+        /// Replaces the element at `at` by `new` if it is `compare`. Returns the old value.
+        ///
+        /// # Safety
+        ///
+        /// - `at` is a multiple of the size of an element, and the element there is readable and writable. Nobody
+        ///   accesses it during the call except by atomic operations.
+        unsafe fn $exchange(at: *mut u8, compare: $value, new: $value) -> $value {
+            // SAFETY: the element is valid and its address is aligned (condition of `# Safety`).
+            let cell = unsafe { <$atomic>::from_ptr(at.cast::<$value>()) };
+            let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
+            cell.compare_exchange(compare, new, success, failure).unwrap_or_else(|old| old)
+        }
+    };
+}
+
+width!(update4, exchange4, AtomicU32, u32);
+width!(update8, exchange8, AtomicU64, u64);
+
+/// Replaces the element of `size` bytes (at most 16) at `at` by that at `new` if it equals that at `compare`. The old
+/// value goes to `result`. `hold` takes the lock for an element that has no atomic instruction.
+///
+/// # Safety
+///
+/// - The element at `at` is readable and writable, and other ranks access it only as this file does.
+/// - `new` and `compare` are readable and `result` is writable for `size` bytes.
+pub(super) unsafe fn compare_and_swap<'a>(
+    at: *mut u8,
+    new: *const u8,
+    compare: *const u8,
+    result: *mut u8,
+    size: usize,
+    hold: impl FnOnce() -> Result<Held<'a>>,
+) -> Result<()> {
+    let is_aligned = (at as usize).is_multiple_of(size.max(1));
+    // SAFETY: the caller guarantees `size` bytes at all addresses (both conditions of `# Safety`). The element's address
+    // is aligned where it is used as an atomic; the other accesses are unaligned. Under the lock, nobody else updates
+    // the element.
+    unsafe {
+        match size {
+            4 if is_aligned => {
+                let old = exchange4(
+                    at,
+                    compare.cast::<u32>().read_unaligned(),
+                    new.cast::<u32>().read_unaligned(),
+                );
+                result.cast::<u32>().write_unaligned(old);
+            }
+            8 if is_aligned => {
+                let old = exchange8(
+                    at,
+                    compare.cast::<u64>().read_unaligned(),
+                    new.cast::<u64>().read_unaligned(),
+                );
+                result.cast::<u64>().write_unaligned(old);
+            }
+            _ => {
+                let held = hold()?;
+                let (mut old, mut wanted) = ([0u8; 16], [0u8; 16]);
+                let bytes = size.min(16);
+                old.as_mut_ptr().copy_from_nonoverlapping(at, bytes);
+                wanted.as_mut_ptr().copy_from_nonoverlapping(compare, bytes);
+                if old == wanted {
+                    at.copy_from(new, bytes);
+                }
+                drop(held);
+                result.copy_from_nonoverlapping(old.as_ptr(), bytes);
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,141 @@
+//! Put and get: a fused copy between the memory of this rank and that of the target, from layout to layout.
+
+use super::serve::{Far, Kind, Wish};
+use super::target::Located;
+use super::{Update, Window};
+use crate::schedule::part::Part;
+use crate::{Error, ErrorKind, Plan, Result};
+use std::ops::Range;
+use typepack_engine::{Side, copy_raw, pack_raw, unpack_raw};
+
+/// Returns the error for data that are longer than their destination.
+#[cold]
+pub(super) fn truncated(what: &'static str, bytes: u64, room: u64) -> Error {
+    let detail = format!("{bytes} bytes of data do not fit in {room} bytes");
+    Error::new(ErrorKind::Truncated, what, detail)
+}
+
+/// Returns the error for an answer of another rank that is too short.
+#[cold]
+pub(super) fn broken(target: usize) -> Error {
+    let detail = format!("the answer of rank {target} does not have the length of the data");
+    Error::new(ErrorKind::Other, "target_rank", detail)
+}
+
+impl Window {
+    /// Copies the elements `from` to `count` elements of `plan` at displacement `displacement` of the memory of
+    /// rank `target`. The copy is over when the call returns.
+    ///
+    /// # Safety
+    ///
+    /// - The elements `from` are readable, and do not overlap those at the target.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Rank` if there is no such rank, `WindowErrorKind::Synchronization` if no epoch permits the
+    /// access, `WindowErrorKind::Displacement` or `WindowErrorKind::Range` if the elements do not lie in the window,
+    /// and `ErrorKind::Truncated` if `from` has more data than they have.
+    #[doc(alias = "MPI_Put")]
+    #[inline]
+    pub unsafe fn put_raw(
+        &self,
+        from: &Part<'_>,
+        target: usize,
+        displacement: i64,
+        plan: &Plan,
+        count: u64,
+    ) -> Result<()> {
+        self.check_target(target)?;
+        self.epochs.check_access(target)?;
+        let (bytes, room) = (from.plan.packed_bytes(from.count)?, plan.packed_bytes(count)?);
+        if bytes > room {
+            return Err(truncated("origin_count", bytes, room));
+        }
+        let memory = match self.locate(target, displacement, plan, count)? {
+            Located::Here(memory) => memory,
+            Located::There(offset) => {
+                let far = Far { target, offset, plan, count };
+                let wish = Wish { kind: Kind::Put, named: None, update: Update::Replace, size: 1 };
+                let operand = |range: Range<u64>, data: &mut Vec<u8>| {
+                    let start = data.len();
+                    data.resize(start + (range.end - range.start) as usize, 0);
+                    let to = data[start..].as_mut_ptr();
+                    // SAFETY: the range lies within the `bytes` packed bytes of the elements `from`, which are
+                    // readable (the condition of `# Safety`). The vector has just grown by the length of the range.
+                    unsafe { pack_raw(from.plan, from.count, from.origin, range, to) };
+                };
+                return self.ask(&far, wish, bytes, operand, |_, _| ());
+            }
+        };
+        let src = Side {
+            plan: from.plan,
+            count: from.count,
+            memory: from.origin.cast_const(),
+            origin: 0,
+        };
+        let dst = Side { plan, count, memory, origin: 0 };
+        // SAFETY:
+        // - `bytes` is at most the packed bytes of both sides (checked above);
+        // - the elements `from` are readable (the condition of `# Safety`);
+        // - the elements of the target lie in the window (`locate`), which is mapped as long as the window lives;
+        //   other processes may access them too, which changes values only;
+        // - the sides do not overlap (the condition of `# Safety`).
+        unsafe { copy_raw(src, dst, 0..bytes) };
+        Ok(())
+    }
+
+    /// Copies `count` elements of `plan` at displacement `displacement` of the memory of rank `target` to the
+    /// elements `to`. The copy is over when the call returns.
+    ///
+    /// # Safety
+    ///
+    /// - The elements `to` are writable, nobody else accesses them during the call, and they do not overlap those at
+    ///   the target.
+    ///
+    /// # Errors
+    /// Returns the errors of [`put_raw`](Self::put_raw).
+    #[doc(alias = "MPI_Get")]
+    #[inline]
+    pub unsafe fn get_raw(
+        &self,
+        to: &Part<'_>,
+        target: usize,
+        displacement: i64,
+        plan: &Plan,
+        count: u64,
+    ) -> Result<()> {
+        self.check_target(target)?;
+        self.epochs.check_access(target)?;
+        let (bytes, room) = (plan.packed_bytes(count)?, to.plan.packed_bytes(to.count)?);
+        if bytes > room {
+            return Err(truncated("origin_count", bytes, room));
+        }
+        let memory = match self.locate(target, displacement, plan, count)? {
+            Located::Here(memory) => memory.cast_const(),
+            Located::There(offset) => {
+                let far = Far { target, offset, plan, count };
+                let wish = Wish { kind: Kind::Get, named: None, update: Update::NoOp, size: 1 };
+                let mut short = false;
+                let result = |range: Range<u64>, data: &[u8]| {
+                    if data.len() as u64 != range.end - range.start {
+                        short = true;
+                        return;
+                    }
+                    // SAFETY: the range lies within the `bytes` packed bytes of the elements `to`, which are writable
+                    // (the condition of `# Safety`). The data have the length of the range (checked above).
+                    unsafe { unpack_raw(to.plan, to.count, to.origin, range, data.as_ptr()) };
+                };
+                self.ask(&far, wish, bytes, |_, _| (), result)?;
+                return if short { Err(broken(target)) } else { Ok(()) };
+            }
+        };
+        let src = Side { plan, count, memory, origin: 0 };
+        let dst = Side { plan: to.plan, count: to.count, memory: to.origin, origin: 0 };
+        // SAFETY:
+        // - `bytes` is at most the packed bytes of both sides (checked above);
+        // - the elements of the target lie in the window (`locate`), which is mapped as long as the window lives;
+        //   other processes may change them meanwhile, which changes values only;
+        // - the elements `to` are writable, and the sides do not overlap (the condition of `# Safety`).
+        unsafe { copy_raw(src, dst, 0..bytes) };
+        Ok(())
+    }
+}

@@ -1,0 +1,355 @@
+//! Making windows.
+//!
+//! The ranks make a window together, in steps in which they tell each other what they know. If a rank fails in a
+//! step, all ranks return an error.
+//!
+//! 1. Each rank tells the others the size of its memory, and where memory of the program lies.
+//! 2. The ranks allocate the blocks (`words.rs`), and behind them the memory that the window allocates.
+//! 3. If memory has to be aligned to more than a cache line, each rank tells where its memory begins.
+//!
+//! The memory of a shared window is one piece in the heap of rank 0, unless the program allows several pieces.
+
+use super::dynamic::Attached;
+use super::epochs::Epochs;
+use super::serve::{Host, Hosting, Memory};
+use super::target::Target;
+use super::wait::Meetings;
+use super::words::Words;
+use super::{Window, WindowHints};
+use crate::comm::Communicator;
+use crate::memory;
+use crate::memory::heaps::Heaps;
+use crate::region::tell;
+use crate::{Error, ErrorClass, ErrorKind, Result, WindowErrorKind};
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Mutex};
+
+/// How a window was made. The number of a flavor is that of the standard's ABI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flavor {
+    /// From memory of the program.
+    #[doc(alias = "MPI_WIN_FLAVOR_CREATE")]
+    Create = 311,
+    /// With memory that the window allocates.
+    #[doc(alias = "MPI_WIN_FLAVOR_ALLOCATE")]
+    Allocate = 312,
+    /// Without memory: the ranks attach memory later.
+    #[doc(alias = "MPI_WIN_FLAVOR_DYNAMIC")]
+    Dynamic = 313,
+    /// With memory that the ranks share, so that every rank can load from it and store to it.
+    #[doc(alias = "MPI_WIN_FLAVOR_SHARED")]
+    Shared = 314,
+}
+
+/// The memory of this rank in a window that is being made.
+struct Mine {
+    base: *mut u8,
+    bytes: u64,
+    unit: u64,
+}
+
+/// The words of the first step: the error class if this rank has failed, the flavor, the size of the memory, the
+/// displacement unit, the alignment, 1 if the memory may be in several pieces, and the heap and the offset in which
+/// the memory of the program lies.
+type Words1 = [u64; 8];
+
+/// The heap of memory that lies in no heap.
+const NO_HEAP: u64 = u64::MAX;
+
+impl Window {
+    /// Makes a window with `bytes` bytes at this rank, which are zero. Each rank may pass a different number.
+    /// A displacement of an operation counts in units of `unit` bytes. `hints` are keys and values of an info
+    /// object. Collective.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Comm` if `comm` is an intercommunicator, `ErrorKind::Argument` if `unit` is not positive,
+    /// `ErrorKind::NoMemory` if a rank has too little memory, and `ErrorKind::ProcAborted` if a rank has died. An
+    /// error of one rank is an error on all ranks.
+    #[doc(alias = "MPI_Win_allocate")]
+    pub fn allocate(
+        comm: &Communicator,
+        bytes: i64,
+        unit: i64,
+        hints: &[(String, String)],
+    ) -> Result<Self> {
+        Self::make(comm, Flavor::Allocate, own(bytes, unit), hints)
+    }
+
+    /// Makes a window like [`allocate`](Self::allocate), whose memory all ranks can use through pointers
+    /// ([`shared_query`](Self::shared_query)). The memory of a rank begins where that of the rank below ends, unless
+    /// the hint `alloc_shared_noncontig` is true. Collective.
+    ///
+    /// # Errors
+    /// Returns the errors of [`allocate`](Self::allocate).
+    #[doc(alias = "MPI_Win_allocate_shared")]
+    pub fn allocate_shared(
+        comm: &Communicator,
+        bytes: i64,
+        unit: i64,
+        hints: &[(String, String)],
+    ) -> Result<Self> {
+        Self::make(comm, Flavor::Shared, own(bytes, unit), hints)
+    }
+
+    /// Makes a window of memory of the program. Collective.
+    ///
+    /// # Safety
+    ///
+    /// - Until the window is freed, `bytes` bytes at `base` are readable and writable, and this process accesses
+    ///   them only as the epochs of the window permit.
+    ///
+    /// # Errors
+    /// Returns the errors of [`allocate`](Self::allocate).
+    #[doc(alias = "MPI_Win_create")]
+    pub unsafe fn create_raw(
+        comm: &Communicator,
+        base: *mut u8,
+        bytes: i64,
+        unit: i64,
+        hints: &[(String, String)],
+    ) -> Result<Self> {
+        let mine = own(bytes, unit).and_then(|mine| {
+            if base.is_null() && mine.bytes > 0 {
+                let detail = format!("null pointer for {bytes} bytes");
+                return Err(Error::new(ErrorKind::Window(WindowErrorKind::Base), "base", detail));
+            }
+            Ok(Mine { base, ..mine })
+        });
+        Self::make(comm, Flavor::Create, mine, hints)
+    }
+
+    /// Makes a window without memory. Collective.
+    ///
+    /// # Errors
+    /// Returns the errors of [`allocate`](Self::allocate).
+    #[doc(alias = "MPI_Win_create_dynamic")]
+    pub fn dynamic(comm: &Communicator, hints: &[(String, String)]) -> Result<Self> {
+        Self::make(comm, Flavor::Dynamic, own(0, 1), hints)
+    }
+
+    /// Takes part in the making of a window that this rank refuses because of `error`, so that the other ranks
+    /// return an error too.
+    pub fn refuse(comm: &Communicator, error: Error) {
+        // The caller returns its own error.
+        let _refused = Self::make(comm, Flavor::Dynamic, Err(error), &[]);
+    }
+
+    fn make(
+        comm: &Communicator,
+        flavor: Flavor,
+        mine: Result<Mine>,
+        given: &[(String, String)],
+    ) -> Result<Self> {
+        comm.check_intra("comm")?;
+        let mut hints = WindowHints::default();
+        hints.set(given, true);
+        let all = agreed(comm, flavor, mine, &hints)?;
+        let in_one_piece = flavor == Flavor::Shared && all.iter().any(|words| words[5] == 0);
+        let lengths = lengths(&all, flavor, in_one_piece);
+        // A rank whose sum is too large asks for more than there is, so that all ranks fail in the allocation.
+        let more = lengths.as_ref().map_or(usize::MAX, |lengths| lengths[comm.rank()]);
+        let words = Words::new(comm, more)?;
+        let lengths =
+            lengths.ok_or_else(|| internal("the blocks were allocated without a length"))?;
+        for (rank, &length) in lengths.iter().enumerate() {
+            if words.region.len(rank) != Words::bytes(comm.size()) + length {
+                return Err(internal("a rank has allocated a block of another length"));
+            }
+        }
+        let pads = pads(comm, &words, &all)?;
+        let targets = targets(comm, &words, flavor, in_one_piece, &all, &pads)?;
+        let words = Arc::new(words);
+        let attached = Attached::new(comm.size());
+        // Every rank takes a tag, so that all have the same count. Answers have odd tags.
+        let tag = (comm.next_place().tag & (i32::MAX >> 1)) << 1;
+        let is_private = flavor == Flavor::Create && all[comm.rank()][6] == NO_HEAP;
+        let memory = match flavor {
+            Flavor::Dynamic => Some(Memory::Attached(attached.shared())),
+            Flavor::Create if is_private => {
+                let own = &targets[comm.rank()];
+                Some(Memory::Piece(own.base as usize, own.bytes))
+            }
+            _ => None,
+        };
+        let host = memory.filter(|_| comm.size() > 1).map(|memory| {
+            let (rank, own) = (comm.rank(), comm.endpoint().rank());
+            Host { words: words.clone(), rank, own, memory }
+        });
+        let hosting = host.map(|host| Hosting::begin(comm, tag, host)).transpose()?;
+        Ok(Self {
+            comm: comm.clone(),
+            flavor,
+            words,
+            meetings: Meetings::new(),
+            epochs: Epochs::new(comm.size()),
+            hints: Mutex::new(hints),
+            targets,
+            attached,
+            calls: AtomicU32::new(0),
+            tag,
+            asked: AtomicU32::new(0),
+            hosting,
+        })
+    }
+}
+
+fn own(bytes: i64, unit: i64) -> Result<Mine> {
+    let bytes = u64::try_from(bytes).map_err(|_| {
+        let kind = ErrorKind::Window(WindowErrorKind::Size);
+        Error::new(kind, "size", format!("{bytes} is negative"))
+    })?;
+    let unit = u64::try_from(unit).ok().filter(|unit| *unit > 0).ok_or_else(|| {
+        Error::new(ErrorKind::Argument, "disp_unit", format!("{unit} is not positive"))
+    })?;
+    Ok(Mine { base: std::ptr::null_mut(), bytes, unit })
+}
+
+/// Does the first step. Returns the words of all ranks.
+fn agreed(
+    comm: &Communicator,
+    flavor: Flavor,
+    mine: Result<Mine>,
+    hints: &WindowHints,
+) -> Result<Vec<Words1>> {
+    let said: Words1 = match &mine {
+        Ok(mine) => {
+            let (heap, offset) = heap_of(mine);
+            let (align, apart) = (hints.alignment as u64, u64::from(hints.noncontiguous));
+            [0, flavor as u64, mine.bytes, mine.unit, align, apart, heap, offset]
+        }
+        Err(error) => [u64::from(error.class().0.unsigned_abs().max(1)), 0, 0, 0, 0, 0, 0, 0],
+    };
+    let all = tell(comm, said)?;
+    let mine = mine?;
+    if let Some((rank, words)) = all.iter().enumerate().find(|(_, words)| words[0] != 0) {
+        let class = ErrorClass(i32::try_from(words[0]).unwrap_or(ErrorClass::OTHER.0));
+        let detail = format!("the call failed on rank {rank} of the communicator");
+        return Err(Error::new(ErrorKind::Engine(class), "win", detail));
+    }
+    let wrong = |words: &&Words1| {
+        words[1] != flavor as u64
+            || i64::try_from(words[2]).is_err()
+            || i64::try_from(words[3]).is_err()
+            || words[3] == 0
+            || !words[4].is_power_of_two()
+            || words[4] > 1 << 21
+    };
+    if all.iter().any(|words| wrong(&words)) {
+        let detail = "the ranks make different windows at the same time";
+        return Err(Error::new(ErrorKind::Other, "win", detail));
+    }
+    // The base is needed later, and only by this rank.
+    let mut all = all;
+    if flavor == Flavor::Create {
+        all[comm.rank()][7] = mine.base as u64;
+    }
+    Ok(all)
+}
+
+/// Returns the heap in which memory of the program lies, by rank of the world, and its offset there.
+fn heap_of(mine: &Mine) -> (u64, u64) {
+    if mine.bytes == 0 || mine.base.is_null() {
+        return (NO_HEAP, 0);
+    }
+    let found = memory::heaps().and_then(|heaps| heaps.locate(mine.base as usize, mine.bytes));
+    found.map_or((NO_HEAP, 0), |(rank, offset)| (rank as u64, offset))
+}
+
+/// Returns the number of bytes that each rank allocates behind its block; `None` if a sum does not fit.
+fn lengths(all: &[Words1], flavor: Flavor, in_one_piece: bool) -> Option<Vec<usize>> {
+    let of = |words: &Words1| -> Option<usize> {
+        let pad = words[4].checked_sub(super::words::LINE as u64)?;
+        usize::try_from(words[2].checked_add(pad)?).ok()
+    };
+    match flavor {
+        Flavor::Create | Flavor::Dynamic => Some(vec![0; all.len()]),
+        Flavor::Shared if in_one_piece => {
+            let mut lengths = vec![0; all.len()];
+            lengths[0] = (all[0][4] as usize).checked_sub(super::words::LINE)?;
+            for words in all {
+                lengths[0] = lengths[0].checked_add(usize::try_from(words[2]).ok()?)?;
+            }
+            Some(lengths)
+        }
+        Flavor::Allocate | Flavor::Shared => all.iter().map(of).collect(),
+    }
+}
+
+/// Returns the number of unused bytes between the block of each rank and its memory.
+fn pads(comm: &Communicator, words: &Words, all: &[Words1]) -> Result<Vec<u64>> {
+    if all.iter().all(|words| words[4] <= super::words::LINE as u64) {
+        return Ok(vec![0; all.len()]);
+    }
+    let start = words.region.as_ptr(comm.rank()).map_or(0, |start| start as usize);
+    let start = start + Words::bytes(comm.size());
+    let align = all[comm.rank()][4] as usize;
+    let pad = (start.next_multiple_of(align) - start) as u64;
+    let pads = tell(comm, [pad])?;
+    Ok(pads.iter().zip(all).map(|([pad], words)| (*pad).min(words[4] - 64)).collect())
+}
+
+/// Finds the memory of all ranks.
+fn targets(
+    comm: &Communicator,
+    words: &Words,
+    flavor: Flavor,
+    in_one_piece: bool,
+    all: &[Words1],
+    pads: &[u64],
+) -> Result<Box<[Target]>> {
+    let mut before = 0;
+    let block = Words::bytes(comm.size());
+    let start = |rank: usize| -> Result<*mut u8> {
+        let start = words.region.as_ptr(rank).ok_or_else(|| internal("a rank has no block"))?;
+        Ok(start.wrapping_add(block).wrapping_add(pads[rank] as usize))
+    };
+    let target = |(rank, said): (usize, &Words1)| -> Result<Target> {
+        let &[_, _, bytes, unit, _, _, heap, offset] = said;
+        let mapped = |base| Target { base, is_mapped: true, bytes, unit, _heap: None };
+        match flavor {
+            Flavor::Allocate => Ok(mapped(start(rank)?)),
+            Flavor::Shared if in_one_piece => {
+                let base = start(0)?.wrapping_add(before);
+                before += bytes as usize;
+                Ok(mapped(base))
+            }
+            // Programs recognize a rank without memory by a null address.
+            Flavor::Shared if bytes == 0 => Ok(mapped(std::ptr::null_mut())),
+            Flavor::Shared => Ok(mapped(start(rank)?)),
+            Flavor::Create if rank == comm.rank() => Ok(mapped(offset as *mut u8)),
+            Flavor::Create | Flavor::Dynamic => Ok(far(heap, offset, bytes, unit)),
+        }
+    };
+    all.iter().enumerate().map(target).collect()
+}
+
+/// Finds the memory of another rank that lies at `offset` of the heap of rank `heap` of the world.
+fn far(heap: u64, offset: u64, bytes: u64, unit: u64) -> Target {
+    let nowhere =
+        Target { base: std::ptr::null_mut(), is_mapped: bytes == 0, bytes, unit, _heap: None };
+    let Some((base, map)) = mapped_at(heap, offset, bytes) else { return nowhere };
+    Target { base, is_mapped: true, _heap: map, ..nowhere }
+}
+
+/// Returns the address in this process of `bytes` bytes at `offset` of the heap of rank `heap` of the world, with
+/// what keeps the heap mapped. Returns `None` if the bytes do not lie in the heap, or if this process cannot map it.
+pub(super) fn mapped_at(
+    heap: u64,
+    offset: u64,
+    bytes: u64,
+) -> Option<(*mut u8, Option<std::sync::Arc<crate::sys::memory::Mapping>>)> {
+    let (rank, heaps) = (usize::try_from(heap).ok()?, memory::heaps()?);
+    let within = |len: usize| offset.checked_add(bytes).is_some_and(|end| end <= len as u64);
+    if let Some(own) = heaps.used().filter(|_| rank == heaps.rank()) {
+        let base = own.base().as_ptr().wrapping_add(offset as usize);
+        return within(own.len()).then_some((base, None));
+    }
+    let map = Heaps::of(heaps, rank)?;
+    let base = map.base().as_ptr().wrapping_add(offset as usize);
+    within(map.len()).then(|| (base, Some(map.clone())))
+}
+
+#[cold]
+fn internal(detail: &str) -> Error {
+    Error::new(ErrorKind::Internal, "win", detail)
+}

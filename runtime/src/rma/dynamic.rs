@@ -1,0 +1,240 @@
+//! Windows to which the ranks attach memory after they have made the window. A displacement of an operation is an
+//! address in the target's process.
+//!
+//! Each rank keeps a table of what it has attached, in its heap: for each piece of memory, the address, the length,
+//! and the heap and the offset in which the piece lies. Three words of its block name the table: the number of the
+//! last change, the offset of the table in the heap, and the number of entries. The number of the change is odd while
+//! the rank changes the table. The other ranks keep a copy of the table, and read it again when the number has changed.
+//!
+//! A table is never changed while other ranks may read it as long as it is the current one: each change makes a new
+//! table. Old tables stay until the window is freed, so that a rank that reads one reads memory of the table.
+
+use super::create::mapped_at;
+use super::target::Located;
+use super::words::Word;
+use super::{Flavor, Window};
+use crate::memory::{self, Block};
+use crate::sys::memory::Mapping;
+use crate::transport::types::reach;
+use crate::{Error, ErrorKind, Plan, Result, WindowErrorKind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The words of an entry: address, length, heap and offset of a piece of memory.
+pub(super) type Entry = [u64; 4];
+const ENTRY: usize = size_of::<Entry>();
+
+/// Places of the three words in the line about attached memory.
+const CHANGE: usize = 0;
+const TABLE: usize = 1;
+const ENTRIES: usize = 2;
+
+/// The heap of memory that lies in no heap.
+const NO_HEAP: u64 = u64::MAX;
+
+/// Number of times that a rank tries to read a table that changes, before it gives up.
+const TRIES: usize = 1000;
+
+/// What the ranks have attached, as this rank knows it.
+#[derive(Debug)]
+pub(super) struct Attached {
+    own: Arc<Mutex<Own>>,
+    /// By rank: the number of the change that this rank has read, and the table.
+    copies: Box<[Mutex<(u64, Arc<[Entry]>)>]>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Own {
+    pub entries: Vec<Entry>,
+    /// The tables that other ranks may still read.
+    tables: Vec<Block>,
+}
+
+impl Attached {
+    pub fn new(ranks: usize) -> Self {
+        let none = || Mutex::new((0, Arc::from([])));
+        Self { own: Arc::default(), copies: (0..ranks).map(|_| none()).collect() }
+    }
+
+    /// Returns what this rank has attached.
+    pub fn shared(&self) -> Arc<Mutex<Own>> {
+        self.own.clone()
+    }
+
+    fn own(&self) -> MutexGuard<'_, Own> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cold]
+fn refused(argument: &'static str, detail: String) -> Error {
+    Error::new(ErrorKind::Window(WindowErrorKind::Attach), argument, detail)
+}
+
+impl Window {
+    fn check_dynamic(&self) -> Result<()> {
+        if self.flavor == Flavor::Dynamic {
+            return Ok(());
+        }
+        let detail = "memory can be attached only to dynamic windows";
+        Err(Error::new(ErrorKind::Window(WindowErrorKind::Flavor), "win", detail))
+    }
+
+    /// Attaches memory of the program to a dynamic window. The other ranks may access it after a synchronisation.
+    ///
+    /// # Safety
+    ///
+    /// - Until the memory is detached or the window freed, `bytes` bytes at `base` are readable and writable, and
+    ///   this process accesses them only as the epochs of the window permit.
+    ///
+    /// # Errors
+    /// Returns `WindowErrorKind::Flavor` if the window is not dynamic, `WindowErrorKind::Size` if `bytes` is
+    /// negative, `WindowErrorKind::Attach` if `base` is null or part of the memory is attached already, and
+    /// `ErrorKind::NoMemory` if memory runs out.
+    #[doc(alias = "MPI_Win_attach")]
+    pub unsafe fn attach_raw(&self, base: *mut u8, bytes: i64) -> Result<()> {
+        self.check_dynamic()?;
+        let bytes = u64::try_from(bytes).map_err(|_| {
+            let kind = ErrorKind::Window(WindowErrorKind::Size);
+            Error::new(kind, "size", format!("{bytes} is negative"))
+        })?;
+        let start = base as u64;
+        let end = start.checked_add(bytes).filter(|_| !base.is_null() || bytes == 0);
+        let end = end.ok_or_else(|| {
+            refused("base", format!("no memory of {bytes} bytes can be at {start:#x}"))
+        })?;
+        let mut own = self.attached.own();
+        let overlaps = |entry: &&Entry| start < entry[0] + entry[1] && entry[0] < end;
+        if let Some(entry) = own.entries.iter().find(overlaps) {
+            let detail = format!(
+                "{bytes} bytes at {start:#x} overlap {} bytes at {:#x}, which are attached already",
+                entry[1], entry[0]
+            );
+            return Err(refused("base", detail));
+        }
+        let found = memory::heaps().and_then(|heaps| heaps.locate(base as usize, bytes));
+        let (heap, offset) = found.map_or((NO_HEAP, 0), |(rank, offset)| (rank as u64, offset));
+        let mut entries = own.entries.clone();
+        entries.push([start, bytes, heap, offset]);
+        self.replace(&mut own, entries)
+    }
+
+    /// Detaches memory that was attached at `base`.
+    ///
+    /// # Errors
+    /// Returns `WindowErrorKind::Flavor` if the window is not dynamic, `WindowErrorKind::Attach` if nothing is
+    /// attached at `base`, and `ErrorKind::NoMemory` if memory runs out.
+    #[doc(alias = "MPI_Win_detach")]
+    pub fn detach(&self, base: *const u8) -> Result<()> {
+        self.check_dynamic()?;
+        let mut own = self.attached.own();
+        let found = own.entries.iter().rposition(|entry| entry[0] == base as u64);
+        let found =
+            found.ok_or_else(|| refused("base", format!("no memory is attached at {base:?}")))?;
+        let mut entries = own.entries.clone();
+        entries.remove(found);
+        self.replace(&mut own, entries)
+    }
+
+    /// Replaces the table of this rank.
+    fn replace(&self, own: &mut Own, entries: Vec<Entry>) -> Result<()> {
+        let block = Block::new(entries.len() * ENTRY, 64, true)?;
+        for (at, word) in entries.as_flattened().iter().enumerate() {
+            // SAFETY: the block has just been allocated with room for all entries, aligned to a cache line, and
+            // nobody else knows it.
+            unsafe { block.as_ptr().cast::<u64>().add(at).write(*word) };
+        }
+        let base = memory::heaps().and_then(|heaps| heaps.used()).map(|heap| heap.base());
+        let at = base.map_or(0, |base| block.as_ptr() as u64 - base.as_ptr() as u64);
+        let word = |index| self.words.get(self.rank(), Word::Attached(index));
+        let change = word(CHANGE)?.load(Ordering::Relaxed);
+        word(CHANGE)?.store(change.wrapping_add(1), Ordering::SeqCst);
+        word(TABLE)?.store(at, Ordering::SeqCst);
+        word(ENTRIES)?.store(entries.len() as u64, Ordering::SeqCst);
+        word(CHANGE)?.store(change.wrapping_add(2), Ordering::SeqCst);
+        own.tables.push(block);
+        own.entries = entries;
+        Ok(())
+    }
+
+    /// Returns the table of a rank.
+    fn table_of(&self, target: usize) -> Result<Arc<[Entry]>> {
+        if target == self.rank() {
+            return Ok(self.attached.own().entries.as_slice().into());
+        }
+        let word = |index| self.words.get(target, Word::Attached(index));
+        let mut copy = self.attached.copies[target].lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..TRIES {
+            let change = word(CHANGE)?.load(Ordering::SeqCst);
+            if change == copy.0 {
+                return Ok(copy.1.clone());
+            }
+            let at = word(TABLE)?.load(Ordering::SeqCst);
+            let entries = word(ENTRIES)?.load(Ordering::SeqCst);
+            if change % 2 == 0 && word(CHANGE)?.load(Ordering::SeqCst) == change {
+                *copy = (change, self.read_table(target, at, entries)?);
+                return Ok(copy.1.clone());
+            }
+            std::thread::yield_now();
+        }
+        let detail = format!("rank {target} attaches and detaches memory all the time");
+        Err(refused("win", detail))
+    }
+
+    /// Reads the table of another rank, which lies at `at` of its heap.
+    fn read_table(&self, target: usize, at: u64, entries: u64) -> Result<Arc<[Entry]>> {
+        let world = self.comm.world_rank(target, "target_rank", ErrorKind::Rank)? as u64;
+        let bytes = entries.checked_mul(ENTRY as u64).filter(|_| at.is_multiple_of(8));
+        let found = bytes.and_then(|bytes| mapped_at(world, at, bytes));
+        let (start, _heap) = found.ok_or_else(|| {
+            let detail = format!("rank {target} names memory outside its heap");
+            Error::new(ErrorKind::Other, "win", detail)
+        })?;
+        let read = |index: usize| {
+            // SAFETY: the table lies in the other rank's heap, which is mapped as a whole (`mapped_at`), and the
+            // address is a multiple of 8. All accesses of other processes are stores of whole words.
+            let word = unsafe { AtomicU64::from_ptr(start.cast::<u64>().wrapping_add(index)) };
+            word.load(Ordering::Relaxed)
+        };
+        Ok((0..entries as usize).map(|entry| [0, 1, 2, 3].map(|i| read(4 * entry + i))).collect())
+    }
+
+    /// Finds the memory of a call at a target of a dynamic window; see [`locate`](Self::locate).
+    pub(super) fn locate_attached(
+        &self,
+        target: usize,
+        address: i64,
+        plan: &Plan,
+        count: u64,
+    ) -> Result<Located> {
+        if count == 0 || plan.element_bytes() == 0 {
+            return Ok(Located::Here(std::ptr::null_mut()));
+        }
+        let (first, end) = reach(plan, count);
+        let at = i128::from(address as u64);
+        let table = self.table_of(target)?;
+        let holds = |entry: &&Entry| {
+            let (start, bytes) = (i128::from(entry[0]), i128::from(entry[1]));
+            at + first >= start && at + end <= start + bytes
+        };
+        let entry = table.iter().find(holds).ok_or_else(|| {
+            let detail = format!(
+                "rank {target} has attached no memory that contains the addresses {:#x}..{:#x}",
+                at + first,
+                at + end
+            );
+            Error::new(ErrorKind::Window(WindowErrorKind::Range), "target_disp", detail)
+        })?;
+        let into = (address as u64).wrapping_sub(entry[0]) as usize;
+        if target == self.rank() {
+            return Ok(Located::Here((entry[0] as *mut u8).wrapping_add(into)));
+        }
+        let mapped: Option<(*mut u8, Option<Arc<Mapping>>)> =
+            mapped_at(entry[2], entry[3], entry[1]);
+        // The table of all heaps keeps the heap mapped until this process ends.
+        Ok(match mapped {
+            Some((base, _heap)) => Located::Here(base.wrapping_add(into)),
+            None => Located::There(address),
+        })
+    }
+}

@@ -1,0 +1,566 @@
+//! The epochs of a window: which calls this rank may make now, and the calls that begin and end epochs
+//! (MPI-5.0 section 12.5).
+//!
+//! Three kinds of epochs let a rank access the memory of others: those between two fences, those between start and
+//! complete, and those under locks. A call outside such an epoch fails with
+//! [`WindowErrorKind::Synchronization`](crate::WindowErrorKind). This rank checks what it sees itself: it does not
+//! check whether the target has posted, or holds the window open in another way.
+//!
+//! The operations copy at once, so the calls that complete operations have nothing to wait for, except that the ranks
+//! of an epoch meet. A fence opens an epoch even if the program does not use it. Such an unused epoch ends when the
+//! rank begins an epoch of another kind.
+//!
+//! Invariant: no thread holds the state of the epochs while it waits for another rank. A call first checks and notes
+//! what it begins, so that another thread cannot begin the same.
+
+use super::Window;
+use super::lock::LockKind;
+use super::wait;
+use super::words::Word;
+use crate::comm::Group;
+use crate::{Error, ErrorKind, Result, WindowErrorKind};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Promises of the program about an epoch (MPI-5.0 section 12.5.5). The bits are those of the standard's ABI.
+#[doc(alias = "MPI_MODE_NOCHECK")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Assertions(u32);
+
+impl Assertions {
+    /// No promise.
+    pub const NONE: Self = Self(0);
+    /// The call need not wait: the matching calls have been made, or nobody holds a conflicting lock.
+    #[doc(alias = "MPI_MODE_NOCHECK")]
+    pub const NO_CHECK: Self = Self(1024);
+    /// No operation of this rank precedes the fence. All ranks promise the same.
+    #[doc(alias = "MPI_MODE_NOPRECEDE")]
+    pub const NO_PRECEDE: Self = Self(2048);
+    /// No rank puts or accumulates into the memory of this rank until the next fence.
+    #[doc(alias = "MPI_MODE_NOPUT")]
+    pub const NO_PUT: Self = Self(4096);
+    /// This rank has not stored to its memory since the last synchronisation.
+    #[doc(alias = "MPI_MODE_NOSTORE")]
+    pub const NO_STORE: Self = Self(8192);
+    /// No operation of this rank follows the fence. All ranks promise the same.
+    #[doc(alias = "MPI_MODE_NOSUCCEED")]
+    pub const NO_SUCCEED: Self = Self(16384);
+
+    /// Returns the promises with these bits of the ABI.
+    pub fn from_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+
+    /// Returns the bits of the ABI.
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
+    fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    fn check(self, allowed: &[Self]) -> Result<()> {
+        let allowed = allowed.iter().fold(0, |all, one| all | one.0);
+        if self.0 & !allowed == 0 {
+            return Ok(());
+        }
+        let detail = format!("{:#x} has bits that are no assertions of this call", self.0);
+        Err(Error::new(ErrorKind::Window(WindowErrorKind::Assert), "assert", detail))
+    }
+}
+
+impl std::ops::BitOr for Assertions {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// What this rank may do at one other rank.
+mod at {
+    /// Nothing, unless an epoch with all ranks is open.
+    pub const NOTHING: u8 = 0;
+    /// A thread waits for the lock.
+    pub const WAITING: u8 = 1;
+    /// The rank is in the group of `start`.
+    pub const STARTED: u8 = 2;
+    pub const SHARED: u8 = 3;
+    pub const EXCLUSIVE: u8 = 4;
+}
+
+/// What this rank may do at all other ranks, as bits.
+mod with_all {
+    /// A fence has opened an epoch.
+    pub const FENCE: u8 = 1;
+    /// An operation has been made in this epoch.
+    pub const USED: u8 = 2;
+    /// All ranks are locked.
+    pub const LOCKED: u8 = 4;
+}
+
+/// The epochs of a window at this rank.
+#[derive(Debug)]
+pub(super) struct Epochs {
+    /// One of the values in [`at`], for each rank of the window.
+    at: Box<[AtomicU8]>,
+    /// The bits in [`with_all`].
+    all: AtomicU8,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// The ranks of the access epoch between start and complete.
+    started: Option<Vec<usize>>,
+    /// The ranks of the exposure epoch between post and wait.
+    posted: Option<Vec<usize>>,
+    /// The ranks that this rank has locked, and whether it holds the lock; it does not if it has promised that no
+    /// other rank wants the lock.
+    locked: BTreeMap<usize, (LockKind, bool)>,
+    /// Whether this rank holds the locks of all ranks; `None` if it has not locked all.
+    all: Option<bool>,
+    /// How often this rank has started with each rank.
+    starts: Box<[u64]>,
+    /// How often this rank has posted for each rank.
+    posts: Box<[u64]>,
+}
+
+impl State {
+    fn is_idle(&self) -> bool {
+        self.started.is_none() && self.locked.is_empty() && self.all.is_none()
+    }
+}
+
+impl Epochs {
+    pub fn new(ranks: usize) -> Self {
+        Self {
+            at: (0..ranks).map(|_| AtomicU8::new(at::NOTHING)).collect(),
+            all: AtomicU8::new(0),
+            state: Mutex::new(State {
+                started: None,
+                posted: None,
+                locked: BTreeMap::new(),
+                all: None,
+                starts: vec![0; ranks].into(),
+                posts: vec![0; ranks].into(),
+            }),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The state is a few independent values, and no change of it can panic halfway.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Checks that this rank may access the memory of `target`. Returns whether no other rank may do so at the same
+    /// time.
+    ///
+    /// # Errors
+    /// Returns `WindowErrorKind::Synchronization` if no epoch permits the access.
+    #[inline]
+    pub fn check_access(&self, target: usize) -> Result<bool> {
+        match self.at.get(target).map(|at| at.load(Ordering::Relaxed)) {
+            Some(at::EXCLUSIVE) => return Ok(true),
+            Some(at::STARTED | at::SHARED) => return Ok(false),
+            _ => {}
+        }
+        match self.all.load(Ordering::Relaxed) {
+            0 => Err(outside("the rank is in no epoch that lets it access this target")),
+            with_all::FENCE => {
+                self.all.fetch_or(with_all::USED, Ordering::Relaxed);
+                Ok(false)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Checks that this rank has locked `target`.
+    ///
+    /// # Errors
+    /// Returns `WindowErrorKind::Synchronization` if it has not.
+    #[inline]
+    pub fn check_locked(&self, target: usize) -> Result<()> {
+        let at = self.at.get(target).map(|at| at.load(Ordering::Relaxed));
+        if matches!(at, Some(at::SHARED | at::EXCLUSIVE)) || self.has_locked_all() {
+            return Ok(());
+        }
+        Err(outside("the rank has not locked this target"))
+    }
+
+    /// Checks that this rank has locked at least one rank.
+    ///
+    /// # Errors
+    /// Returns `WindowErrorKind::Synchronization` if it has not.
+    pub fn check_any_lock(&self) -> Result<()> {
+        if self.has_locked_all() || !self.lock().locked.is_empty() {
+            return Ok(());
+        }
+        Err(outside("the rank has locked no target"))
+    }
+
+    fn has_locked_all(&self) -> bool {
+        self.all.load(Ordering::Relaxed) & with_all::LOCKED != 0
+    }
+
+    /// Checks that the rank may begin an epoch of another kind than that of a fence, and ends an unused one.
+    fn leave_fence(&self) -> Result<()> {
+        let unused =
+            self.all.compare_exchange(with_all::FENCE, 0, Ordering::Relaxed, Ordering::Relaxed);
+        match unused {
+            Err(bits) if bits & with_all::USED != 0 => {
+                Err(outside("a fence must end the epoch in which the rank has made operations"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that no epoch is open that a free would cut short.
+    pub fn check_free(&self) -> Result<()> {
+        let state = self.lock();
+        if state.is_idle() && state.posted.is_none() {
+            return Ok(());
+        }
+        Err(outside("the rank is in an epoch, which must end first"))
+    }
+
+    fn set(&self, rank: usize, value: u8) {
+        if let Some(at) = self.at.get(rank) {
+            at.store(value, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Returns the error for a call outside the epoch that it needs.
+#[cold]
+pub(super) fn outside(detail: &str) -> Error {
+    Error::new(ErrorKind::Window(WindowErrorKind::Synchronization), "win", detail)
+}
+
+impl Window {
+    /// Checks that this rank has locked `target`. Calls that return a request require this (MPI-5.0 section 12.3.5).
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Rank` if there is no such rank, and `WindowErrorKind::Synchronization` if this rank has not
+    /// locked it.
+    #[doc(hidden)]
+    pub fn check_passive(&self, target: usize) -> Result<()> {
+        self.check_target(target)?;
+        self.epochs.check_locked(target)
+    }
+
+    /// Waits until all ranks have come, and ends the epoch since the last fence. All operations of the ranks before
+    /// the fence are visible after it. Unless `NO_SUCCEED` is promised, a new epoch begins, in which each rank may
+    /// access the memory of all ranks. Collective.
+    ///
+    /// # Errors
+    /// Returns `WindowErrorKind::Synchronization` if this rank is in an epoch of another kind,
+    /// `WindowErrorKind::Assert` if `assert` has other bits, and `ErrorKind::ProcAborted` if a rank has died.
+    #[doc(alias = "MPI_Win_fence")]
+    pub fn fence(&self, assert: Assertions) -> Result<()> {
+        use Assertions as A;
+        assert.check(&[A::NO_STORE, A::NO_PUT, A::NO_PRECEDE, A::NO_SUCCEED])?;
+        let state = self.epochs.lock();
+        if !state.is_idle() || state.posted.is_some() {
+            return Err(outside("the rank is in an epoch of another kind, which must end first"));
+        }
+        drop(state);
+        // With `NO_PRECEDE` alone, the ranks still meet: the accesses of the next epoch must not come before the
+        // stores of their target before the fence.
+        if !(assert.has(A::NO_PRECEDE) && assert.has(A::NO_SUCCEED)) {
+            self.meet()?;
+        }
+        let next = if assert.has(A::NO_SUCCEED) { 0 } else { with_all::FENCE };
+        self.epochs.all.store(next, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Returns the ranks of the window that the members of `group` have.
+    fn ranks_of(&self, group: &Group) -> Result<Vec<usize>> {
+        (0..group.size())
+            .map(|member| {
+                let world = group.world_rank(member);
+                world.and_then(|world| self.comm.group().rank_of(world)).ok_or_else(|| {
+                    let detail =
+                        format!("member {member} of the group is not a rank of the window");
+                    Error::new(ErrorKind::Group, "group", detail)
+                })
+            })
+            .collect()
+    }
+
+    /// Begins an epoch in which the ranks of `group` may access the memory of this rank.
+    ///
+    /// # Errors
+    /// Returns `WindowErrorKind::Synchronization` if such an epoch is open already, `ErrorKind::Group` if the
+    /// group has members that the window does not have, and `WindowErrorKind::Assert` if `assert` has other bits.
+    #[doc(alias = "MPI_Win_post")]
+    pub fn post(&self, group: &Group, assert: Assertions) -> Result<()> {
+        use Assertions as A;
+        assert.check(&[A::NO_CHECK, A::NO_STORE, A::NO_PUT])?;
+        let ranks = self.ranks_of(group)?;
+        let mut state = self.epochs.lock();
+        if state.posted.is_some() {
+            return Err(outside("the rank has posted already, and must wait first"));
+        }
+        if !state.locked.is_empty() || state.all.is_some() {
+            return Err(outside("the rank holds a lock of the window, which must end first"));
+        }
+        self.epochs.leave_fence()?;
+        for &rank in &ranks {
+            state.posts[rank] += 1;
+            // Release, so that the stores of this rank before the call come before the accesses of the others.
+            self.words
+                .get(rank, Word::Posted(self.comm.rank()))?
+                .store(state.posts[rank], Ordering::Release);
+        }
+        for &rank in &ranks {
+            wait::ring(&self.comm, rank)?;
+        }
+        state.posted = Some(ranks);
+        Ok(())
+    }
+
+    /// Begins an epoch in which this rank may access the memory of the ranks of `group`. Waits until these ranks
+    /// have posted.
+    ///
+    /// # Errors
+    /// Returns `WindowErrorKind::Synchronization` if another access epoch is open, `ErrorKind::Group` if the
+    /// group has members that the window does not have, `WindowErrorKind::Assert` if `assert` has other bits, and
+    /// `ErrorKind::ProcAborted` if a rank has died.
+    #[doc(alias = "MPI_Win_start")]
+    pub fn start(&self, group: &Group, assert: Assertions) -> Result<()> {
+        assert.check(&[Assertions::NO_CHECK])?;
+        let ranks = self.ranks_of(group)?;
+        let mut state = self.epochs.lock();
+        if !state.is_idle() {
+            return Err(outside("the rank is in an access epoch, which must end first"));
+        }
+        self.epochs.leave_fence()?;
+        let counts: Vec<u64> = ranks
+            .iter()
+            .map(|&rank| {
+                state.starts[rank] += 1;
+                state.starts[rank]
+            })
+            .collect();
+        state.started = Some(ranks.clone());
+        drop(state);
+        for (&rank, &count) in ranks.iter().zip(&counts) {
+            if !assert.has(Assertions::NO_CHECK) {
+                let word = self.words.get(self.comm.rank(), Word::Posted(rank))?;
+                wait::until(&self.comm, || word.load(Ordering::Acquire) >= count)?;
+            }
+            self.epochs.set(rank, at::STARTED);
+        }
+        Ok(())
+    }
+
+    /// Ends the epoch that `start` began.
+    ///
+    /// # Errors
+    /// Returns `WindowErrorKind::Synchronization` if there is no such epoch.
+    #[doc(alias = "MPI_Win_complete")]
+    pub fn complete(&self) -> Result<()> {
+        let mut state = self.epochs.lock();
+        let ranks = state.started.take();
+        let ranks = ranks.ok_or_else(|| outside("the rank has not started an access epoch"))?;
+        for &rank in &ranks {
+            self.epochs.set(rank, at::NOTHING);
+            // `starts` counts the epochs with this rank, so it is also the number of their ends. Release, so that
+            // the accesses of this rank come before the end.
+            self.words
+                .get(rank, Word::Completed(self.comm.rank()))?
+                .store(state.starts[rank], Ordering::Release);
+        }
+        drop(state);
+        for &rank in &ranks {
+            wait::ring(&self.comm, rank)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the epoch that `post` began, after all ranks of its group have completed.
+    ///
+    /// # Errors
+    /// Returns `WindowErrorKind::Synchronization` if there is no such epoch, and `ErrorKind::ProcAborted` if a rank
+    /// has died.
+    #[doc(alias = "MPI_Win_wait")]
+    pub fn wait(&self) -> Result<()> {
+        for (rank, count) in self.awaited()? {
+            let word = self.words.get(self.comm.rank(), Word::Completed(rank))?;
+            wait::until(&self.comm, || word.load(Ordering::Acquire) >= count)?;
+        }
+        self.epochs.lock().posted = None;
+        Ok(())
+    }
+
+    /// Ends the epoch that `post` began if all ranks of its group have completed. Returns whether they have.
+    ///
+    /// # Errors
+    /// Returns the errors of [`wait`](Self::wait).
+    #[doc(alias = "MPI_Win_test")]
+    pub fn test(&self) -> Result<bool> {
+        let awaited = self.awaited()?;
+        self.comm.progress()?;
+        for (rank, count) in awaited {
+            let word = self.words.get(self.comm.rank(), Word::Completed(rank))?;
+            if word.load(Ordering::Acquire) < count {
+                return Ok(false);
+            }
+        }
+        self.epochs.lock().posted = None;
+        Ok(true)
+    }
+
+    /// Returns the ranks for which this rank has posted, each with the number of epochs that it must have completed.
+    fn awaited(&self) -> Result<Vec<(usize, u64)>> {
+        let state = self.epochs.lock();
+        let ranks = state.posted.as_ref().ok_or_else(|| outside("the rank has not posted"))?;
+        Ok(ranks.iter().map(|&rank| (rank, state.posts[rank])).collect())
+    }
+
+    /// Locks the memory of rank `target`, and begins an epoch in which this rank may access it. Waits until no other
+    /// rank holds a lock that excludes this one.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Rank` if there is no such rank, `WindowErrorKind::Synchronization` if this rank has
+    /// locked the target already or is in an access epoch of another kind, `WindowErrorKind::Assert` if `assert` has
+    /// other bits, and `ErrorKind::ProcAborted` if a rank has died.
+    #[doc(alias = "MPI_Win_lock")]
+    pub fn lock_raw(&self, kind: LockKind, target: usize, assert: Assertions) -> Result<()> {
+        self.check_target(target)?;
+        assert.check(&[Assertions::NO_CHECK])?;
+        self.check_locks()?;
+        let holds = !assert.has(Assertions::NO_CHECK);
+        {
+            let mut state = self.epochs.lock();
+            if state.started.is_some() || state.posted.is_some() || state.all.is_some() {
+                return Err(outside(
+                    "the rank is in an epoch of another kind, which must end first",
+                ));
+            }
+            if state.locked.contains_key(&target) {
+                return Err(outside("the rank has locked this target already"));
+            }
+            self.epochs.leave_fence()?;
+            state.locked.insert(target, (kind, holds));
+            self.epochs.set(target, at::WAITING);
+        }
+        if holds && let Err(error) = wait::lock(&self.comm, &self.words, target, kind) {
+            self.epochs.lock().locked.remove(&target);
+            self.epochs.set(target, at::NOTHING);
+            return Err(error);
+        }
+        let now = match kind {
+            LockKind::Shared => at::SHARED,
+            LockKind::Exclusive => at::EXCLUSIVE,
+        };
+        self.epochs.set(target, now);
+        Ok(())
+    }
+
+    /// Ends the epoch that a lock of rank `target` began. The operations of the epoch are complete at the target.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Rank` if there is no such rank, and `WindowErrorKind::Synchronization` if this rank has
+    /// not locked the target.
+    #[doc(alias = "MPI_Win_unlock")]
+    pub fn unlock_raw(&self, target: usize) -> Result<()> {
+        self.check_target(target)?;
+        self.make_progress()?;
+        let mut state = self.epochs.lock();
+        let held = self.epochs.at[target].load(Ordering::Relaxed) > at::WAITING;
+        let lock = if held { state.locked.remove(&target) } else { None };
+        let (kind, holds) = lock.ok_or_else(|| outside("the rank has not locked this target"))?;
+        self.epochs.set(target, at::NOTHING);
+        drop(state);
+        if holds {
+            wait::unlock(&self.comm, &self.words, target, kind)?;
+        }
+        Ok(())
+    }
+
+    /// Locks the memory of all ranks, shared with other ranks that do the same.
+    ///
+    /// # Errors
+    /// Returns the errors of [`lock_raw`](Self::lock_raw).
+    #[doc(alias = "MPI_Win_lock_all")]
+    pub fn lock_all_raw(&self, assert: Assertions) -> Result<()> {
+        assert.check(&[Assertions::NO_CHECK])?;
+        self.check_locks()?;
+        let holds = !assert.has(Assertions::NO_CHECK);
+        {
+            let mut state = self.epochs.lock();
+            if !state.is_idle() || state.posted.is_some() {
+                return Err(outside("the rank is in another epoch, which must end first"));
+            }
+            self.epochs.leave_fence()?;
+            state.all = Some(holds);
+        }
+        if holds {
+            for target in 0..self.comm.size() {
+                wait::lock(&self.comm, &self.words, target, LockKind::Shared)?;
+            }
+        }
+        self.epochs.all.store(with_all::LOCKED, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Ends the epoch that a lock of all ranks began.
+    ///
+    /// # Errors
+    /// Returns `WindowErrorKind::Synchronization` if this rank has not locked all ranks.
+    #[doc(alias = "MPI_Win_unlock_all")]
+    pub fn unlock_all_raw(&self) -> Result<()> {
+        self.make_progress()?;
+        let mut state = self.epochs.lock();
+        let ready = self.epochs.has_locked_all();
+        let all = if ready { state.all.take() } else { None };
+        let holds = all.ok_or_else(|| outside("the rank has not locked all ranks"))?;
+        self.epochs.all.store(0, Ordering::Relaxed);
+        drop(state);
+        if holds {
+            for target in 0..self.comm.size() {
+                wait::unlock(&self.comm, &self.words, target, LockKind::Shared)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Completes the operations of this rank at rank `target`, which it has locked.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Rank` if there is no such rank, `WindowErrorKind::Synchronization` if this rank has not
+    /// locked the target, and `ErrorKind::ProcAborted` if a rank has died.
+    #[doc(alias = "MPI_Win_flush")]
+    #[doc(alias = "MPI_Win_flush_local")]
+    pub fn flush(&self, target: usize) -> Result<()> {
+        self.check_target(target)?;
+        self.epochs.check_locked(target)?;
+        self.make_progress()
+    }
+
+    /// Completes the operations of this rank at all ranks that it has locked.
+    ///
+    /// # Errors
+    /// Returns `WindowErrorKind::Synchronization` if this rank has locked no rank, and `ErrorKind::ProcAborted` if a
+    /// rank has died.
+    #[doc(alias = "MPI_Win_flush_all")]
+    #[doc(alias = "MPI_Win_flush_local_all")]
+    pub fn flush_all(&self) -> Result<()> {
+        self.epochs.check_any_lock()?;
+        self.make_progress()
+    }
+
+    /// Orders the loads and stores of this rank before the call, and those after it.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::ProcAborted` if a rank has died.
+    #[doc(alias = "MPI_Win_sync")]
+    pub fn sync(&self) -> Result<()> {
+        self.make_progress()
+    }
+}

@@ -1,0 +1,140 @@
+//! Hints: what the program says about a window (MPI-5.0 section 12.2.1).
+//!
+//! A hint that this library does not know is ignored and not returned, and so is a value that a hint cannot have.
+
+/// The orders of accumulates that a program may ask to keep.
+const ORDERS: [&str; 4] = ["rar", "raw", "war", "waw"];
+
+/// The hints of a window, with the values that are in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WindowHints {
+    /// The program never locks the window. Calls that lock fail then.
+    pub no_locks: bool,
+    /// Which accumulates of one rank to the same memory keep their order. They always do, whatever the value.
+    pub accumulate_ordering: String,
+    /// True if the program uses no two operations on the same memory at the same time, except for `MPI_NO_OP`. Any
+    /// operations may be mixed, whatever the value.
+    pub same_op_no_op: bool,
+    /// All ranks have the same size.
+    pub same_size: bool,
+    /// All ranks have the same displacement unit.
+    pub same_unit: bool,
+    /// The memory of a shared window need not be in one piece.
+    pub noncontiguous: bool,
+    /// The alignment of memory that the window allocates, in bytes: a power of two.
+    pub alignment: usize,
+}
+
+impl Default for WindowHints {
+    fn default() -> Self {
+        Self {
+            no_locks: false,
+            accumulate_ordering: ORDERS.join(","),
+            same_op_no_op: true,
+            same_size: false,
+            same_unit: false,
+            noncontiguous: false,
+            alignment: 64,
+        }
+    }
+}
+
+fn truth(value: &str) -> Option<bool> {
+    match value {
+        "true" => Some(true),
+        "false" => Some(false),
+        _ => None,
+    }
+}
+
+/// Returns a list of orders in one form; `None` if it is not such a list.
+fn orders(value: &str) -> Option<String> {
+    if value == "none" {
+        return Some(value.to_owned());
+    }
+    let given: Vec<&str> = value.split(',').map(str::trim).collect();
+    if !given.iter().all(|order| ORDERS.contains(order)) {
+        return None;
+    }
+    let kept: Vec<&str> = ORDERS.into_iter().filter(|order| given.contains(order)).collect();
+    Some(kept.join(","))
+}
+
+impl WindowHints {
+    /// Sets the hints of a list of keys and values. `new` says whether the window is being made: some hints have an
+    /// effect only then.
+    pub fn set(&mut self, given: &[(String, String)], new: bool) {
+        for (key, value) in given {
+            let value = value.trim();
+            let flag = match key.as_str() {
+                "no_locks" => &mut self.no_locks,
+                "same_size" => &mut self.same_size,
+                "same_disp_unit" => &mut self.same_unit,
+                "alloc_shared_noncontig" if new => &mut self.noncontiguous,
+                "accumulate_ordering" => {
+                    if let Some(orders) = orders(value) {
+                        self.accumulate_ordering = orders;
+                    }
+                    continue;
+                }
+                "accumulate_ops" => {
+                    match value {
+                        "same_op_no_op" => self.same_op_no_op = true,
+                        "same_op" => self.same_op_no_op = false,
+                        _ => {}
+                    }
+                    continue;
+                }
+                "mpi_minimum_memory_alignment" if new => {
+                    let number = value.parse::<usize>().ok().filter(|n| n.is_power_of_two());
+                    // A larger alignment than that of a huge page serves nobody.
+                    self.alignment = number.map_or(self.alignment, |n| n.clamp(64, 1 << 21));
+                    continue;
+                }
+                _ => continue,
+            };
+            if let Some(value) = truth(value) {
+                *flag = value;
+            }
+        }
+    }
+
+    /// Returns the keys and values that are in force.
+    pub fn all(&self) -> Vec<(&'static str, String)> {
+        let ops = if self.same_op_no_op { "same_op_no_op" } else { "same_op" };
+        vec![
+            ("no_locks", self.no_locks.to_string()),
+            ("accumulate_ordering", self.accumulate_ordering.clone()),
+            ("accumulate_ops", ops.to_owned()),
+            ("same_size", self.same_size.to_string()),
+            ("same_disp_unit", self.same_unit.to_string()),
+            ("alloc_shared_noncontig", self.noncontiguous.to_string()),
+            ("mpi_minimum_memory_alignment", self.alignment.to_string()),
+            ("mpi_memory_alloc_kinds", "mpi,system".to_owned()),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_hints_with_known_values_count() {
+        let mut hints = WindowHints::default();
+        let mut set = |key: &str, value: &str, new| {
+            hints.set(&[(key.to_owned(), value.to_owned())], new);
+            hints.clone()
+        };
+        assert!(set("no_locks", " true ", false).no_locks);
+        assert!(set("no_locks", "maybe", false).no_locks);
+        assert!(!set("alloc_shared_noncontig", "true", false).noncontiguous);
+        assert!(set("alloc_shared_noncontig", "true", true).noncontiguous);
+        assert_eq!(set("accumulate_ordering", "waw, rar", false).accumulate_ordering, "rar,waw");
+        assert_eq!(set("accumulate_ordering", "waw,or", false).accumulate_ordering, "rar,waw");
+        assert_eq!(set("accumulate_ordering", "none", false).accumulate_ordering, "none");
+        assert_eq!(set("mpi_minimum_memory_alignment", "3", true).alignment, 64);
+        assert_eq!(set("mpi_minimum_memory_alignment", "4096", true).alignment, 4096);
+        assert_eq!(set("unknown", "true", true), hints);
+    }
+}

@@ -1,0 +1,168 @@
+//! The lock of a window: one word, in the block of the rank whose memory the lock protects.
+//!
+//! The lock is fair: ranks get it in the order in which they have asked for it. It may be shared by several ranks,
+//! or held by one rank exclusively. The word has three counters:
+//!
+//! - `next`: the number of tickets that have been taken. Each request takes one.
+//! - `readers`: a request for a shared lock has the lock if this counter has reached its ticket. It then counts
+//!   one more, so that the next request may share the lock.
+//! - `free`: a request for an exclusive lock has the lock if this counter has reached its ticket.
+//!
+//! A release counts one more in `free`, and that of an exclusive lock also in `readers`. One atomic operation takes a
+//! lock that is free. This file has only the word; `wait.rs` has the waiting.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Number of bits of a counter. There are fewer ranks than values, so no two requests have the same ticket.
+const BITS: u32 = 20;
+const MASK: u64 = (1 << BITS) - 1;
+const NEXT: u32 = 0;
+const READERS: u32 = BITS;
+const FREE: u32 = 2 * BITS;
+
+/// Who else may hold a lock at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockKind {
+    /// All other ranks that hold the lock shared.
+    #[doc(alias = "MPI_LOCK_SHARED")]
+    Shared,
+    /// Nobody.
+    #[doc(alias = "MPI_LOCK_EXCLUSIVE")]
+    Exclusive,
+}
+
+/// A word that supports the operation of this file. The tests check the lock with the words of `loom`.
+pub(super) trait LockWord {
+    /// Returns the value.
+    fn value(&self) -> u64;
+    /// Replaces `old` by `new`. Returns the value that the word has instead if it is not `old`. Changes of other
+    /// memory before a successful replacement are visible to the ranks that read `new`.
+    fn replace(&self, old: u64, new: u64) -> Result<(), u64>;
+}
+
+impl LockWord for AtomicU64 {
+    #[inline]
+    fn value(&self) -> u64 {
+        self.load(Ordering::Acquire)
+    }
+
+    #[inline]
+    fn replace(&self, old: u64, new: u64) -> Result<(), u64> {
+        // The order is SeqCst, because a rank that waits writes its number to a queue and then reads the word, and
+        // a rank that releases the lock changes the word and then reads the queue. One of them must see the other.
+        self.compare_exchange(old, new, Ordering::SeqCst, Ordering::Acquire).map(drop)
+    }
+}
+
+fn get(word: u64, field: u32) -> u64 {
+    word >> field & MASK
+}
+
+/// Returns `word` with one more in a counter. The counters wrap.
+fn more(word: u64, field: u32) -> u64 {
+    let value = (get(word, field) + 1) & MASK;
+    word & !(MASK << field) | value << field
+}
+
+fn change(word: &impl LockWord, mut to: impl FnMut(u64) -> u64) -> (u64, u64) {
+    let mut old = word.value();
+    loop {
+        let new = to(old);
+        match word.replace(old, new) {
+            Ok(()) => return (old, new),
+            Err(now) => old = now,
+        }
+    }
+}
+
+/// A request for a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ticket {
+    pub number: u64,
+    pub granted: bool,
+}
+
+/// Asks for the lock. If the ticket is not granted, the caller waits until [`is_granted`].
+pub(super) fn ask(word: &impl LockWord, kind: LockKind) -> Ticket {
+    let granted = |old: u64| match kind {
+        LockKind::Shared => get(old, READERS) == get(old, NEXT),
+        LockKind::Exclusive => get(old, FREE) == get(old, NEXT),
+    };
+    let (old, _) = change(word, |old| {
+        let new = more(old, NEXT);
+        if kind == LockKind::Shared && granted(old) { more(new, READERS) } else { new }
+    });
+    Ticket { number: get(old, NEXT), granted: granted(old) }
+}
+
+/// Returns whether a request that was not granted at first has the lock now. After the answer yes, the caller must
+/// not ask again.
+pub(super) fn is_granted(word: &impl LockWord, kind: LockKind, ticket: u64) -> bool {
+    match kind {
+        LockKind::Exclusive => get(word.value(), FREE) == ticket,
+        LockKind::Shared => {
+            if get(word.value(), READERS) != ticket {
+                return false;
+            }
+            // Only the holder of this ticket counts on from this value.
+            change(word, |old| more(old, READERS));
+            true
+        }
+    }
+}
+
+/// Releases the lock.
+pub(super) fn release(word: &impl LockWord, kind: LockKind) {
+    change(word, |old| match kind {
+        LockKind::Shared => more(old, FREE),
+        LockKind::Exclusive => more(more(old, FREE), READERS),
+    });
+}
+
+/// Returns the ticket of the request that may have the lock next, if a request waits. Whoever has changed the word
+/// wakes the rank of this ticket.
+pub(super) fn waiting(word: &impl LockWord) -> Option<u64> {
+    let word = word.value();
+    // A request that waits has a ticket that `readers` has not passed. The first one is `readers` itself.
+    let first = get(word, READERS);
+    (first != get(word, NEXT)).then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use LockKind::{Exclusive, Shared};
+
+    #[test]
+    fn requests_are_granted_in_their_order() {
+        // The counters are about to wrap.
+        let word = AtomicU64::new(MASK << NEXT | MASK << READERS | MASK << FREE);
+        let ask = |kind| ask(&word, kind);
+        let reader = ask(Shared);
+        assert_eq!(reader, Ticket { number: MASK, granted: true });
+        assert!(ask(Shared).granted);
+        let writer = ask(Exclusive);
+        assert_eq!(writer, Ticket { number: 1, granted: false });
+        // A reader that comes after the writer waits for the writer.
+        let late = ask(Shared);
+        assert!(!late.granted);
+        let last = ask(Exclusive);
+        assert_eq!(waiting(&word), Some(writer.number));
+        release(&word, Shared);
+        assert!(!is_granted(&word, Exclusive, writer.number));
+        release(&word, Shared);
+        assert!(is_granted(&word, Exclusive, writer.number));
+        assert!(!is_granted(&word, Shared, late.number));
+        release(&word, Exclusive);
+        assert_eq!(waiting(&word), Some(late.number));
+        assert!(is_granted(&word, Shared, late.number));
+        assert_eq!(waiting(&word), Some(last.number));
+        assert!(!is_granted(&word, Exclusive, last.number));
+        release(&word, Shared);
+        assert!(is_granted(&word, Exclusive, last.number));
+        release(&word, Exclusive);
+        assert!(ask(Exclusive).granted);
+        release(&word, Exclusive);
+        assert_eq!(waiting(&word), None);
+    }
+}

@@ -1,0 +1,211 @@
+//! One-sided communication (MPI-5.0 chapter 12): windows, and the calls of one rank that read and write the memory
+//! of another.
+//!
+//! A window is memory of every rank of a communicator. Where the memory lies in the shared heap, the other ranks map
+//! it, and an operation is a copy that the calling rank makes at once, from any layout to any layout: no message, and
+//! no help of the target. Such memory comes from the window itself ([`Window::allocate`]) or from `MPI_Alloc_mem`.
+//! Operations on other memory are requests that the target carries out in its next call of the library.
+//!
+//! - `words.rs`: the block of each rank, with the words that other ranks read and write;
+//! - `lock.rs`, `wait.rs`: the lock of a window, the meeting of its ranks, and waiting;
+//! - `epochs.rs`: which calls a rank may make now, and the calls that begin and end epochs;
+//! - `hints.rs`: what the program says about a window;
+//! - `create.rs`: making windows; `dynamic.rs`: windows to which the ranks attach memory;
+//! - `target.rs`: where the memory of a call lies, and whether it lies in the window;
+//! - `serve.rs`: operations on memory that the calling rank cannot map: the target carries them out;
+//! - `copies.rs`: put and get; `accumulate.rs`: the operations that are atomic; `atomic.rs`: their elements.
+//!
+//! Invariants:
+//! - The bounds of a window's memory are those that its owner has named when the window was made, checked against the
+//!   owner's heap then. No later word of another rank moves them.
+//! - An operation is over when its call returns.
+
+mod accumulate;
+mod atomic;
+mod copies;
+mod create;
+mod dynamic;
+mod epochs;
+mod hints;
+mod lock;
+mod serve;
+mod target;
+mod wait;
+mod words;
+
+pub use accumulate::Update;
+pub use create::Flavor;
+pub use epochs::Assertions;
+pub use hints::WindowHints;
+pub use lock::LockKind;
+pub(crate) use serve::register;
+
+use crate::comm::{Communicator, Group};
+use crate::{Error, ErrorKind, Result, WindowErrorKind};
+use dynamic::Attached;
+use epochs::Epochs;
+use serve::Hosting;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use target::Target;
+use wait::Meetings;
+use words::Words;
+
+/// Number of calls that complete operations, for each turn of progress that they make. Most of these calls have
+/// nothing to wait for, and cost less than a turn.
+const CALLS_PER_TURN: u32 = 16;
+
+/// Memory of every rank of a communicator, which the other ranks read and write by one-sided calls.
+#[doc(alias = "MPI_Win")]
+pub struct Window {
+    comm: Communicator,
+    flavor: Flavor,
+    words: Arc<Words>,
+    meetings: Meetings,
+    epochs: Epochs,
+    hints: Mutex<WindowHints>,
+    targets: Box<[Target]>,
+    /// What is attached to a dynamic window.
+    attached: Attached,
+    calls: AtomicU32,
+    /// The tag of requests to ranks whose memory the caller cannot map, and the number of those requests so far.
+    tag: i32,
+    asked: AtomicU32,
+    /// Serves the requests of other ranks.
+    hosting: Option<Hosting>,
+}
+
+impl fmt::Debug for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Window")
+            .field("flavor", &self.flavor)
+            .field("comm", &self.comm)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Window {
+    /// Returns how the window was made.
+    pub fn flavor(&self) -> Flavor {
+        self.flavor
+    }
+
+    /// Returns the rank of this process in the window.
+    pub fn rank(&self) -> usize {
+        self.comm.rank()
+    }
+
+    /// Returns the number of ranks.
+    pub fn size(&self) -> usize {
+        self.comm.size()
+    }
+
+    /// Returns the group of the window's ranks.
+    #[doc(alias = "MPI_Win_get_group")]
+    pub fn group(&self) -> &Group {
+        self.comm.group()
+    }
+
+    /// Returns the address, the length in bytes and the displacement unit of this rank's memory in the window.
+    #[doc(alias = "MPI_Win_get_attr")]
+    pub fn own(&self) -> (*mut u8, u64, u64) {
+        let target = &self.targets[self.rank()];
+        (target.base, target.bytes, target.unit)
+    }
+
+    /// Returns the address in this process, the length in bytes and the displacement unit of the memory of a rank.
+    /// The address is null and the length 0 if this process cannot load from the memory. `None` stands for the
+    /// lowest rank with memory.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Rank` if there is no such rank, and `WindowErrorKind::Flavor` for a dynamic window.
+    #[doc(alias = "MPI_Win_shared_query")]
+    pub fn shared_query(&self, rank: Option<usize>) -> Result<(*mut u8, u64, u64)> {
+        if self.flavor == Flavor::Dynamic {
+            let detail = "a dynamic window has no memory of its own";
+            return Err(Error::new(ErrorKind::Window(WindowErrorKind::Flavor), "win", detail));
+        }
+        let rank = match rank {
+            Some(rank) => rank,
+            None => self.targets.iter().position(|target| target.bytes > 0).unwrap_or(0),
+        };
+        self.check_target(rank)?;
+        let target = &self.targets[rank];
+        Ok(match target.is_mapped {
+            true => (target.base, target.bytes, target.unit),
+            false => (std::ptr::null_mut(), 0, target.unit),
+        })
+    }
+
+    /// Returns the hints that are in force.
+    #[doc(alias = "MPI_Win_get_info")]
+    pub fn hints(&self) -> WindowHints {
+        self.hints.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sets hints. Hints that `given` does not name keep their values.
+    #[doc(alias = "MPI_Win_set_info")]
+    pub fn set_hints(&self, given: &[(String, String)]) {
+        self.hints.lock().unwrap_or_else(PoisonError::into_inner).set(given, false);
+    }
+
+    /// Checks that `target` is a rank of the window.
+    #[inline]
+    fn check_target(&self, target: usize) -> Result<()> {
+        if target < self.targets.len() {
+            return Ok(());
+        }
+        self.comm.check_rank(target, "target_rank", ErrorKind::Rank)
+    }
+
+    /// Checks that the program has not promised never to lock this window.
+    fn check_locks(&self) -> Result<()> {
+        if !self.hints.lock().unwrap_or_else(PoisonError::into_inner).no_locks {
+            return Ok(());
+        }
+        Err(epochs::outside("the hint no_locks promises that nobody locks this window"))
+    }
+
+    /// Waits until all ranks have come, and makes progress.
+    fn meet(&self) -> Result<()> {
+        self.meetings.meet(&self.comm, &self.words)?;
+        self.make_progress()
+    }
+
+    /// Returns whether other ranks may wait for requests that this rank serves.
+    #[inline]
+    fn needs_progress(&self) -> bool {
+        self.hosting.is_some()
+    }
+
+    /// Makes a turn of progress in some of the calls.
+    #[inline]
+    fn make_progress(&self) -> Result<()> {
+        if self.needs_progress() {
+            return self.comm.progress();
+        }
+        if self.calls.fetch_add(1, Ordering::Relaxed) % CALLS_PER_TURN != CALLS_PER_TURN - 1 {
+            return Ok(());
+        }
+        self.comm.progress()
+    }
+
+    /// Checks that the window may be freed now ([`free`](Self::free)).
+    ///
+    /// # Errors
+    /// Returns `WindowErrorKind::Synchronization` if this rank is in an epoch.
+    pub fn check_free(&self) -> Result<()> {
+        self.epochs.check_free()
+    }
+
+    /// Ends the window, after all ranks have come. Collective.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::ProcAborted` if a rank has died.
+    #[doc(alias = "MPI_Win_free")]
+    pub fn free(self) -> Result<()> {
+        self.meet()
+    }
+}

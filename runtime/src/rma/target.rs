@@ -1,0 +1,95 @@
+//! The memory of a call at its target: where it lies in this process, and whether it lies in the window.
+
+use super::{Flavor, Window};
+use crate::sys::memory::Mapping;
+use crate::transport::types::reach;
+use crate::{Error, ErrorKind, Plan, Result, WindowErrorKind};
+use std::sync::Arc;
+
+/// The memory of one rank in a window.
+#[derive(Debug)]
+pub(super) struct Target {
+    /// The address of the memory in this process if `is_mapped`, else the address in the process of its owner.
+    pub base: *mut u8,
+    /// Whether this process can load from the memory and store to it.
+    pub is_mapped: bool,
+    pub bytes: u64,
+    /// The displacement unit.
+    pub unit: u64,
+    /// If the memory is in the heap of another rank, this value keeps the heap mapped.
+    pub _heap: Option<Arc<Mapping>>,
+}
+
+// SAFETY: a target is an address of memory that several processes use. The calls that access it are unsafe, or
+// atomic.
+unsafe impl Send for Target {}
+// SAFETY: a shared reference gives no access to the memory behind the address.
+unsafe impl Sync for Target {}
+
+/// Where the elements of a call lie at its target.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Located {
+    /// At this address of this process, which is that of displacement 0.
+    Here(*mut u8),
+    /// In memory that this process cannot map. Displacement 0 has this offset in it.
+    There(i64),
+}
+
+impl Window {
+    /// Returns the place of displacement 0 of `count` elements of `plan` at byte or element `displacement` of the
+    /// window's memory at `target`, after checking that all data of the elements lie in this memory.
+    ///
+    /// # Errors
+    /// Returns `WindowErrorKind::Displacement` if the displacement is negative, and `WindowErrorKind::Range` if
+    /// a byte lies outside.
+    #[inline]
+    pub(super) fn locate(
+        &self,
+        target: usize,
+        displacement: i64,
+        plan: &Plan,
+        count: u64,
+    ) -> Result<Located> {
+        let Some(found) = self.targets.get(target) else {
+            return Err(no_rank(target, self.targets.len()));
+        };
+        if self.flavor == Flavor::Dynamic {
+            return self.locate_attached(target, displacement, plan, count);
+        }
+        let offset = i128::from(displacement) * i128::from(found.unit);
+        let (first, end) = reach(plan, count);
+        if displacement < 0 {
+            return Err(negative(displacement));
+        }
+        let has_data = count > 0 && plan.element_bytes() > 0;
+        if has_data && (offset + first < 0 || offset + end > i128::from(found.bytes)) {
+            return Err(beyond(target, offset + first..offset + end, found.bytes));
+        }
+        // The offset of an element without data has no meaning. All others lie within 63 bits of the window.
+        if found.is_mapped {
+            return Ok(Located::Here(found.base.wrapping_offset(offset as isize)));
+        }
+        Ok(Located::There(offset as i64))
+    }
+}
+
+#[cold]
+fn no_rank(rank: usize, size: usize) -> Error {
+    let detail = format!("{rank} is not a rank of the window, whose size is {size}");
+    Error::new(ErrorKind::Rank, "target_rank", detail)
+}
+
+#[cold]
+fn negative(displacement: i64) -> Error {
+    let kind = ErrorKind::Window(WindowErrorKind::Displacement);
+    Error::new(kind, "target_disp", format!("{displacement} is negative"))
+}
+
+#[cold]
+fn beyond(target: usize, bytes: std::ops::Range<i128>, size: u64) -> Error {
+    let detail = format!(
+        "the data would be the bytes {}..{} of the memory of rank {target}, which has {size} bytes",
+        bytes.start, bytes.end
+    );
+    Error::new(ErrorKind::Window(WindowErrorKind::Range), "target_disp", detail)
+}

@@ -1,0 +1,130 @@
+//! Waiting for other ranks: the meeting of all ranks of a window, the lock of a window, and counters that other
+//! ranks count up.
+//!
+//! A rank that changes a word rings the rank that may wait for it (`Endpoint::ring`). A rank that waits looks a few
+//! times, and then waits in the endpoint: there it makes progress, sleeps after a while, and gets an error if a rank
+//! has died.
+//!
+//! The ranks meet in rounds: in round `k`, each rank writes the number of the meeting to the rank that is 2^k ranks
+//! further, and waits until the rank that is 2^k ranks behind has written it. So every rank knows after the last
+//! round that all ranks have come.
+
+use super::lock::{self, LockKind};
+use super::words::{Word, Words};
+use crate::comm::Communicator;
+use crate::{ErrorKind, Result};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Number of times that a rank looks at a word before it waits in the endpoint.
+const LOOKS: u32 = 200;
+
+/// The ranks of a window that meet.
+#[derive(Debug)]
+pub(super) struct Meetings {
+    /// The number of the last meeting.
+    last: AtomicU64,
+}
+
+impl Meetings {
+    pub fn new() -> Self {
+        Self { last: AtomicU64::new(0) }
+    }
+
+    /// Waits until all ranks have come. What a rank has stored before it comes is visible to every rank afterwards.
+    /// Collective.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::ProcAborted` if a rank has died.
+    pub fn meet(&self, comm: &Communicator, words: &Words) -> Result<()> {
+        let (size, rank) = (comm.size(), comm.rank());
+        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        for round in 0..words.rounds() {
+            let to = (rank + (1 << round)) % size;
+            words.get(to, Word::Round(round))?.store(number, Ordering::Release);
+            ring(comm, to)?;
+            let word = words.get(rank, Word::Round(round))?;
+            // A rank that is ahead has written the number of a later meeting.
+            until(comm, || word.load(Ordering::Acquire) >= number)?;
+        }
+        Ok(())
+    }
+}
+
+/// Wakes a rank of the window if it sleeps.
+///
+/// # Errors
+/// Returns `ErrorKind::Rank` if there is no such rank.
+pub(super) fn ring(comm: &Communicator, rank: usize) -> Result<()> {
+    if rank != comm.rank() {
+        comm.endpoint().ring(comm.world_rank(rank, "rank", ErrorKind::Rank)?);
+    }
+    Ok(())
+}
+
+/// Waits until `is_over` returns true.
+///
+/// # Errors
+/// Returns `ErrorKind::ProcAborted` if a rank has died.
+pub(super) fn until(comm: &Communicator, mut is_over: impl FnMut() -> bool) -> Result<()> {
+    if is_over() {
+        return Ok(());
+    }
+    if !comm.endpoint().sleeps_at_once() {
+        for _ in 0..LOOKS {
+            std::hint::spin_loop();
+            if is_over() {
+                return Ok(());
+            }
+        }
+    }
+    comm.endpoint().attend_outside(|| is_over().then_some(()))
+}
+
+/// Waits for the lock of the memory at rank `target`.
+///
+/// # Errors
+/// Returns `ErrorKind::ProcAborted` if a rank has died, for example the holder of the lock.
+pub(super) fn lock(
+    comm: &Communicator,
+    words: &Words,
+    target: usize,
+    kind: LockKind,
+) -> Result<()> {
+    let word = words.get(target, Word::Lock)?;
+    let ticket = lock::ask(word, kind);
+    if ticket.granted {
+        return Ok(());
+    }
+    words.get(target, Word::Queue(ticket.number))?.store(comm.rank() as u64 + 1, Ordering::SeqCst);
+    until(comm, || lock::is_granted(word, kind, ticket.number))?;
+    if kind == LockKind::Shared {
+        // The next request may be for a shared lock too.
+        wake(comm, words, target)?;
+    }
+    Ok(())
+}
+
+/// Releases the lock of the memory at rank `target`.
+///
+/// # Errors
+/// Returns `ErrorKind::Internal` if the window has no such lock.
+pub(super) fn unlock(
+    comm: &Communicator,
+    words: &Words,
+    target: usize,
+    kind: LockKind,
+) -> Result<()> {
+    lock::release(words.get(target, Word::Lock)?, kind);
+    wake(comm, words, target)
+}
+
+/// Wakes the rank that may have the lock next.
+fn wake(comm: &Communicator, words: &Words, target: usize) -> Result<()> {
+    let Some(ticket) = lock::waiting(words.get(target, Word::Lock)?) else { return Ok(()) };
+    let who = words.get(target, Word::Queue(ticket))?.load(Ordering::SeqCst);
+    // The rank may not have written its number yet. Then it looks at the lock after it has written the number.
+    match usize::try_from(who) {
+        Ok(who) if (1..=comm.size()).contains(&who) => ring(comm, who - 1),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,124 @@
+//! The block of a rank: the words of a window that other ranks read and write. A block lies at the start of the
+//! rank's part in the region of the window.
+//!
+//! ```text
+//! lock        the lock of the window's memory at this rank (`lock.rs`)                  a line
+//! ranges      locks of accumulates, each for some of the ranges of memory               a line each
+//! attached    the memory attached to a dynamic window (`dynamic.rs`)                    a line
+//! rounds      the numbers of the last meeting, one for each round (`wait.rs`)           a line each
+//! queue       who waits for the lock, by ticket                                         a word each
+//! posted      by rank of the window: how often that rank has posted for this one        a word each
+//! completed   by rank of the window: how often that rank has completed at this one      a word each
+//! ```
+//!
+//! Every word is zero at first. Other ranks may have written any value to a word, so the readers take values that
+//! make no sense as values that they wait for no longer, or as errors; no address comes from a word without a check.
+
+use crate::comm::Communicator;
+use crate::region::SharedRegion;
+use crate::sys::fork;
+use crate::{Error, ErrorKind, Result};
+use std::sync::atomic::AtomicU64;
+
+/// Size of a cache line in bytes.
+pub(super) const LINE: usize = 64;
+const WORD: usize = size_of::<u64>();
+
+/// The lock of the window's memory.
+const LOCK: usize = 0;
+const RANGES: usize = LINE;
+/// Number of locks of accumulates.
+pub(super) const RANGE_LOCKS: usize = 16;
+const ATTACHED: usize = RANGES + RANGE_LOCKS * LINE;
+const ROUNDS: usize = ATTACHED + LINE;
+
+/// A word of a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Word {
+    Lock,
+    /// The lock of accumulates with this number, below [`RANGE_LOCKS`].
+    Range(usize),
+    /// A word of the line about attached memory, below 8.
+    Attached(usize),
+    Round(usize),
+    /// The place of a ticket in the queue.
+    Queue(u64),
+    Posted(usize),
+    Completed(usize),
+}
+
+/// The blocks of all ranks of a window.
+#[derive(Debug)]
+pub(super) struct Words {
+    pub region: SharedRegion,
+    members: usize,
+    rounds: usize,
+}
+
+/// Returns the number of rounds in which `members` ranks meet.
+fn rounds(members: usize) -> usize {
+    members.next_power_of_two().trailing_zeros() as usize
+}
+
+impl Words {
+    /// Returns the length of the block of a window of `members` ranks in bytes, a multiple of the size of a line.
+    pub fn bytes(members: usize) -> usize {
+        let words = members.next_power_of_two() + 2 * members;
+        (ROUNDS + rounds(members) * LINE + words * WORD).next_multiple_of(LINE)
+    }
+
+    /// Makes the blocks, with `more` bytes behind the block of this rank. Collective.
+    ///
+    /// # Errors
+    /// Returns the errors of [`SharedRegion::allocate`] on all ranks.
+    pub fn new(comm: &Communicator, more: usize) -> Result<Self> {
+        let members = comm.size();
+        // A sum that does not fit is refused by `allocate`, on all ranks.
+        let bytes = Self::bytes(members).saturating_add(more);
+        let region = SharedRegion::allocate(comm, bytes)?;
+        Ok(Self { region, members, rounds: rounds(members) })
+    }
+
+    /// Returns the number of rounds in which the ranks meet.
+    pub fn rounds(&self) -> usize {
+        self.rounds
+    }
+
+    /// Returns a word of the block of `rank`.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` in a forked child, and `ErrorKind::Internal` if there is no such word.
+    #[inline]
+    pub fn get(&self, rank: usize, word: Word) -> Result<&AtomicU64> {
+        if fork::is_child() {
+            return Err(in_child());
+        }
+        let queue = ROUNDS + self.rounds * LINE;
+        let posted = queue + self.members.next_power_of_two() * WORD;
+        let at = match word {
+            Word::Lock => LOCK,
+            Word::Range(number) => RANGES + number % RANGE_LOCKS * LINE,
+            Word::Attached(index) => ATTACHED + index % (LINE / WORD) * WORD,
+            Word::Round(round) => ROUNDS + round * LINE,
+            Word::Queue(ticket) => {
+                queue + (ticket as usize & (self.members.next_power_of_two() - 1)) * WORD
+            }
+            Word::Posted(from) => posted + from * WORD,
+            Word::Completed(from) => posted + (self.members + from) * WORD,
+        };
+        self.region.atomic(rank, at).ok_or_else(|| missing(rank, word))
+    }
+}
+
+#[cold]
+fn missing(rank: usize, word: Word) -> Error {
+    let detail = format!("the block of rank {rank} has no word {word:?}");
+    Error::new(ErrorKind::Internal, "win", detail)
+}
+
+/// Returns the error for a call on a window in a forked child.
+#[cold]
+pub(super) fn in_child() -> Error {
+    let detail = "a forked child of a rank cannot use windows; it may exec or exit";
+    Error::new(ErrorKind::State, "process", detail)
+}
