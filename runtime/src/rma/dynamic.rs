@@ -35,12 +35,15 @@ const NO_HEAP: u64 = u64::MAX;
 /// Number of times that a rank tries to read a table that changes, before it gives up.
 const TRIES: usize = 1000;
 
+/// A copy of a rank's table, and the number of the change after which the copy was made.
+type ReadTable = (u64, Arc<[Entry]>);
+
 /// What the ranks have attached, as this rank knows it.
 #[derive(Debug)]
 pub(super) struct Attached {
     own: Arc<Mutex<Own>>,
-    /// By rank: the number of the change that this rank has read, and the table.
-    copies: Box<[Mutex<(u64, Arc<[Entry]>)>]>,
+    /// For each rank, the table that this rank has read last.
+    copies: Box<[Mutex<ReadTable>]>,
 }
 
 #[derive(Debug, Default)]

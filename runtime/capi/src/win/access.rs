@@ -91,7 +91,8 @@ unsafe fn put_to<W: CountWidth>(win: &Win, origin: Buffer<W>, target: AtTarget<W
     with_part(origin, "origin_addr", |from| {
         with_target::<W>(target, |rank, displacement, plan, count| {
             // SAFETY: the elements are readable and do not overlap (the condition of `# Safety`).
-            Ok(unsafe { win.window.put_raw(from, rank, displacement, plan, count)? })
+            unsafe { win.window.put_raw(from, rank, displacement, plan, count)? };
+            Ok(())
         })
     })
 }
@@ -105,7 +106,8 @@ unsafe fn get_from<W: CountWidth>(win: &Win, origin: Buffer<W>, target: AtTarget
         with_target::<W>(target, |rank, displacement, plan, count| {
             // SAFETY: the elements are writable, used by nobody else, and do not overlap (the condition of
             // `# Safety`).
-            Ok(unsafe { win.window.get_raw(to, rank, displacement, plan, count)? })
+            unsafe { win.window.get_raw(to, rank, displacement, plan, count)? };
+            Ok(())
         })
     })
 }
@@ -126,9 +128,10 @@ unsafe fn accumulate_at<W: CountWidth>(
     let run = |from: Option<&Part<'_>>, result: Option<&Part<'_>>| {
         with_target::<W>(target, |rank, displacement, plan, count| {
             // SAFETY: the buffers are valid and do not overlap (the conditions of `# Safety`).
-            Ok(unsafe {
+            unsafe {
                 win.window.accumulate_raw(from, result, rank, displacement, plan, count, update)?
-            })
+            };
+            Ok(())
         })
     };
     let with_result = |from: Option<&Part<'_>>| match result {
@@ -410,9 +413,10 @@ pub unsafe fn compare_and_swap(
         let Some(rank) = rank else { return Ok(()) };
         let (new, compare, result) = (origin_addr.cast(), compare_addr.cast(), result_addr.cast());
         // SAFETY: the elements are valid (the conditions of `# Safety`).
-        Ok(unsafe {
+        unsafe {
             let displacement = target_disp as i64;
             win.window.compare_and_swap_raw(new, compare, result, plan, rank, displacement)?
-        })
+        };
+        Ok(())
     })
 }

@@ -207,7 +207,8 @@ pub unsafe fn attach(win: raw::Win, base: *mut c_void, size: Aint) -> Result {
     let win = WINDOWS.find(win.0)?;
     check_memory(base, size)?;
     // SAFETY: the caller guarantees the memory (the condition of `# Safety`).
-    Ok(unsafe { win.window.attach_raw(base.cast(), size as i64)? })
+    unsafe { win.window.attach_raw(base.cast(), size as i64)? };
+    Ok(())
 }
 
 /// `MPI_Win_detach`.
