@@ -77,9 +77,10 @@ impl Place {
             resolved = name_of(&folder.join(path_of(&next)))?;
         }
         let whole = path_of(&resolved);
+        let is_folder = [&b"/"[..], b"/."].iter().any(|end| resolved.to_bytes().ends_with(end));
         let last = match whole.components().next_back() {
-            // A name such as `folder/` names the folder itself.
-            Some(Component::Normal(last)) if !resolved.to_bytes().ends_with(b"/") => Some(last),
+            // Names such as `folder/` and `folder/.` name the folder itself.
+            Some(Component::Normal(last)) if !is_folder => Some(last),
             _ => None,
         };
         let mut words = [0; NAME + FILE];

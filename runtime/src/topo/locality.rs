@@ -21,6 +21,10 @@ pub fn placed(grid: &Grid, cpus: &[Option<Cpu>]) -> Vec<usize> {
     let Some(cpus) = cpus[..grid.size()].iter().copied().collect::<Option<Vec<Cpu>>>() else {
         return unchanged;
     };
+    // A grid may have any number of dimensions of extent 1. Without these dimensions, the places have the same numbers.
+    let (dims, periodic): (Vec<usize>, Vec<bool>) =
+        grid.dims().iter().zip(grid.periodic()).filter(|(dim, _)| **dim > 1).unzip();
+    let Ok(grid) = &Grid::new(&dims, &periodic) else { return unchanged };
     let mut ranks = unchanged.clone();
     let path = |cpu: &Cpu| LEVELS.map(|level| level(cpu));
     ranks.sort_by_key(|&rank| (path(&cpus[rank]), rank));
@@ -127,8 +131,8 @@ impl Work<'_> {
 
 /// Calls `each` with every list of extents whose product is `places` and which divide the entries of `extent`.
 fn each_shape(extent: &[usize], places: usize, each: &mut dyn FnMut(&[usize])) {
-    // A grid may have any number of dimensions of extent 1. The recursion is only as deep as the number of the other
-    // dimensions, which is at most the logarithm of the number of places.
+    // No dimension of the grid has extent 1 (`placed`), so their number is at most the logarithm of the number of places,
+    // and so is the depth of the recursion.
     let open: Vec<usize> = (0..extent.len()).filter(|&d| extent[d] > 1).collect();
     let mut shape = vec![1; extent.len()];
     choose(extent, &open, places, &mut shape, each);
