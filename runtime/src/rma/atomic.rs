@@ -153,9 +153,9 @@ pub(super) unsafe fn compare_and_swap<'a>(
     hold: impl FnOnce() -> Result<Held<'a>>,
 ) -> Result<()> {
     let is_aligned = (at as usize).is_multiple_of(size.max(1));
-    // SAFETY: the caller guarantees `size` bytes at all addresses (both conditions of `# Safety`). The element's address
-    // is aligned where it is used as an atomic; the other accesses are unaligned. Under the lock, nobody else updates
-    // the element.
+    // SAFETY: the caller guarantees that `size` bytes at each address are valid (both conditions of `# Safety`). The
+    // element's address is aligned where it is used as an atomic; the other accesses are unaligned. Under the lock,
+    // nobody else updates the element.
     unsafe {
         match size {
             4 if is_aligned => {
