@@ -276,7 +276,7 @@ impl Window {
         // The reductions count `MPI_CHAR` as an integer, so this call does too.
         let is_listed = matches!(class, Some(Class::Integer | Class::Logical | Class::Byte));
         if !(is_listed || named == Some(Named::CHAR)) || size > 16 {
-            let detail = "neither an integer, a truth value nor a byte";
+            let detail = "the datatype is neither an integer, a truth value nor a byte";
             return Err(Error::new(ErrorKind::Engine(ErrorClass::TYPE), "datatype", detail));
         }
         let at = match self.locate(target, displacement, plan, 1)? {

@@ -104,7 +104,9 @@ impl Window {
         let start = base as u64;
         let end = start.checked_add(bytes).filter(|_| !base.is_null() || bytes == 0);
         let end = end.ok_or_else(|| {
-            refused("base", format!("no memory of {bytes} bytes can be at {start:#x}"))
+            let detail =
+                format!("{start:#x} is null, or {bytes} bytes there exceed the address space");
+            refused("base", detail)
         })?;
         let mut own = self.attached.own();
         let overlaps = |entry: &&Entry| start < entry[0] + entry[1] && entry[0] < end;
@@ -180,7 +182,7 @@ impl Window {
             }
             std::thread::yield_now();
         }
-        let detail = format!("rank {target} attaches and detaches memory all the time");
+        let detail = format!("rank {target} changes its attached memory too often to be read");
         Err(refused("win", detail))
     }
 

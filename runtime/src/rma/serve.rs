@@ -242,7 +242,7 @@ impl Host {
     ) -> Result<()> {
         let element = Element::new(ty);
         if element.size() == 0 || !bytes.is_multiple_of(element.size()) {
-            return Err(Error::new(ErrorKind::Other, "request", "a part of an element"));
+            return Err(Error::new(ErrorKind::Other, "request", "the data end within an element"));
         }
         let combine = element.combine(update)?;
         let (lengths, offsets): (Vec<i64>, Vec<i64>) =

@@ -41,7 +41,7 @@ fn check_memory(base: *const c_void, size: Aint) -> Result {
     if end <= 1 << ADDRESS_BITS {
         return Ok(());
     }
-    let detail = format!("no memory of {size} bytes can be at {base:?}");
+    let detail = format!("{size} bytes at {base:?} exceed the address space");
     Err(Failure::new(abi::ERR_SIZE, "size", detail))
 }
 
