@@ -32,7 +32,8 @@ fn implementation(input: &DeriveInput) -> syn::Result<TokenStream> {
             None => place.into(),
         };
         let ty = &field.ty;
-        // With the place of the type, the compiler's error about a field without a datatype points at the field.
+        // The code has the span of the field's type, so the compiler's error about a type without a datatype points at
+        // the field.
         entries.push(quote_spanned! { ty.span() =>
             (
                 ::core::mem::offset_of!(#name, #member),

@@ -40,7 +40,7 @@ fn main() -> typepack::Result<()> {
         if rank + 1 == size {
             going.iter_mut().for_each(|particle| particle.position -= size as f64);
         }
-        // Even ranks send first. A rank receives at most as many particles as there are.
+        // Even ranks send first. The buffer has room for all particles of all ranks.
         let mut coming = vec![Particle::default(); 1000 * size];
         let receive = |coming: &mut [Particle]| world.recv_values(coming, previous, 0);
         let arrived = if size == 1 {

@@ -7,8 +7,8 @@
 //! this with what they expect, and all ranks exchange the results.
 //!
 //! Nonblocking calls must not wait for other ranks, so they are not checked here, and neither are calls on
-//! intercommunicators. Of the calls between neighbours, only the kind of the call is compared. The messages of all
-//! these calls are still checked at their receivers (`message/typecheck.rs`).
+//! intercommunicators. For neighbourhood collectives, the ranks compare only the kind of the call. Receivers still
+//! check the messages of all these calls (`message/typecheck.rs`).
 
 use super::collective::{Collective, Root};
 use crate::comm::Communicator;
@@ -19,7 +19,7 @@ use crate::{Error, ErrorKind, Operator, Plan, Result};
 use typepack_engine::Named;
 use typepack_engine::signature::{Basic, Sameness};
 
-/// The names of the calls. The first word of a description is a place in this list.
+/// The names of the calls. The first word of a [`Description`] is an index into this list.
 const CALLS: [&str; 13] = [
     "MPI_Barrier",
     "MPI_Bcast",
@@ -36,7 +36,8 @@ const CALLS: [&str; 13] = [
     "MPI_Reduce_scatter",
 ];
 
-/// The predefined operations. The second word about an operation is a place in this list, or one of the next numbers.
+/// The predefined operations. The third word of a [`Description`] is an index into this list, or `USER`, `OTHER` or
+/// `NONE`.
 const OPERATORS: [Operator; 12] = [
     Operator::Max,
     Operator::Min,
@@ -54,25 +55,26 @@ const OPERATORS: [Operator; 12] = [
 const USER: u64 = OPERATORS.len() as u64;
 const OTHER: u64 = USER + 1;
 
-/// The value of a word that the call does not have.
+/// The value of a word that has no meaning for a call, for example the root of a barrier.
 const NONE: u64 = u64::MAX;
 
-/// Elements as ranks compare them: the number of bytes, a hash of the types (0 if the types are not compared), and a
-/// number for the text of an error.
+/// What ranks compare about elements: the number of bytes, a hash of the types (0 if the types are not compared), and a
+/// number for the first basic type, which the text of an error names ([`types_text`]).
 type Data = [u64; 3];
 
 /// What a rank sends to each rank, and what it expects from each rank.
 type Traffic = (Vec<Data>, Vec<Data>);
 
-/// In the third word of a [`Data`]: the elements have several basic types.
+/// The bit of the third word of a [`Data`] that says that the elements have several basic types.
 const SEVERAL: u64 = 1 << 32;
 
 const NO_DATA: Data = [NONE, 0, 0];
 
-/// The description of a call: the kind of the call, the root, the operation, and the data.
+/// The description of a call: the kind of the call, the root, the operation, and the three words of a [`Data`].
 type Description = [u64; 6];
 
-/// What a receiver has found: the kind of the difference (0 if there is none), the sender, and what both have.
+/// What a receiver has found: the kind of the difference (0 if there is none), the sender, the numbers of bytes sent
+/// and expected, and the last words of the [`Data`] sent and expected.
 type Verdict = [u64; 6];
 const COUNTS: u64 = 1;
 const TYPES: u64 = 2;
@@ -81,7 +83,7 @@ const SHARES: u64 = 3;
 /// Returns the description of the data of `count` elements.
 fn data(plan: &Plan, count: u64) -> Result<Data> {
     let bytes = plan.packed_bytes(count)?;
-    // Plans without a datatype and types of very many structs have no signature.
+    // A plan without a datatype and a type with very many structs have no signature.
     let Ok(signature) = plan.signature() else { return Ok([bytes, 0, 0]) };
     let mut runs = signature.runs(count)?;
     let Some(first) = runs.next() else { return Ok([bytes, 0, 0]) };
@@ -96,7 +98,7 @@ fn of_part(part: &Part<'_>) -> Result<Data> {
     data(part.plan, part.count)
 }
 
-/// Returns whether the types of the data match, which have the same number of bytes.
+/// Returns whether the types of `a` and `b` match. Both have the same number of bytes.
 fn types_match(a: &Data, b: &Data) -> bool {
     a[1] == b[1] || a[1] == 0 || b[1] == 0
 }
@@ -117,8 +119,8 @@ fn root_word(root: Root) -> u64 {
     }
 }
 
-/// Returns the number of an operation. The functions of the library have no names, so this function looks for the
-/// predefined operation that has the function for some type.
+/// Returns the word of a [`Description`] for an operation. A [`Combine`] does not name its predefined operation, so
+/// this function looks for the operation that uses the same function for some type.
 fn operation_word(combine: &Combine) -> u64 {
     let Combine::Native(function) = combine else { return USER };
     let has = |operator: &Operator| {
@@ -207,7 +209,7 @@ fn compare(all: &[Description]) -> Result<()> {
 }
 
 /// Returns what this rank sends to each rank, and what it expects from each rank; `NO_DATA` where the call moves
-/// nothing. Returns `None` for a call whose data all ranks have compared already.
+/// nothing. Returns `None` if the descriptions of the call have already compared the data.
 fn traffic(comm: &Communicator, call: &Collective<'_>) -> Result<Option<Traffic>> {
     let (size, rank) = (comm.size(), comm.rank());
     let (mut sent, mut expected) = (vec![NO_DATA; size], vec![NO_DATA; size]);
@@ -259,7 +261,7 @@ fn traffic(comm: &Communicator, call: &Collective<'_>) -> Result<Option<Traffic>
     Ok(Some((sent, expected)))
 }
 
-/// Compares what each rank sends with what this rank expects.
+/// Compares what each rank sends to this rank with what this rank expects.
 fn judge(call: &Collective<'_>, sent: &[Data], expected: &[Data]) -> Verdict {
     for (from, (sent, expected)) in sent.iter().zip(expected).enumerate() {
         if sent[0] == NONE || expected[0] == NONE {
@@ -276,7 +278,7 @@ fn judge(call: &Collective<'_>, sent: &[Data], expected: &[Data]) -> Verdict {
     [0; 6]
 }
 
-/// Returns the error for the first difference that a receiver has found.
+/// Returns an error for the lowest rank that has found a difference as a receiver. `verdicts` are those of all ranks.
 fn first_error(verdicts: &[Verdict]) -> Result<()> {
     let Some(to) = verdicts.iter().position(|verdict| verdict[0] != 0) else { return Ok(()) };
     let [kind, from, sent, expected, sent_text, expected_text] = verdicts[to];
@@ -305,7 +307,7 @@ fn first_error(verdicts: &[Verdict]) -> Result<()> {
 }
 
 impl Communicator {
-    /// Returns whether this rank must check its collective calls on this communicator before they begin.
+    /// Returns whether collective calls on this communicator must be checked before they begin.
     #[inline]
     pub(super) fn checks_calls(&self) -> bool {
         Settings::get().is_ok_and(|settings| settings.check_types) && !self.is_inter()

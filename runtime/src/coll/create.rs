@@ -38,23 +38,24 @@ pub struct Duplicate {
     parent: Communicator,
     operation: Operation,
     number: Arc<Number>,
-    /// The duplicate, once it has been asked for. There must be only one, because it counts its collective calls.
+    /// The duplicate, after `communicator` has been called. All callers get the same value, because a communicator
+    /// counts its collective calls.
     made: OnceLock<Communicator>,
 }
 
 /// The numbers of a duplicate that is under construction. The second one is only for intercommunicators.
 #[derive(Debug)]
 struct Number {
-    /// The numbers, in the words that the messages send from rank 0 and receive at the other ranks. Only the
+    /// The numbers. Rank 0 sends its words in messages, and the other ranks receive the messages into theirs. Only the
     /// schedule accesses these words, under the endpoint's lock.
     sent: [AtomicU64; 2],
-    /// The numbers, after the messages have been received without error on this rank. Before, the first one is
+    /// The numbers, after the messages have been received without error on this rank. Until then, the first one is
     /// [`UNKNOWN`].
     published: [AtomicU64; 2],
 }
 
-/// Publishes the numbers of a duplicate. This is the last step of the duplicate's schedule. After this step
-/// any thread may read the number without the endpoint's lock.
+/// Publishes the numbers of a duplicate. This is the last step of the duplicate's schedule. After this
+/// step any thread may read the numbers without the endpoint's lock.
 ///
 /// # Safety
 ///
@@ -200,7 +201,7 @@ impl Communicator {
 
     /// Takes part in [`exchange_words`](Self::exchange_words) with `N` words, as a rank that fails. Does not wait.
     pub(super) fn fail_exchange<const N: usize>(&self) {
-        // If the operation does not start, the job or this process is over, and no call can match any more.
+        // If the operation does not start, the job or this process is ending, and no later call needs to match.
         let _gone = self.start_failed::<N>();
     }
 
@@ -331,8 +332,8 @@ impl Communicator {
         self.split(part_of(placement, self.endpoint().rank(), resource), key)
     }
 
-    /// Returns the outermost kind of parts of the machine that divides the ranks of this communicator: not all of
-    /// them are bound to the same part. Returns `None` if there is no such kind. All ranks get the same answer.
+    /// Returns the outermost kind of machine parts that divides the ranks of this communicator, so that not all ranks
+    /// are bound to the same part. Returns `None` if there is no such kind. All ranks get the same answer.
     #[doc(alias = "MPI_COMM_TYPE_HW_UNGUIDED")]
     pub fn dividing_resource(&self, placement: Option<&Placement>) -> Option<Resource> {
         let groups = [Some(self.group()), self.remote_group()];
@@ -424,8 +425,8 @@ impl Communicator {
         Ok(self.exchange_words(mine)?.0)
     }
 
-    /// Returns the words of every rank of the local group and of every rank of the remote group; there are none of the
-    /// latter in an intracommunicator. Collective.
+    /// Returns the words of every rank of the local group and of every rank of the remote group; the second list is
+    /// empty in an intracommunicator. Collective.
     ///
     /// # Errors
     /// Returns [`ErrorKind::Other`] if a rank has called [`fail_creation`](Self::fail_creation) instead.
@@ -433,7 +434,8 @@ impl Communicator {
         let place = self.next_place();
         let (ours, theirs) = (self.size(), self.remote_group().map_or(0, Group::size));
         let mut exchange = Exchange::new(mine, ours, theirs);
-        // SAFETY: `exchange` owns all memory of the steps, and lives and is not used until the call returns.
+        // SAFETY: `exchange` owns all memory of the steps. It lives until the call returns, and no other code uses it
+        // before then.
         unsafe { calls::run(self.endpoint(), place, |steps| exchange.list(self, steps))? };
         let mut all = exchange.all;
         if let Some(rank) = all.iter().position(|words| words[0] == FAILED) {
@@ -490,8 +492,8 @@ impl<const N: usize> Exchange<N> {
     }
 }
 
-/// Returns the number of the part of the machine to which a rank of the world is bound. All ranks share the
-/// machine, also if nobody knows where they are.
+/// Returns the number of the machine part of the kind `resource` to which a rank of the world is bound; `None` if the
+/// rank is not bound to one such part. All ranks share the machine, so `Machine` needs no placement.
 fn part_of(placement: Option<&Placement>, rank: usize, resource: Resource) -> Option<u32> {
     match resource {
         Resource::Machine => Some(0),

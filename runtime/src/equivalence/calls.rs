@@ -8,7 +8,7 @@ use crate::comm::{Communicator, Source, Space, Status, Tag};
 use crate::message::payload::LayoutRef;
 use crate::{Error, ErrorKind, Plan, Result};
 
-/// Returns the values of a slice as a part of a collective call. The call must not write the part.
+/// Returns the values of a slice as a part of a collective call. The call must not write to the part.
 fn readable<'a, T: Equivalence>(values: &[T], plan: &'a Plan) -> Part<'a> {
     let origin = values.as_ptr().cast::<u8>().cast_mut();
     Part { origin, plan, count: values.len() as u64 }
@@ -24,15 +24,15 @@ fn layout(part: Part<'_>) -> LayoutRef<'_> {
     LayoutRef { origin, plan, count }
 }
 
-/// Returns the operation that combines values by `combine`.
+/// Returns a reduction operation that calls `combine` for each pair of values.
 fn combiner<T: Equivalence>(combine: impl Fn(T, T) -> T + Send + Sync + 'static) -> Combine {
     Combine::user(move |lower, upper, _, count| {
         let (lower, upper) = (lower.cast::<T>(), upper.cast::<T>());
         for i in 0..count as usize {
             // SAFETY: a reduction passes two vectors of `count` elements, the upper one writable, and `i < count`. The
-            // extent of an element is the size of `T`, its data are initialised, and whatever they are, the element is a
-            // value of `T` (the conditions of `Equivalence`). The accesses are unaligned, so the addresses may have
-            // any alignment.
+            // extent of an element is the size of `T`, its data are initialised, and the element is a valid `T`
+            // whatever bytes the data have (the conditions of `Equivalence`). The accesses are unaligned, so the
+            // addresses may have any alignment.
             unsafe {
                 let value = combine(lower.add(i).read_unaligned(), upper.add(i).read_unaligned());
                 upper.add(i).write_unaligned(value);
@@ -76,9 +76,8 @@ impl Communicator {
     /// Receives at most as many values as the slice has. Returns the status of the message, and how many values have
     /// arrived.
     ///
-    /// # Errors
-    /// Returns the errors of [`recv`](Self::recv), and [`ErrorKind::Count`] if the message ends within a value. In the
-    /// second case, the data of the message have arrived.
+    /// # Errors Returns the errors of [`recv`](Self::recv), and [`ErrorKind::Count`] if the message ends within a
+    /// value. In the case of `ErrorKind::Count`, the data of the message have arrived in the slice.
     #[doc(alias = "MPI_Recv")]
     pub fn recv_values<T: Equivalence>(
         &self,
@@ -119,8 +118,9 @@ impl Communicator {
         unsafe { self.broadcast_raw(part, root) }
     }
 
-    /// Copies `send` of rank `i` into the `i`th part of `recv` of the rank `root`. All ranks pass as many values. At the
-    /// root, `recv` has room for those of all ranks; the other ranks may pass an empty slice. Collective.
+    /// Copies `send` of rank `i` into the `i`th part of `recv` of the rank `root`. All ranks pass the same number of
+    /// values in `send`. At the root, `recv` has room for the values of all ranks. The other ranks may pass an empty
+    /// slice. Collective.
     ///
     /// # Errors
     /// Returns [`ErrorKind::Buffer`] if `recv` has another length at the root, and the errors of
@@ -145,8 +145,8 @@ impl Communicator {
         unsafe { self.run_raw(&call) }
     }
 
-    /// Copies `send` of rank `i` into the `i`th part of `recv` of every rank. All ranks pass as many values, and `recv`
-    /// has room for those of all ranks. Collective.
+    /// Copies `send` of rank `i` into the `i`th part of `recv` of every rank. All ranks pass the same number of values
+    /// in `send`, and `recv` has room for the values of all ranks. Collective.
     ///
     /// # Errors
     /// Returns [`ErrorKind::Buffer`] if `recv` has another length, and the errors of [`run_raw`](Self::run_raw).
@@ -161,8 +161,8 @@ impl Communicator {
         unsafe { self.run_raw(&Collective::Allgather { mine, parts: &parts }) }
     }
 
-    /// Combines the values of all ranks place by place, in the order of the ranks, and copies the result into `values` of
-    /// all ranks. All ranks pass as many values. Collective.
+    /// Combines the values of all ranks place by place, in the order of the ranks, and copies the result into `values`
+    /// of all ranks. All ranks pass the same number of values. Collective.
     ///
     /// ```
     /// # let universe = typepack::init()?;

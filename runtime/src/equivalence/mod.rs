@@ -1,7 +1,8 @@
 //! Rust types that have an MPI datatype, and calls that take slices of their values.
 //!
 //! [`Equivalence`] is the trait of these types, which `#[derive(Equivalence)]` (`runtime/derive`) implements for
-//! structs. `calls.rs` has the messages and the collective calls. They come after `coll/`, whose calls they make.
+//! structs. `calls.rs` has the messages and the collective calls. This folder calls `coll/`, so it comes after `coll/`
+//! in the order of the folders.
 
 mod calls;
 
@@ -41,7 +42,8 @@ pub use typepack_derive::Equivalence;
 /// # Ok::<(), typepack::Error>(())
 /// ```
 ///
-/// A field of a type without a datatype is an error of the compiler. A `bool`, for example, must not receive any byte:
+/// If the type of a field has no datatype, the program does not compile. A `bool`, for example, has no datatype,
+/// because a message could bring a byte that is no `bool`:
 ///
 /// ```compile_fail,E0277
 /// #[derive(Clone, Copy, typepack::Equivalence)]
@@ -51,7 +53,7 @@ pub use typepack_derive::Equivalence;
 /// }
 /// ```
 ///
-/// So are references, generic structs, and types that are not structs:
+/// The compiler also refuses references, generic structs, and types that are not structs:
 ///
 /// ```compile_fail,E0277
 /// #[derive(Clone, Copy, typepack::Equivalence)]
@@ -83,7 +85,7 @@ pub use typepack_derive::Equivalence;
 /// }
 /// ```
 ///
-/// A struct that is not `Copy` cannot be overwritten by a message:
+/// The compiler refuses a struct that is not `Copy`, because a message overwrites a value without dropping it:
 ///
 /// ```compile_fail,E0277
 /// #[derive(typepack::Equivalence)]
@@ -94,8 +96,8 @@ pub use typepack_derive::Equivalence;
 ///
 /// # Safety
 ///
-/// - [`datatype`](Self::datatype) returns a type whose data lie within the bytes of one value, and whose lower bound
-///   and extent are 0 and the size of the Rust type. [`plan`](Self::plan) is the plan of this type.
+/// - [`datatype`](Self::datatype) returns a type whose data lie within the bytes of one value, whose lower bound is 0,
+///   and whose extent is the size of the Rust type. [`plan`](Self::plan) is the plan of this type.
 /// - In every value, the bytes of the data are initialised.
 /// - A value remains valid if the bytes of the data change in any way.
 ///
@@ -121,18 +123,18 @@ pub unsafe trait Equivalence: Copy + Send + 'static {
     fn plan() -> Result<&'static Plan>;
 }
 
-/// The plan of a type, which the first use makes.
+/// A place for the plan of one type. The first use makes the plan.
 #[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct Kept(OnceLock<Result<Plan>>);
 
 impl Kept {
-    /// Returns a place for a plan.
+    /// Returns an empty place.
     pub const fn new() -> Self {
         Self(OnceLock::new())
     }
 
-    /// Returns the plan of `T`. All calls on this value name the same type.
+    /// Returns the plan of `T`. All calls on one `Kept` must be for the same `T`.
     pub fn plan<T: Equivalence>(&'static self) -> Result<&'static Plan> {
         self.0.get_or_init(|| commit(&T::datatype()?)).as_ref().map_err(Clone::clone)
     }
@@ -183,7 +185,8 @@ unsafe impl<T: Equivalence, const N: usize> Equivalence for [T; N] {
     }
 
     fn plan() -> Result<&'static Plan> {
-        // A static of a generic function is shared by all its instances, so the plans of arrays are in a table.
+        // All instances of a generic function share its statics, so a static here cannot hold one plan per array type.
+        // A table holds the plans.
         arrays::plan::<Self>()
     }
 }

@@ -1,14 +1,15 @@
 //! The operations that are atomic for each element: accumulate, fetch and op, compare and swap.
 //!
 //! An element of 4 or 8 bytes at an aligned address is updated by an atomic instruction (`atomic.rs`). All other
-//! elements (other sizes, pairs of a value and an index, unaligned addresses) are updated under a lock for the range
-//! of memory in which they begin. Which of the two applies follows from the type and the place of the element, so all
-//! ranks do the same.
+//! elements (other sizes, pairs of a value and an index, unaligned addresses) are updated under a lock for the range of
+//! memory in which they begin. The type and the address of the element decide between the two ways, so all ranks choose
+//! the same way.
 //!
-//! A rank that holds the lock of the window exclusively needs neither: no other rank may access the memory.
+//! A rank that holds the exclusive lock of the target's memory (`lock.rs`) uses neither way: no other rank may access
+//! the memory.
 //!
-//! A lock of a range is a word with the number of the rank that holds it. If this rank dies, another rank takes the
-//! lock from it.
+//! A lock of a range is a word with the number of the rank that holds it. If the holder dies, another rank takes over
+//! the lock.
 
 use super::Window;
 use super::atomic::{self, Atomic};
@@ -27,11 +28,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use typepack_engine::{Cursor, pack_raw, unpack_raw};
 
-/// Number of packed bytes of operands or results that are moved through a buffer at a time. Every size of an element
-/// divides the length of a chunk that `chunk` returns.
+/// Greatest number of packed bytes of operands or results that go through a buffer at a time. A chunk holds whole
+/// elements.
 const CHUNK: u64 = 8 << 10;
 
-/// Binary logarithm of the length of the ranges of memory that have a lock.
+/// Binary logarithm of the length in bytes of a range of memory. All elements that begin in one range have the same
+/// lock.
 const RANGE: u32 = 12;
 
 /// What an accumulate does with an element.
@@ -47,13 +49,14 @@ pub enum Update {
     Combine(Operator),
 }
 
-/// The predefined type of which the data of an accumulate consist.
+/// The predefined type of all elements of an accumulate.
 pub(super) struct Element {
     ty: Datatype,
     named: Option<Named>,
     size: usize,
     extent: usize,
-    /// Whether elements have gaps or several members, so that a run of memory may hold a part of an element.
+    /// Whether an element has gaps or several members. If it does, a run of contiguous memory may hold only a part of
+    /// an element.
     is_composed: bool,
 }
 
@@ -91,7 +94,7 @@ impl Element {
         self.size
     }
 
-    /// Returns the function of an update of elements; `None` if the update has none.
+    /// Returns the function that combines two elements; `None` for `Replace` and `NoOp`, which have no function.
     ///
     /// # Errors
     /// Returns an error of the class `MPI_ERR_OP` if the operation is not defined on the elements.
@@ -126,10 +129,10 @@ pub(super) struct Place<'a> {
     pub count: u64,
 }
 
-/// The other operands: a stream of packed elements.
+/// The operands or the results of an accumulate, as a stream of packed elements.
 pub(super) struct Stream<'a> {
     part: Option<&'a Part<'a>>,
-    /// The address of the first byte if the elements are one run.
+    /// The address of the first byte if the elements are contiguous.
     run: Option<*mut u8>,
 }
 
@@ -142,7 +145,7 @@ impl<'a> Stream<'a> {
         Self { part, run }
     }
 
-    /// Returns whether the elements are used where they are.
+    /// Returns whether the elements are absent or contiguous, so that no buffer is needed.
     fn is_direct(&self) -> bool {
         self.part.is_none() || self.run.is_some()
     }
@@ -164,19 +167,19 @@ pub(super) struct Job<'a> {
 }
 
 impl Window {
-    /// Updates `count` elements of `plan` at displacement `displacement` of the memory of rank `target`. `from` has
-    /// the operands; it may be `None` if the update is [`Update::NoOp`]. The old values go to `result`, if given.
-    /// The update of each element is atomic with respect to those by all ranks. All is over when the call returns.
+    /// Updates `count` elements of `plan` at displacement `displacement` of the memory of rank `target`. `from` has the
+    /// operands; it may be `None` if the update is [`Update::NoOp`]. The old values go to `result`, if given. The
+    /// update of each element is atomic with respect to the updates by all ranks. All updates are complete when the
+    /// call returns.
     ///
     /// # Safety
     ///
     /// - The elements `from` are readable. The elements `result` are writable, and nobody else accesses them during
     ///   the call. Neither overlaps the other, nor the elements at the target.
     ///
-    /// # Errors
-    /// Returns the errors of [`put_raw`](Self::put_raw), an error of the class `MPI_ERR_TYPE` if the data of the
-    /// types do not consist of one predefined datatype, the same for all, and of the class `MPI_ERR_OP` if the
-    /// operation is not defined on it.
+    /// # Errors Returns the errors of [`put_raw`](Self::put_raw), an error of the class `MPI_ERR_TYPE` if the types of
+    /// operands, results and target do not all consist of one and the same predefined datatype, and an error of the
+    /// class `MPI_ERR_OP` if the operation is not defined on that datatype.
     #[doc(alias = "MPI_Accumulate")]
     #[doc(alias = "MPI_Get_accumulate")]
     #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
@@ -209,7 +212,7 @@ impl Window {
             }
         }
         if bytes == 0 {
-            // Without data, the operation need not be one on the types.
+            // A call without data succeeds even if the operation is not defined on the type.
             return self.locate(target, displacement, plan, count).map(drop);
         }
         let Some(element) = Element::of(plan, "target_datatype")? else { return Ok(()) };
@@ -244,17 +247,16 @@ impl Window {
         unsafe { job.run(&place, &Stream::new(from), &Stream::new(result), bytes) }
     }
 
-    /// Replaces the element of `plan` at displacement `displacement` of the memory of rank `target` by that at `new`
-    /// if it equals that at `compare`. The old value goes to `result`. The element is atomic with respect to the
-    /// updates by all ranks.
+    /// Replaces the element of `plan` at displacement `displacement` of the memory of rank `target` by the element at
+    /// `new` if it equals the element at `compare`. The old value goes to `result`. The replacement is atomic with
+    /// respect to the updates by all ranks.
     ///
     /// # Safety
     ///
     /// - `new` and `compare` are readable for an element, and `result` is writable for one.
     ///
-    /// # Errors
-    /// Returns the errors of [`put_raw`](Self::put_raw), and an error of the class `MPI_ERR_TYPE` if `plan` is not
-    /// that of an integer, a truth value or a byte.
+    /// # Errors Returns the errors of [`put_raw`](Self::put_raw), and an error of the class `MPI_ERR_TYPE` if `plan` is
+    /// not the plan of one integer, truth value or byte.
     #[doc(alias = "MPI_Compare_and_swap")]
     pub unsafe fn compare_and_swap_raw(
         &self,
@@ -274,7 +276,7 @@ impl Window {
         // The reductions count `MPI_CHAR` as an integer, so this call does too.
         let is_listed = matches!(class, Some(Class::Integer | Class::Logical | Class::Byte));
         if !(is_listed || named == Some(Named::CHAR)) || size > 16 {
-            let detail = "neither an integer, a truth value nor a byte";
+            let detail = "the datatype is neither an integer, a truth value nor a byte";
             return Err(Error::new(ErrorKind::Engine(ErrorClass::TYPE), "datatype", detail));
         }
         let at = match self.locate(target, displacement, plan, 1)? {
@@ -315,7 +317,7 @@ impl Window {
     /// # Safety
     ///
     /// - The elements of `from` are readable and those of `result` writable, for `bytes` packed bytes. Nobody else
-    ///   accesses those of `result`.
+    ///   accesses the elements of `result`.
     #[cold]
     unsafe fn accumulate_there(
         &self,
@@ -352,7 +354,7 @@ impl Window {
                 return;
             }
             // SAFETY: the range lies within the `bytes` packed bytes of the elements `result`, which are writable (the
-            // condition of `# Safety`). The data have the length of the range (checked above).
+            // condition of `# Safety`). `data` has the length of the range (checked above).
             unsafe { unpack_raw(result.plan, result.count, result.origin, range, data.as_ptr()) };
         };
         let bytes = bytes / element.size as u64 * element.size as u64;
@@ -404,7 +406,8 @@ fn hold(
             Ok(_) => return Ok(Held(word)),
             Err(0) => continue,
             Err(owner) if tries > 1000 => {
-                // Another rank may have written any number. `state` knows only the ranks of the world.
+                // A faulty rank may have written any number into the word. `state` takes only ranks of the world, so
+                // the range is checked first.
                 let rank = usize::try_from(owner - 1).unwrap_or(usize::MAX);
                 let dead = memory::heaps()
                     .is_some_and(|heaps| rank < heaps.ranks() && heaps.state(rank) == State::Dead);
@@ -419,7 +422,8 @@ fn hold(
             Err(_) => {}
         }
         tries = tries.saturating_add(1);
-        // The holder updates a few thousand bytes at most. If it takes longer, it may not be running.
+        // The holder updates a few thousand bytes at most, which is quick. If the lock stays taken, the holder may not
+        // be running.
         match tries {
             0..=1000 => std::hint::spin_loop(),
             1001..=1100 => std::thread::yield_now(),
@@ -434,7 +438,7 @@ impl Job<'_> {
     /// # Safety
     ///
     /// - The elements of `place`, `from` and `result` are valid and have at least `bytes` packed bytes; none overlaps
-    ///   another. Nobody else accesses those of `result`.
+    ///   another. Nobody else accesses the elements of `result`.
     pub unsafe fn run(
         &self,
         place: &Place<'_>,
@@ -508,7 +512,8 @@ impl Job<'_> {
         if place.plan.is_contiguous() {
             let start = place.plan.footprint().true_lb + range.start as i64;
             let bytes = range.end - range.start;
-            // SAFETY: the elements are one run, of which this is the part for the range.
+            // SAFETY: the elements are contiguous (`is_contiguous`), so the range is one run of whole elements from
+            // `start` on.
             return unsafe { self.run_of(place, start, bytes, operands, results) };
         }
         let mut cursor = Cursor::at(place.plan, place.count, range.start)?;
@@ -545,7 +550,8 @@ impl Job<'_> {
         let elements = bytes as usize / size;
         let is_aligned = (at as usize).is_multiple_of(size);
         if self.alone {
-            // SAFETY: no other rank may access the memory. The caller guarantees the rest.
+            // SAFETY: no other rank may access the memory (`alone`). The caller guarantees that the elements are whole
+            // and valid.
             unsafe { self.plain(at, operands, results, elements) };
             return Ok(());
         }
@@ -573,7 +579,8 @@ impl Job<'_> {
                 false => start.wrapping_add(done * size),
             };
             let held = hold_range(self.words, self.target, offset, self.own, self.may_spin)?;
-            // SAFETY: `done + next` is at most `elements`. This rank holds the lock of all these elements.
+            // SAFETY: `done + next` is at most `elements`, so the elements are among those of the caller. This rank
+            // holds their lock.
             unsafe { self.plain(part(at), part(operands), part(results), next) };
             drop(held);
             done += next;
@@ -589,7 +596,7 @@ impl Job<'_> {
     ///   operands are not null unless the update is `NoOp`.
     unsafe fn plain(&self, at: *mut u8, operands: *mut u8, results: *mut u8, elements: usize) {
         let bytes = elements * self.element.size;
-        // SAFETY: the caller guarantees that all addresses are valid for the elements and overlap nothing.
+        // SAFETY: the caller guarantees that the elements at all addresses are valid and do not overlap.
         unsafe {
             if !results.is_null() {
                 results.copy_from_nonoverlapping(at, bytes);
@@ -598,7 +605,8 @@ impl Job<'_> {
                 (Update::NoOp, _) => {}
                 (Update::Replace, _) => at.copy_from_nonoverlapping(operands, bytes),
                 (Update::Combine(_), Some(combine)) => {
-                    // All predefined operations commute.
+                    // The function takes the target's element as the right operand. All predefined operations commute,
+                    // so the order does not matter.
                     combine.call(operands, at, 0, elements as u64);
                 }
                 (Update::Combine(_), None) => {}
@@ -665,7 +673,7 @@ impl Job<'_> {
 
 /// Returns the plan of one element of a predefined type.
 fn plan_of(ty: &Datatype) -> Result<Plan> {
-    /// The plans of the named types, by their number in the ABI.
+    /// The plans of the predefined types, indexed by the number of the type in the standard's ABI.
     static PLANS: [OnceLock<Plan>; 256] = [const { OnceLock::new() }; 256];
     let kept = ty.as_named().and_then(|named| PLANS.get(named.abi_value() as usize & 0xff));
     match kept.and_then(OnceLock::get) {

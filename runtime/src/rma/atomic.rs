@@ -18,7 +18,7 @@ enum Instruction {
     And,
     Or,
     Xor,
-    /// The operation's function and a comparison with the old value, repeated until no other rank interferes.
+    /// By a compare-and-exchange of the combined value, repeated until no other rank has changed the element meanwhile.
     Compare,
 }
 
@@ -30,7 +30,8 @@ pub(super) struct Atomic<'a> {
 }
 
 impl<'a> Atomic<'a> {
-    /// Returns the update `update` of elements of the type `named`. `combine` is the function of its operation.
+    /// Prepares the update `update` of elements of the type `named`. `combine` is the function of the update's
+    /// operation, if it has one.
     pub fn new(update: Update, named: Option<Named>, combine: Option<&'a Combine>) -> Self {
         use Instruction as I;
         let integer = named.is_some_and(Operator::adds_with_wrap);
@@ -50,8 +51,8 @@ impl<'a> Atomic<'a> {
 macro_rules! width {
     ($update:ident, $exchange:ident, $atomic:ty, $value:ty) => {
         impl Atomic<'_> {
-            /// Updates `elements` elements at `at`, one after another. `operands` has the operands, and the old
-            /// values go to `results`; either may be null.
+            /// Updates `elements` elements at `at`, one after another. `operands` points to the operands, and the old
+            /// values go to `results`. Either may be null.
             ///
             /// # Safety
             ///
@@ -118,7 +119,7 @@ macro_rules! width {
             }
         }
 
-        /// Replaces the element at `at` by `new` if it is `compare`. Returns the old value.
+        /// Replaces the element at `at` by `new` if it equals `compare`. Returns the old value.
         ///
         /// # Safety
         ///
@@ -136,8 +137,8 @@ macro_rules! width {
 width!(update4, exchange4, AtomicU32, u32);
 width!(update8, exchange8, AtomicU64, u64);
 
-/// Replaces the element of `size` bytes (at most 16) at `at` by that at `new` if it equals that at `compare`. The old
-/// value goes to `result`. `hold` takes the lock for an element that has no atomic instruction.
+/// Replaces the element of `size` bytes (at most 16) at `at` by the element at `new` if it equals the element at
+/// `compare`. The old value goes to `result`. `hold` takes the lock for an element that has no atomic instruction.
 ///
 /// # Safety
 ///
@@ -152,9 +153,9 @@ pub(super) unsafe fn compare_and_swap<'a>(
     hold: impl FnOnce() -> Result<Held<'a>>,
 ) -> Result<()> {
     let is_aligned = (at as usize).is_multiple_of(size.max(1));
-    // SAFETY: the caller guarantees `size` bytes at all addresses (both conditions of `# Safety`). The element's address
-    // is aligned where it is used as an atomic; the other accesses are unaligned. Under the lock, nobody else updates
-    // the element.
+    // SAFETY: the caller guarantees that `size` bytes at each address are valid (both conditions of `# Safety`). The
+    // element's address is aligned where it is used as an atomic; the other accesses are unaligned. Under the lock,
+    // nobody else updates the element.
     unsafe {
         match size {
             4 if is_aligned => {

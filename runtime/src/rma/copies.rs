@@ -30,10 +30,9 @@ impl Window {
     ///
     /// - The elements `from` are readable, and do not overlap those at the target.
     ///
-    /// # Errors
-    /// Returns `ErrorKind::Rank` if there is no such rank, `WindowErrorKind::Synchronization` if no epoch permits the
-    /// access, `WindowErrorKind::Displacement` or `WindowErrorKind::Range` if the elements do not lie in the window,
-    /// and `ErrorKind::Truncated` if `from` has more data than they have.
+    /// # Errors Returns `ErrorKind::Rank` if there is no such rank, `WindowErrorKind::Synchronization` if no epoch
+    /// permits the access, `WindowErrorKind::Displacement` or `WindowErrorKind::Range` if the elements do not lie in
+    /// the window, and `ErrorKind::Truncated` if `from` has more data than the elements at the target.
     #[doc(alias = "MPI_Put")]
     #[inline]
     pub unsafe fn put_raw(
@@ -121,7 +120,7 @@ impl Window {
                         return;
                     }
                     // SAFETY: the range lies within the `bytes` packed bytes of the elements `to`, which are writable
-                    // (the condition of `# Safety`). The data have the length of the range (checked above).
+                    // (the condition of `# Safety`). `data` has the length of the range (checked above).
                     unsafe { unpack_raw(to.plan, to.count, to.origin, range, data.as_ptr()) };
                 };
                 self.ask(&far, wish, bytes, |_, _| (), result)?;

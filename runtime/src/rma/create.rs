@@ -3,7 +3,8 @@
 //! The ranks make a window together, in steps in which they tell each other what they know. If a rank fails in a
 //! step, all ranks return an error.
 //!
-//! 1. Each rank tells the others the size of its memory, and where memory of the program lies.
+//! 1. Each rank tells the others the size of its memory. If the program supplies the memory, the rank also tells where
+//!    it lies.
 //! 2. The ranks allocate the blocks (`words.rs`), and behind them the memory that the window allocates.
 //! 3. If memory has to be aligned to more than a cache line, each rank tells where its memory begins.
 //!
@@ -27,7 +28,7 @@ use std::sync::{Arc, Mutex};
 /// How a window was made. The number of a flavor is that of the standard's ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flavor {
-    /// From memory of the program.
+    /// From memory that the program supplies.
     #[doc(alias = "MPI_WIN_FLAVOR_CREATE")]
     Create = 311,
     /// With memory that the window allocates.
@@ -53,13 +54,12 @@ struct Mine {
 /// the memory of the program lies.
 type Words1 = [u64; 8];
 
-/// The heap of memory that lies in no heap.
+/// The number that stands for the heap if memory lies in no rank's heap.
 const NO_HEAP: u64 = u64::MAX;
 
 impl Window {
-    /// Makes a window with `bytes` bytes at this rank, which are zero. Each rank may pass a different number.
-    /// A displacement of an operation counts in units of `unit` bytes. `hints` are keys and values of an info
-    /// object. Collective.
+    /// Makes a window with `bytes` bytes at this rank, which are zero. Each rank may pass a different number. A
+    /// displacement counts units of `unit` bytes. `hints` are keys and values of an info object. Collective.
     ///
     /// # Errors
     /// Returns `ErrorKind::Comm` if `comm` is an intercommunicator, `ErrorKind::Argument` if `unit` is not positive,
@@ -91,7 +91,8 @@ impl Window {
         Self::make(comm, Flavor::Shared, own(bytes, unit), hints)
     }
 
-    /// Makes a window of memory of the program. Collective.
+    /// Makes a window from memory of the program: `bytes` bytes at `base`. A displacement counts units of `unit` bytes.
+    /// Collective.
     ///
     /// # Safety
     ///
@@ -118,7 +119,7 @@ impl Window {
         Self::make(comm, Flavor::Create, mine, hints)
     }
 
-    /// Makes a window without memory. Collective.
+    /// Makes a window without memory, to which the ranks attach memory later. Collective.
     ///
     /// # Errors
     /// Returns the errors of [`allocate`](Self::allocate).
@@ -127,8 +128,8 @@ impl Window {
         Self::make(comm, Flavor::Dynamic, own(0, 1), hints)
     }
 
-    /// Takes part in the making of a window that this rank refuses because of `error`, so that the other ranks
-    /// return an error too.
+    /// Takes part in a call that makes a window, as a rank that has failed with `error`. The other ranks then return an
+    /// error too and do not wait.
     pub fn refuse(comm: &Communicator, error: Error) {
         // The caller returns its own error.
         let _refused = Self::make(comm, Flavor::Dynamic, Err(error), &[]);
@@ -146,7 +147,7 @@ impl Window {
         let all = agreed(comm, flavor, mine, &hints)?;
         let in_one_piece = flavor == Flavor::Shared && all.iter().any(|words| words[5] == 0);
         let lengths = lengths(&all, flavor, in_one_piece);
-        // A rank whose sum is too large asks for more than there is, so that all ranks fail in the allocation.
+        // If a sum does not fit, this rank asks for `usize::MAX` bytes, so that the allocation fails on all ranks.
         let more = lengths.as_ref().map_or(usize::MAX, |lengths| lengths[comm.rank()]);
         let words = Words::new(comm, more)?;
         let lengths =
@@ -160,7 +161,8 @@ impl Window {
         let targets = targets(comm, &words, flavor, in_one_piece, &all, &pads)?;
         let words = Arc::new(words);
         let attached = Attached::new(comm.size());
-        // Every rank takes a tag, so that all have the same count. Answers have odd tags.
+        // Every rank takes the next tag, even if it has no private memory, so that the tags of all ranks stay equal.
+        // Requests have even tags, and answers have odd tags.
         let tag = (comm.next_place().tag & (i32::MAX >> 1)) << 1;
         let is_private = flavor == Flavor::Create && all[comm.rank()][6] == NO_HEAP;
         let memory = match flavor {
@@ -204,7 +206,7 @@ fn own(bytes: i64, unit: i64) -> Result<Mine> {
     Ok(Mine { base: std::ptr::null_mut(), bytes, unit })
 }
 
-/// Does the first step. Returns the words of all ranks.
+/// Does step 1. Returns the words of all ranks.
 fn agreed(
     comm: &Communicator,
     flavor: Flavor,
@@ -238,7 +240,7 @@ fn agreed(
         let detail = "the ranks make different windows at the same time";
         return Err(Error::new(ErrorKind::Other, "win", detail));
     }
-    // The base is needed later, and only by this rank.
+    // Later steps need this rank's own base address, which no other rank uses.
     let mut all = all;
     if flavor == Flavor::Create {
         all[comm.rank()][7] = mine.base as u64;
@@ -246,7 +248,8 @@ fn agreed(
     Ok(all)
 }
 
-/// Returns the heap in which memory of the program lies, by rank of the world, and its offset there.
+/// Returns the world rank of the heap in which the program's memory lies, and the offset of the memory in that heap.
+/// The heap is `NO_HEAP` if the memory lies in none.
 fn heap_of(mine: &Mine) -> (u64, u64) {
     if mine.bytes == 0 || mine.base.is_null() {
         return (NO_HEAP, 0);
@@ -255,7 +258,7 @@ fn heap_of(mine: &Mine) -> (u64, u64) {
     found.map_or((NO_HEAP, 0), |(rank, offset)| (rank as u64, offset))
 }
 
-/// Returns the number of bytes that each rank allocates behind its block; `None` if a sum does not fit.
+/// Returns the number of bytes that each rank allocates behind its block; `None` if a sum does not fit in a `usize`.
 fn lengths(all: &[Words1], flavor: Flavor, in_one_piece: bool) -> Option<Vec<usize>> {
     let of = |words: &Words1| -> Option<usize> {
         let pad = words[4].checked_sub(super::words::LINE as u64)?;
@@ -313,7 +316,7 @@ fn targets(
                 before += bytes as usize;
                 Ok(mapped(base))
             }
-            // Programs recognize a rank without memory by a null address.
+            // A null address tells the program that the rank has no memory.
             Flavor::Shared if bytes == 0 => Ok(mapped(std::ptr::null_mut())),
             Flavor::Shared => Ok(mapped(start(rank)?)),
             Flavor::Create if rank == comm.rank() => Ok(mapped(offset as *mut u8)),
@@ -323,7 +326,8 @@ fn targets(
     all.iter().enumerate().map(target).collect()
 }
 
-/// Finds the memory of another rank that lies at `offset` of the heap of rank `heap` of the world.
+/// Finds memory of another rank: `bytes` bytes at `offset` of the heap of world rank `heap`. The base is null if this
+/// process cannot map the memory.
 fn far(heap: u64, offset: u64, bytes: u64, unit: u64) -> Target {
     let nowhere =
         Target { base: std::ptr::null_mut(), is_mapped: bytes == 0, bytes, unit, _heap: None };
@@ -331,8 +335,9 @@ fn far(heap: u64, offset: u64, bytes: u64, unit: u64) -> Target {
     Target { base, is_mapped: true, _heap: map, ..nowhere }
 }
 
-/// Returns the address in this process of `bytes` bytes at `offset` of the heap of rank `heap` of the world, with
-/// what keeps the heap mapped. Returns `None` if the bytes do not lie in the heap, or if this process cannot map it.
+/// Returns the address in this process of `bytes` bytes at `offset` of the heap of world rank `heap`, and the mapping
+/// that must live as long as the address is used (`None` for this rank's own heap). Returns `None` if the bytes do not
+/// lie in the heap, or if this process cannot map it.
 pub(super) fn mapped_at(
     heap: u64,
     offset: u64,

@@ -1,13 +1,13 @@
 //! Windows to which the ranks attach memory after they have made the window. A displacement of an operation is an
 //! address in the target's process.
 //!
-//! Each rank keeps a table of what it has attached, in its heap: for each piece of memory, the address, the length,
-//! and the heap and the offset in which the piece lies. Three words of its block name the table: the number of the
-//! last change, the offset of the table in the heap, and the number of entries. The number of the change is odd while
-//! the rank changes the table. The other ranks keep a copy of the table, and read it again when the number has changed.
+//! Each rank keeps a table of what it has attached, in its heap: for each piece of memory, the address, the length, and
+//! the heap and the offset at which the piece lies. Three words of its block name the table: the number of the last
+//! change, the offset of the table in the heap, and the number of entries. The number of the change is odd while the
+//! rank changes the table. The other ranks keep a copy of the table, and read it again when the number has changed.
 //!
-//! A table is never changed while other ranks may read it as long as it is the current one: each change makes a new
-//! table. Old tables stay until the window is freed, so that a rank that reads one reads memory of the table.
+//! A table never changes after it is complete: each change makes a new table. Old tables stay until the window is
+//! freed, because another rank may still read them.
 
 use super::create::mapped_at;
 use super::target::Located;
@@ -24,18 +24,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(super) type Entry = [u64; 4];
 const ENTRY: usize = size_of::<Entry>();
 
-/// Places of the three words in the line about attached memory.
+/// Indices of the three words in the line `attached` of a block (`words.rs`).
 const CHANGE: usize = 0;
 const TABLE: usize = 1;
 const ENTRIES: usize = 2;
 
-/// The heap of memory that lies in no heap.
+/// The number that stands for the heap if memory lies in no rank's heap.
 const NO_HEAP: u64 = u64::MAX;
 
 /// Number of times that a rank tries to read a table that changes, before it gives up.
 const TRIES: usize = 1000;
 
-/// A copy of a rank's table, and the number of the change after which the copy was made.
+/// The number of a rank's last change when its table was read, and a copy of the table.
 type ReadTable = (u64, Arc<[Entry]>);
 
 /// What the ranks have attached, as this rank knows it.
@@ -49,7 +49,7 @@ pub(super) struct Attached {
 #[derive(Debug, Default)]
 pub(super) struct Own {
     pub entries: Vec<Entry>,
-    /// The tables that other ranks may still read.
+    /// The blocks of the current table and of all earlier ones; other ranks may still read them.
     tables: Vec<Block>,
 }
 
@@ -87,7 +87,7 @@ impl Window {
     ///
     /// # Safety
     ///
-    /// - Until the memory is detached or the window freed, `bytes` bytes at `base` are readable and writable, and
+    /// - Until the memory is detached or the window is freed, `bytes` bytes at `base` are readable and writable, and
     ///   this process accesses them only as the epochs of the window permit.
     ///
     /// # Errors
@@ -104,7 +104,9 @@ impl Window {
         let start = base as u64;
         let end = start.checked_add(bytes).filter(|_| !base.is_null() || bytes == 0);
         let end = end.ok_or_else(|| {
-            refused("base", format!("no memory of {bytes} bytes can be at {start:#x}"))
+            let detail =
+                format!("{start:#x} is null, or {bytes} bytes there exceed the address space");
+            refused("base", detail)
         })?;
         let mut own = self.attached.own();
         let overlaps = |entry: &&Entry| start < entry[0] + entry[1] && entry[0] < end;
@@ -139,12 +141,12 @@ impl Window {
         self.replace(&mut own, entries)
     }
 
-    /// Replaces the table of this rank.
+    /// Makes a new table with `entries`, and announces it as the current table of this rank.
     fn replace(&self, own: &mut Own, entries: Vec<Entry>) -> Result<()> {
         let block = Block::new(entries.len() * ENTRY, 64, true)?;
         for (at, word) in entries.as_flattened().iter().enumerate() {
-            // SAFETY: the block has just been allocated with room for all entries, aligned to a cache line, and
-            // nobody else knows it.
+            // SAFETY: the block has just been allocated with room for all entries, aligned to a cache line, and no
+            // other code has its address.
             unsafe { block.as_ptr().cast::<u64>().add(at).write(*word) };
         }
         let base = memory::heaps().and_then(|heaps| heaps.used()).map(|heap| heap.base());
@@ -180,11 +182,11 @@ impl Window {
             }
             std::thread::yield_now();
         }
-        let detail = format!("rank {target} attaches and detaches memory all the time");
+        let detail = format!("rank {target} changes its attached memory too often to be read");
         Err(refused("win", detail))
     }
 
-    /// Reads the table of another rank, which lies at `at` of its heap.
+    /// Reads the table of another rank: `entries` entries at offset `at` of that rank's heap.
     fn read_table(&self, target: usize, at: u64, entries: u64) -> Result<Arc<[Entry]>> {
         let world = self.comm.world_rank(target, "target_rank", ErrorKind::Rank)? as u64;
         let bytes = entries.checked_mul(ENTRY as u64).filter(|_| at.is_multiple_of(8));
@@ -234,7 +236,7 @@ impl Window {
         }
         let mapped: Option<(*mut u8, Option<Arc<Mapping>>)> =
             mapped_at(entry[2], entry[3], entry[1]);
-        // The table of all heaps keeps the heap mapped until this process ends.
+        // `_heap` may be dropped here: the process's table of heaps keeps each heap mapped until the process ends.
         Ok(match mapped {
             Some((base, _heap)) => Located::Here(base.wrapping_add(into)),
             None => Located::There(address),

@@ -3,15 +3,15 @@
 //!
 //! Three kinds of epochs let a rank access the memory of others: those between two fences, those between start and
 //! complete, and those under locks. A call outside such an epoch fails with
-//! [`WindowErrorKind::Synchronization`](crate::WindowErrorKind). This rank checks what it sees itself: it does not
-//! check whether the target has posted, or holds the window open in another way.
+//! [`WindowErrorKind::Synchronization`](crate::WindowErrorKind). A rank checks only its own epochs. It does not check
+//! whether the target has an exposure epoch.
 //!
 //! The operations copy at once, so the calls that complete operations have nothing to wait for, except that the ranks
-//! of an epoch meet. A fence opens an epoch even if the program does not use it. Such an unused epoch ends when the
-//! rank begins an epoch of another kind.
+//! of an epoch meet. A fence opens an epoch even if the program makes no operation in it. Such an unused epoch ends
+//! when the rank begins an epoch of another kind.
 //!
-//! Invariant: no thread holds the state of the epochs while it waits for another rank. A call first checks and notes
-//! what it begins, so that another thread cannot begin the same.
+//! Invariant: no thread holds the state of the epochs while it waits for another rank. Before a call waits, it checks
+//! the state and notes there what it begins, so that another thread cannot begin the same.
 
 use super::Window;
 use super::lock::LockKind;
@@ -83,9 +83,9 @@ impl std::ops::BitOr for Assertions {
 mod at {
     /// Nothing, unless an epoch with all ranks is open.
     pub const NOTHING: u8 = 0;
-    /// A thread waits for the lock.
+    /// A thread of this rank waits for the lock of the other rank.
     pub const WAITING: u8 = 1;
-    /// The rank is in the group of `start`.
+    /// The other rank is in the group of `start`.
     pub const STARTED: u8 = 2;
     pub const SHARED: u8 = 3;
     pub const EXCLUSIVE: u8 = 4;
@@ -95,16 +95,16 @@ mod at {
 mod with_all {
     /// A fence has opened an epoch.
     pub const FENCE: u8 = 1;
-    /// An operation has been made in this epoch.
+    /// This rank has made an operation in the epoch that the fence opened.
     pub const USED: u8 = 2;
-    /// All ranks are locked.
+    /// This rank has locked all ranks.
     pub const LOCKED: u8 = 4;
 }
 
 /// The epochs of a window at this rank.
 #[derive(Debug)]
 pub(super) struct Epochs {
-    /// One of the values in [`at`], for each rank of the window.
+    /// For each rank of the window, one of the values in [`at`].
     at: Box<[AtomicU8]>,
     /// The bits in [`with_all`].
     all: AtomicU8,
@@ -117,14 +117,15 @@ struct State {
     started: Option<Vec<usize>>,
     /// The ranks of the exposure epoch between post and wait.
     posted: Option<Vec<usize>>,
-    /// The ranks that this rank has locked, and whether it holds the lock; it does not if it has promised that no
-    /// other rank wants the lock.
+    /// For each rank that this rank has locked: the kind of the lock, and whether this rank has taken the lock. With
+    /// the promise `NO_CHECK`, it does not take the lock.
     locked: BTreeMap<usize, (LockKind, bool)>,
-    /// Whether this rank holds the locks of all ranks; `None` if it has not locked all.
+    /// `None` if this rank has not called `lock_all`, else whether it has taken the locks of all ranks. With the
+    /// promise `NO_CHECK`, it does not take the locks.
     all: Option<bool>,
-    /// How often this rank has started with each rank.
+    /// For each rank, how often this rank has called `start` with a group that contains that rank.
     starts: Box<[u64]>,
-    /// How often this rank has posted for each rank.
+    /// For each rank, how often this rank has called `post` with a group that contains that rank.
     posts: Box<[u64]>,
 }
 
@@ -155,8 +156,8 @@ impl Epochs {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Checks that this rank may access the memory of `target`. Returns whether no other rank may do so at the same
-    /// time.
+    /// Checks that this rank may access the memory of `target`. Returns true if no other rank may access that memory at
+    /// the same time.
     ///
     /// # Errors
     /// Returns `WindowErrorKind::Synchronization` if no epoch permits the access.
@@ -205,7 +206,8 @@ impl Epochs {
         self.all.load(Ordering::Relaxed) & with_all::LOCKED != 0
     }
 
-    /// Checks that the rank may begin an epoch of another kind than that of a fence, and ends an unused one.
+    /// Checks that this rank has made no operation since the last fence, and ends the epoch of that fence. A call that
+    /// begins an epoch of another kind calls this function first.
     fn leave_fence(&self) -> Result<()> {
         let unused =
             self.all.compare_exchange(with_all::FENCE, 0, Ordering::Relaxed, Ordering::Relaxed);
@@ -217,7 +219,7 @@ impl Epochs {
         }
     }
 
-    /// Checks that no epoch is open that a free would cut short.
+    /// Checks that this rank is in no epoch, so that the window may be freed.
     pub fn check_free(&self) -> Result<()> {
         let state = self.lock();
         if state.is_idle() && state.posted.is_none() {
@@ -251,13 +253,13 @@ impl Window {
         self.epochs.check_locked(target)
     }
 
-    /// Waits until all ranks have come, and ends the epoch since the last fence. All operations of the ranks before
-    /// the fence are visible after it. Unless `NO_SUCCEED` is promised, a new epoch begins, in which each rank may
-    /// access the memory of all ranks. Collective.
+    /// Waits until all ranks have called `fence`, and ends the epoch that the last fence began. All operations of the
+    /// ranks before the fence are visible after it. Unless `NO_SUCCEED` is promised, a new epoch begins, in which each
+    /// rank may access the memory of all ranks. Collective.
     ///
-    /// # Errors
-    /// Returns `WindowErrorKind::Synchronization` if this rank is in an epoch of another kind,
-    /// `WindowErrorKind::Assert` if `assert` has other bits, and `ErrorKind::ProcAborted` if a rank has died.
+    /// # Errors Returns `WindowErrorKind::Synchronization` if this rank is in an epoch of another kind,
+    /// `WindowErrorKind::Assert` if `assert` has bits that this call does not take, and `ErrorKind::ProcAborted` if a
+    /// rank has died.
     #[doc(alias = "MPI_Win_fence")]
     pub fn fence(&self, assert: Assertions) -> Result<()> {
         use Assertions as A;
@@ -277,7 +279,7 @@ impl Window {
         Ok(())
     }
 
-    /// Returns the ranks of the window that the members of `group` have.
+    /// Returns the rank in the window of each member of `group`.
     fn ranks_of(&self, group: &Group) -> Result<Vec<usize>> {
         (0..group.size())
             .map(|member| {
@@ -291,11 +293,11 @@ impl Window {
             .collect()
     }
 
-    /// Begins an epoch in which the ranks of `group` may access the memory of this rank.
+    /// Begins an exposure epoch, in which the ranks of `group` may access the memory of this rank.
     ///
-    /// # Errors
-    /// Returns `WindowErrorKind::Synchronization` if such an epoch is open already, `ErrorKind::Group` if the
-    /// group has members that the window does not have, and `WindowErrorKind::Assert` if `assert` has other bits.
+    /// # Errors Returns `WindowErrorKind::Synchronization` if such an epoch is open already, `ErrorKind::Group` if the
+    /// group has members that the window does not have, and `WindowErrorKind::Assert` if `assert` has bits that this
+    /// call does not take.
     #[doc(alias = "MPI_Win_post")]
     pub fn post(&self, group: &Group, assert: Assertions) -> Result<()> {
         use Assertions as A;
@@ -311,7 +313,8 @@ impl Window {
         self.epochs.leave_fence()?;
         for &rank in &ranks {
             state.posts[rank] += 1;
-            // Release, so that the stores of this rank before the call come before the accesses of the others.
+            // The order is Release, so that the stores of this rank before the call come before the accesses of the
+            // other ranks.
             self.words
                 .get(rank, Word::Posted(self.comm.rank()))?
                 .store(state.posts[rank], Ordering::Release);
@@ -326,10 +329,9 @@ impl Window {
     /// Begins an epoch in which this rank may access the memory of the ranks of `group`. Waits until these ranks
     /// have posted.
     ///
-    /// # Errors
-    /// Returns `WindowErrorKind::Synchronization` if another access epoch is open, `ErrorKind::Group` if the
-    /// group has members that the window does not have, `WindowErrorKind::Assert` if `assert` has other bits, and
-    /// `ErrorKind::ProcAborted` if a rank has died.
+    /// # Errors Returns `WindowErrorKind::Synchronization` if another access epoch is open, `ErrorKind::Group` if the
+    /// group has members that the window does not have, `WindowErrorKind::Assert` if `assert` has bits that this call
+    /// does not take, and `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Win_start")]
     pub fn start(&self, group: &Group, assert: Assertions) -> Result<()> {
         assert.check(&[Assertions::NO_CHECK])?;
@@ -369,8 +371,8 @@ impl Window {
         let ranks = ranks.ok_or_else(|| outside("the rank has not started an access epoch"))?;
         for &rank in &ranks {
             self.epochs.set(rank, at::NOTHING);
-            // `starts` counts the epochs with this rank, so it is also the number of their ends. Release, so that
-            // the accesses of this rank come before the end.
+            // `starts` counts this rank's epochs with the target, so it also numbers their ends. The order is Release,
+            // so that the accesses of this rank come before the end.
             self.words
                 .get(rank, Word::Completed(self.comm.rank()))?
                 .store(state.starts[rank], Ordering::Release);
@@ -415,7 +417,8 @@ impl Window {
         Ok(true)
     }
 
-    /// Returns the ranks for which this rank has posted, each with the number of epochs that it must have completed.
+    /// Returns the ranks for which this rank has posted, each with the number of epochs that this other rank must have
+    /// completed.
     fn awaited(&self) -> Result<Vec<(usize, u64)>> {
         let state = self.epochs.lock();
         let ranks = state.posted.as_ref().ok_or_else(|| outside("the rank has not posted"))?;
@@ -425,10 +428,10 @@ impl Window {
     /// Locks the memory of rank `target`, and begins an epoch in which this rank may access it. Waits until no other
     /// rank holds a lock that excludes this one.
     ///
-    /// # Errors
-    /// Returns `ErrorKind::Rank` if there is no such rank, `WindowErrorKind::Synchronization` if this rank has
-    /// locked the target already or is in an access epoch of another kind, `WindowErrorKind::Assert` if `assert` has
-    /// other bits, and `ErrorKind::ProcAborted` if a rank has died.
+    /// # Errors Returns `ErrorKind::Rank` if there is no such rank, `WindowErrorKind::Synchronization` if this rank has
+    /// locked the target already, is in an epoch of another kind, or has promised never to lock the window
+    /// (`no_locks`), `WindowErrorKind::Assert` if `assert` has bits that this call does not take, and
+    /// `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Win_lock")]
     pub fn lock_raw(&self, kind: LockKind, target: usize, assert: Assertions) -> Result<()> {
         self.check_target(target)?;
@@ -462,7 +465,8 @@ impl Window {
         Ok(())
     }
 
-    /// Ends the epoch that a lock of rank `target` began. The operations of the epoch are complete at the target.
+    /// Unlocks the memory of rank `target`, and ends the epoch that the lock began. The operations of the epoch are
+    /// then complete at the target.
     ///
     /// # Errors
     /// Returns `ErrorKind::Rank` if there is no such rank, and `WindowErrorKind::Synchronization` if this rank has
@@ -483,7 +487,8 @@ impl Window {
         Ok(())
     }
 
-    /// Locks the memory of all ranks, shared with other ranks that do the same.
+    /// Takes a shared lock of the memory of every rank, and begins an epoch in which this rank may access the memory of
+    /// all ranks.
     ///
     /// # Errors
     /// Returns the errors of [`lock_raw`](Self::lock_raw).
@@ -509,7 +514,7 @@ impl Window {
         Ok(())
     }
 
-    /// Ends the epoch that a lock of all ranks began.
+    /// Unlocks the memory of all ranks, and ends the epoch that `MPI_Win_lock_all` began.
     ///
     /// # Errors
     /// Returns `WindowErrorKind::Synchronization` if this rank has not locked all ranks.
@@ -530,7 +535,7 @@ impl Window {
         Ok(())
     }
 
-    /// Completes the operations of this rank at rank `target`, which it has locked.
+    /// Completes the operations of this rank at rank `target`. This rank must have locked the target.
     ///
     /// # Errors
     /// Returns `ErrorKind::Rank` if there is no such rank, `WindowErrorKind::Synchronization` if this rank has not
@@ -555,7 +560,7 @@ impl Window {
         self.make_progress()
     }
 
-    /// Orders the loads and stores of this rank before the call, and those after it.
+    /// Makes the loads and stores of this rank before the call come before its loads and stores after the call.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died.

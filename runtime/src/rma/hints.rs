@@ -1,6 +1,7 @@
 //! Hints: what the program says about a window (MPI-5.0 section 12.2.1).
 //!
-//! A hint that this library does not know is ignored and not returned, and so is a value that a hint cannot have.
+//! This library ignores a hint that it does not know, and a value that a hint cannot have. It does not return them
+//! either.
 
 /// The orders of accumulates that a program may ask to keep.
 const ORDERS: [&str; 4] = ["rar", "raw", "war", "waw"];
@@ -8,16 +9,17 @@ const ORDERS: [&str; 4] = ["rar", "raw", "war", "waw"];
 /// The hints of a window, with the values that are in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WindowHints {
-    /// The program never locks the window. Calls that lock fail then.
+    /// The program never locks the window. If this hint is true, calls that lock fail.
     pub no_locks: bool,
-    /// Which accumulates of one rank to the same memory keep their order. They always do, whatever the value.
+    /// Which accumulates of one rank to the same memory must keep their order. In this library all of them keep it,
+    /// whatever the value.
     pub accumulate_ordering: String,
-    /// True if the program uses no two operations on the same memory at the same time, except for `MPI_NO_OP`. Any
-    /// operations may be mixed, whatever the value.
+    /// True if concurrent accumulates to the same memory all use the same operation or `MPI_NO_OP`. This library lets a
+    /// program mix any operations, whatever the value.
     pub same_op_no_op: bool,
-    /// All ranks have the same size.
+    /// The memory of all ranks has the same size.
     pub same_size: bool,
-    /// All ranks have the same displacement unit.
+    /// All ranks pass the same displacement unit.
     pub same_unit: bool,
     /// The memory of a shared window need not be in one piece.
     pub noncontiguous: bool,
@@ -47,7 +49,7 @@ fn truth(value: &str) -> Option<bool> {
     }
 }
 
-/// Returns a list of orders in one form; `None` if it is not such a list.
+/// Returns the normal form of a value of `accumulate_ordering`; `None` if the value is not valid.
 fn orders(value: &str) -> Option<String> {
     if value == "none" {
         return Some(value.to_owned());
@@ -61,8 +63,8 @@ fn orders(value: &str) -> Option<String> {
 }
 
 impl WindowHints {
-    /// Sets the hints of a list of keys and values. `new` says whether the window is being made: some hints have an
-    /// effect only then.
+    /// Sets the hints of a list of keys and values. `new` says whether the window is being made. Some hints are ignored
+    /// if it is false.
     pub fn set(&mut self, given: &[(String, String)], new: bool) {
         for (key, value) in given {
             let value = value.trim();
@@ -87,7 +89,7 @@ impl WindowHints {
                 }
                 "mpi_minimum_memory_alignment" if new => {
                     let number = value.parse::<usize>().ok().filter(|n| n.is_power_of_two());
-                    // A larger alignment than that of a huge page serves nobody.
+                    // An alignment above 2 MiB, the size of a huge page, has no use.
                     self.alignment = number.map_or(self.alignment, |n| n.clamp(64, 1 << 21));
                     continue;
                 }

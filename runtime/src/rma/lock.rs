@@ -4,12 +4,12 @@
 //! or held by one rank exclusively. The word has three counters:
 //!
 //! - `next`: the number of tickets that have been taken. Each request takes one.
-//! - `readers`: a request for a shared lock has the lock if this counter has reached its ticket. It then counts
-//!   one more, so that the next request may share the lock.
+//! - `readers`: a request for a shared lock has the lock if this counter has reached its ticket. The request then adds
+//!   one to the counter, so that the next request may share the lock.
 //! - `free`: a request for an exclusive lock has the lock if this counter has reached its ticket.
 //!
-//! A release counts one more in `free`, and that of an exclusive lock also in `readers`. One atomic operation takes a
-//! lock that is free. This file has only the word; `wait.rs` has the waiting.
+//! A release adds one to `free`. The release of an exclusive lock also adds one to `readers`. If nobody holds the lock,
+//! one atomic operation takes it. This file changes the word and never waits; `wait.rs` waits.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -31,7 +31,7 @@ pub enum LockKind {
     Exclusive,
 }
 
-/// A word that supports the operation of this file. The tests check the lock with the words of `loom`.
+/// A word that can be read and replaced atomically. The tests implement this trait for the atomics of `loom` too.
 pub(super) trait LockWord {
     /// Returns the value.
     fn value(&self) -> u64;
@@ -58,7 +58,7 @@ fn get(word: u64, field: u32) -> u64 {
     word >> field & MASK
 }
 
-/// Returns `word` with one more in a counter. The counters wrap.
+/// Returns `word` with one added to the counter `field`. The counters wrap.
 fn more(word: u64, field: u32) -> u64 {
     let value = (get(word, field) + 1) & MASK;
     word & !(MASK << field) | value << field
@@ -95,8 +95,8 @@ pub(super) fn ask(word: &impl LockWord, kind: LockKind) -> Ticket {
     Ticket { number: get(old, NEXT), granted: granted(old) }
 }
 
-/// Returns whether a request that was not granted at first has the lock now. After the answer yes, the caller must
-/// not ask again.
+/// Returns whether a request that was not granted at first has the lock now. After this function has returned true, the
+/// caller must not call it again for the ticket.
 pub(super) fn is_granted(word: &impl LockWord, kind: LockKind, ticket: u64) -> bool {
     match kind {
         LockKind::Exclusive => get(word.value(), FREE) == ticket,
@@ -104,7 +104,7 @@ pub(super) fn is_granted(word: &impl LockWord, kind: LockKind, ticket: u64) -> b
             if get(word.value(), READERS) != ticket {
                 return false;
             }
-            // Only the holder of this ticket counts on from this value.
+            // While `readers` equals this ticket, only the rank with the ticket changes `readers`.
             change(word, |old| more(old, READERS));
             true
         }

@@ -3,8 +3,8 @@
 //!
 //! A window is memory of every rank of a communicator. Where the memory lies in the shared heap, the other ranks map
 //! it, and an operation is a copy that the calling rank makes at once, from any layout to any layout: no message, and
-//! no help of the target. Such memory comes from the window itself ([`Window::allocate`]) or from `MPI_Alloc_mem`.
-//! Operations on other memory are requests that the target carries out in its next call of the library.
+//! no help of the target. Such memory comes from the window itself ([`Window::allocate`]) or from `MPI_Alloc_mem`. For
+//! other memory, the calling rank sends a request, which the target carries out in its next call of the library.
 //!
 //! - `words.rs`: the block of each rank, with the words that other ranks read and write;
 //! - `lock.rs`, `wait.rs`: the lock of a window, the meeting of its ranks, and waiting;
@@ -16,8 +16,9 @@
 //! - `copies.rs`: put and get; `accumulate.rs`: the operations that are atomic; `atomic.rs`: their elements.
 //!
 //! Invariants:
-//! - The bounds of a window's memory are those that its owner has named when the window was made, checked against the
-//!   owner's heap then. No later word of another rank moves them.
+//! - The owner of a window's memory names its bounds when the window is made, and the other ranks check them against
+//!   the owner's heap at that time. Nothing that another rank writes later changes the bounds. (In a dynamic window,
+//!   the bounds are checked whenever they are used.)
 //! - An operation is over when its call returns.
 
 mod accumulate;
@@ -53,8 +54,8 @@ use target::Target;
 use wait::Meetings;
 use words::Words;
 
-/// Number of calls that complete operations, for each turn of progress that they make. Most of these calls have
-/// nothing to wait for, and cost less than a turn.
+/// Calls that complete operations make progress only once in this number of calls. Most of them have nothing to wait
+/// for, and cost less than a turn of progress.
 const CALLS_PER_TURN: u32 = 16;
 
 /// Memory of every rank of a communicator, which the other ranks read and write by one-sided calls.
@@ -67,13 +68,13 @@ pub struct Window {
     epochs: Epochs,
     hints: Mutex<WindowHints>,
     targets: Box<[Target]>,
-    /// What is attached to a dynamic window.
+    /// The memory that the ranks have attached, if the window is dynamic.
     attached: Attached,
     calls: AtomicU32,
-    /// The tag of requests to ranks whose memory the caller cannot map, and the number of those requests so far.
+    /// The tag of requests to ranks whose memory this rank cannot map. `asked` is the number of these requests so far.
     tag: i32,
     asked: AtomicU32,
-    /// Serves the requests of other ranks.
+    /// Serves the requests of other ranks; `None` if this rank has no memory that needs requests.
     hosting: Option<Hosting>,
 }
 
@@ -168,19 +169,19 @@ impl Window {
         Err(epochs::outside("the hint no_locks promises that nobody locks this window"))
     }
 
-    /// Waits until all ranks have come, and makes progress.
+    /// Waits until all ranks have called this function, and then makes progress.
     fn meet(&self) -> Result<()> {
         self.meetings.meet(&self.comm, &self.words)?;
         self.make_progress()
     }
 
-    /// Returns whether other ranks may wait for requests that this rank serves.
+    /// Returns whether other ranks may wait for this rank to serve their requests.
     #[inline]
     fn needs_progress(&self) -> bool {
         self.hosting.is_some()
     }
 
-    /// Makes a turn of progress in some of the calls.
+    /// Makes a turn of progress: always if this rank serves requests, else once in `CALLS_PER_TURN` calls.
     #[inline]
     fn make_progress(&self) -> Result<()> {
         if self.needs_progress() {
@@ -200,7 +201,7 @@ impl Window {
         self.epochs.check_free()
     }
 
-    /// Ends the window, after all ranks have come. Collective.
+    /// Frees the window after all ranks have made this call. Collective.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died.

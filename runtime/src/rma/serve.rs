@@ -1,9 +1,9 @@
-//! Operations on memory that the calling rank cannot map: private memory of the program at the target, in a window
-//! that was created from it or to which it is attached.
+//! Operations on memory that the calling rank cannot map. This is private memory of the target's program, from which a
+//! window was created or which is attached to a dynamic window.
 //!
-//! The calling rank sends a request, and the target carries it out during its next call of the library, whatever the
-//! call is, and answers. A request names runs of memory and has at most [`DATA`] bytes of data, so a long operation is
-//! several requests, one after another. When the answer has come, the request is over.
+//! The calling rank sends a request, and the target carries it out during its next call of the library (any call), and
+//! answers. A request names runs of memory and has at most [`DATA`] bytes of data, so a long operation is several
+//! requests, one after another. The calling rank waits for the answer of each request.
 //!
 //! The requests of a window have a tag that all its ranks know. The target keeps a receive for them as long as the
 //! window exists ([`Hosts`], a source of progress). An answer has a tag that the calling rank has chosen.
@@ -16,8 +16,8 @@
 //!           old values: packed bytes
 //! ```
 //!
-//! The target checks every word of a request: another rank may send anything. An offset counts from the start of the
-//! window's memory, and is an address in a dynamic window.
+//! The target checks every word of a request: another rank may send anything. An offset counts bytes from the start of
+//! the window's memory. In a dynamic window, it is an address in the target's process.
 
 use super::accumulate::{Element, Job, Place as At, Stream, Update};
 use super::dynamic::Own;
@@ -103,16 +103,16 @@ fn update_of(number: u64) -> Option<Update> {
 
 // ---- the target ----
 
-/// The memory of this rank in a window, as requests see it.
+/// The memory of this rank in a window that requests may access.
 #[derive(Debug)]
 pub(super) enum Memory {
-    /// So many bytes at this address.
+    /// One piece of memory: its address and its length in bytes.
     Piece(usize, u64),
-    /// What this rank has attached.
+    /// The pieces that this rank has attached to a dynamic window.
     Attached(Arc<Mutex<Own>>),
 }
 
-/// What a request needs to know about its window.
+/// What this rank needs to carry out the requests of a window.
 #[derive(Debug)]
 pub(super) struct Host {
     pub words: Arc<Words>,
@@ -242,7 +242,7 @@ impl Host {
     ) -> Result<()> {
         let element = Element::new(ty);
         if element.size() == 0 || !bytes.is_multiple_of(element.size()) {
-            return Err(Error::new(ErrorKind::Other, "request", "a part of an element"));
+            return Err(Error::new(ErrorKind::Other, "request", "the data end within an element"));
         }
         let combine = element.combine(update)?;
         let (lengths, offsets): (Vec<i64>, Vec<i64>) =
@@ -308,7 +308,7 @@ pub(crate) fn register(endpoint: &Endpoint) -> Result<()> {
 }
 
 impl Hosts {
-    /// Posts the receive of the next request of a window. If a request has arrived already, serves it first.
+    /// Posts the receive of the next request of a window. Serves the requests that have arrived already first.
     fn post(&mut self, engine: &mut MessageEngine, index: usize) -> Result<()> {
         loop {
             let Some(Some(hosted)) = self.windows.get_mut(index) else { return Ok(()) };
@@ -341,7 +341,7 @@ impl Hosts {
         }
         let tag = request.get(WORD..2 * WORD).and_then(|word| word.try_into().ok());
         let tag = tag.map(u64::from_ne_bytes).and_then(|tag| i32::try_from(tag).ok());
-        // A request without a tag for its answer comes from a rank that breaks the protocol.
+        // Only a rank that breaks the protocol sends a request without a tag for the answer. It gets no answer.
         let (Some(tag), Ok(plan)) = (tag, bytes()) else { return };
         let count = answer.len() as u64;
         let layout = LayoutRef { origin: answer.as_mut_ptr(), plan, count };
@@ -363,7 +363,7 @@ impl Source for Hosts {
         if let Ok(status) = result {
             self.answer(engine, index, status);
         }
-        // Without the receive, the window has no progress any more; the cause is that memory has run out.
+        // If the receive cannot be posted, memory has run out, and this rank serves no more requests of the window.
         let _posted = self.post(engine, index);
     }
 
@@ -409,7 +409,7 @@ impl fmt::Debug for Hosting {
 }
 
 impl Hosting {
-    /// Begins to serve the requests with the tag `tag` in the window space of `comm`.
+    /// Begins to serve the requests with the tag `tag` in the message space of `comm` for windows.
     pub fn begin(comm: &Communicator, tag: i32, host: Host) -> Result<Self> {
         let endpoint = comm.endpoint().clone();
         let context = comm.space(Space::Window);
@@ -433,7 +433,7 @@ impl Hosting {
 impl Drop for Hosting {
     fn drop(&mut self) {
         let index = self.index;
-        // After finalization no turn runs any more, and the window stays where it is.
+        // After finalization `with_core` fails. The entry then stays in the list, and nothing uses it.
         let removed = self.endpoint.with_core(|core| {
             core.with(|hosts: &mut Hosts, engine| {
                 let hosted = hosts.windows.get_mut(index).and_then(Option::take);
@@ -452,10 +452,10 @@ impl Drop for Hosting {
 
 // ---- the calling rank ----
 
-/// The elements of an operation at its target.
+/// The elements of an operation at a target whose memory this rank cannot map.
 pub(super) struct Far<'a> {
     pub target: usize,
-    /// The offset of displacement 0.
+    /// The offset of displacement 0 in the target's memory, in bytes.
     pub offset: i64,
     pub plan: &'a Plan,
     pub count: u64,
@@ -472,8 +472,8 @@ pub(super) struct Wish {
 }
 
 impl Window {
-    /// Carries out an operation at a target whose memory this rank cannot map, for `bytes` packed bytes. `operand`
-    /// writes the operands for a range of packed bytes, `result` gets the old values.
+    /// Carries out an operation at a target whose memory this rank cannot map, for `bytes` packed bytes. For each range
+    /// of packed bytes, `operand` appends the operands to the request, and `result` gets the old values.
     ///
     /// # Errors
     /// Returns the error of the target, and `ErrorKind::ProcAborted` if a rank has died.
@@ -497,14 +497,14 @@ impl Window {
                 let length = run.bytes.min(most - end);
                 let start = far.offset.wrapping_add(run.offset) as u64;
                 match runs.last_mut() {
-                    // The runs of a contiguous type with a count are one.
+                    // A run that begins where the last one ends makes the last one longer.
                     Some((last, before)) if *last + *before == start => *before += length,
                     _ => runs.push((start, length)),
                 }
                 cursor.advance(length);
                 end += length;
             }
-            // Cut off a part of an element at the end.
+            // If the request would end within an element, leave this element to the next request.
             let extra = (end - position) % size;
             end -= extra;
             let mut left = extra;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// The memory of one rank in a window.
 #[derive(Debug)]
 pub(super) struct Target {
-    /// The address of the memory in this process if `is_mapped`, else the address in the process of its owner.
+    /// The address of the memory in this process if `is_mapped`, else null.
     pub base: *mut u8,
     /// Whether this process can load from the memory and store to it.
     pub is_mapped: bool,
@@ -29,19 +29,20 @@ unsafe impl Sync for Target {}
 /// Where the elements of a call lie at its target.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Located {
-    /// At this address of this process, which is that of displacement 0.
+    /// This process can access the elements. Displacement 0 has this address in this process.
     Here(*mut u8),
-    /// In memory that this process cannot map. Displacement 0 has this offset in it.
+    /// This process cannot map the memory. Displacement 0 has this offset in bytes in the target's memory (in a dynamic
+    /// window, this address in the target's process).
     There(i64),
 }
 
 impl Window {
-    /// Returns the place of displacement 0 of `count` elements of `plan` at byte or element `displacement` of the
-    /// window's memory at `target`, after checking that all data of the elements lie in this memory.
+    /// Returns where displacement 0 of `count` elements of `plan` lies, after checking that all data of the elements
+    /// lie in the window's memory at `target`. `displacement` counts units of the target's displacement unit; in a
+    /// dynamic window, it is an address in the target's process.
     ///
-    /// # Errors
-    /// Returns `WindowErrorKind::Displacement` if the displacement is negative, and `WindowErrorKind::Range` if
-    /// a byte lies outside.
+    /// # Errors Returns `WindowErrorKind::Displacement` if the displacement is negative, `WindowErrorKind::Range` if a
+    /// byte lies outside the memory, and `ErrorKind::Rank` if there is no rank `target`.
     #[inline]
     pub(super) fn locate(
         &self,
@@ -65,7 +66,7 @@ impl Window {
         if has_data && (offset + first < 0 || offset + end > i128::from(found.bytes)) {
             return Err(beyond(target, offset + first..offset + end, found.bytes));
         }
-        // The offset of an element without data has no meaning. All others lie within 63 bits of the window.
+        // If there are data, the offset fits in 63 bits (checked above). Otherwise nothing uses the offset.
         if found.is_mapped {
             return Ok(Located::Here(found.base.wrapping_offset(offset as isize)));
         }

@@ -1,13 +1,13 @@
 //! Waiting for other ranks: the meeting of all ranks of a window, the lock of a window, and counters that other
 //! ranks count up.
 //!
-//! A rank that changes a word rings the rank that may wait for it (`Endpoint::ring`). A rank that waits looks a few
-//! times, and then waits in the endpoint: there it makes progress, sleeps after a while, and gets an error if a rank
-//! has died.
+//! A rank that changes a word rings the rank that may wait for it (`Endpoint::ring`). A rank that waits for a word
+//! reads it a few times, and then waits in the endpoint: there the rank makes progress, sleeps after a while, and gets
+//! an error if a rank has died.
 //!
-//! The ranks meet in rounds: in round `k`, each rank writes the number of the meeting to the rank that is 2^k ranks
-//! further, and waits until the rank that is 2^k ranks behind has written it. So every rank knows after the last
-//! round that all ranks have come.
+//! The ranks meet in rounds: in round `k`, rank `r` writes the number of the meeting into the block of rank `r + 2^k`,
+//! and waits until rank `r - 2^k` has written the number into the block of `r` (both modulo the number of ranks). So
+//! every rank knows after the last round that all ranks have come.
 
 use super::lock::{self, LockKind};
 use super::words::{Word, Words};
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Number of times that a rank looks at a word before it waits in the endpoint.
 const LOOKS: u32 = 200;
 
-/// The ranks of a window that meet.
+/// The count of the meetings of a window's ranks.
 #[derive(Debug)]
 pub(super) struct Meetings {
     /// The number of the last meeting.
@@ -30,8 +30,8 @@ impl Meetings {
         Self { last: AtomicU64::new(0) }
     }
 
-    /// Waits until all ranks have come. What a rank has stored before it comes is visible to every rank afterwards.
-    /// Collective.
+    /// Waits until all ranks have called this function. What a rank has stored before the call is visible to every rank
+    /// after the call. Collective.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died.
@@ -43,7 +43,7 @@ impl Meetings {
             words.get(to, Word::Round(round))?.store(number, Ordering::Release);
             ring(comm, to)?;
             let word = words.get(rank, Word::Round(round))?;
-            // A rank that is ahead has written the number of a later meeting.
+            // The other rank may be ahead, and may have written the number of a later meeting already.
             until(comm, || word.load(Ordering::Acquire) >= number)?;
         }
         Ok(())
@@ -98,7 +98,7 @@ pub(super) fn lock(
     words.get(target, Word::Queue(ticket.number))?.store(comm.rank() as u64 + 1, Ordering::SeqCst);
     until(comm, || lock::is_granted(word, kind, ticket.number))?;
     if kind == LockKind::Shared {
-        // The next request may be for a shared lock too.
+        // This lock lets the next request in too if that request is for a shared lock.
         wake(comm, words, target)?;
     }
     Ok(())

@@ -11,8 +11,8 @@
 //! completed   by rank of the window: how often that rank has completed at this one      a word each
 //! ```
 //!
-//! Every word is zero at first. Other ranks may have written any value to a word, so the readers take values that
-//! make no sense as values that they wait for no longer, or as errors; no address comes from a word without a check.
+//! Every word is zero at first. A faulty rank may write any value to a word. So a reader checks a value before it uses
+//! the value as a rank, an offset or a length.
 
 use crate::comm::Communicator;
 use crate::region::SharedRegion;
@@ -27,7 +27,7 @@ const WORD: usize = size_of::<u64>();
 /// The lock of the window's memory.
 const LOCK: usize = 0;
 const RANGES: usize = LINE;
-/// Number of locks of accumulates.
+/// Number of locks that accumulates take at one rank.
 pub(super) const RANGE_LOCKS: usize = 16;
 const ATTACHED: usize = RANGES + RANGE_LOCKS * LINE;
 const ROUNDS: usize = ATTACHED + LINE;
@@ -36,12 +36,12 @@ const ROUNDS: usize = ATTACHED + LINE;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Word {
     Lock,
-    /// The lock of accumulates with this number, below [`RANGE_LOCKS`].
+    /// The lock of accumulates with this number, which is less than [`RANGE_LOCKS`].
     Range(usize),
-    /// A word of the line about attached memory, below 8.
+    /// The word with this index (less than 8) in the line about attached memory.
     Attached(usize),
     Round(usize),
-    /// The place of a ticket in the queue.
+    /// The word of the queue for this ticket.
     Queue(u64),
     Posted(usize),
     Completed(usize),
@@ -55,7 +55,7 @@ pub(super) struct Words {
     rounds: usize,
 }
 
-/// Returns the number of rounds in which `members` ranks meet.
+/// Returns the number of rounds of a meeting of `members` ranks (`wait.rs`).
 fn rounds(members: usize) -> usize {
     members.next_power_of_two().trailing_zeros() as usize
 }
@@ -73,13 +73,13 @@ impl Words {
     /// Returns the errors of [`SharedRegion::allocate`] on all ranks.
     pub fn new(comm: &Communicator, more: usize) -> Result<Self> {
         let members = comm.size();
-        // A sum that does not fit is refused by `allocate`, on all ranks.
+        // If the sum does not fit, `allocate` gets `usize::MAX` and fails on all ranks.
         let bytes = Self::bytes(members).saturating_add(more);
         let region = SharedRegion::allocate(comm, bytes)?;
         Ok(Self { region, members, rounds: rounds(members) })
     }
 
-    /// Returns the number of rounds in which the ranks meet.
+    /// Returns the number of rounds of a meeting of the ranks.
     pub fn rounds(&self) -> usize {
         self.rounds
     }

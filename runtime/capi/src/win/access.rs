@@ -23,7 +23,7 @@ type Buffer<W> = (*const c_void, <W as CountWidth>::Count, raw::Datatype);
 /// The elements of a call at its target: rank, displacement, count and datatype.
 type AtTarget<W> = (c_int, Aint, <W as CountWidth>::Count, raw::Datatype);
 
-/// Calls `work` with the elements of a buffer, after checking its arguments.
+/// Checks the arguments of a buffer, and calls `work` with its elements.
 fn with_part<N: Number, R>(
     (address, elements, ty): (*const c_void, N, raw::Datatype),
     argument: &'static str,
@@ -54,7 +54,7 @@ fn with_target<W: CountWidth>(
     })
 }
 
-/// The update that an operation stands for. The calls without a result do not take `MPI_NO_OP`.
+/// Converts an operation to an update. A call without a result buffer does not take `MPI_NO_OP`.
 fn update(operation: raw::Op, has_result: bool) -> Result<Update> {
     match operation.0 {
         abi::REPLACE => Ok(Update::Replace),
@@ -67,7 +67,8 @@ fn update(operation: raw::Op, has_result: bool) -> Result<Update> {
     }
 }
 
-/// Runs a call that returns a request. Its window must be locked. The request is complete.
+/// Runs a call that returns a request. This rank must have locked the target. The request is complete when the call
+/// returns.
 fn with_request(
     win: raw::Win,
     rank: c_int,
@@ -139,7 +140,7 @@ unsafe fn accumulate_at<W: CountWidth>(
         None => run(from, None),
     };
     match update {
-        // The arguments of the origin are not used.
+        // `MPI_NO_OP` does not use the arguments of the origin.
         Update::NoOp => with_result(None),
         _ => with_part(origin, "origin_addr", |from| with_result(Some(from))),
     }

@@ -9,7 +9,7 @@ use crate::raw;
 use std::ffi::c_int;
 use typepack::rma::{Assertions, LockKind, Window};
 
-/// Converts the assertions of a call. The runtime refuses bits that the call does not have.
+/// Converts the assertions of a call. The runtime refuses bits that the call does not take.
 fn assertions(assert: c_int) -> Assertions {
     Assertions::from_bits(assert as u32)
 }

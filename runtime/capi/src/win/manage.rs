@@ -35,18 +35,18 @@ fn hints(info: raw::Info) -> Result<Hints> {
     Ok(entries.into_iter().map(|(key, value)| (text(key), text(value))).collect())
 }
 
-/// Checks that memory can exist at `size` bytes from `base` on. The runtime refuses negative sizes.
+/// Checks that `size` bytes from `base` on lie within the address space. The runtime refuses negative sizes.
 fn check_memory(base: *const c_void, size: Aint) -> Result {
     let end = base as i128 + size as i128;
     if end <= 1 << ADDRESS_BITS {
         return Ok(());
     }
-    let detail = format!("no memory of {size} bytes can be at {base:?}");
+    let detail = format!("{size} bytes at {base:?} exceed the address space");
     Err(Failure::new(abi::ERR_SIZE, "size", detail))
 }
 
-/// Makes a window and its handle. `make` makes the runtime's window. Calls `made` with the window before the handle
-/// is written.
+/// Makes a window and its handle. `make` makes the runtime's window. `made` gets the window before the handle is
+/// written.
 fn create(
     comm: raw::Comm,
     arguments: impl FnOnce() -> Result<(Hints, Place<raw::Win>)>,
@@ -148,7 +148,7 @@ pub fn create_dynamic(info: raw::Info, comm: raw::Comm, win: Output<raw::Win>) -
 pub fn free(win: InOut<raw::Win>) -> Result {
     let (handle, out) = win.read("win")?;
     let object = WINDOWS.find(handle.0)?;
-    // The C caller passed the address of the handle, so `entry.rs` does not know the window.
+    // The C caller passed the address of the handle, so `entry.rs` could not find the window's error handler.
     let on = object.handler.get();
     let raise = |mut failure: Failure| {
         failure.on = Some((handle.0, on.clone()));
@@ -161,8 +161,8 @@ pub fn free(win: InOut<raw::Win>) -> Result {
         return Err(raise(Failure::new(abi::ERR_WIN, "win", detail)));
     }
     out.set(raw::Win::NULL);
-    // The other ranks wait for this one in the call below, so it must be made. No call of another thread can begin
-    // any more; wait for those that have begun.
+    // The other ranks wait for this rank in `Window::free`, so this rank must call it. From now on, no call of another
+    // thread on the window can begin. First wait for the calls that have begun.
     let mut object = object;
     let freed = loop {
         match Arc::try_unwrap(object) {
@@ -201,7 +201,7 @@ pub fn shared_query<W: CountWidth>(
 ///
 /// # Safety
 ///
-/// - Until the memory is detached or the window freed, `size` bytes at `base` are readable and writable, and the
+/// - Until the memory is detached or the window is freed, `size` bytes at `base` are readable and writable, and the
 ///   program accesses them only as the epochs of the window permit.
 pub unsafe fn attach(win: raw::Win, base: *mut c_void, size: Aint) -> Result {
     let win = WINDOWS.find(win.0)?;

@@ -57,8 +57,7 @@ handler_calls!(WINDOWS, raw::Win, "Win");
 
 /// Converts the rank of a target; `None` for `MPI_PROC_NULL`.
 ///
-/// # Errors
-/// Returns `MPI_ERR_RANK` if the rank is negative. The runtime finds ranks that are too large.
+/// # Errors Returns `MPI_ERR_RANK` if the rank is negative. The runtime checks for ranks that are too large.
 fn target(rank: c_int, argument: &'static str) -> Result<Option<usize>> {
     if rank == abi::PROC_NULL {
         return Ok(None);
@@ -95,8 +94,8 @@ pub fn get_name(
     Ok(())
 }
 
-// The runtime numbers the kinds of its errors on windows by their error classes, and flavors and assertions as the
-// ABI does.
+// The runtime's numbers must be those of the ABI: the error classes of `WindowErrorKind`, the flavors and the
+// assertions.
 const _: () = {
     use typepack::WindowErrorKind as E;
     use typepack::rma::{Assertions as A, Flavor as F};

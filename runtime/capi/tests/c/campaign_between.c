@@ -101,7 +101,7 @@ static int64_t reduced(const struct call *c, long i)
     return (int64_t)sum;
 }
 
-/* The number of words that rank `from` of a group sends to rank `to` of the other one in calls of the form v. */
+/* The number of words that rank `from` of a group sends to rank `to` of the other one in the v variants, such as MPI_Gatherv. */
 static int share(const struct call *c, int from_group, int from, int to)
 {
     return (int)((mix(c->seed + 77) + (uint64_t)(from_group * 5 + from * 3 + to)) % 4) * (c->count % 9);
@@ -140,7 +140,7 @@ static void draw(struct call *c, uint64_t *shared, uint64_t *own)
             in += c->recv_counts[r] + r % 2;
         }
     }
-    /* A reduction has one type for both buffers, and the predefined operations are not for derived types. */
+    /* A reduction has one type for both buffers, and the predefined operations do not take derived types. */
     int reduces = c->kind == REDUCE || c->kind == ALLREDUCE || c->kind == BLOCKS;
     int layout = reduces && c->op != FIRST ? 0 : below(own, LAYOUTS);
     allocate(&c->send, layout, out), allocate(&c->recv, reduces ? layout : below(own, LAYOUTS), in);
@@ -282,7 +282,7 @@ int main(void)
         round_seed = seed;
         uint64_t shared = mix(seed), own = mix(seed) + (uint64_t)world_rank + 1;
         MPI_Comm local, copy;
-        /* Every group has a member. */
+        /* Each of the two groups gets at least one rank. */
         int cut = 1 + below(&shared, world_size - 1), turned = (world_rank + below(&shared, world_size)) % world_size;
         int shift = (turned - world_rank + world_size) % world_size, low = turned < cut;
         int leaders[2] = {(cut - shift + world_size) % world_size, (world_size - shift) % world_size};

@@ -1,6 +1,6 @@
 /* Tests calls that make communicators and in which one rank passes a wrong argument. That rank gets its error, the
-   other ranks get MPI_ERR_OTHER and do not wait, and the next collective call of all ranks works. Calls in which the
-   other ranks cannot know the error give them a communicator. */
+   other ranks get MPI_ERR_OTHER and do not wait, and the next collective call of all ranks works. In some
+   calls the other ranks cannot know of the error. These calls give them a communicator. */
 #include "check.h"
 
 #include <sys/resource.h>
@@ -66,7 +66,7 @@ static void check_each(MPI_Comm comm, int failing)
     check_next(grid);
     OK(MPI_Comm_free(&grid));
 
-    /* The other ranks get duplicates that the failing rank does not have. */
+    /* The other ranks get duplicates. The failing rank does not get one. */
     MPI_Info info = MPI_INFO_NULL;
     if (rank == failing) {
         OK(MPI_Info_create(&info));
@@ -84,8 +84,8 @@ static void check_each(MPI_Comm comm, int failing)
             OK(MPI_Comm_free(&made));
         }
     }
-    /* A rank that abandons its duplicate may have to pass on the number of the duplicate. If it does not know the number
-       yet, the ranks that wait for it get an error. */
+    /* Other ranks may need the number of the duplicate from a rank that abandons its own duplicate. If this rank does
+       not know the number yet, the ranks that wait for the number get an error. */
     MPI_Request request;
     if (rank == failing) {
         RAISES(MPI_ERR_ARG, MPI_Comm_idup(comm, &made, NULL));
@@ -99,7 +99,7 @@ static void check_each(MPI_Comm comm, int failing)
     check_next(comm);
     FAILS(MPI_ERR_INFO, MPI_Dist_graph_create(comm, 0, far, one, far, MPI_UNWEIGHTED, info, 0, &made));
 
-    /* Calls with a tag: the next call with the same tag makes a communicator that all ranks share. */
+    /* Calls with a tag: the second call with the same tag makes a communicator on all ranks. */
     for (int way = 0; way < 4; way++) {
         for (int again = 0; again < 2; again++) {
             int fails = again == 0 && rank == failing, code;
@@ -147,7 +147,7 @@ static void check_between(MPI_Comm comm, int failing)
     OK(MPI_Comm_free(&made));
     OK(MPI_Comm_free(&between));
 
-    /* The same for two groups alone. */
+    /* The same for MPI_Intercomm_create_from_groups, which needs no communicator. */
     MPI_Group other;
     int range[] = {low ? size / 2 : 0, low ? size - 1 : size / 2 - 1, 1};
     OK(MPI_Comm_group(comm, &world));
@@ -169,7 +169,7 @@ static void check_between(MPI_Comm comm, int failing)
     OK(MPI_Comm_free(&half));
 }
 
-/* One rank has no memory for the edges that another rank knows. No rank waits for it. */
+/* One rank has no memory for the edges that another rank passes. No rank waits for the failing rank. */
 static void check_memory(MPI_Comm comm)
 {
     enum { EDGES = 4 << 20 };

@@ -3,8 +3,8 @@
    memory with the copy, and the calls that read are compared when they return.
 
    In an epoch that writes, no two puts touch the same word, and all accumulates of a region of the memory have one
-   operation, so the result does not depend on the order. In an epoch that reads, gets and fetches without an operation
-   read anything.
+   operation, so the result does not depend on the order. In an epoch that reads, only gets and fetches with MPI_NO_OP
+   run, and they may read any word.
 
    CAMPAIGN_SECONDS is the time to run (without it, the number of windows is fixed), and CAMPAIGN_SEED the first seed.
    A failure prints the seed of its window. */
@@ -183,7 +183,8 @@ static int64_t value_of(int call, int word)
 
 static char used[RANKS][WORDS];
 
-/* Draws elements of a layout of `words` words in a region of `length` words. Returns the first word, or -1. */
+/* Draws elements of a layout of `words` words in a region of `length` words. Returns the word at which they begin, or
+   -1 if they do not fit. */
 static long draw(const struct layout *l, int words, int first, int length)
 {
     long low = 0, high = 0;
@@ -270,7 +271,7 @@ static void accumulate(int call, int origin, int target, enum epoch epoch, MPI_O
     }
 }
 
-/* Accumulates elements of other sizes, each with one operation. */
+/* Accumulates elements of other sizes. Each type has one operation. */
 static void small(int call, int origin, int target, enum epoch epoch)
 {
     int kind = (int)below(4);
@@ -317,7 +318,7 @@ static void small(int call, int origin, int target, enum epoch epoch)
         if (at % step == 0) {
             OK(MPI_Accumulate(&data, elements, type, target, disp(target, at), elements, type, op, win));
         } else {
-            /* The displacement counts in words, so the type begins later. */
+            /* The displacement counts units of the window, so the type adds the remaining bytes. */
             MPI_Datatype later;
             int lengths[1] = {elements};
             MPI_Aint displacements[1] = {at % step};

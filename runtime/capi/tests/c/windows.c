@@ -51,7 +51,7 @@ static void flavors(void)
     MPI_Win win = allocated(100 + rank, 4, &base);
     attributes_of(win, base, 100 + rank, 4, MPI_WIN_FLAVOR_ALLOCATE);
     for (int i = 0; i < 100 + rank; i++) CHECK(((char *)base)[i] == 0);
-    /* The memory of a window that the library has allocated can be loaded by all ranks. */
+    /* If the library has allocated the memory of a window, all ranks can load from it. */
     for (int other = 0; other < size; other++) {
         MPI_Aint bytes;
         int unit;
@@ -247,7 +247,8 @@ static void active_target(void)
     OK(MPI_Win_free(&win));
 }
 
-/* Every rank counts under an exclusive lock, by a get and a put, and readers see two equal words. */
+/* Under an exclusive lock, every rank increments two words by a get and a put. Under a shared lock, the two words are
+   equal. */
 static void exclusive(void)
 {
     enum { TURNS = 300 };
@@ -441,7 +442,7 @@ static void attached(void)
     for (int i = 0; i < 12; i++) OK(MPI_Free_mem(pieces[i]));
 }
 
-/* Windows of memory that the program has not taken from the library: other ranks reach it through requests. */
+/* Windows on memory that the program has not allocated by the library. Other ranks access it through requests. */
 static void private_memory(void)
 {
     enum { WORDS = 20000 };
