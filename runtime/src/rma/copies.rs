@@ -105,10 +105,11 @@ impl Window {
         self.check_target(target)?;
         self.epochs.check_access(target)?;
         let (bytes, room) = (plan.packed_bytes(count)?, to.plan.packed_bytes(to.count)?);
+        let located = self.locate(target, displacement, plan, count)?;
         if bytes > room {
             return Err(truncated("origin_count", bytes, room));
         }
-        let memory = match self.locate(target, displacement, plan, count)? {
+        let memory = match located {
             Located::Here(memory) => memory.cast_const(),
             Located::There(offset) => {
                 let far = Far { target, offset, plan, count };

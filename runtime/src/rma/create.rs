@@ -142,6 +142,8 @@ impl Window {
         given: &[(String, String)],
     ) -> Result<Self> {
         comm.check_intra("comm")?;
+        // In a forked child, this call fails. Without it, a window of one rank would be made without communication.
+        comm.endpoint().enter()?;
         let mut hints = WindowHints::default();
         hints.set(given, true);
         let all = agreed(comm, flavor, mine, &hints)?;
