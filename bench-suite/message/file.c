@@ -18,10 +18,10 @@
  * Before the first turn of a way, `turn METHOD verify` makes one access that is not timed, on a file with its first
  * values, and checks the answer.
  *
- * Before a write the ranks fill their memory with new values, and afterwards each rank compares its
- * pieces of the file with these values, and also the gaps inside its elements, which must not change.
- * Before a read the ranks clear their memory, and afterwards they compare their memory. The values
- * depend on the position in the file. */
+ * Before the writes of a turn, each rank fills its memory with new values. After the first access and
+ * after the last one, it compares its pieces of the file with these values, and checks that the gaps
+ * inside its elements have not changed. Before the reads of a turn, each rank clears its memory, and
+ * compares it with the file's values afterwards. Every value depends on its position in the file. */
 #define _GNU_SOURCE
 #include "bench.h"
 
@@ -435,8 +435,9 @@ static double timed(struct file_row *r, enum method method)
 
 static void write_before(struct file_row *r);
 
-/* Makes one access that is not timed and checks the answer. A file that is written gets its first values before, so that
- * nothing that an earlier turn has written passes for the answer, and after. Answer: "ok". */
+/* Makes one access that is not timed, and checks its result. If the access writes, rank 0 gives the file its
+ * first values before the access, so that data of an earlier turn cannot pass for the result, and again after
+ * the access. The answer is "ok", or the first fault. */
 static void verify_before(struct file_row *r, enum method method)
 {
   r->fault[0] = 0;
@@ -463,10 +464,12 @@ static void verify_before(struct file_row *r, enum method method)
     link_write("ok");
 }
 
-/* Words: METHOD MILLISECONDS LONG, or METHOD verify. The later accesses take about MILLISECONDS; there are none if the
- * first access takes longer than LONG milliseconds. Answer: "file FIRST BEST MEAN ACCESSES GROWTH",
- * with the times of the first access and of the fastest one, the mean of the later ones (or the first,
- * if it is the only one), their number, and by how many bytes this process has grown. */
+/* Words: METHOD MILLISECONDS LONG, or METHOD verify (`verify_before`). The accesses after the first one
+ * take about MILLISECONDS together; there are none if the first access takes LONG milliseconds or more.
+ * The answer of rank 0 is "file FIRST BEST MEAN ACCESSES GROWTH". FIRST and BEST are the nanoseconds of
+ * the first access and of the fastest one. MEAN is the mean of the accesses after the first one; if there
+ * are none, it is FIRST. ACCESSES is the number of all accesses. GROWTH is the number of bytes by which
+ * this process has grown in the first access. */
 static void turn_file(struct row *row, char *words)
 {
   struct file_row *r = (struct file_row *)row;

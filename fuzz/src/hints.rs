@@ -13,7 +13,8 @@ use typepack::io::{File, Mode};
 /// The hints that the library knows, in the order in which the library returns them.
 const KNOWN: [&str; 3] = ["access_style", "ind_rd_buffer_size", "romio_ds_read"];
 
-/// Keys that the library does not return. It uses `file_perm` when it makes a file, and ignores all others.
+/// Keys that the library does not return. The library uses `file_perm` when it makes a file, and ignores all other keys
+/// here.
 const OTHERS: [&str; 10] = [
     "file_perm",
     "filename",
@@ -38,6 +39,7 @@ const STYLES: [&str; 7] = [
     "random",
 ];
 
+/// Values that are more interesting than random ones: words of the hints, limits, and texts that are nearly numbers.
 const VALUES: [&str; 21] = [
     "automatic",
     "enable",

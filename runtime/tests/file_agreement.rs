@@ -43,7 +43,7 @@ fn real_calls() {
     unsafe { files::replace(Table::SYSTEM) };
 }
 
-/// A call that opens a file and fails leaves no new file behind.
+/// Checks that a call that opens a file and fails leaves no new file behind.
 fn nothing_is_made(size: usize, name: &str) {
     ranks(size, name, |world| {
         let folder = path(world, name);
@@ -92,7 +92,7 @@ fn nothing_is_made(size: usize, name: &str) {
         }
         let own = folder.join(if rank == 0 { "hard" } else { "made" });
         File::open(world, own, create).expect("a file").close().expect("closed");
-        // A file that was there stays, with its data.
+        // A file that existed before a failed open stays, with its data.
         if rank + 1 == size {
             // SAFETY: the function of `DENIED` touches no memory.
             unsafe { files::replace(DENIED) };
@@ -118,7 +118,8 @@ fn three_ranks_that_fail_to_open_a_file_make_none() {
     nothing_is_made(3, "three_ranks_that_fail_to_open_a_file_make_none");
 }
 
-/// The last rank comes late and changes, before it comes, what the call needs. The call must not look earlier.
+/// Checks that collective calls read the shared file pointer and the size of the file only after all ranks have made
+/// the call. The last rank changes the pointer or the size just before it makes the call.
 #[test]
 fn the_shared_pointer_is_read_when_all_ranks_have_come() {
     ranks(3, "the_shared_pointer_is_read_when_all_ranks_have_come", |world| {

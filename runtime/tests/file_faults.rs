@@ -288,7 +288,7 @@ const fn call(
     Call { name, together, writes, stream: false, call }
 }
 
-/// The same for a stream.
+/// The calls under test on a stream.
 const fn of_stream(call: Call) -> Call {
     Call { stream: true, ..call }
 }
@@ -421,7 +421,8 @@ impl Faults<'_> {
             }
             end = Some(file);
         } else if rank == 0 {
-            // A call that writes makes the file longer. One that reads finds the data of all ranks.
+            // For a call that writes, the file is empty at first. For a call that reads, it holds the data of all
+            // ranks.
             let mut content = vec![0u8; if call.writes { 0 } else { offset_of(size - 1, 11) + 1 }];
             for (rank, at) in (0..size).flat_map(|rank| (0..12).map(move |at| (rank, at))) {
                 if !call.writes {
@@ -541,8 +542,8 @@ impl Faults<'_> {
         self.world.allreduce(&mut any, typepack::Op::Max).expect("a number");
         let [struck, failed] = any.map(|word| word == 1);
         let own = self.world.rank() == run.victim;
-        // The library does without space and without a mapping, and goes on with system calls after a mapped write that
-        // has not succeeded.
+        // The library can do without reserved space and without a mapping. If it maps the file, it can also do without
+        // a `pwrite` that fails. So these faults need not cause an error.
         let optional = matches!(run.target, RESERVE | MAP | HOLE | SYSTEM | ADVISE)
             || self.mapped && run.target == WRITE;
         match class.filter(|_| struck) {
@@ -608,7 +609,7 @@ fn faults(size: usize, name: &str, method: &str) {
             let made = match method {
                 "mmap" => !matches!(target, READ | SYSTEM),
                 "pwrite" => !matches!(target, RESERVE | MAP | HOLE | SYSTEM),
-                // Only a free choice asks for the file system.
+                // The library asks for the type of the file system only if it may choose the way by itself.
                 _ => target == SYSTEM,
             };
             let full = (0..FAULTS.len() - 1).all(|number| {

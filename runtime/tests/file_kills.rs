@@ -22,7 +22,7 @@ fn die() {
     unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
 }
 
-/// Kills this rank while it waits for another rank, which comes later.
+/// Kills this rank after 60 ms, while it waits for another rank, which comes after 150 ms (`come_late`).
 fn die_soon() {
     std::thread::spawn(|| {
         std::thread::sleep(Duration::from_millis(60));
@@ -101,7 +101,7 @@ const KILLING: Table = Table {
         (Table::SYSTEM.stat)(fd)
     },
     pwrite: |fd, memory, bytes, at| {
-        // The rank dies behind its first half.
+        // The rank dies after it has written the first half of its data.
         // SAFETY: the real call gets a part of the caller's memory.
         let done = unsafe { (Table::SYSTEM.pwrite)(fd, memory, bytes.div_ceil(2), at) };
         reach(WRITE);

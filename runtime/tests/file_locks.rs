@@ -26,10 +26,10 @@ fn byte() -> Plan {
     commit(&Datatype::named(Named::U8)).expect("a plan")
 }
 
-/// Number of bytes of a message that cannot end without its sender.
+/// Size in bytes of a message so long that its receive cannot complete unless the sender makes progress.
 const LONG: usize = 1 << 22;
 
-/// The receiver of a long message needs its sender.
+/// The setting with which the sender takes part in the transfer of a long message.
 const SENDER: (&str, &str) = ("TYPEPACK_TRANSPORT", "pipeline");
 
 /// A sign that one rank gives to another one outside the library: a file.

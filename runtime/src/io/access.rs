@@ -448,7 +448,7 @@ impl File {
         // SAFETY: the caller guarantees that the elements stay valid until the access has ended (the
         // condition of `# Safety`).
         let Started { operation, pending } = unsafe { self.starting(access, part)? };
-        // The split itself says that the access is under way.
+        // The split access itself counts as an access under way, so `pending` is not needed.
         drop(pending);
         let Access { write, position, .. } = access;
         let position = if matches!(position, Position::At(_)) { Position::At(0) } else { position };

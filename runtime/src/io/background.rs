@@ -133,13 +133,14 @@ struct Queue {
     idle: usize,
     /// Number of jobs that threads run now.
     working: usize,
-    /// Number of jobs that wait for an agreement and will come.
+    /// Number of jobs that wait for an agreement and are not in the queue yet.
     expected: usize,
     /// The last ticket.
     ticket: Ticket,
 }
 
-/// Identifies a place in a queue. Number 0 stands for a place at the end of the queue at the time when the job comes.
+/// Identifies a place in a queue. 0 stands for no place yet: the job gets the place that is the end of the queue when
+/// the job comes.
 type Ticket = u64;
 
 /// A place in a queue. The job is missing while its operation is being opened.
@@ -256,8 +257,9 @@ impl Lane {
 
     /// The body of an I/O thread.
     fn serve(&self) {
-        // Signals of the program run on threads of the program. Those that a fault of this thread raises stay, also
-        // if the thread that started this one blocks them.
+        // Block signals in this thread, so that the kernel delivers the program's signals to threads of the program.
+        // Signals that a fault of this thread raises stay unblocked, even if the thread that started this one blocks
+        // them.
         let own =
             [libc::SIGBUS, libc::SIGSEGV, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGABRT];
         let others: Vec<i32> = (1..=64).filter(|signal| !own.contains(signal)).collect();
@@ -268,7 +270,8 @@ impl Lane {
                 Some(_) => job.run(),
                 None => (0, Ok(())),
             };
-            // The file goes first, so that the program, when it learns of the end, has the only share.
+            // Drop the job's share of the file before the report, so that the program has the only share when it learns
+            // of the end.
             drop(job);
             self.queue().working -= 1;
             // After finalization nobody waits for the operation any more.
@@ -324,7 +327,7 @@ pub(super) unsafe fn start(
     before: Option<Agreement>,
     after: Option<Agreement>,
 ) -> Result<Operation> {
-    // The place in the queue comes first, because a thread can be missing.
+    // Reserve the place in the queue first, because this fails if no thread can be started.
     let placed = work.and_then(|job| {
         let lane = Lane::of(&job);
         Ok(Waiting { ticket: lane.reserve(before.is_some())?, lane, job })
@@ -443,8 +446,8 @@ impl Operations {
         let waiting = entry.waiting.take();
         let begins = agreed == 0 && result.is_ok() && waiting.is_some();
         if let Some(Waiting { ticket, lane, job }) = waiting {
-            // A job that does not begin goes to its thread too, because its last share of the file must not end
-            // under the lock.
+            // A job that does not begin goes to an I/O thread too: it may hold the last share of the file, and the file
+            // must not be closed under the lock.
             lane.fill(ticket, begins.then_some(token), job);
         }
         match result {

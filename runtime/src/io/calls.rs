@@ -13,12 +13,11 @@ use crate::sys::files::{self, FileKind, Moved};
 use std::io;
 use std::time::Duration;
 
-/// Size in bytes of the buffers through which data goes that is not one run in memory.
+/// Size in bytes of the buffers for data that is not one run in memory.
 const CHUNK: u64 = 1 << 20;
 
 /// Greatest mean distance in bytes between the starts of pieces that a read brings as a window if no hint says
-/// otherwise. A separate
-/// call for each piece costs about as much as reading this number of bytes.
+/// otherwise. A separate call for each piece costs about as much as reading this number of bytes.
 const CLOSE: u64 = 16 << 10;
 
 fn of_system((done, result): Moved) -> (u64, Result<()>) {

@@ -59,7 +59,7 @@ impl Inner {
         let datatype = transfer::datatype_of(&layout)?;
         let (chunk, byte) = (CONVERTED.div_ceil(element), bytes()?);
         let mut packed = transfer::buffer(element * chunk.min(layout.count))?;
-        // The whole access is atomic, not only a buffer of it.
+        // Hold the turn for the whole access, so that the whole access is atomic, not only each buffer of it.
         let waiter = if waiter.is_some() { Waiter::Program } else { Waiter::Background };
         let _turn = self.turn(view, write, start, element * layout.count, waiter)?;
         let mut position = 0;
@@ -114,7 +114,7 @@ impl Inner {
         Ok(packed)
     }
 
-    /// Writes data that are already in the form of the file, in an I/O thread.
+    /// Writes data that are already in the file's representation, in an I/O thread.
     pub fn run_packed(&self, view: &View, data: &[u8], start: u64) -> Transferred {
         self.written.store(true, Ordering::Relaxed);
         let plan = match bytes() {

@@ -191,8 +191,9 @@ impl Inner {
         (waiter == Waiter::Program).then(|| &**self.endpoint())
     }
 
-    /// Waits until no other rank accesses the bytes of this access, if the file is in atomic mode or a stream. The
-    /// access moves `bytes` view bytes from `start` on.
+    /// Locks the bytes of this access if the file is in atomic mode, or the direction of the access if the file is a
+    /// stream. Waits until no other rank holds them. The access moves `bytes` view bytes from `start` on. Returns
+    /// `None` if the access needs no lock.
     pub fn turn(
         &self,
         view: &View,
@@ -202,8 +203,8 @@ impl Inner {
         waiter: Waiter,
     ) -> Result<Option<Turn<'_>>> {
         let span = if self.target.kind == FileKind::Stream {
-            // A stream has one position for all ranks. A rank that waits for data of a stream must not keep the
-            // others from writing these data.
+            // A stream has one position for all ranks, so accesses in the same direction take turns. Reads and writes
+            // have different locks: a rank that waits for data must not stop the ranks that write these data.
             let low = u64::from(write);
             Span { low, high: low + 1, write: true }
         } else if !self.state().atomic || bytes == 0 {
@@ -212,7 +213,8 @@ impl Inner {
             let (low, last) = (view.offset(start)?, view.offset(start + bytes - 1)?);
             Span { low, high: last + 1, write }
         } else {
-            // Elements of the view that overlap may reach beyond the last one.
+            // Elements of this view may overlap, so its last byte need not have the greatest file offset. Lock all
+            // bytes.
             Span { low: 0, high: u64::MAX, write }
         };
         self.words.lock(&self.comm, span, waiter).map(Some)
@@ -314,7 +316,7 @@ fn open_one(place: &Place, mode: Mode, permissions: u32, first: bool) -> Result<
             return Err(refused(FileErrorKind::BadFile, "filename", "the file is a directory"));
         }
         if facts.kind == FileKind::Stream {
-            // Otherwise a rank that waits for a stream would make no progress.
+            // A rank that waits for a stream must be able to make progress, so the system calls must not wait.
             files::set_nonblocking(&fd).map_err(|error| system("filename", &error))?;
         }
         Ok(facts)

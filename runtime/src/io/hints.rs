@@ -15,11 +15,11 @@ use crate::sys::files::{self, Order};
 /// What the values of a hint are.
 #[derive(Clone, Copy, Debug)]
 enum Values {
-    /// Numbers in a range.
+    /// Integers from `least` to `most`.
     Number { least: i64, most: i64 },
-    /// One of several words, as its index.
+    /// One of these words. Its number is the index of the word.
     Word(&'static [&'static str]),
-    /// A list of some of several words, separated by commas, as a sum of powers of two.
+    /// A list of some of these words, separated by commas. Its number has bit `i` set if the list has word `i`.
     Words(&'static [&'static str]),
 }
 
@@ -46,9 +46,9 @@ const RANDOM: i64 = 1 << 6;
 
 /// The known hints, in the order in which [`Hints::all`] returns them.
 const HINTS: [Hint; 3] = [
-    // In which order the program accesses the file: how far the kernel reads ahead.
+    // The order in which the program accesses the file. It decides how far the kernel reads ahead.
     Hint { name: "access_style", values: Values::Words(&STYLES), default: UNSET },
-    // The size of the windows in which system calls read close pieces of a view.
+    // The size in bytes of the windows in which system calls read close pieces of a view.
     Hint {
         name: "ind_rd_buffer_size",
         values: Values::Number { least: 1, most: 1 << 30 },

@@ -13,8 +13,8 @@
 //! So two accesses that overlap come one after another in the order of their tickets, and no access waits for ever
 //! behind later ones. Accesses that do not overlap do not wait for each other.
 //!
-//! A thread that has looked at a slot and need not wait for it never has to look at it again: whoever takes the slot later
-//! has a higher ticket.
+//! A thread that has looked at a slot and need not wait for it never has to look at this slot again: any access that
+//! uses the slot later has a higher ticket.
 
 use crate::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +22,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Size of a slot in bytes: a cache line.
 const SLOT: usize = 64;
 
-/// Number of slots of a rank. More threads of one process than that wait for a slot first.
+/// Number of slots of a rank. If more threads of one process lock ranges at a time, the others wait until a slot is
+/// free.
 pub(super) const SLOTS: usize = 4;
 
 /// The ticket of a slot that nobody uses.

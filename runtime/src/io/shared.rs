@@ -23,11 +23,11 @@ use std::time::Duration;
 /// Size of a cache line in bytes.
 const LINE: usize = 64;
 
-/// Offsets of the words in the part of rank 0, each in a cache line of its own.
+/// The offset of the shared file pointer in the part of rank 0. It has a cache line of its own.
 const POINTER: usize = 0;
-/// The counter of the locks.
+/// The offset of the counter of the locks, in a cache line of its own.
 const TICKETS: usize = LINE;
-/// The seats, and behind them the slots of the locks.
+/// The offset of the seats. The slots of the locks follow the seats.
 const SEATS: usize = 2 * LINE;
 
 /// The number of a meeting that will not take place, because the rank has left after an error.
@@ -63,7 +63,7 @@ impl Drop for Turn<'_> {
         let Some(claim) = self.claim.take() else { return };
         let span = claim.span();
         drop(claim);
-        // A rank that is not rung looks again by itself, only later.
+        // An error of `waiting` does no harm: a rank that is not rung looks again by itself, only later.
         let _ = self.shared.locks(self.comm).waiting(self.comm.rank(), span, |rank| {
             if let Ok(rank) = self.comm.world_rank(rank, "rank", ErrorKind::Rank) {
                 self.comm.endpoint().ring(rank);
@@ -220,13 +220,14 @@ impl Shared {
             });
             match found {
                 Ok(found) => return found.map(|_| turn),
-                // A rank is dead, and the owner of the lock may be another one, which will release the lock.
+                // A rank is dead. The lock may belong to another rank, which is alive and will release it, so keep
+                // waiting.
                 Err(error) if error.kind() == ErrorKind::ProcAborted => {}
                 Err(error) => return Err(error),
             }
         }
-        // The owner may be another thread of this process. An access takes microseconds or more, so a waiting
-        // thread soon sleeps.
+        // The lock may be held by another thread of this process. An access takes microseconds or more, so the waiting
+        // thread looks only a few times before it sleeps.
         let mut looks = 0u32;
         while !look()? {
             looks += 1;

@@ -312,7 +312,7 @@ pub(super) unsafe fn run(
         None => (suits && can_map, None),
     };
     let finished = |done: u64| {
-        // A read that meets the end of the file says nothing about accesses of its size.
+        // A read that meets the end of the file moves less data, so its time says nothing about accesses of its size.
         if let (Some(ways), Some(trial), true) = (ways, &trial, done == memory.bytes()) {
             ways.report(trial);
         }

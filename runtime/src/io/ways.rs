@@ -32,7 +32,7 @@ const DENSITIES: usize = 6;
 /// Number of choosers.
 const KEYS: usize = 2 * 2 * SIZES * DENSITIES;
 
-/// One of this number of accesses asks the chooser, once the chooser is settled.
+/// Once a chooser is settled, only one of this number of accesses asks it.
 const RARELY: u32 = 8;
 
 /// The most file systems whose choosers a process keeps.
@@ -194,7 +194,7 @@ mod tests {
         assert!(!ways.pick(RUN, false).0 && !ways.pick(RUN, false).0);
         work(&ways, RUN, false, 2000, [300, 1300]);
         assert!(work(&ways, RUN, false, 1000, [300, 1300]) > 950);
-        // The other keys know nothing of it.
+        // The other keys do not learn from these accesses.
         let read = Key { write: false, ..RUN };
         assert!(!ways.pick(read, false).0);
         assert!(work(&ways, read, true, 2000, [300, 200]) < 500);

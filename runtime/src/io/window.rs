@@ -6,13 +6,13 @@
 //! its last piece by `pwrite`. So the file never gets longer than what was written, and of two ranks that
 //! extend it at the same time none cuts off the other.
 //!
-//! Before a write stores into the window, it reserves the space of the file's pages, or finds that they have
-//! space, so that a full file system is an error and not a signal. A write into holes that touches only some pages
-//! makes system calls, so that the other pages stay holes. A page that is missing nevertheless (another process has truncated the file)
-//! breaks the mapping (`sys/mapped.rs`); then the whole copy is done again by system calls.
+//! Before a write stores into the window, it reserves the space of the file's pages, or finds that they have space, so
+//! that a full file system is an error and not a signal. A write into holes that touches only some pages makes system
+//! calls, so that the other pages stay holes. A page may be missing nevertheless, because another process has truncated
+//! the file. Such a page breaks the mapping (`sys/mapped.rs`); then the whole copy is done again by system calls.
 //!
-//! Not mapped are streams, devices, files that are open for writing only, files on file systems that this file does not
-//! know as local, and every file if the system refuses the mapping.
+//! These files are not mapped: streams, devices, files that are open for writing only, files on file systems that
+//! `files::is_local` does not know, and every file whose mapping the system refuses.
 
 use super::transfer::Target;
 use super::view::View;

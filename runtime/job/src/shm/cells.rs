@@ -12,9 +12,9 @@
 //! words     waits: number of the call in which the rank may sleep, ROOM, or 0
 //! ```
 //!
-//! A rank may publish only after all other ranks have ended the call that used the same cell before. A rank that
-//! reads the stamp of call `n` from another rank knows that the other rank has ended call `n - 1`. Only if this
-//! knowledge is too old, the rank reads the words `done`, and waits for them.
+//! A rank may publish only after all other ranks have ended the call that used the same cell before. A rank that reads
+//! the stamp of call `n` from another rank knows that the other rank has ended call `n - 1`. If this knowledge is not
+//! enough, the rank reads the words `done` of the other ranks, and waits until they allow it to publish.
 //!
 //! A rank that is about to sleep first writes `waits`, and then announces its sleep on its doorbell
 //! (`doorbell.rs`). A rank that has published or ended a call reads `waits` of others after a fence
@@ -32,8 +32,8 @@ pub const CELLS: usize = 4;
 /// Number of words of data in a cell.
 pub const WORDS: usize = 6;
 
-/// Number of calls after which a rank looks for ranks that wait for room. The cells are two groups; a rank
-/// waits for room when it begins to use a group again.
+/// Number of calls that share a group of cells. The cells of a rank are two groups. A rank waits for room when it
+/// begins to use a group again, so a rank looks for ranks that wait for room only after the last call of a group.
 const GROUP: u64 = CELLS as u64 / 2;
 
 /// The value of `waits` of a rank that waits until other ranks have ended a call.
@@ -63,7 +63,7 @@ pub struct Seat {
     rank: usize,
     /// For each rank, the number of a call that the rank has ended, as far as this rank knows.
     known: Box<[u64]>,
-    /// A number that is not above any of `known`.
+    /// A call number that all other ranks have ended, as far as this rank knows.
     least: u64,
 }
 

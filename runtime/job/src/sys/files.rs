@@ -99,7 +99,7 @@ pub struct Table {
     pub unlink: fn(&CStr) -> io::Result<()>,
     /// Returns the facts about the file that a name means.
     pub lookup: fn(&CStr) -> io::Result<Facts>,
-    /// Returns the name in a symbolic link. The error is `EINVAL` if the file is no symbolic link.
+    /// Returns the path that a symbolic link contains. The error is `EINVAL` if the file is no symbolic link.
     pub link: fn(&CStr) -> io::Result<CString>,
     /// Returns the facts about a file.
     pub stat: fn(BorrowedFd<'_>) -> io::Result<Facts>,
@@ -119,16 +119,17 @@ pub struct Table {
     pub reserve: fn(BorrowedFd<'_>, u64, u64) -> io::Result<()>,
     /// Brings all data and the size of a file to the storage device.
     pub sync: fn(BorrowedFd<'_>) -> io::Result<()>,
-    /// Returns the position of the first hole of a file from a position on. The end of the file counts as a hole.
+    /// Returns the position of the first hole of a file at or after a given position. The end of the file counts as a
+    /// hole.
     pub hole: fn(BorrowedFd<'_>, u64) -> io::Result<u64>,
-    /// Returns the number of the kind of a file's file system (`statfs(2)`).
+    /// Returns the number that identifies the type of a file's file system (`f_type` of `statfs(2)`).
     pub system: fn(BorrowedFd<'_>) -> io::Result<u64>,
-    /// Tells in which order the program reads a file.
+    /// Tells the kernel in which order the program reads a file.
     pub advise: fn(BorrowedFd<'_>, Order) -> io::Result<()>,
     /// Makes reads and writes of a stream return at once, with `EAGAIN` if they cannot move data.
     pub nonblocking: fn(BorrowedFd<'_>) -> io::Result<()>,
-    /// Waits until a stream has data or, if the second argument is true, takes data. Returns false if the time passes
-    /// before.
+    /// Waits until a stream has data to read or, if the second argument is true, can take data. Returns false if
+    /// neither happens within the given time; `None` means no limit.
     pub poll: fn(BorrowedFd<'_>, bool, Option<Duration>) -> io::Result<bool>,
     /// Maps bytes of a file from a position on. The last argument says whether the memory can be written.
     pub map: fn(BorrowedFd<'_>, u64, usize, bool) -> io::Result<FileMapping>,
@@ -178,8 +179,8 @@ impl Table {
         stat: |fd| {
             let facts = Facts::of(&fs::fstat(fd)?);
             let size = match facts.kind {
-                // The size of a block device is not in its facts, but its end is known. Nothing else in this
-                // file depends on the offset of the descriptor.
+                // The kernel does not report the size of a block device in `stat`, but a seek to the end returns it.
+                // The seek moves the offset of the descriptor, which no other call here uses.
                 FileKind::Block => fs::seek(fd, fs::SeekFrom::End(0))?,
                 _ => facts.size,
             };
@@ -231,7 +232,8 @@ impl Table {
         poll: |fd, write, longest| {
             let wanted = if write { PollFlags::OUT } else { PollFlags::IN };
             let longest = longest.map(Timespec::try_from).transpose().map_err(|_| Errno::INVAL)?;
-            // A stream that has ended or failed is ready: the next transfer tells.
+            // If a stream has ended or failed, `poll` reports it as ready, and the next transfer returns the end or the
+            // error.
             Ok(poll(&mut [PollFd::from_borrowed_fd(fd, wanted)], longest.as_ref())? > 0)
         },
         map: FileMapping::new,

@@ -17,7 +17,7 @@ use crate::{Error, ErrorKind, Plan, Result};
 /// Largest number of nodes on the stack. There are at most 32 ranks, so at most six levels.
 const STACK: usize = 8;
 
-/// Scratch memory above this size is freed after a call, in words of 16 bytes.
+/// Scratch memory of more than this number of 16-byte words is freed after a call.
 const KEPT: usize = (1 << 20) / 16;
 
 impl Turn<'_> {
@@ -112,7 +112,7 @@ impl Turn<'_> {
     }
 
     /// Combines the elements of the ranks of `leaves`, and writes the result to `recv`. Each leaf is a rank and the
-    /// level of its node.
+    /// level of its node in the tree.
     ///
     /// # Safety
     ///
@@ -144,7 +144,8 @@ impl Turn<'_> {
             },
         };
         if send.is_some() {
-            // The first result can be made in place, because nothing else is at `recv`.
+            // This rank's elements are at `send`, so nothing else is at `recv` yet, and the first result can be made
+            // there.
             fold.rooms.give_back(recv.origin);
         }
         // SAFETY: the caller guarantees the conditions of `run`, which are those of `# Safety`.

@@ -99,7 +99,7 @@ impl State {
 /// Returns whether the ranks of a communicator make cells. All ranks give the same answer.
 #[inline]
 pub(super) fn are_possible(comm: &Communicator) -> bool {
-    // Messages compare types, cells do not.
+    // Messages compare the datatypes of sender and receiver, and cells do not.
     !comm.is_inter()
         && (2..=MOST).contains(&comm.size())
         && Settings::get()

@@ -7,8 +7,9 @@
 //!
 //! - In a call in which every rank waits for all others, each rank that has seen all cells wakes those that still
 //!   sleep in this call. So only the last rank to arrive wakes others.
-//! - In a call in which ranks wait for some of the others, the rank that publishes wakes them. If waiting ranks sleep
-//!   at once, because the job has more ranks than CPUs, then only the last of these others does so.
+//! - In a call in which ranks wait for some of the others, each rank that publishes wakes the ranks that wait for it.
+//!   If waiting ranks sleep at once, because the job has more ranks than CPUs, then a rank wakes a waiting rank only if
+//!   the waiting rank now has all cells for which it waits.
 //!
 //! Each call ends here with [`Drop`], also by an error or a panic of a user's function: the rank then reads no cell of
 //! this call any more.
@@ -25,7 +26,8 @@ use crate::schedule::table::Place;
 use crate::shm::cells::{Seat, WORDS};
 use crate::{Error, ErrorKind, Result};
 
-/// Number of looks at a cell before a rank drives the progress of messages. A rank that sleeps at once looks once.
+/// Number of looks at a cell before a rank drives the progress of messages. If ranks sleep at once, a rank looks only
+/// once.
 const LOOKS: usize = 128;
 
 /// Maximum number of bytes of data in a cell.
@@ -89,7 +91,7 @@ impl<'t> Turn<'t> {
 
     /// Tells the ranks that wait for this rank's data that there is none.
     pub(super) fn fail(&mut self) {
-        // Without room this rank would have to wait for others, which may not come.
+        // Publish only if there is room: otherwise this rank would have to wait for others, which may not come.
         if !self.published && self.cells.seat.has_room(&self.cells.block, self.number) {
             self.publish(FAILED, &[]);
             self.wake_others();
