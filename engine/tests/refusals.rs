@@ -354,9 +354,14 @@ fn fortran_kinds_classes_and_pairs() {
         let text = format!("class: {class} is not one of MPI_TYPECLASS_INTEGER, _REAL, _COMPLEX");
         refused(Datatype::match_size(TypeClass(class), 4), ARGUMENT, &text);
     }
-    for class in [TypeClass::INTEGER, TypeClass::REAL, TypeClass::COMPLEX] {
+    for (class, sizes) in [
+        (TypeClass::INTEGER, "1, 2, 4, 8, 16"),
+        (TypeClass::REAL, "2, 4, 8, 16"),
+        (TypeClass::COMPLEX, "4, 8, 16, 32"),
+    ] {
         for size in [-4, 0, 3, 64] {
-            let text = format!("size: no type of this class has {size} bytes");
+            let text =
+                format!("size: no type of this class has {size} bytes; the sizes are {sizes}");
             refused(Datatype::match_size(class, size), ARGUMENT, &text);
         }
     }

@@ -288,7 +288,7 @@ const fn call(
     Call { name, together, writes, stream: false, call }
 }
 
-/// The calls under test on a stream.
+/// Returns the call under test `call`, to be made on a stream.
 const fn of_stream(call: Call) -> Call {
     Call { stream: true, ..call }
 }
@@ -542,8 +542,9 @@ impl Faults<'_> {
         self.world.allreduce(&mut any, typepack::Op::Max).expect("a number");
         let [struck, failed] = any.map(|word| word == 1);
         let own = self.world.rank() == run.victim;
-        // The library can do without reserved space and without a mapping. If it maps the file, it can also do without
-        // a `pwrite` that fails. So these faults need not cause an error.
+        // The library can do without reserved space, without a mapping, without knowledge of holes or of the file system,
+        // and without advice to the kernel. If it maps the file, it can also do without a `pwrite` that fails. So these
+        // faults need not cause an error.
         let optional = matches!(run.target, RESERVE | MAP | HOLE | SYSTEM | ADVISE)
             || self.mapped && run.target == WRITE;
         match class.filter(|_| struck) {

@@ -354,8 +354,13 @@ impl Datatype {
                 }
                 continue;
             }
-            for child in ty.constructor().children() {
-                if seen.insert(child.address()) {
+            // A member of a struct with a block length of 0 has no data.
+            let has_data = |nth: usize| match ty.constructor() {
+                Constructor::Struct { blocklengths, .. } => blocklengths.get(nth) != 0,
+                _ => true,
+            };
+            for (nth, child) in ty.constructor().children().iter().enumerate() {
+                if has_data(nth) && seen.insert(child.address()) {
                     pending.push(child);
                 }
             }
@@ -457,6 +462,7 @@ mod tests {
         assert_eq!(of(&pair), Some((Named::REAL16, Some(Named::INT64_T))));
         assert_eq!(of(&Datatype::contiguous(1, &value).unwrap()), None);
     }
+
     #[test]
     fn element_types_are_found_through_any_constructor() {
         let double = Datatype::named(Named::DOUBLE);

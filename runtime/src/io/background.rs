@@ -133,14 +133,13 @@ struct Queue {
     idle: usize,
     /// Number of jobs that threads run now.
     working: usize,
-    /// Number of jobs that wait for an agreement and are not in the queue yet.
+    /// Number of jobs that have reserved ticket 0 and are not in the queue yet.
     expected: usize,
     /// The last ticket.
     ticket: Ticket,
 }
 
-/// Identifies a place in a queue. 0 stands for no place yet: the job gets the place that is the end of the queue when
-/// the job comes.
+/// Identifies a place in a queue. A job with ticket 0 gets its place at the end of the queue when `fill` is called.
 type Ticket = u64;
 
 /// A place in a queue. The job is missing while its operation is being opened.
