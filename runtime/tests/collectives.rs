@@ -196,8 +196,8 @@ fn messages_of_communicators_never_mix() {
         for (n, comm) in comms.iter().enumerate() {
             comm.send(&[n as u8], &byte, 1, right, 0).unwrap();
         }
-        // While this barrier runs, a user message is pending in every communicator. The barrier must not
-        // receive that message.
+        // While this barrier runs in `world`, a user message is pending in each of the duplicates. The barrier
+        // must receive none of these messages.
         world.barrier().unwrap();
         for (n, comm) in comms.iter().enumerate().rev() {
             let mut got = [99u8];

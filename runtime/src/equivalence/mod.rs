@@ -217,8 +217,9 @@ mod arrays {
 /// Returns the datatype of a struct of `size` bytes. Each field has an offset and a size in bytes, and a datatype.
 ///
 /// # Errors
-/// Returns [`ErrorKind::Engine`] if the type is too large or nested too deeply, and [`ErrorKind::Internal`] if the
-/// datatype of a field does not have the size of the field as its extent.
+/// Returns [`ErrorKind::Count`] if a size or an offset does not fit in an `i64`, [`ErrorKind::Engine`] if the engine
+/// refuses the type as too large or nested too deeply, and [`ErrorKind::Internal`] if the datatype of a field does not
+/// have the lower bound 0 and the size of the field as its extent.
 #[doc(hidden)]
 pub fn of_fields(size: usize, fields: &[(usize, usize, Datatype)]) -> Result<Datatype> {
     let wide = |bytes: usize| {

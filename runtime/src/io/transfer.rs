@@ -374,9 +374,9 @@ unsafe fn through_window(
         if !write {
             length = view.below(at, length, size)?;
         } else if high > size {
-            // The file must reach as far as the data. Its last byte goes by a system call, which extends it.
-            // If that fails, system calls write as much as they can.
-            // SAFETY: the caller guarantees that the elements stay readable, and the byte is one of them.
+            // The file must reach to the end of the data. So a system call writes the last byte of the data,
+            // which extends the file. If that fails, system calls write as much of the data as they can.
+            // SAFETY: the caller guarantees that the elements stay readable, and the byte belongs to one of them.
             let extended = unsafe { calls::write_last(file, view, memory, start, *done + length) };
             if extended.is_err() {
                 return Ok(false);

@@ -635,7 +635,8 @@ impl Job<'_> {
         let mut packed = [0u64; 8];
         let mut values = [[0u64; 8]; 2];
         if self.element.extent > size_of_val(&packed) {
-            let detail = "the element is longer than any predefined datatype";
+            let (found, most) = (self.element.extent, size_of_val(&packed));
+            let detail = format!("the element takes {found} bytes; it must take at most {most}");
             return Err(Error::new(ErrorKind::Internal, "target_datatype", detail));
         }
         let packed = packed.as_mut_ptr().cast::<u8>();

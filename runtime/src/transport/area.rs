@@ -25,7 +25,7 @@ pub struct Area {
     chunks: u64,
 }
 
-/// The place of a pair's small chunk. The chunks of the sender's pool have smaller places
+/// The number of a pair's small chunk. The chunks of the sender's pool have the numbers below
 /// (`shm/bulk.rs`).
 pub const SMALL: u64 = pair::POOL_CHUNKS as u64;
 

@@ -1,7 +1,7 @@
 //! Requests behind handles. A request stands for an operation that the program has started and not yet
 //! completed, or that it can start repeatedly.
 //!
-//! The calls of `p2p/`, `coll/` and `generalized.rs` make requests. The calls of `complete.rs` wait for
+//! The calls of `p2p/`, `coll/`, `io/`, `win/` and `generalized.rs` make requests. The calls of `complete.rs` wait for
 //! requests, test and query them. The calls of `manage.rs` start, cancel and free them. `plain.rs` has the
 //! requests of most sends and receives; this file has all others. The state of an operation is a [`Running`].
 //! `Request::poll`, whose caller holds the runtime's lock, changes the state to [`Running::Finished`]. A call
