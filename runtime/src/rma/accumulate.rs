@@ -23,8 +23,8 @@ use crate::memory;
 use crate::schedule::part::Part;
 use crate::shm::layout::State;
 use crate::{Datatype, Error, ErrorClass, ErrorKind, Named, Plan, Result};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{OnceLock, PoisonError};
 use std::time::Duration;
 use typepack_engine::{Cursor, pack_raw, unpack_raw};
 
@@ -195,6 +195,7 @@ impl Window {
     ) -> Result<()> {
         self.check_target(target)?;
         let alone = self.epochs.check_access(target)?;
+        let _turn = alone.then(|| self.alone.lock().unwrap_or_else(PoisonError::into_inner));
         let from = from.filter(|_| update != Update::NoOp);
         let room = plan.packed_bytes(count)?;
         let bytes = match (from, update) {
@@ -269,7 +270,8 @@ impl Window {
     ) -> Result<()> {
         use typepack_engine::signature::Class;
         self.check_target(target)?;
-        self.epochs.check_access(target)?;
+        let alone = self.epochs.check_access(target)?;
+        let _turn = alone.then(|| self.alone.lock().unwrap_or_else(PoisonError::into_inner));
         let named = plan.datatype().and_then(Datatype::predefined_types).map(|(named, _)| named);
         let class = named.and_then(Class::of);
         let size = plan.element_bytes() as usize;

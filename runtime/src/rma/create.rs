@@ -191,7 +191,7 @@ impl Window {
             attached,
             calls: AtomicU32::new(0),
             tag,
-            asked: AtomicU32::new(0),
+            alone: Mutex::new(()),
             hosting,
         })
     }
@@ -290,7 +290,7 @@ fn pads(comm: &Communicator, words: &Words, all: &[Words1]) -> Result<Vec<u64>> 
     let align = all[comm.rank()][4] as usize;
     let pad = (start.next_multiple_of(align) - start) as u64;
     let pads = tell(comm, [pad])?;
-    Ok(pads.iter().zip(all).map(|([pad], words)| (*pad).min(words[4] - 64)).collect())
+    Ok(pads.iter().zip(all).map(|([pad], words)| (*pad).min(words[4].saturating_sub(64))).collect())
 }
 
 /// Finds the memory of all ranks.

@@ -24,6 +24,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(super) type Entry = [u64; 4];
 const ENTRY: usize = size_of::<Entry>();
 
+/// Largest number of pieces that a rank may attach to a window. Other ranks refuse a longer table, whose length would
+/// be a word that a faulty rank has written.
+const MOST_ENTRIES: u64 = 1 << 20;
+
 /// Indices of the three words in the line `attached` of a block (`words.rs`).
 const CHANGE: usize = 0;
 const TABLE: usize = 1;
@@ -119,6 +123,10 @@ impl Window {
         }
         let found = memory::heaps().and_then(|heaps| heaps.locate(base as usize, bytes));
         let (heap, offset) = found.map_or((NO_HEAP, 0), |(rank, offset)| (rank as u64, offset));
+        if own.entries.len() as u64 >= MOST_ENTRIES {
+            let detail = format!("{MOST_ENTRIES} pieces are attached already; no more are allowed");
+            return Err(refused("base", detail));
+        }
         let mut entries = own.entries.clone();
         entries.push([start, bytes, heap, offset]);
         self.replace(&mut own, entries)
@@ -189,7 +197,8 @@ impl Window {
     /// Reads the table of another rank: `entries` entries at offset `at` of that rank's heap.
     fn read_table(&self, target: usize, at: u64, entries: u64) -> Result<Arc<[Entry]>> {
         let world = self.comm.world_rank(target, "target_rank", ErrorKind::Rank)? as u64;
-        let bytes = entries.checked_mul(ENTRY as u64).filter(|_| at.is_multiple_of(8));
+        let bytes = entries.checked_mul(ENTRY as u64);
+        let bytes = bytes.filter(|_| entries <= MOST_ENTRIES && at.is_multiple_of(8));
         let found = bytes.and_then(|bytes| mapped_at(world, at, bytes));
         let (start, _heap) = found.ok_or_else(|| {
             let detail = format!("rank {target} names memory outside its heap");

@@ -16,8 +16,9 @@
 use super::Window;
 use super::lock::LockKind;
 use super::wait;
-use super::words::Word;
+use super::words::{Word, in_child};
 use crate::comm::Group;
+use crate::sys::fork;
 use crate::{Error, ErrorKind, Result, WindowErrorKind};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -163,6 +164,10 @@ impl Epochs {
     /// Returns `WindowErrorKind::Synchronization` if no epoch permits the access.
     #[inline]
     pub fn check_access(&self, target: usize) -> Result<bool> {
+        // The memory of other ranks is not mapped in a forked child.
+        if fork::is_child() {
+            return Err(in_child());
+        }
         match self.at.get(target).map(|at| at.load(Ordering::Relaxed)) {
             Some(at::EXCLUSIVE) => return Ok(true),
             Some(at::STARTED | at::SHARED) => return Ok(false),
@@ -184,6 +189,9 @@ impl Epochs {
     /// Returns `WindowErrorKind::Synchronization` if it has not.
     #[inline]
     pub fn check_locked(&self, target: usize) -> Result<()> {
+        if fork::is_child() {
+            return Err(in_child());
+        }
         let at = self.at.get(target).map(|at| at.load(Ordering::Relaxed));
         if matches!(at, Some(at::SHARED | at::EXCLUSIVE)) || self.has_locked_all() {
             return Ok(());

@@ -71,9 +71,11 @@ pub struct Window {
     /// The memory that the ranks have attached, if the window is dynamic.
     attached: Attached,
     calls: AtomicU32,
-    /// The tag of requests to ranks whose memory this rank cannot map. `asked` is the number of these requests so far.
+    /// The tag of requests to ranks whose memory this rank cannot map.
     tag: i32,
-    asked: AtomicU32,
+    /// Held while this rank changes memory that it has locked exclusively. Such changes are not atomic, so the threads
+    /// of this rank take turns.
+    alone: Mutex<()>,
     /// Serves the requests of other ranks; `None` if this rank has no memory that needs requests.
     hosting: Option<Hosting>,
 }

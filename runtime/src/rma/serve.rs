@@ -37,7 +37,7 @@ use crate::message::{Operation, Status, Tag};
 use crate::schedule::part::Part;
 use crate::{Datatype, Error, ErrorClass, ErrorKind, Named, Plan, Result, WindowErrorKind};
 use std::fmt;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use typepack_engine::Cursor;
@@ -536,7 +536,9 @@ impl Window {
         runs: &[(u64, u64)],
         operand: impl FnOnce(&mut Vec<u8>),
     ) -> Result<Vec<u8>> {
-        let tag = (self.asked.fetch_add(1, Ordering::Relaxed) & (i32::MAX as u32 >> 1)) << 1 | 1;
+        // The answers to all windows of a communicator have one context, so the tags of two windows must differ too.
+        static ASKED: AtomicU32 = AtomicU32::new(0);
+        let tag = (ASKED.fetch_add(1, Ordering::Relaxed) & (i32::MAX as u32 >> 1)) << 1 | 1;
         let mut request = Vec::with_capacity(REQUEST);
         let named = wish.named.map_or(0, Named::abi_value);
         let head = [
