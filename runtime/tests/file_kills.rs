@@ -163,6 +163,25 @@ fn make(world: &Communicator, phase: &Phase) -> typepack::Result<()> {
     let Some(file) = file else {
         return File::open(world, &path, Mode::CREATE_READ_WRITE)?.close();
     };
+    if when.contains("mapping") && !own {
+        // The victim dies where it reserves a page, so no other rank may write to the page or reserve it before.
+        // Two such waits must end before SIGKILL comes, 200 ms after the death of the victim.
+        const WAIT: Duration = Duration::from_millis(40);
+        const LATE: Table = Table {
+            pwrite: |fd, memory, bytes, at| {
+                std::thread::sleep(WAIT);
+                // SAFETY: the real call gets the caller's memory.
+                unsafe { (Table::SYSTEM.pwrite)(fd, memory, bytes, at) }
+            },
+            reserve: |fd, at, bytes| {
+                std::thread::sleep(WAIT);
+                (Table::SYSTEM.reserve)(fd, at, bytes)
+            },
+            ..Table::SYSTEM
+        };
+        // SAFETY: the functions of `LATE` pass the caller's memory to the system calls.
+        unsafe { files::replace(LATE) };
+    }
     if when.contains("after") && world.rank() == 2 {
         // This rank is slow, and the victim waits for it behind its own part.
         const SLOW: Table = Table {
