@@ -170,7 +170,7 @@ fn make(world: &Communicator, phase: &Phase) -> typepack::Result<()> {
         const LATE: Table = Table {
             pwrite: |fd, memory, bytes, at| {
                 std::thread::sleep(WAIT);
-                // SAFETY: the real call gets the caller's memory.
+                // SAFETY: the arguments are those of the caller, who guarantees `bytes` bytes of memory.
                 unsafe { (Table::SYSTEM.pwrite)(fd, memory, bytes, at) }
             },
             reserve: |fd, at, bytes| {
