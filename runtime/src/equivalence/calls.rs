@@ -76,7 +76,8 @@ impl Communicator {
     /// Receives at most as many values as the slice has. Returns the status of the message, and how many values have
     /// arrived.
     ///
-    /// # Errors Returns the errors of [`recv`](Self::recv), and [`ErrorKind::Count`] if the message ends within a
+    /// # Errors
+    /// Returns the errors of [`recv`](Self::recv), and [`ErrorKind::Count`] if the message ends within a
     /// value. In the case of `ErrorKind::Count`, the data of the message have arrived in the slice.
     #[doc(alias = "MPI_Recv")]
     pub fn recv_values<T: Equivalence>(

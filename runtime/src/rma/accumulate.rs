@@ -177,7 +177,8 @@ impl Window {
     /// - The elements `from` are readable. The elements `result` are writable, and nobody else accesses them during
     ///   the call. Neither overlaps the other, nor the elements at the target.
     ///
-    /// # Errors Returns the errors of [`put_raw`](Self::put_raw), an error of the class `MPI_ERR_TYPE` if the types of
+    /// # Errors
+    /// Returns the errors of [`put_raw`](Self::put_raw), an error of the class `MPI_ERR_TYPE` if the types of
     /// operands, results and target do not all consist of one and the same predefined datatype, and an error of the
     /// class `MPI_ERR_OP` if the operation is not defined on that datatype.
     #[doc(alias = "MPI_Accumulate")]
@@ -256,7 +257,8 @@ impl Window {
     ///
     /// - `new` and `compare` are readable for an element, and `result` is writable for one.
     ///
-    /// # Errors Returns the errors of [`put_raw`](Self::put_raw), and an error of the class `MPI_ERR_TYPE` if `plan` is
+    /// # Errors
+    /// Returns the errors of [`put_raw`](Self::put_raw), and an error of the class `MPI_ERR_TYPE` if `plan` is
     /// not the plan of one integer, truth value or byte.
     #[doc(alias = "MPI_Compare_and_swap")]
     pub unsafe fn compare_and_swap_raw(

@@ -30,7 +30,8 @@ impl Window {
     ///
     /// - The elements `from` are readable, and do not overlap those at the target.
     ///
-    /// # Errors Returns `ErrorKind::Rank` if there is no such rank, `WindowErrorKind::Synchronization` if no epoch
+    /// # Errors
+    /// Returns `ErrorKind::Rank` if there is no such rank, `WindowErrorKind::Synchronization` if no epoch
     /// permits the access, `WindowErrorKind::Displacement` or `WindowErrorKind::Range` if the elements do not lie in
     /// the window, and `ErrorKind::Truncated` if `from` has more data than the elements at the target.
     #[doc(alias = "MPI_Put")]

@@ -265,7 +265,8 @@ impl Window {
     /// ranks before the fence are visible after it. Unless `NO_SUCCEED` is promised, a new epoch begins, in which each
     /// rank may access the memory of all ranks. Collective.
     ///
-    /// # Errors Returns `WindowErrorKind::Synchronization` if this rank is in an epoch of another kind,
+    /// # Errors
+    /// Returns `WindowErrorKind::Synchronization` if this rank is in an epoch of another kind,
     /// `WindowErrorKind::Assert` if `assert` has bits that this call does not take, and `ErrorKind::ProcAborted` if a
     /// rank has died.
     #[doc(alias = "MPI_Win_fence")]
@@ -303,7 +304,8 @@ impl Window {
 
     /// Begins an exposure epoch, in which the ranks of `group` may access the memory of this rank.
     ///
-    /// # Errors Returns `WindowErrorKind::Synchronization` if such an epoch is open already, `ErrorKind::Group` if the
+    /// # Errors
+    /// Returns `WindowErrorKind::Synchronization` if such an epoch is open already, `ErrorKind::Group` if the
     /// group has members that the window does not have, and `WindowErrorKind::Assert` if `assert` has bits that this
     /// call does not take.
     #[doc(alias = "MPI_Win_post")]
@@ -337,7 +339,8 @@ impl Window {
     /// Begins an epoch in which this rank may access the memory of the ranks of `group`. Waits until these ranks
     /// have posted.
     ///
-    /// # Errors Returns `WindowErrorKind::Synchronization` if another access epoch is open, `ErrorKind::Group` if the
+    /// # Errors
+    /// Returns `WindowErrorKind::Synchronization` if another access epoch is open, `ErrorKind::Group` if the
     /// group has members that the window does not have, `WindowErrorKind::Assert` if `assert` has bits that this call
     /// does not take, and `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Win_start")]
@@ -436,7 +439,8 @@ impl Window {
     /// Locks the memory of rank `target`, and begins an epoch in which this rank may access it. Waits until no other
     /// rank holds a lock that excludes this one.
     ///
-    /// # Errors Returns `ErrorKind::Rank` if there is no such rank, `WindowErrorKind::Synchronization` if this rank has
+    /// # Errors
+    /// Returns `ErrorKind::Rank` if there is no such rank, `WindowErrorKind::Synchronization` if this rank has
     /// locked the target already, is in an epoch of another kind, or has promised never to lock the window
     /// (`no_locks`), `WindowErrorKind::Assert` if `assert` has bits that this call does not take, and
     /// `ErrorKind::ProcAborted` if a rank has died.

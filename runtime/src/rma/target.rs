@@ -41,7 +41,8 @@ impl Window {
     /// lie in the window's memory at `target`. `displacement` counts units of the target's displacement unit; in a
     /// dynamic window, it is an address in the target's process.
     ///
-    /// # Errors Returns `WindowErrorKind::Displacement` if the displacement is negative, `WindowErrorKind::Range` if a
+    /// # Errors
+    /// Returns `WindowErrorKind::Displacement` if the displacement is negative, `WindowErrorKind::Range` if a
     /// byte lies outside the memory, and `ErrorKind::Rank` if there is no rank `target`.
     #[inline]
     pub(super) fn locate(

@@ -57,7 +57,8 @@ handler_calls!(WINDOWS, raw::Win, "Win");
 
 /// Converts the rank of a target; `None` for `MPI_PROC_NULL`.
 ///
-/// # Errors Returns `MPI_ERR_RANK` if the rank is negative. The runtime checks for ranks that are too large.
+/// # Errors
+/// Returns `MPI_ERR_RANK` if the rank is negative. The runtime checks for ranks that are too large.
 fn target(rank: c_int, argument: &'static str) -> Result<Option<usize>> {
     if rank == abi::PROC_NULL {
         return Ok(None);

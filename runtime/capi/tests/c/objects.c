@@ -1,6 +1,5 @@
 /* Tests wrong handles of windows, files, sessions and operations: null handles, handles of other kinds,
- * and numbers that are not handles. Most calls on windows are not implemented, but they report a wrong
- * handle before they report that. */
+ * and numbers that are not handles. */
 #include "check.h"
 
 static MPI_Win heard_win;

@@ -247,7 +247,7 @@ impl Fold<'_, '_> {
         let Some(top) = height.checked_sub(1) else { return Ok(()) };
         let mut node = stack[top].0;
         for (lower, _) in stack[..top].iter().rev() {
-            // SAFETY: as above.
+            // SAFETY: the caller guarantees the conditions of this function, and those of `join` are the same.
             node = unsafe { self.join(*lower, node)? };
         }
         match node {
@@ -287,7 +287,8 @@ impl Fold<'_, '_> {
             Node::Leaf(rank) if self.dense => self.turn.data(rank, self.bytes, &mut words),
             Node::Leaf(rank) => {
                 let at = self.rooms.take()?;
-                // SAFETY: as above.
+                // SAFETY: `at` is a room that no node uses: scratch memory for the elements, or `recv`, which is writable
+                // and not where this rank's elements are.
                 unsafe { self.place(rank, at) };
                 unpacked = Some(at);
                 at.cast_const()

@@ -142,7 +142,7 @@ pub(super) unsafe fn run(comm: &Communicator, place: Place, call: &Collective<'_
     match state.next(comm)? {
         // SAFETY: the caller guarantees the conditions of `run_raw`, and `Turn::run` has the same.
         Some((cells, number)) => unsafe { Turn::new(comm, cells, number).run(place, call) },
-        // SAFETY: as above, for `run_by_messages`.
+        // SAFETY: the caller guarantees the conditions of `run_raw`, and `run_by_messages` asks for no others.
         None => unsafe { comm.run_by_messages(place, call) },
     }
 }

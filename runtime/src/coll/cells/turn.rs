@@ -255,7 +255,7 @@ impl<'t> Turn<'t> {
         }
         let number = self.number;
         let Cells { seat, block, .. } = &mut *self.cells;
-        // The ranks that sleep, as bits. There are at most 64 ranks.
+        // The ranks that sleep, as bits. `MOST` in `mod.rs` is less than 64.
         let sleepers = seat.sleepers(block, number).fold(0u64, |bits, rank| bits | 1 << rank);
         for rank in (first..self.size).filter(|rank| sleepers >> rank & 1 == 1) {
             let mut others = (0..end(rank)).filter(|other| *other != rank);
@@ -289,8 +289,9 @@ impl<'t> Turn<'t> {
             unsafe { layout.pack(0..bytes, words.0.as_mut_ptr().cast()) };
             self.publish(bytes, &words.0[..bytes.div_ceil(8) as usize]);
         } else {
-            // SAFETY: as above. The buffer has `LENGTH` bytes, no other rank reads it, because there is room, and it
-            // lies in memory that only this file uses.
+            // SAFETY: `bytes` is the packed size of `part`, whose elements are readable (condition of `# Safety`), and at
+            // most `LENGTH`, the size of the buffer. No other rank reads the buffer, because there is room, and it lies in
+            // memory that only this file uses.
             unsafe { layout.pack(0..bytes, self.cells.block.buffer(self.rank, self.number)) };
             self.publish(bytes, &[]);
         }
