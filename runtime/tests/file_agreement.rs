@@ -1,9 +1,12 @@
 //! Tests of what the ranks of a file agree on before they act: positions of the shared file pointer, and arguments of
 //! collective writes. Also tests of the order of accesses to streams, and of the death of a rank.
 
+#[expect(dead_code, reason = "these tests need a part of the module")]
+mod file_scene;
 #[expect(dead_code, reason = "these tests need a part of the harness")]
 mod job;
 
+use file_scene::{new_file, path};
 use job::{body, is_rank, mpiexec, ranks, ranks_with, run, text};
 use std::ffi::CString;
 use std::io::{Read, Write};
@@ -23,17 +26,6 @@ use typepack_job::sys::signal;
 
 /// The error class for an offset beyond the last position that a file can have.
 const TOO_FAR: ErrorClass = ErrorClass::VALUE_TOO_LARGE;
-
-/// Returns the path of a file of this job.
-fn path(world: &Communicator, name: &str) -> PathBuf {
-    let mut pid = [std::process::id()];
-    world.broadcast_slice(&mut pid, 0).expect("a number");
-    std::env::temp_dir().join(format!("typepack-{name}-{}", pid[0]))
-}
-
-fn new_file(world: &Communicator, path: &Path) -> File {
-    File::open(world, path, Mode::CREATE_READ_WRITE | Mode::DELETE_ON_CLOSE).expect("a file")
-}
 
 const DENIED: Table =
     Table { open: |_, _| Err(std::io::Error::from_raw_os_error(libc::EACCES)), ..Table::SYSTEM };

@@ -1,9 +1,12 @@
 //! Tests of ranks that wait for each other in accesses to files: the locks of atomic mode, streams, and the progress that
 //! a waiting rank makes.
 
+#[expect(dead_code, reason = "these tests need a part of the module")]
+mod file_scene;
 #[expect(dead_code, reason = "these tests need a part of the harness")]
 mod job;
 
+use file_scene::path;
 use job::{body, is_rank, mpiexec, ranks_with, run, text};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -14,13 +17,6 @@ use std::time::{Duration, Instant};
 use typepack::io::{Access, File, Mode, Position, Started};
 use typepack::{Communicator, Datatype, ErrorKind, Named, Part, Plan, commit};
 use typepack_job::sys::files::{self, Table};
-
-/// Returns the path of a file of this job.
-fn path(world: &Communicator, name: &str) -> PathBuf {
-    let mut pid = [std::process::id()];
-    world.broadcast_slice(&mut pid, 0).expect("a number");
-    std::env::temp_dir().join(format!("typepack-{name}-{}", pid[0]))
-}
 
 fn byte() -> Plan {
     commit(&Datatype::named(Named::U8)).expect("a plan")

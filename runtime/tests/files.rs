@@ -1,20 +1,16 @@
 //! Tests of files. The tests compare random sequences of accesses with a model of the file: a vector of bytes, in which
 //! the tests find each byte by the type maps. `file_faults.rs` has the tests with faults.
 
+#[expect(dead_code, reason = "these tests need a part of the module")]
+mod file_scene;
 mod job;
 
+use file_scene::path;
 use job::{Random, ranks, ranks_with};
 use std::path::PathBuf;
 use typepack::engine::typemap::typemap;
 use typepack::io::{Access, File, Mode, Position, Whence};
 use typepack::{Communicator, Datatype, Named, Part, Plan, commit};
-
-/// Returns the path of a file of this job.
-fn path(world: &Communicator, name: &str) -> PathBuf {
-    let mut pid = [std::process::id()];
-    world.broadcast_slice(&mut pid, 0).expect("a number");
-    std::env::temp_dir().join(format!("typepack-{name}-{}", pid[0]))
-}
 
 /// Returns the displacements of all bytes of one element, in packed order.
 fn bytes_of(ty: &Datatype) -> Vec<i64> {

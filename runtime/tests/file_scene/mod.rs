@@ -1,5 +1,4 @@
-//! What the tests of files with faults share: the path and the opening of a file, and accesses by every kind of call.
-//! `file_faults.rs` and `file_space.rs` use this module.
+//! What the tests of files share: the path and the opening of a file, and accesses by every kind of call.
 
 use std::path::{Path, PathBuf};
 use typepack::io::{Access, File, Mode, Position};

@@ -108,14 +108,10 @@ pub fn allocate<W: CountWidth>(
     baseptr: Output<*mut c_void>,
     win: Output<raw::Win>,
 ) -> Result {
-    let arguments = || {
-        baseptr.required("baseptr")?;
-        Ok((hints(info)?, win.required("win")?))
-    };
     let make = |comm: &Communicator, hints: &Hints| {
         Window::allocate(comm, size as i64, disp_unit.wide(), hints)
     };
-    create(comm, arguments, make, |window| baseptr.write_if_given(window.own().0.cast()))
+    with_memory(info, comm, baseptr, win, make)
 }
 
 /// `MPI_Win_allocate_shared`.
@@ -127,12 +123,23 @@ pub fn allocate_shared<W: CountWidth>(
     baseptr: Output<*mut c_void>,
     win: Output<raw::Win>,
 ) -> Result {
+    let make = |comm: &Communicator, hints: &Hints| {
+        Window::allocate_shared(comm, size as i64, disp_unit.wide(), hints)
+    };
+    with_memory(info, comm, baseptr, win, make)
+}
+
+/// Makes a window whose memory the library allocates, and hands out the address of this rank's memory.
+fn with_memory(
+    info: raw::Info,
+    comm: raw::Comm,
+    baseptr: Output<*mut c_void>,
+    win: Output<raw::Win>,
+    make: impl FnOnce(&Communicator, &Hints) -> typepack::Result<Window>,
+) -> Result {
     let arguments = || {
         baseptr.required("baseptr")?;
         Ok((hints(info)?, win.required("win")?))
-    };
-    let make = |comm: &Communicator, hints: &Hints| {
-        Window::allocate_shared(comm, size as i64, disp_unit.wide(), hints)
     };
     create(comm, arguments, make, |window| baseptr.write_if_given(window.own().0.cast()))
 }
