@@ -113,6 +113,23 @@ static void all_calls(int peer)
     REFUSED(MPI_File_open(MPI_COMM_SELF, "/dev/null", MPI_MODE_RDONLY, MPI_INFO_NULL, &file));
     REFUSED(MPI_Win_create(allocated, 64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
     REFUSED(MPI_Win_allocate(64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win));
+
+    /* The memory of the other ranks is not mapped in the child, and the own memory is read-only there. */
+    MPI_Win open;
+    int one = 1, old = 0;
+    OK(MPI_Win_allocate(64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &open));
+    OK(MPI_Win_set_errhandler(open, MPI_ERRORS_RETURN));
+    OK(MPI_Win_lock_all(0, open));
+    REFUSED(MPI_Put(&one, 1, MPI_INT, peer, 0, 1, MPI_INT, open));
+    REFUSED(MPI_Put(&one, 1, MPI_INT, rank, 0, 1, MPI_INT, open));
+    REFUSED(MPI_Get(&old, 1, MPI_INT, peer, 0, 1, MPI_INT, open));
+    REFUSED(MPI_Accumulate(&one, 1, MPI_INT, peer, 0, 1, MPI_INT, MPI_SUM, open));
+    REFUSED(MPI_Fetch_and_op(&one, &old, MPI_INT, peer, 0, MPI_SUM, open));
+    REFUSED(MPI_Compare_and_swap(&one, &old, &old, MPI_INT, peer, 0, open));
+    REFUSED(MPI_Win_flush(peer, open));
+    OK(MPI_Win_unlock_all(open));
+    OK(MPI_Win_free(&open));
+
     REFUSED(MPI_Finalize());
 
     /* The child may use local calls, and it may exit. */
