@@ -7,7 +7,7 @@ mod job;
 use job::{body, is_rank, mpiexec, run, text};
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::time::Duration;
 use typepack::io::{Access, File, Mode, Position};
 use typepack::{Communicator, Datatype, ErrorKind, Named, Part, commit};
@@ -22,7 +22,7 @@ fn die() {
     unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
 }
 
-/// Kills this rank after 60 ms, while it waits for another rank, which comes after 150 ms (`come_late`).
+/// Kills this rank after 60 ms. Usually the rank waits for another rank then, which calls [`wait_for_death`].
 fn die_soon() {
     std::thread::spawn(|| {
         std::thread::sleep(Duration::from_millis(60));
@@ -30,8 +30,45 @@ fn die_soon() {
     });
 }
 
-fn come_late() {
-    std::thread::sleep(Duration::from_millis(150));
+/// The process id of the victim.
+static VICTIM: AtomicI32 = AtomicI32::new(0);
+
+/// Waits until all ranks have called this function with the name `name`. The ranks make a folder each instead of
+/// calling a barrier: a rank that is still in a barrier when the victim dies gets an error there.
+fn meet(world: &Communicator, phase: &Phase, name: &str) {
+    let signs = folder().with_extension("signs");
+    let victim = world.rank() == phase.victim;
+    let sign = |rank: usize| signs.join(format!("{name}-{rank}"));
+    let own = if victim { std::process::id().to_string() } else { "other".to_owned() };
+    std::fs::create_dir_all(sign(world.rank()).join(own)).expect("a folder");
+    for rank in 0..world.size() {
+        let id = loop {
+            let mut inside = std::fs::read_dir(sign(rank)).into_iter().flatten().flatten();
+            if let Some(entry) = inside.next() {
+                break entry.file_name();
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        if rank == phase.victim {
+            let id = id.to_str().and_then(|id| id.parse().ok()).expect("a process id");
+            VICTIM.store(id, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Waits until the victim is dead. So the other ranks cannot complete the call before the victim dies, however
+/// long the system suspends any process.
+fn wait_for_death() {
+    let stat = format!("/proc/{}/stat", VICTIM.load(Ordering::Relaxed));
+    // The file contains the process id, the name in parentheses, and the state. The state is Z between the death
+    // and the moment when mpiexec learns of the death. Afterwards there is no file.
+    while let Ok(text) = std::fs::read_to_string(&stat) {
+        let state = text.rsplit(')').next().expect("a last part").trim_start();
+        if state.starts_with(['Z', 'X']) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// The system call in which the rank dies, as its place in [`PHASES`].
@@ -146,7 +183,7 @@ fn make(world: &Communicator, phase: &Phase) -> typepack::Result<()> {
         let at = 4 * world.rank() as i64;
         opened.set_view(Some(at), &byte, &filetype, "native").expect("a view");
         opened.write_at_all(0, &[7u8; 4000]).expect("written");
-        world.barrier().expect("a barrier");
+        meet(world, phase, "written");
         file = Some(opened);
     }
     let waits = phase.call == 0;
@@ -158,23 +195,21 @@ fn make(world: &Communicator, phase: &Phase) -> typepack::Result<()> {
             die_soon();
         }
     } else if waits && world.rank() == 2 && !when.contains("after") {
-        come_late();
+        wait_for_death();
     }
     let Some(file) = file else {
         return File::open(world, &path, Mode::CREATE_READ_WRITE)?.close();
     };
     if when.contains("mapping") && !own {
         // The victim dies where it reserves a page, so no other rank may write to the page or reserve it before.
-        // Two such waits must end before SIGKILL comes, 200 ms after the death of the victim.
-        const WAIT: Duration = Duration::from_millis(40);
         const LATE: Table = Table {
             pwrite: |fd, memory, bytes, at| {
-                std::thread::sleep(WAIT);
+                wait_for_death();
                 // SAFETY: the arguments are those of the caller, who guarantees `bytes` bytes of memory.
                 unsafe { (Table::SYSTEM.pwrite)(fd, memory, bytes, at) }
             },
             reserve: |fd, at, bytes| {
-                std::thread::sleep(WAIT);
+                wait_for_death();
                 (Table::SYSTEM.reserve)(fd, at, bytes)
             },
             ..Table::SYSTEM
@@ -183,13 +218,10 @@ fn make(world: &Communicator, phase: &Phase) -> typepack::Result<()> {
         unsafe { files::replace(LATE) };
     }
     if when.contains("after") && world.rank() == 2 {
-        // This rank is slow, and the victim waits for it behind its own part.
+        // The victim has written its own part, and waits for this rank.
         const SLOW: Table = Table {
             pwrite: |fd, memory, bytes, at| {
-                static FIRST: AtomicUsize = AtomicUsize::new(0);
-                if FIRST.fetch_add(1, Ordering::Relaxed) == 0 {
-                    come_late();
-                }
+                wait_for_death();
                 // SAFETY: the real call gets the caller's memory.
                 unsafe { (Table::SYSTEM.pwrite)(fd, memory, bytes, at) }
             },
@@ -229,10 +261,11 @@ fn a_rank_that_is_killed_in_a_collective_call_hangs_nobody() {
         let universe = typepack::init().expect("joining the job");
         let world = universe.world();
         if world.rank() != phase.victim {
-            // This rank ignores SIGTERM, so that it has 200 ms before SIGKILL ends it.
+            // This rank ignores SIGTERM, so that it can go on until SIGKILL ends it.
             // SAFETY: SIG_IGN only makes the process ignore the signal and installs no handler.
             unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
         }
+        meet(&world, phase, "start");
         let error = make(&world, phase).expect_err("a rank is dead");
         assert_eq!(error.kind(), ErrorKind::ProcAborted, "{error}");
         println!("told");
@@ -240,10 +273,11 @@ fn a_rank_that_is_killed_in_a_collective_call_hangs_nobody() {
     }
     let base = std::env::temp_dir().join(format!("typepack-kills-{}", std::process::id()));
     for (number, phase) in PHASES.iter().enumerate() {
-        let folder = base.with_extension(number.to_string());
+        let folder = base.join(number.to_string());
         std::fs::create_dir_all(&folder).expect("a folder");
         let mut command = Command::new(mpiexec());
-        command.args(["-n", "3"]).args(body(name));
+        // SIGKILL must not come before the other ranks have told of the error, so it comes a minute after SIGTERM.
+        command.args(["-n", "3", "-kill-after", "60"]).args(body(name));
         command.env("KILLS_FOLDER", &folder).env("KILLS_PHASE", number.to_string());
         let output = run(command, name, &[("TYPEPACK_IO", phase.method)]);
         let text = text(&output);
@@ -257,6 +291,7 @@ fn a_rank_that_is_killed_in_a_collective_call_hangs_nobody() {
             phase.name, phase.victim
         );
         std::fs::remove_dir_all(&folder).expect("removed");
+        std::fs::remove_dir_all(folder.with_extension("signs")).expect("removed");
     }
 }
 

@@ -23,7 +23,8 @@ use std::time::{Duration, Instant};
 use typepack_job::shm::failure::{Ending, Failure};
 use typepack_job::sys::process::Exit;
 
-/// The time between SIGTERM and SIGKILL after a failure, or after mpiexec can no longer write its output.
+/// The time between SIGTERM and SIGKILL after a failure, or after mpiexec can no longer write its output. The
+/// option `-kill-after` replaces it.
 pub const FAILURE_GRACE: Duration = Duration::from_millis(200);
 
 /// The time between the first signal to the ranks and SIGKILL if Ctrl-C, another signal or the job's time
@@ -106,12 +107,15 @@ enum Phase {
 pub struct End {
     phase: Phase,
     outcome: Option<Outcome>,
+    /// The time between SIGTERM and SIGKILL after a failure.
+    failure_grace: Duration,
 }
 
 impl End {
-    /// Creates the state machine in the state Running.
-    pub fn new() -> Self {
-        Self { phase: Phase::Running, outcome: None }
+    /// Creates the state machine in the state Running. `failure_grace` is the time between SIGTERM and SIGKILL
+    /// after a failure.
+    pub fn new(failure_grace: Duration) -> Self {
+        Self { phase: Phase::Running, outcome: None, failure_grace }
     }
 
     /// Returns the outcome, or `None` while no event has decided it.
@@ -144,8 +148,8 @@ impl End {
                 self.phase = Phase::Settling(now + SETTLE);
                 None
             }
-            Phase::Running => Some(self.terminate(now, FAILURE_GRACE, TERM)),
-            Phase::Settling(_) if !orderly => Some(self.terminate(now, FAILURE_GRACE, TERM)),
+            Phase::Running => Some(self.terminate(now, self.failure_grace, TERM)),
+            Phase::Settling(_) if !orderly => Some(self.terminate(now, self.failure_grace, TERM)),
             _ => None,
         }
     }
@@ -179,7 +183,8 @@ impl End {
     pub fn output_lost(&mut self, outcome: Outcome, now: Instant) -> Option<Action> {
         let first = self.outcome.is_none();
         self.outcome.get_or_insert(outcome);
-        (first && self.phase == Phase::Running).then(|| self.terminate(now, FAILURE_GRACE, TERM))
+        (first && self.phase == Phase::Running)
+            .then(|| self.terminate(now, self.failure_grace, TERM))
     }
 
     /// Handles an error that prevents mpiexec from starting or watching the job.
@@ -199,7 +204,7 @@ impl End {
     /// Moves to the next state if the time limit of the current state has expired by `now`.
     pub fn tick(&mut self, now: Instant) -> Option<Action> {
         match self.phase {
-            Phase::Settling(at) if at <= now => Some(self.terminate(now, FAILURE_GRACE, TERM)),
+            Phase::Settling(at) if at <= now => Some(self.terminate(now, self.failure_grace, TERM)),
             Phase::Terminating(at) if at <= now => Some(self.kill()),
             _ => None,
         }
@@ -240,7 +245,7 @@ mod tests {
     #[test]
     fn a_killed_rank_ends_the_others_in_two_steps() {
         let t = Instant::now();
-        let mut end = End::new();
+        let mut end = End::new(FAILURE_GRACE);
         assert_eq!(end.failed(KILLED, 1234, false, t), Some(Action::Signal(TERM)));
         assert_eq!(end.deadline(), Some(t + FAILURE_GRACE));
         assert_eq!(end.tick(t), None);
@@ -255,7 +260,7 @@ mod tests {
     #[test]
     fn an_orderly_failure_waits_for_its_like() {
         let t = Instant::now();
-        let mut end = End::new();
+        let mut end = End::new(FAILURE_GRACE);
         assert_eq!(end.failed(EXITED, 7, true, t), None);
         assert_eq!(end.failed(Failure { rank: 1, ..EXITED }, 8, true, t), None);
         assert_eq!(end.tick(t + SETTLE), Some(Action::Signal(TERM)));
@@ -267,7 +272,7 @@ mod tests {
     #[test]
     fn a_crash_ends_the_settling() {
         let t = Instant::now();
-        let mut end = End::new();
+        let mut end = End::new(FAILURE_GRACE);
         assert_eq!(end.failed(EXITED, 7, true, t), None);
         assert_eq!(end.failed(KILLED, 8, false, t), Some(Action::Signal(TERM)));
         assert_eq!(
@@ -280,7 +285,7 @@ mod tests {
     #[test]
     fn a_second_signal_is_impatience() {
         let t = Instant::now();
-        let mut end = End::new();
+        let mut end = End::new(FAILURE_GRACE);
         assert_eq!(end.signalled(libc::SIGINT, t), Some(Action::Signal(TERM)));
         assert_eq!(end.deadline(), Some(t + SIGNAL_GRACE));
         let term = Failure { rank: 0, ending: Ending::Killed(15) };
@@ -299,7 +304,7 @@ mod tests {
     fn time_is_over_once() {
         let t = Instant::now();
         let limit = Duration::from_millis(1500);
-        let mut end = End::new();
+        let mut end = End::new(FAILURE_GRACE);
         assert_eq!(end.timed_out(limit, t), Some(Action::Signal(TERM)));
         assert_eq!(end.deadline(), Some(t + SIGNAL_GRACE));
         assert_eq!(end.timed_out(limit, t), None);
@@ -311,7 +316,7 @@ mod tests {
 
     #[test]
     fn quit_is_passed_on_as_it_is() {
-        let mut end = End::new();
+        let mut end = End::new(FAILURE_GRACE);
         assert_eq!(end.signalled(QUIT, Instant::now()), Some(Action::Signal(QUIT)));
         assert_eq!(end.outcome().map(Outcome::exit_code), Some(131));
     }

@@ -24,7 +24,7 @@ use typepack_job::sys::stream::{self, Transfer};
 use typepack_job::sys::{channel, signal};
 
 use crate::args;
-use crate::ending::{Action, End, Outcome, judge};
+use crate::ending::{Action, End, FAILURE_GRACE, Outcome, judge};
 use crate::forward::{Outputs, Trouble};
 use crate::input::Input;
 use crate::start::{self, Started};
@@ -143,7 +143,7 @@ impl<'a> Job<'a> {
             signals,
             plan,
             started: Instant::now(),
-            end: End::new(),
+            end: End::new(plan.kill_after.unwrap_or(FAILURE_GRACE)),
             groups_ended: false,
             impatient: false,
         }

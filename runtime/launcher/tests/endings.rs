@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use harness::{Job, kill, run, shared_names, shell, start};
+use harness::{Job, kill, mpiexec, run, shared_names, shell, start};
 
 /// Waits until the shells of all ranks have started `sleep`.
 fn wait_for_sleepers(job: &Job, ranks: usize) {
@@ -75,6 +75,19 @@ fn ranks_that_ignore_the_request_are_killed() {
     assert_eq!((done.code, done.left.len()), (137, 0), "{done:?}");
 }
 
+/// A rank that saves its work after SIGTERM has the time that `-kill-after` says. The rank takes longer than the default
+/// of 200 ms, and far less than the time of the option.
+#[test]
+fn kill_after_gives_ranks_time_to_clean_up() {
+    let script = "trap 'kill $!; sleep 0.6; echo saved; exit 0' TERM; \
+                  [ $TYPEPACK_RANK = 0 ] && exec sleep 300; sleep 300 & wait";
+    let job = start(mpiexec(&["-n", "2", "-kill-after", "60", "sh", "-c", script]));
+    wait_for_sleepers(&job, 2);
+    kill(job.rank(0), libc::SIGKILL);
+    let done = job.finish();
+    assert_eq!((done.code, done.out.as_str()), (137, "saved\n"), "{done:?}");
+}
+
 #[test]
 fn the_children_of_a_shell_go_with_it() {
     let job = start(shell(2, "[ $TYPEPACK_RANK = 0 ] && { sleep 0.1; exit 3; }; sleep 300; true"));
@@ -91,7 +104,7 @@ fn killing_mpiexec_leaves_nothing() {
     // the control socket closes.
     for script in ["exec sleep 300", "sleep 300; true", "sh -c 'sleep 300; true'; true"] {
         let job = start(shell(3, script));
-        wait_for_sleepers(&job, 3);
+        wait_for_sleepers(&job, 2);
         job.signal(libc::SIGKILL);
         job.expect_gone();
         assert_eq!(job.finish().code, 137);

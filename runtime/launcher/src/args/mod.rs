@@ -176,6 +176,8 @@ pub struct Job {
     pub exit_codes: bool,
     /// Time limit of the job, if there is one.
     pub timeout: Option<Duration>,
+    /// Time between SIGTERM and SIGKILL for the other ranks after a rank has failed, if the command line gives one.
+    pub kill_after: Option<Duration>,
 }
 
 impl Job {
@@ -262,6 +264,7 @@ pub fn parse(
             files: [None, None],
             exit_codes: false,
             timeout: None,
+            kill_after: None,
         },
     };
     let mut from_file = false;
@@ -428,6 +431,7 @@ impl Reading<'_> {
             Id::ErrPattern => job.files[1] = Some(filled(flag, &values[0])?),
             Id::ExitCodes => job.exit_codes = true,
             Id::Timeout => self.timeout = Some(seconds(flag, &word)?),
+            Id::KillAfter => job.kill_after = Some(delay(flag, &word)?),
             Id::Bind => self.bind = Some(Bind::parse(flag, &word)?),
             Id::Map => job.map = Map::parse(flag, &word)?,
             Id::ReportBindings => job.report_bindings = true,
@@ -455,6 +459,9 @@ impl Reading<'_> {
         Ok(self.job)
     }
 }
+
+/// The longest time that `-kill-after` allows: a day.
+const LONGEST_DELAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 const NO_RANKS: &str = "-n: the number of ranks is missing (try mpiexec --help)";
 
@@ -499,6 +506,16 @@ fn seconds(what: &str, value: &str) -> Result<Option<Duration>, String> {
     }
     // A limit of 2^32 seconds (more than a century) or longer counts as no limit.
     Ok(Duration::try_from_secs_f64(number).ok().filter(|d| d.as_secs() < 1 << 32))
+}
+
+/// Parses a time in seconds, of at most [`LONGEST_DELAY`].
+fn delay(what: &str, value: &str) -> Result<Duration, String> {
+    let time =
+        value.trim().parse().ok().and_then(|number| Duration::try_from_secs_f64(number).ok());
+    time.filter(|time| *time <= LONGEST_DELAY).ok_or_else(|| {
+        let most = LONGEST_DELAY.as_secs();
+        format!("{what}: '{value}' is not a number of seconds from 0 to {most}")
+    })
 }
 
 fn filled(flag: &str, value: &OsStr) -> Result<OsString, String> {
