@@ -132,16 +132,16 @@ pub(super) unsafe fn receive(
     unsafe { on.comm.messages().receive(*origin, plan, *count, source, tag).map(Some) }
 }
 
-/// Waits for the send and the receive of a call that does both. If both fail, the result is the error of the
-/// receive.
+/// Waits for the send and the receive of a call that does both, and returns the outcome of the receive. If only the
+/// send fails, returns its error. If the send cannot be started, abandons a pending receive.
 fn both(
     on: &On,
     sent: typepack::Result<Option<Operation>>,
     received: typepack::Result<Option<Operation>>,
 ) -> Result<Outcome> {
     let messages = on.comm.messages();
-    // If the send could not be started, this call returns, and the C caller may then use its memory again.
-    // So the receive must be abandoned.
+    // If the send could not be started, the C call fails at once, and the C caller may then use the receive buffer
+    // again. So the receive must be abandoned.
     if let (Err(_), Ok(Some(receive @ Operation::Pending(_)))) = (&sent, &received) {
         messages.abandon(*receive);
         sent?;
@@ -160,8 +160,8 @@ fn both(
     Ok(outcome)
 }
 
-/// Writes the status, even if the receive failed because the message was too long. Returns the failure if
-/// there is one.
+/// Writes the status, even if the receive has failed, for example because the message was too long. Returns the
+/// failure if there is one.
 fn ended(outcome: Outcome, status: StatusOutput) -> Result {
     status.put(&outcome.status);
     outcome.failure.map_or(Ok(()), Err)
@@ -177,7 +177,8 @@ pub(super) type Halves = (typepack::Result<Option<Operation>>, typepack::Result<
 /// Checks the arguments of the send and the receive, and then starts the receive and the send.
 ///
 /// # Errors
-/// Returns an error if an argument is wrong. In this case neither operation has been started.
+/// Returns an error if an argument is wrong. In this case neither operation has been started. An error of the
+/// runtime is part of the returned value.
 ///
 /// # Safety
 ///

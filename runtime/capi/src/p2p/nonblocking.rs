@@ -16,7 +16,7 @@ use crate::request::{self, Outcome, Running};
 use std::ffi::{c_int, c_void};
 use typepack::{Operation, SendMode};
 
-/// Starts a send and makes its request.
+/// Starts a send and writes the handle of its request to `request`.
 ///
 /// # Safety
 ///
@@ -55,7 +55,7 @@ unsafe fn nonblocking(
             };
             // SAFETY: the elements at `buf` are readable until the request is complete (condition of `# Safety`),
             // and the operation has ended before the request is complete. `destination` has checked the rank
-            // and the tag, and neither mode lends memory.
+            // and the tag. The mode is not `SendMode::Lent`, so the runtime gets no memory for a copy.
             let started =
                 unsafe { here.messages().send(mode, buf.cast(), plan, count, dest, tag)? };
             Ok(Some(started))
