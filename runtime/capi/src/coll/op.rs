@@ -104,7 +104,8 @@ pub fn predefined(op: raw::Op) -> Result<Operator> {
     match find(op)? {
         Found::Predefined(operator) => Ok(operator),
         Found::User(_) => {
-            let detail = "one-sided calls take only predefined operations";
+            let detail =
+                "the program made this operation; one-sided calls take only predefined operations";
             Err(Failure::new(abi::ERR_OP, "op", detail))
         }
     }

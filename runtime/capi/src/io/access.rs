@@ -29,8 +29,9 @@ macro_rules! accesses {
         ///
         /// # Safety
         ///
-        /// - Until the call returns, `buf` is valid for `count` elements of `datatype`: readable if the call
-        ///   writes the file, writable if the call reads the file.
+        /// - Until the call returns, the `count` elements of `datatype` at `buf` are valid. If the call writes the
+        ///   file: they are readable, and nobody changes them. If it reads the file: they are writable, and
+        ///   nobody else accesses them.
         pub unsafe fn $name<W: CountWidth>(
             fh: raw::File,
             $($offset: Offset,)?
@@ -40,8 +41,8 @@ macro_rules! accesses {
             status: StatusOutput,
         ) -> Result {
             let access = Access { write: $write, position: $position, collective: $all };
-            // SAFETY: the caller guarantees that `buf` is valid for the elements until this call returns
-            // (the condition of `# Safety`).
+            // SAFETY: the caller guarantees that the elements at `buf` are valid until this call returns (the
+            // condition of `# Safety`), as `blocking` requires.
             unsafe { blocking::<W>(fh, access, buf.cast(), count, datatype, status) }
         }
     };
@@ -50,8 +51,9 @@ macro_rules! accesses {
         ///
         /// # Safety
         ///
-        /// - Until the request is complete, `buf` is valid for `count` elements of `datatype`: readable if
-        ///   the call writes the file, writable if the call reads the file.
+        /// - Until the request is complete, the `count` elements of `datatype` at `buf` are valid. If the call
+        ///   writes the file: they are readable, and nobody changes them. If it reads the file: they are
+        ///   writable, and nobody else accesses them.
         pub unsafe fn $name<W: CountWidth>(
             fh: raw::File,
             $($offset: Offset,)?
@@ -61,8 +63,8 @@ macro_rules! accesses {
             request: Output<raw::Request>,
         ) -> Result {
             let access = Access { write: $write, position: $position, collective: $all };
-            // SAFETY: the caller guarantees that `buf` is valid for the elements until the request is
-            // complete (the condition of `# Safety`).
+            // SAFETY: the caller guarantees that the elements at `buf` are valid until the request is complete
+            // (the condition of `# Safety`), as `nonblocking` requires.
             unsafe { nonblocking::<W>(fh, access, buf.cast(), count, datatype, request) }
         }
     };
@@ -71,8 +73,9 @@ macro_rules! accesses {
         ///
         /// # Safety
         ///
-        /// - Until the access has ended, `buf` is valid for `count` elements of `datatype`: readable if the
-        ///   call writes the file, writable if the call reads the file.
+        /// - Until the call that ends the access returns, the `count` elements of `datatype` at `buf` are valid.
+        ///   If the access writes the file: they are readable, and nobody changes them. If it reads the file:
+        ///   they are writable, and nobody else accesses them.
         pub unsafe fn $name<W: CountWidth>(
             fh: raw::File,
             $($offset: Offset,)?
@@ -81,8 +84,8 @@ macro_rules! accesses {
             datatype: Datatype,
         ) -> Result {
             let access = Access { write: $write, position: $position, collective: $all };
-            // SAFETY: the caller guarantees that `buf` is valid for the elements until the access has ended
-            // (the condition of `# Safety`).
+            // SAFETY: the caller guarantees that the elements at `buf` are valid until the call that ends the
+            // access returns (the condition of `# Safety`), as `begin` requires.
             unsafe { begin::<W>(fh, access, buf.cast(), count, datatype) }
         }
     };
@@ -181,7 +184,8 @@ fn part(elements: &Elements) -> Part<'_> {
 ///
 /// # Safety
 ///
-/// - Until the call returns, `buf` is valid for `count` elements of `datatype`.
+/// - Until the call returns, the `count` elements of `datatype` at `buf` are valid for the access, as
+///   [`File::access_raw`] requires.
 unsafe fn blocking<W: CountWidth>(
     fh: raw::File,
     access: Access,
@@ -202,7 +206,8 @@ unsafe fn blocking<W: CountWidth>(
 ///
 /// # Safety
 ///
-/// - Until the request is complete, `buf` is valid for `count` elements of `datatype`.
+/// - Until the request is complete, the `count` elements of `datatype` at `buf` are valid for the access, as
+///   [`File::start_raw`] requires.
 unsafe fn nonblocking<W: CountWidth>(
     fh: raw::File,
     access: Access,
@@ -217,8 +222,8 @@ unsafe fn nonblocking<W: CountWidth>(
         .map_err(Failure::from)
         .inspect_err(|failure| file.refuse(access, true, error_of(failure)))?;
     let elements = elements::<W>(&file, access, true, buf, count, datatype)?;
-    // SAFETY: the caller guarantees that the elements stay valid until the request is complete (the
-    // condition of `# Safety`).
+    // SAFETY: the caller guarantees that the elements are valid until the request is complete (the condition of
+    // `# Safety`). The request is complete only when the operation has ended or has been abandoned.
     let Started { operation, pending } = unsafe { file.start_raw(access, &part(&elements))? };
     let handler = object.handler.clone();
     let of_file = OfFile { handle: fh, handler, _pending: pending };
@@ -230,7 +235,8 @@ unsafe fn nonblocking<W: CountWidth>(
 ///
 /// # Safety
 ///
-/// - Until the access has ended, `buf` is valid for `count` elements of `datatype`.
+/// - Until the call that ends the access returns, the `count` elements of `datatype` at `buf` are valid for the
+///   access, as [`File::begin_raw`] requires.
 unsafe fn begin<W: CountWidth>(
     fh: raw::File,
     access: Access,
@@ -240,7 +246,7 @@ unsafe fn begin<W: CountWidth>(
 ) -> Result {
     let file = find(fh)?;
     let elements = elements::<W>(&file, access, true, buf, count, datatype)?;
-    // SAFETY: the caller guarantees that the elements stay valid until the access has ended (the condition
-    // of `# Safety`).
+    // SAFETY: the caller guarantees that the elements are valid until the call that ends the access returns (the
+    // condition of `# Safety`). That call returns after `File::end` has returned.
     unsafe { file.begin_raw(access, &part(&elements)) }.map_err(Failure::from)
 }

@@ -18,7 +18,7 @@ struct ViewType {
     found: Arc<Type>,
 }
 
-/// The datatypes of a file's view. Both are `None` until the program sets a view; they are then `MPI_BYTE`.
+/// The datatypes of a file's view. Until the program sets a view, both fields are `None`, which stands for `MPI_BYTE`.
 #[derive(Debug)]
 pub struct ViewTypes {
     etype: Option<ViewType>,

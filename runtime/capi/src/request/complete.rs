@@ -75,7 +75,7 @@ struct Slots {
     /// null.
     places: Option<Places<raw::Request>>,
     slots: Vec<Slot>,
-    /// The requests that this call has ended, and their handles, without the plain requests. The requests leave the
+    /// The requests other than plain requests that this call has ended, and their handles. The requests leave the
     /// table when this value is dropped.
     ended: Vec<Ended>,
     /// The table of plain requests.

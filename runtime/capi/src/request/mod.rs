@@ -3,7 +3,7 @@
 //!
 //! The calls of `p2p/`, `coll/`, `io/`, `win/` and `generalized.rs` make requests. The calls of `complete.rs` wait for
 //! requests, test and query them. The calls of `manage.rs` start, cancel and free them. `plain.rs` has the
-//! requests of most sends and receives; this file has all others. The state of such another request is a
+//! requests of most sends and receives; this file has all others. The state of a request of this file is a
 //! [`Running`]. `Request::poll`, whose caller holds the runtime's lock, changes the state to
 //! [`Running::Finished`] when the operation is complete. A call takes the result out of the request without
 //! holding the runtime's lock, because taking the result of a generalized request calls the user's functions.

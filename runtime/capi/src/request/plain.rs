@@ -1,10 +1,10 @@
 //! Plain requests: those of a single send or receive that is neither persistent nor collective.
 //!
 //! A program makes such requests more often than all others, so a plain request must cost little. Its state is a
-//! value in a table with one lock. A call that completes many requests takes this lock once in each of its steps
-//! ([`Plains`]), and not for each request. All other requests are objects of their own (`mod.rs`).
-//! `p2p/nonblocking.rs` makes plain requests.
-//! The calls of `complete.rs` and `manage.rs` recognize a plain request by its handle ([`is_plain`]).
+//! value in a table with one lock. A call that completes many plain requests takes this lock once in each of its
+//! steps, and not for each request ([`Plains`]). All other requests are objects of their own (`mod.rs`).
+//! `p2p/nonblocking.rs` makes plain requests. The calls of `complete.rs` and `manage.rs` recognize a plain request
+//! by its handle ([`is_plain`]).
 //!
 //! Three invariants hold. A thread that holds the runtime's lock may take the lock of the table, but a thread that
 //! holds the lock of the table never takes the runtime's lock. No function of the user is called under the lock of

@@ -17,8 +17,8 @@ const SMALL: usize = 1024;
 const NONE: u32 = u32::MAX;
 
 /// What the table knows about the handles with one place index. The table uses a free place again only when more
-/// than [`REST`] places are free. So places are small, and the values lie in another vector, in which the entry of a
-/// removed value is used again at once.
+/// than [`REST`] places are free, so it has many free places. A place is therefore small, and the values lie in
+/// another vector, in which the entry of a removed value is used again at once.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     /// The generation of the live handle, or of the next handle with this place.
