@@ -206,6 +206,7 @@ impl Pool {
     /// # Safety
     ///
     /// - `buf` is readable for `count` elements of the type of `plan`.
+    /// - `dest` is a rank of the world, and `tag` is not negative.
     unsafe fn send(
         &self,
         comm: &Comm,
@@ -260,10 +261,10 @@ impl Pool {
             let start = (buffer.address as *mut u8).wrapping_add(start);
             (SendMode::Lent(start), place)
         };
-        // SAFETY: the elements are readable (condition of `# Safety`), and the runtime copies them before
-        // `send` returns. The place lies in the attached buffer, which the caller of `attach` lets this
-        // library write until `detach` returns, and `detach` waits for the messages in the buffer. No other
-        // message overlaps the place.
+        // SAFETY: the elements are readable, and `dest` and `tag` are valid (both conditions of `# Safety`). The
+        // runtime copies the elements before `send` returns. The place lies in the attached buffer, which the
+        // caller of `attach` lets this library write until `detach` returns, and `detach` waits for the messages
+        // in the buffer. No other message overlaps the place.
         let sent = unsafe { messages.send(mode, buf, plan, count, dest, tag)? };
         if let Operation::Pending(send) = sent {
             buffer.hold(Held { send, place });
@@ -363,6 +364,7 @@ fn wait(sends: &[u64]) -> Result {
 /// # Safety
 ///
 /// - `buf` is readable for `count` elements of the type of `plan`.
+/// - `dest` is a rank of the world, and `tag` is not negative.
 pub unsafe fn send(
     on: &On,
     buf: *const u8,
@@ -371,8 +373,8 @@ pub unsafe fn send(
     dest: usize,
     tag: c_int,
 ) -> Result<Operation> {
-    // SAFETY: the `count` elements at `buf` are readable (condition of `# Safety`), which `Pool::send`
-    // requires.
+    // SAFETY: `Pool::send` requires the two conditions of `# Safety`: the `count` elements at `buf` are readable,
+    // and `dest` and `tag` are valid.
     unsafe {
         match of(on.handle.0).or_else(|| of(on.comm.session)) {
             Some(pool) => pool.send(&on.comm, buf, plan, count, dest, tag),

@@ -181,6 +181,7 @@ impl Elements {
 ///
 /// - `elements.0` is readable for `elements.2` elements of the type of `elements.1`: in buffered mode until
 ///   this function returns, in the other modes until the operation has ended.
+/// - `dest` is a rank of the world, and `tag` is not negative.
 #[inline]
 unsafe fn send(
     on: &On,
@@ -193,11 +194,11 @@ unsafe fn send(
     let mode = match mode {
         Mode::Standard | Mode::Ready => SendMode::Standard,
         Mode::Synchronous => SendMode::Synchronous,
-        // SAFETY: the mode is buffered, so the elements are readable until this function returns (condition
-        // of `# Safety`).
+        // SAFETY: the mode is buffered, so the elements are readable until this function returns (first condition
+        // of `# Safety`). The second condition is the same for `buffer::send`.
         Mode::Buffered => return unsafe { buffer::send(on, buf.cast(), plan, count, dest, tag) },
     };
-    // SAFETY: the mode is not buffered, so the elements are readable until the operation has ended (condition
-    // of `# Safety`).
+    // SAFETY: the mode is not buffered, so the elements are readable until the operation has ended, and `dest` and
+    // `tag` are valid (both conditions of `# Safety`). The mode lends no memory to the runtime.
     Ok(unsafe { on.comm.messages().send(mode, buf.cast(), plan, count, dest, tag)? })
 }
