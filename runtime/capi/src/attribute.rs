@@ -1,4 +1,4 @@
-//! Attributes: values that users attach to communicators and datatypes (MPI-5.0 section 7.7).
+//! Attributes: values that users attach to communicators, datatypes and windows (MPI-5.0 section 7.7).
 //!
 //! A key belongs to one kind of object, and has a function that copies values of the key and a function that
 //! deletes them. Each object keeps a list of attributes, which are pairs of a key and a value. A freed key

@@ -269,7 +269,7 @@ impl UserReduction {
             let offset = (done as isize).wrapping_mul(extent);
             let input = lower.wrapping_offset(offset).cast_mut().cast::<c_void>();
             let result = upper.wrapping_offset(offset).cast::<c_void>();
-            // The function gets pointers to copies, so nothing that it writes there has an effect here.
+            // The function gets pointers to copies of the count and the handle, so it cannot change the originals.
             let mut datatype = datatype;
             if self.large {
                 let mut count = part as raw::Count;
@@ -364,8 +364,8 @@ impl Datarep {
         Some(unsafe { function(memory, datatype, count, file, position, self.extra) })
     }
 
-    /// Calls the function as an extent function, and returns the extent of `datatype` in the file that it reports; 0
-    /// if there is no function.
+    /// Calls the function as an extent function. Returns the extent in bytes that the function reports for `datatype`
+    /// in the file; 0 if there is no function.
     ///
     /// # Errors
     /// Returns the code that the function returned, if the code is not 0.

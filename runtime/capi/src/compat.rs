@@ -3,8 +3,7 @@
 //!
 //! The symbols are four variables and one function. The value of each variable is an address; a program
 //! passes this address in place of a Fortran status to ignore the status. The function is `MPI_Type_struct`
-//! of MPI-1. The other functions of the block are inline
-//! functions in the header.
+//! of MPI-1. The other functions of the block are inline functions in the header.
 
 use crate::argument::FromC;
 use crate::datatype::construct;

@@ -168,8 +168,7 @@ pub fn create(info: Output<raw::Info>) -> Result {
     Ok(())
 }
 
-/// `MPI_Info_create_env`. Until the process has joined the job, the object says only how the process itself was
-/// started.
+/// `MPI_Info_create_env`. The object lacks the key `maxprocs` if the process has not joined the job yet.
 pub fn create_env(_argc: c_int, _argv: *mut *mut c_char, info: Output<raw::Info>) -> Result {
     let out = info.required("info")?;
     let entries = environment().entries().clone();

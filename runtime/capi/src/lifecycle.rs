@@ -3,8 +3,8 @@
 //! is open (section 11.4.1). This module also keeps the rank and the thread level of the process.
 //!
 //! `entry.rs` reads the number of uses to refuse calls that are not allowed. The functions of `env/` change the
-//! stage, and `session.rs` the number of uses.
-//! The functions here may be called at any time, even while an error handler runs before init.
+//! stage and the number of uses. `session.rs` changes only the number of uses. The functions here may be called
+//! at any time, even while an error handler runs before init.
 
 use crate::abi;
 use std::ffi::c_int;

@@ -2,8 +2,8 @@
 //! communicators of the groups (`comm/from_group.rs`).
 //!
 //! The process joins the job with its first session, if it has not joined by init, and leaves the job with the end
-//! of its last session, if it is not between init and finalize (`comm/world.rs`). Sessions share one runtime. What
-//! belongs to a session alone is its error handler, its thread level, and its buffer for buffered sends.
+//! of its last session, if it is not between init and finalize (`comm/world.rs`). All sessions share one runtime.
+//! Each session has its own error handler, its own thread level, and its own buffer for buffered sends.
 
 use crate::abi;
 use crate::argument::{InOut, Output, Text, TextBuffer};
@@ -53,7 +53,8 @@ handler_calls!(SESSIONS, raw::Session, "Session");
 
 /// The key of the hint for the thread level.
 const LEVEL: &str = "thread_level";
-/// The values of the hint for the thread level. The last one is the default, because the library can always give it.
+/// The values of the hint for the thread level. The default is the last value, because the library always supports
+/// this level.
 const LEVELS: [&str; 4] =
     ["MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED", "MPI_THREAD_MULTIPLE"];
 
@@ -221,7 +222,8 @@ pub unsafe fn attach_buffer<W: CountWidth>(
     size: W::Count,
 ) -> Result {
     SESSIONS.check(session.0)?;
-    // SAFETY: the caller gives the memory until the program detaches the buffer (condition of `# Safety`).
+    // SAFETY: unless `buffer` is `MPI_BUFFER_AUTOMATIC`, the `size` bytes there are writable and unused by the program
+    // until it detaches the session's buffer (condition of `# Safety`), as `attach_to` requires.
     unsafe { buffered::attach_to::<W>(session.0, buffer, size) }
 }
 

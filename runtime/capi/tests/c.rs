@@ -119,7 +119,7 @@ programs! {
     languages: [0, 2];
 }
 
-/// Tests neighbourhood collectives with each protocol, and with checked types.
+/// Tests neighbourhood collectives with two transports, with the check of types, and without spinning.
 #[test]
 fn neighbors_every_way() {
     for (name, value) in [
@@ -290,7 +290,7 @@ fn flow() {
     run_with("flow", &[2], &[("TYPEPACK_UNEXPECTED_MAX", "1048576")]);
 }
 
-/// Cancels sends with every transport.
+/// Cancels sends with three transports, without spinning, and with the check of types.
 #[test]
 fn cancels_by_one_way() {
     for (name, value) in [

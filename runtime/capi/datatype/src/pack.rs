@@ -141,7 +141,11 @@ fn fits<N: Number>(out: Place<N>, bytes: Option<u64>) {
     }
 }
 
-/// Checks that the data representation is external32, the only one that this library supports.
+/// Checks that the data representation is external32, the only one that the calls of section 5.3 support.
+///
+/// # Errors
+/// Returns `MPI_ERR_ARG` if the representation has another name or the pointer is null, and
+/// `MPI_ERR_UNSUPPORTED_DATAREP` if the name is too long.
 fn representation(datarep: Text) -> Result {
     let name = datarep.read(abi::MAX_DATAREP_STRING, "datarep", abi::ERR_UNSUPPORTED_DATAREP)?;
     if name == b"external32" {

@@ -237,7 +237,8 @@ three_ways! {
         op: raw::Op
     ) |comm, make| {
         let elements = (elements, datatype, op);
-        // Rank 0 gets no result, so its receive buffer has no meaning, unless its elements are there.
+        // Rank 0 gets no result, so its receive buffer has no meaning. But if the call is in place, the buffer has the
+        // elements that rank 0 contributes.
         let receives = comm.rank() > 0 || in_place(sendbuf);
         reduce_on_each::<W>(comm, make, sendbuf, recvbuf, elements, receives, |send, recv, plan, count, combine| {
             Collective::Exscan { send, recv, plan, count, combine }
@@ -400,10 +401,10 @@ fn exchange<W: CountWidth>(
     make(&alltoall_call(equal, Some(&outgoing), &incoming))
 }
 
-/// Returns whether an alltoall is in place.
+/// Returns whether an alltoall is in place: `sendbuf` is `MPI_IN_PLACE`.
 ///
 /// # Errors
-/// Returns `MPI_ERR_BUFFER` if it is, on an intercommunicator.
+/// Returns `MPI_ERR_BUFFER` if the alltoall is in place and `comm` is an intercommunicator.
 fn exchanges_in_place(comm: &Communicator, sendbuf: *const c_void) -> Result<bool> {
     if in_place(sendbuf) && comm.is_inter() {
         let detail = "MPI_IN_PLACE is not allowed in an intercommunicator; a buffer is needed";
@@ -431,7 +432,7 @@ fn exchange_typed<W: CountWidth>(
     (recvbuf, receive, recvtypes): (*mut c_void, Table<W>, Array<raw::Datatype>),
 ) -> Result {
     // SAFETY: the standard requires that the receive arrays of `MPI_Alltoallw` have one entry for each rank
-    // of `comm` or of its remote group, and `entries` has as many entries.
+    // of `comm` or of its remote group. `read` gets the number of these ranks, and `types` the entries of `read`.
     let (entries, to) = unsafe {
         let entries = receive.read(comm.peers().size())?;
         let to = types(recvtypes, &entries, "recvtypes")?;
@@ -442,7 +443,7 @@ fn exchange_typed<W: CountWidth>(
         return make(&Collective::Alltoall { send: None, receive: &incoming });
     }
     // SAFETY: the call is not in place, so the standard requires that the send arrays of `MPI_Alltoallw` have
-    // one entry for each rank of `comm` or of its remote group. `entries` has as many entries.
+    // one entry for each rank of `comm` or of its remote group. `entries` also has one entry for each of these ranks.
     let (entries, from) = unsafe {
         let entries = send.read(comm.peers().size())?;
         let from = types(sendtypes, &entries, "sendtypes")?;

@@ -29,7 +29,7 @@ fn begin(
     let on = on(comm)?;
     let arguments = arguments(hints, newcomm, request);
     // If an argument is wrong, this rank takes part in the call and then abandons its duplicate. So the other ranks do
-    // not wait for it, and its next collective call matches theirs.
+    // not wait for this rank, and the next collective call of this rank matches the next one of the other ranks.
     let take_part = |_: &_| drop(on.comm.communicator().idup());
     let (out, request, hints) = arguments.inspect_err(take_part)?;
     // If a copy function fails, `newcomm` gets the null handle, so that a caller that ignores the error

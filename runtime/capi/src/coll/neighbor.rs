@@ -67,7 +67,8 @@ three_ways! {
 /// Returns the neighbours of this rank.
 ///
 /// # Errors
-/// Returns `MPI_ERR_TOPOLOGY` if the communicator has no topology.
+/// Returns `MPI_ERR_COMM` if the communicator is an intercommunicator, and `MPI_ERR_TOPOLOGY` if it has no
+/// topology.
 fn neighbors(comm: &Communicator) -> Result<&Neighbors> {
     comm.check_intra("comm")?;
     comm.topology().map(|topology| topology.neighbors()).ok_or_else(|| {
@@ -141,8 +142,8 @@ fn exchange_typed<W: CountWidth>(
 ) -> Result {
     let neighbors = neighbors(comm)?;
     // SAFETY: the standard requires that the send arrays of `MPI_Neighbor_alltoallw` have one entry for each
-    // destination, and the receive arrays one entry for each source. The entries that are read have the same
-    // number as these neighbours.
+    // destination, and the receive arrays one entry for each source. `entries` returns one entry for each of these
+    // neighbours, so `types` reads one handle for each of them.
     let (outgoing, from, incoming, to) = unsafe {
         let outgoing = entries::<W>(sendcounts, sdispls, neighbors.destinations())?;
         let from = types(sendtypes, &outgoing, "sendtypes")?;

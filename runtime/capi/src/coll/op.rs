@@ -20,8 +20,8 @@ use typepack::{Combine, Operator};
 #[derive(Debug)]
 struct UserOp {
     function: UserReduction,
-    /// What the program said about the operation. The library always combines in rank order, so it only returns
-    /// this value.
+    /// Whether the program said that the operation is commutative. The library always combines in rank order, so it
+    /// uses this value only as the result of `MPI_Op_commutative`.
     commutes: bool,
 }
 
@@ -57,7 +57,7 @@ fn create_with(function: Option<UserReduction>, commute: c_int, op: Output<raw::
     Ok(())
 }
 
-/// `MPI_Op_free`. Operations that have been started with the operation continue.
+/// `MPI_Op_free`. Collective calls that have been started with this reduction operation continue.
 pub fn free(op: InOut<raw::Op>) -> Result {
     let (handle, out) = op.read("op")?;
     check(handle)?;
@@ -98,12 +98,14 @@ pub fn check(op: raw::Op) -> Result {
 /// Returns the predefined operation of a handle. One-sided calls take no operations of the user.
 ///
 /// # Errors
-/// Returns `MPI_ERR_OP` if the handle is not valid, or if it stands for another operation.
+/// Returns `MPI_ERR_OP` if the handle is not valid, or if it stands for an operation of the user, `MPI_REPLACE` or
+/// `MPI_NO_OP`.
 pub fn predefined(op: raw::Op) -> Result<Operator> {
     match find(op)? {
         Found::Predefined(operator) => Ok(operator),
         Found::User(_) => {
-            let detail = "one-sided calls take only predefined operations";
+            let detail =
+                "the program made this operation; one-sided calls take only predefined operations";
             Err(Failure::new(abi::ERR_OP, "op", detail))
         }
     }

@@ -1,5 +1,5 @@
-//! Divides each buffer of a collective call into one part of memory per rank, because the runtime takes
-//! buffers in this form. Also checks the parts.
+//! Divides each buffer of a collective call into one part of memory per rank, or per neighbour in a
+//! neighbourhood collective, because the runtime takes buffers in this form. Also checks the parts.
 //!
 //! A call and its forms whose names end in `v` and `w` differ only in how they divide the buffers. The
 //! functions here copy the entries of the count and displacement arrays, because the program may reuse these
@@ -29,8 +29,8 @@ pub fn in_place(buffer: *const c_void) -> bool {
 /// Returns a part of memory: the `elements` elements that begin `offset` bytes after `buffer`.
 ///
 /// # Errors
-/// Returns `MPI_ERR_BUFFER` if the elements would lie where no memory can exist, and `MPI_ERR_COUNT` if the
-/// number of their packed bytes does not fit in 63 bits.
+/// Returns `MPI_ERR_BUFFER` if the elements would lie where no memory can exist. In this case returns
+/// `MPI_ERR_VALUE_TOO_LARGE` instead if the number of their packed bytes does not fit in 63 bits.
 pub fn part<'a>(
     buffer: *const c_void,
     offset: i128,
@@ -232,7 +232,8 @@ pub fn root(comm: &Communicator, root: c_int) -> Result<Rooted> {
 }
 
 /// Returns the part of memory that holds this rank's own data: `elements` elements of type `ty` at `buffer`.
-/// If the call is in place, the caller passes `None` for `ty`, and this function returns `None`.
+/// If there is no buffer for these data, the caller passes `None` for `ty` (see [`own_type`]), and this function
+/// returns `None`.
 pub fn own<'a>(
     buffer: *const c_void,
     elements: u64,
@@ -245,8 +246,9 @@ pub fn own<'a>(
     }
 }
 
-/// Checks the count and finds the datatype of the buffer that holds this rank's own data. If the call is in
-/// place (`placed` is true), ignores the count and the datatype, and returns 0 and `None`.
+/// Checks the count and finds the datatype of the buffer that holds this rank's own data. `placed` is true if
+/// there is no such buffer: the call is in place, or this rank is in the same group of an intercommunicator as
+/// the root. In this case, ignores the count and the datatype, and returns 0 and `None`.
 pub fn own_type<W: CountWidth>(
     placed: bool,
     elements: W::Count,

@@ -51,9 +51,9 @@ impl Start for Persistent {
 ///
 /// # Safety
 ///
-/// - The `Collective` says which memory the operation uses. The operation may read the parts
-///   that it sends from and write the parts that it receives into until this function returns ([`Way::Run`]),
-///   until the request is complete ([`Way::Start`]), or from each start of the request to its completion
+/// - The `Collective` says which parts of memory the operation sends from and which it receives into. The
+///   operation may read the former and write the latter until this function returns ([`Way::Run`]), until the
+///   request is complete ([`Way::Start`]), or from each start of the request to its completion
 ///   ([`Way::Prepare`]).
 pub unsafe fn make(
     comm: raw::Comm,

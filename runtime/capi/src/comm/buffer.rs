@@ -10,10 +10,10 @@
 //! receiver is. With `MPI_BUFFER_AUTOMATIC`, the message is packed into memory of the library instead.
 //!
 //! If a communicator has a buffer, its sends use that buffer instead of the buffer of the process (section
-//! 3.6.1). Otherwise, if it comes from a session that has a buffer, its sends use that one. A table maps the handles
-//! of communicators and sessions to their buffers. Such a handle is called owner below. `create.rs` calls [`release`]
-//! when it frees a communicator, and `session.rs` when it ends a session. The MPI calls that attach and detach
-//! buffers are in `p2p/buffered.rs`.
+//! 3.6.1). If it has none but comes from a session that has a buffer, its sends use the buffer of the session. A table
+//! maps the handles of communicators and sessions to their buffers. The handle is called the owner of the buffer.
+//! `create.rs` calls [`release`] when it frees a communicator, and `session.rs` when it ends a session. The MPI calls
+//! that attach and detach buffers are in `p2p/buffered.rs`.
 //!
 //! Invariant: no thread holds the lock of a [`Pool`] while it waits in the runtime, and no thread takes that
 //! lock while it holds the lock of the runtime.
@@ -34,9 +34,10 @@ const ALIGN: u64 = 8;
 /// A message that the runtime has not sent yet.
 #[derive(Debug)]
 struct Held {
+    /// The runtime's number of the send.
     send: u64,
-    /// The bytes of the buffer that the message occupies, as offsets from its start. The range is empty if
-    /// the message lies in memory of the library.
+    /// The bytes of the buffer that the message occupies, as offsets from the start of the buffer. The range is
+    /// empty if the message lies in memory of the library.
     place: Range<u64>,
 }
 
@@ -45,6 +46,7 @@ struct Held {
 struct Buffer {
     /// The address of the buffer, or `MPI_BUFFER_AUTOMATIC`.
     address: usize,
+    /// The size of the buffer in bytes; 0 for `MPI_BUFFER_AUTOMATIC`.
     size: u64,
     /// The messages in the buffer, in the order of their places.
     held: Vec<Held>,
@@ -52,8 +54,8 @@ struct Buffer {
     /// of the buffer. The message in that place may have left the buffer since.
     tail: u64,
     /// If `held` has at least `SWEEP_MIN` messages, a send checks which of them have left the buffer only
-    /// if there are at least `sweep_at` messages, or if the send finds no room. So the time for these
-    /// checks is in proportion to the number of sends, even if very many messages wait in the buffer.
+    /// if there are at least `sweep_at` messages, or if the standard's model has no place for the message. So the
+    /// time for these checks is in proportion to the number of sends, even if very many messages wait in the buffer.
     sweep_at: usize,
 }
 
@@ -141,7 +143,7 @@ impl Buffer {
     }
 }
 
-/// A slot for an attached buffer, either of the process or of a communicator.
+/// A slot for an attached buffer of the process, of a communicator or of a session.
 #[derive(Debug, Default)]
 pub struct Pool(Mutex<Option<Buffer>>);
 
@@ -196,11 +198,15 @@ impl Pool {
         Ok(())
     }
 
-    /// Sends a message through this buffer.
+    /// Sends a message through this buffer. `dest` is the rank of the receiver in the world.
+    ///
+    /// # Errors
+    /// Returns `MPI_ERR_BUFFER` if no buffer is attached or the buffer has no room, and the runtime's errors.
     ///
     /// # Safety
     ///
     /// - `buf` is readable for `count` elements of the type of `plan`.
+    /// - `dest` is a rank of the world, and `tag` is not negative.
     unsafe fn send(
         &self,
         comm: &Comm,
@@ -247,18 +253,18 @@ impl Pool {
             let place = next.or_else(|| buffer.place(bytes)).ok_or_else(|| {
                 let (size, held) = (buffer.size, buffer.held.len());
                 full(format!(
-                    "buffer too small: the message has {bytes} bytes, the attached buffer has {size} bytes \
-                     and holds {held} unsent message(s)"
+                    "no room for the message of {bytes} bytes; the attached buffer has {size} bytes and holds \
+                     {held} unsent message(s)"
                 ))
             })?;
             let start = buffer.aligned(place.start) as usize;
             let start = (buffer.address as *mut u8).wrapping_add(start);
             (SendMode::Lent(start), place)
         };
-        // SAFETY: the elements are readable (condition of `# Safety`), and the runtime copies them before
-        // `send` returns. The place lies in the attached buffer, which the caller of `attach` lets this
-        // library write until `detach` returns, and `detach` waits for the messages in the buffer. No other
-        // message overlaps the place.
+        // SAFETY: the elements are readable, and `dest` and `tag` are valid (both conditions of `# Safety`). The
+        // runtime copies the elements before `send` returns. The place lies in the attached buffer, which the
+        // caller of `attach` lets this library write until `detach` returns, and `detach` waits for the messages
+        // in the buffer. No other message overlaps the place.
         let sent = unsafe { messages.send(mode, buf, plan, count, dest, tag)? };
         if let Operation::Pending(send) = sent {
             buffer.hold(Held { send, place });
@@ -283,7 +289,7 @@ impl Pool {
     pub fn flush(&self) -> Result {
         wait(&self.sends())?;
         if let Some(buffer) = &mut *self.lock() {
-            // The next send finds the messages that have left.
+            // With this value, the next send checks which messages have left the buffer.
             buffer.sweep_at = 0;
         }
         Ok(())
@@ -348,8 +354,9 @@ fn wait(sends: &[u64]) -> Result {
     Ok(waited?)
 }
 
-/// Sends a message through the buffer of the communicator if it has one, else through that of its session if there
-/// is one, and through the buffer of the process otherwise.
+/// Sends a message through the buffer of the communicator. If the communicator has none, uses the buffer of its
+/// session. If there is no session or the session has no buffer, uses the buffer of the process. `dest` is the rank
+/// of the receiver in the world.
 ///
 /// # Errors
 /// Returns `MPI_ERR_BUFFER` if no buffer is attached or the buffer has no room, and the runtime's errors.
@@ -357,6 +364,7 @@ fn wait(sends: &[u64]) -> Result {
 /// # Safety
 ///
 /// - `buf` is readable for `count` elements of the type of `plan`.
+/// - `dest` is a rank of the world, and `tag` is not negative.
 pub unsafe fn send(
     on: &On,
     buf: *const u8,
@@ -365,8 +373,8 @@ pub unsafe fn send(
     dest: usize,
     tag: c_int,
 ) -> Result<Operation> {
-    // SAFETY: the `count` elements at `buf` are readable (condition of `# Safety`), which `Pool::send`
-    // requires.
+    // SAFETY: `Pool::send` requires the two conditions of `# Safety`: the `count` elements at `buf` are readable,
+    // and `dest` and `tag` are valid.
     unsafe {
         match of(on.handle.0).or_else(|| of(on.comm.session)) {
             Some(pool) => pool.send(&on.comm, buf, plan, count, dest, tag),

@@ -1,8 +1,8 @@
 //! Makes communicators from communicators, and frees them (MPI-5.0 section 7.4).
 //!
-//! The runtime makes a new communicator in a collective operation (`typepack::comm::create`). This file
-//! adds only what is local to the process: the error handler of the parent communicator, and for duplicates
-//! the attributes and hints that the standard prescribes.
+//! The runtime makes a new communicator in a collective operation. This file adds only what is local to the
+//! process: the handle, the error handler and the session of the parent communicator, and for duplicates the
+//! attributes and hints that the standard prescribes.
 
 use super::hints::Hints;
 use super::{COMMS, Comm, On, find};
@@ -45,7 +45,7 @@ pub fn arguments<T>(parent: &Comm, read: impl FnOnce() -> Result<T>) -> Result<T
 fn duplicate(comm: raw::Comm, hints: Result<Vec<Entry>>, newcomm: Output<raw::Comm>) -> Result {
     let parent = find(comm)?;
     // The collective operation comes first. If this rank failed before it, the other ranks would wait for this rank
-    // in the collective operation. If it fails here, they get their duplicates.
+    // in the collective operation. If this rank fails later, the other ranks still get their duplicates.
     let communicator = parent.communicator.dup()?;
     let (out, hints) = (newcomm.required("newcomm")?, &hints?);
     let dup = Comm::new(communicator, parent.handler.get(), "", parent.session);
@@ -130,8 +130,8 @@ impl Making {
         raw::Comm(self.handle)
     }
 
-    /// Makes the handle valid. Called when the operation has completed without an error. The caller may hold
-    /// the lock of the runtime.
+    /// Makes the handle valid. The caller calls this function when the operation has completed without an error, and
+    /// may hold the lock of the runtime.
     ///
     /// # Errors
     /// Returns the runtime's error if the operation is not complete.
@@ -193,7 +193,7 @@ pub fn create(comm: raw::Comm, group: raw::Group, newcomm: Output<raw::Comm>) ->
     hand_out(&parent, parent.communicator.create(&group)?, out)
 }
 
-/// `MPI_Comm_create_group`. Only the ranks of the group must make this call. If a rank outside the group
+/// `MPI_Comm_create_group`. Only the ranks of the group need to make this call. If a rank outside the group
 /// makes the call, the rank gets the null handle.
 pub fn create_group(
     comm: raw::Comm,
@@ -202,8 +202,8 @@ pub fn create_group(
     newcomm: Output<raw::Comm>,
 ) -> Result {
     let (parent, group) = (find(comm)?, group::find(group)?);
-    // The operation comes first, because a message for a call that this rank has not made would match the next call
-    // with the same tag.
+    // The operation comes before the check of `newcomm`. If this rank failed first, the messages of the other ranks
+    // for this call would match this rank's next call with the same tag.
     let made = parent.communicator.create_group(&group, tag)?;
     hand_out(&parent, made, newcomm.required("newcomm")?)
 }
@@ -236,8 +236,8 @@ const ALONE: &str = "mpi://SELF";
 
 /// `MPI_Comm_split_type`. All ranks share memory, so a split by shared memory gives one communicator. If the
 /// program names a type of resource that this function does not know, or a part of the machine to which the rank is
-/// not bound, it gets the null handle, as the standard requires. `MPI_COMM_TYPE_HW_UNGUIDED` takes the outermost
-/// type of resources that divides the ranks, and names the type in `info`.
+/// not bound, the rank gets the null handle, as the standard requires. `MPI_COMM_TYPE_HW_UNGUIDED` takes the
+/// outermost type of resource that divides the ranks, and names the type in `info`.
 pub fn split_type(
     comm: raw::Comm,
     split_type: c_int,
@@ -293,8 +293,8 @@ pub fn split_type(
 }
 
 /// Returns the color by which the members of a process set get a common communicator; `None` if this process is not
-/// in the set, or if there is no such set. All processes are in their own set `mpi://SELF`, so there the color is
-/// the rank in the world.
+/// in the set, or if there is no such set. Each process has a set `mpi://SELF` of its own, so the color for this set
+/// depends on the rank in the world.
 fn in_set(universe: &Universe, name: &[u8]) -> Option<u32> {
     let rank = universe.rank();
     // All ranks have the same list. Each set has a color of its own, because the ranks may name different sets.
@@ -330,7 +330,11 @@ pub fn disconnect(comm: InOut<raw::Comm>) -> Result {
     Ok(())
 }
 
-/// Frees a communicator after `first`.
+/// Calls `first`, and then frees the communicator. `what` is the participle for the error text, for example `freed`.
+///
+/// # Errors
+/// Returns `MPI_ERR_COMM` if the communicator is `MPI_COMM_WORLD` or `MPI_COMM_SELF` or another thread has freed it,
+/// the errors of `first` and of the runtime, and the code of a delete function that fails.
 fn end(on: &On, what: &str, first: impl FnOnce() -> Result) -> Result {
     let On { comm, handle } = on;
     if matches!(handle.0, abi::COMM_WORLD | abi::COMM_SELF) {

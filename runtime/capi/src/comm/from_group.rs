@@ -1,5 +1,5 @@
-//! The calls that make communicators of groups alone (MPI-5.0 sections 7.4.2 and 7.6.2): `MPI_Comm_create_from_group`,
-//! `MPI_Intercomm_create_from_groups`.
+//! The calls that make communicators from groups, without a parent communicator (MPI-5.0 sections 7.4.2 and 7.6.2):
+//! `MPI_Comm_create_from_group`, `MPI_Intercomm_create_from_groups`.
 //!
 //! The groups usually come from process sets (`session.rs`). The new communicator belongs to the session of its
 //! group. Errors of these calls go to the error handler that the program passes for the new communicator.
@@ -18,12 +18,12 @@ use std::ffi::c_int;
 use std::sync::Arc;
 use typepack::{Communicator, Error, ErrorKind};
 
-/// Returns the string by which the ranks find each other.
+/// Returns the argument `stringtag`, by which the ranks find each other.
 fn read_name(name: Text) -> Result<Vec<u8>> {
     Ok(name.read(abi::MAX_STRINGTAG_LEN, "stringtag", abi::ERR_ARG)?)
 }
 
-/// The arguments that both calls have, and that a rank does not need to take part in a call.
+/// Those arguments of both calls that only this rank uses. If they are wrong, the rank can still take part in the call.
 struct Common {
     hints: Vec<Entry>,
     out: Place<raw::Comm>,
@@ -47,8 +47,8 @@ impl Common {
     }
 }
 
-/// Calls `make` with the error handler for the new communicator. If `make` fails, this error handler is called. If
-/// `errhandler` is not valid, `make` gets the error.
+/// Calls `make` with the error handler for the new communicator. If `make` fails, its failure names this error
+/// handler. If `errhandler` is not valid, `make` gets the failure instead, and its own failure names no error handler.
 fn with_handler(
     errhandler: raw::Errhandler,
     make: impl FnOnce(Result<Handler>) -> Result,
@@ -87,8 +87,8 @@ pub fn create(
 }
 
 /// `MPI_Intercomm_create_from_groups`. Only the local leader uses the remote group and the remote leader. If they are
-/// wrong, the leader tells the other ranks of its group, so that they do not wait. If a group is empty, the result
-/// is the null handle.
+/// wrong, the leader tells the other ranks of its group, so that they do not wait. If the local group is empty, the
+/// result is the null handle.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
 pub fn intercomm(
     local_group: raw::Group,
@@ -104,7 +104,7 @@ pub fn intercomm(
         let (local, name) = (group::find(local_group)?, read_name(stringtag)?);
         let universe = joined()?;
         let leading = leader(local_leader, "local_leader");
-        // No rank has this number, so a wrong leader is an error of the call below too.
+        // If the argument is negative, `leads` is a number that no rank has, so the call below fails too.
         let leads = leading.as_ref().map_or(usize::MAX, |leading| *leading);
         let read = || Ok((handler?, Common::read(info, newintercomm)?, leading?));
         let rest: Result<_> = read();
@@ -123,7 +123,7 @@ pub fn intercomm(
             Err(_) => Err(Error::new(ErrorKind::Argument, "remote_group", "not valid")),
         };
         let (handler, common, _) = rest.inspect_err(|_| {
-            // The error of this rank counts, not that of the call, which is only a consequence.
+            // The C caller gets the error that this rank has found. The error of the call below is its consequence.
             let _second = universe.fail_intercommunicator(&local, leads, found.clone(), &name);
         })?;
         let made = universe.intercommunicator(&local, leads, found, &name);

@@ -49,7 +49,7 @@ pub fn create(
         _ => None,
     };
     let out = newintercomm.required("newintercomm").inspect_err(|_| {
-        // The error of this rank counts, not that of the call, which is only a consequence.
+        // The C caller gets the error about `newintercomm`. The error of the call below is its consequence.
         let _second = communicator.fail_intercommunicator(local, other, tag);
     })?;
     let made = communicator.intercommunicator(local, other, tag);

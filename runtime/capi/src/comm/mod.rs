@@ -3,8 +3,8 @@
 //!
 //! `world.rs` has `MPI_COMM_WORLD` and `MPI_COMM_SELF`. `create.rs` makes and frees communicators.
 //! `attribute.rs` has the attributes of communicators, `hints.rs` their hints, and `buffer.rs` the buffers
-//! for buffered sends. `intercomm.rs` has the calls about intercommunicators, and `from_group.rs` those that make
-//! communicators from groups alone. Groups are in `group.rs`.
+//! for buffered sends. `intercomm.rs` has the calls about intercommunicators. `from_group.rs` has the calls that make
+//! communicators from groups without a parent communicator. Groups are in `group.rs`.
 
 pub mod attribute;
 pub mod buffer;
@@ -36,7 +36,8 @@ use typepack::{Communicator, Group, Messages};
 #[derive(Debug)]
 pub struct Comm {
     communicator: Communicator,
-    /// The group whose ranks the calls name: the remote group of an intercommunicator.
+    /// The group in which the ranks in arguments and statuses are numbered: the remote group of an
+    /// intercommunicator, and otherwise the group of the communicator.
     peers: Group,
     messages: Messages,
     handler: Arc<HandlerCell>,
@@ -50,7 +51,8 @@ pub struct Comm {
 static COMMS: Table<Comm> = Table::new(Kind::Comm);
 
 impl Comm {
-    /// Makes a communicator with this name, which comes from a session or from none (0).
+    /// Makes a communicator with the name `name`. `session` is the handle of the session from which the
+    /// communicator comes; 0 if it comes from init.
     pub fn new(communicator: Communicator, handler: Handler, name: &str, session: usize) -> Self {
         Self {
             messages: communicator.messages(),
@@ -64,8 +66,8 @@ impl Comm {
         }
     }
 
-    /// Returns whether the program may use the communicator. `MPI_Finalize` ends all communicators that do not come from
-    /// a session.
+    /// Returns whether the program may use the communicator. `MPI_Finalize` ends all communicators that do not come
+    /// from a session.
     fn is_alive(&self) -> bool {
         self.session != 0 || lifecycle::stage() != Stage::After
     }
@@ -76,7 +78,7 @@ impl Comm {
     }
 
     /// Returns the part of the runtime that sends and receives the user's messages in this communicator. Its
-    /// calls take the ranks of peers in the world, not in the communicator.
+    /// functions name a process by its rank in the world, not by its rank in the communicator.
     pub fn messages(&self) -> &Messages {
         &self.messages
     }
@@ -104,7 +106,7 @@ impl Comm {
     }
 
     /// Converts the runtime's status of a message to an MPI status. The source in the MPI status is a rank
-    /// of this communicator.
+    /// of this communicator, or of the remote group of an intercommunicator.
     pub fn status(&self, status: typepack::Status) -> Status {
         let source = self.peer_rank(status.source) as c_int;
         let mut result = Status { source, tag: status.tag, ..Status::default() };
@@ -139,7 +141,7 @@ impl Comm {
 }
 
 /// A reference that keeps a communicator alive. `MPI_COMM_WORLD` is never freed, so a reference to it is not
-/// counted: for a short message, updating the count would take as long as copying the message.
+/// counted: for a short message, updating the count would take at least as long as copying the message.
 #[derive(Clone, Debug)]
 pub enum Keep {
     /// `MPI_COMM_WORLD`.
@@ -213,8 +215,7 @@ pub fn find(comm: raw::Comm) -> Result<Arc<Comm>> {
 
 /// Calls `work` with the communicator of a handle.
 ///
-/// `MPI_COMM_WORLD` is never freed, so this function takes no counted reference to it. For a short message,
-/// updating the reference count would take twice as long as copying the message.
+/// This function takes no counted reference to `MPI_COMM_WORLD`, for the reason that [`Keep`] gives.
 ///
 /// # Errors
 /// Returns `MPI_ERR_COMM` if the handle is not valid, and the errors of `work`.
@@ -244,7 +245,7 @@ fn invalid(comm: raw::Comm) -> Failure {
     if matches!(comm.0, abi::COMM_WORLD | abi::COMM_SELF) {
         let name = if comm.0 == abi::COMM_WORLD { "MPI_COMM_WORLD" } else { "MPI_COMM_SELF" };
         let detail = format!(
-            "{name} exists only between MPI_Init and MPI_Finalize; sessions have process sets"
+            "{name} exists only between MPI_Init and MPI_Finalize; a session makes communicators from process sets"
         );
         return Failure::new(abi::ERR_COMM, "comm", detail);
     }

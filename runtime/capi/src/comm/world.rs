@@ -101,7 +101,7 @@ pub fn join() -> Result {
 /// # Errors
 /// Returns `MPI_ERR_OTHER` if the process is a forked child of a rank. The use then has not ended.
 pub fn leave() -> Result {
-    // If a rank of the job has died, the launcher reports the death.
+    // Any other error means that a rank has died, which the launcher reports.
     let allowed = |done: typepack::Result<()>| match done {
         Err(error) if error.kind() == ErrorKind::State => Err(error),
         Ok(()) | Err(_) => Ok(()),
@@ -175,7 +175,7 @@ pub fn end() -> Result {
 /// Returns the error handler for failures that belong to no object, and the handle that this error handler
 /// gets.
 pub fn default_handler() -> (Handler, usize) {
-    // The error handler counts also after finalize, if a session is open.
+    // The error handler of `MPI_COMM_SELF` stays in force after finalize, for example for calls in a session.
     let handler = match OWN.get() {
         Some(own) => own.handler().get(),
         None => initial_handler().unwrap_or(Handler::Fatal),

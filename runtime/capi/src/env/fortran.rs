@@ -138,7 +138,7 @@ pub fn set_booleans(size: c_int, yes: Array<u8>, no: Array<u8>) -> Result {
         [(yes, "logical_true", &mut told.yes), (no, "logical_false", &mut told.no)]
     {
         // SAFETY: the caller of `MPI_Abi_set_fortran_booleans` passes two values of `logical_size` bytes
-        // each, and `size` equals `logical_size`. The next line exhausts the iterator.
+        // each, and `size` equals `logical_size`. The next line consumes the iterator.
         let value = unsafe { value.entries(size, argument)? };
         bytes.iter_mut().zip(value).for_each(|(byte, told)| *byte = told);
     }
@@ -164,7 +164,10 @@ pub fn get_booleans(
         return Ok(());
     };
     if told.size != size {
-        let detail = format!("{size} must be {}, the size of the values that were set", told.size);
+        let detail = format!(
+            "{size} differs from {}, the size in bytes of the values that were set",
+            told.size
+        );
         return Err(Failure::new(abi::ERR_ARG, "logical_size", detail));
     }
     for (value, argument, bytes) in

@@ -115,7 +115,7 @@ impl Handler {
         let user = HANDLERS.find(handle.0).ok_or_else(|| invalid(handle))?;
         if user.on != on {
             let detail = format!(
-                "the handler was made for MPI_{:?}; it must be one for MPI_{on:?}",
+                "the error handler was made for objects of type MPI_{:?}; the call needs one for MPI_{on:?}",
                 user.on
             );
             return Err(Failure::new(abi::ERR_ARG, "errhandler", detail));

@@ -29,9 +29,9 @@ pub struct Said {
     pub code: c_int,
     /// One sentence. For a wrong argument, it begins with the name of the argument.
     pub text: String,
-    /// The handle of the communicator or file of the operation that failed, and the error handler that this
-    /// object had when the operation failed. If this field is set, `entry.rs` calls that error handler instead
-    /// of the error handler of the call's object.
+    /// An error handler, and the handle that it gets as an argument. Usually these are the handle of a communicator,
+    /// file, window or session, and the error handler that this object had when an operation on it failed. If this
+    /// field is set, `entry.rs` calls this error handler instead of the error handler of the call's object.
     pub on: Option<(usize, Handler)>,
 }
 

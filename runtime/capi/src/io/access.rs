@@ -1,7 +1,9 @@
-//! Reading and writing files: every cell of Table 14.1 of MPI-5.0.
+//! Reading and writing files: all calls in Table 14.1 of MPI-5.0.
 //!
-//! The calls differ in position, direction, synchronism and coordination. The list in `accesses!` has one
-//! line for each call; the four functions below it make a call of each synchronism.
+//! The calls differ in the position, in the direction (read or write), in synchronism (blocking, nonblocking,
+//! or split into a beginning and an end), and in whether they are collective. The list in `accesses!` has one
+//! line for each call. The functions `blocking`, `nonblocking` and `begin` make the calls. A call that ends a
+//! split access calls `File::end`.
 
 use super::{FILES, error_of, find};
 use crate::argument::Output;
@@ -15,8 +17,9 @@ use std::ffi::c_void;
 use typepack::Part;
 use typepack::io::{Access, File, Position, Started};
 
-/// Defines the calls. A line has the synchronism, the name, the type of the buffer, the direction, the
-/// position with its argument, and whether the call is collective.
+/// Defines the calls. Each line of the list has the synchronism, the name of the Rust function, the type of the
+/// buffer, whether the call writes the file, the offset argument (if there is one) and the position, whether the
+/// call is collective, and the name in C without `MPI_`.
 macro_rules! accesses {
     ($($how:ident $name:ident $buffer:ty, $write:literal, ($($offset:ident)?) $position:expr, $all:literal $c:literal;)*) => {
         $(accesses! { @$how $name $buffer, $write, ($($offset)?) $position, $all $c })*
@@ -26,8 +29,9 @@ macro_rules! accesses {
         ///
         /// # Safety
         ///
-        /// - Until the call returns, `buf` is valid for `count` elements of `datatype`: readable if the call
-        ///   writes the file, writable if the call reads the file.
+        /// - Until the call returns, the `count` elements of `datatype` at `buf` are valid. If the call writes the
+        ///   file: they are readable, and nobody changes them. If it reads the file: they are writable, and
+        ///   nobody else accesses them.
         pub unsafe fn $name<W: CountWidth>(
             fh: raw::File,
             $($offset: Offset,)?
@@ -37,8 +41,8 @@ macro_rules! accesses {
             status: StatusOutput,
         ) -> Result {
             let access = Access { write: $write, position: $position, collective: $all };
-            // SAFETY: the caller guarantees that `buf` is valid for the elements until this call returns
-            // (the condition of `# Safety`).
+            // SAFETY: the caller guarantees that the elements at `buf` are valid until this call returns (the
+            // condition of `# Safety`), as `blocking` requires.
             unsafe { blocking::<W>(fh, access, buf.cast(), count, datatype, status) }
         }
     };
@@ -47,8 +51,9 @@ macro_rules! accesses {
         ///
         /// # Safety
         ///
-        /// - Until the request is complete, `buf` is valid for `count` elements of `datatype`: readable if
-        ///   the call writes the file, writable if the call reads the file.
+        /// - Until the request is complete, the `count` elements of `datatype` at `buf` are valid. If the call
+        ///   writes the file: they are readable, and nobody changes them. If it reads the file: they are
+        ///   writable, and nobody else accesses them.
         pub unsafe fn $name<W: CountWidth>(
             fh: raw::File,
             $($offset: Offset,)?
@@ -58,8 +63,8 @@ macro_rules! accesses {
             request: Output<raw::Request>,
         ) -> Result {
             let access = Access { write: $write, position: $position, collective: $all };
-            // SAFETY: the caller guarantees that `buf` is valid for the elements until the request is
-            // complete (the condition of `# Safety`).
+            // SAFETY: the caller guarantees that the elements at `buf` are valid until the request is complete
+            // (the condition of `# Safety`), as `nonblocking` requires.
             unsafe { nonblocking::<W>(fh, access, buf.cast(), count, datatype, request) }
         }
     };
@@ -68,8 +73,9 @@ macro_rules! accesses {
         ///
         /// # Safety
         ///
-        /// - Until the access has ended, `buf` is valid for `count` elements of `datatype`: readable if the
-        ///   call writes the file, writable if the call reads the file.
+        /// - Until the call that ends the access returns, the `count` elements of `datatype` at `buf` are valid.
+        ///   If the access writes the file: they are readable, and nobody changes them. If it reads the file:
+        ///   they are writable, and nobody else accesses them.
         pub unsafe fn $name<W: CountWidth>(
             fh: raw::File,
             $($offset: Offset,)?
@@ -78,8 +84,8 @@ macro_rules! accesses {
             datatype: Datatype,
         ) -> Result {
             let access = Access { write: $write, position: $position, collective: $all };
-            // SAFETY: the caller guarantees that `buf` is valid for the elements until the access has ended
-            // (the condition of `# Safety`).
+            // SAFETY: the caller guarantees that the elements at `buf` are valid until the call that ends the
+            // access returns (the condition of `# Safety`), as `begin` requires.
             unsafe { begin::<W>(fh, access, buf.cast(), count, datatype) }
         }
     };
@@ -130,7 +136,8 @@ accesses! {
     end write_ordered_end *const c_void, true, () Position::Shared, true "File_write_ordered_end";
 }
 
-/// Writes the status of an access, also of one that failed, and returns the result of the call.
+/// Writes the status of an access and returns the result of the call. If the access failed, the status is
+/// written only if the error has the number of bytes that were moved.
 fn written(status: StatusOutput, result: typepack::Result<typepack::Status>) -> Result {
     let put = |received: typepack::Status| {
         let mut found = Status::empty();
@@ -151,8 +158,9 @@ fn written(status: StatusOutput, result: typepack::Result<typepack::Status>) -> 
     }
 }
 
-/// Checks the buffer, the count and the datatype. If they are wrong, takes part in a collective access of the
-/// other ranks; `background` says whether the access is nonblocking or split.
+/// Checks the buffer, the count and the datatype, and returns the elements. If an argument is wrong and the
+/// access is collective, this rank takes part in the access of the other ranks, so that they get an error and do
+/// not wait. `background` is true if the access is nonblocking or split.
 fn elements<W: CountWidth>(
     file: &File,
     access: Access,
@@ -176,7 +184,8 @@ fn part(elements: &Elements) -> Part<'_> {
 ///
 /// # Safety
 ///
-/// - Until the call returns, `buf` is valid for `count` elements of `datatype`.
+/// - Until the call returns, the `count` elements of `datatype` at `buf` are valid for the access, as
+///   [`File::access_raw`] requires.
 unsafe fn blocking<W: CountWidth>(
     fh: raw::File,
     access: Access,
@@ -187,8 +196,8 @@ unsafe fn blocking<W: CountWidth>(
 ) -> Result {
     let file = find(fh)?;
     let elements = elements::<W>(&file, access, false, buf, count, datatype)?;
-    // SAFETY: the caller guarantees that the elements stay valid until this call returns (the condition of
-    // `# Safety`), and so does `access_raw`, which is over by then.
+    // SAFETY: `access_raw` requires that the elements are valid until it returns. The caller guarantees that
+    // they are valid until this function returns (the condition of `# Safety`), which is later.
     let result = unsafe { file.access_raw(access, &part(&elements)) };
     written(status, result)
 }
@@ -197,7 +206,8 @@ unsafe fn blocking<W: CountWidth>(
 ///
 /// # Safety
 ///
-/// - Until the request is complete, `buf` is valid for `count` elements of `datatype`.
+/// - Until the request is complete, the `count` elements of `datatype` at `buf` are valid for the access, as
+///   [`File::start_raw`] requires.
 unsafe fn nonblocking<W: CountWidth>(
     fh: raw::File,
     access: Access,
@@ -212,8 +222,8 @@ unsafe fn nonblocking<W: CountWidth>(
         .map_err(Failure::from)
         .inspect_err(|failure| file.refuse(access, true, error_of(failure)))?;
     let elements = elements::<W>(&file, access, true, buf, count, datatype)?;
-    // SAFETY: the caller guarantees that the elements stay valid until the request is complete (the
-    // condition of `# Safety`).
+    // SAFETY: the caller guarantees that the elements are valid until the request is complete (the condition of
+    // `# Safety`). The request is complete only when the operation has ended or has been abandoned.
     let Started { operation, pending } = unsafe { file.start_raw(access, &part(&elements))? };
     let handler = object.handler.clone();
     let of_file = OfFile { handle: fh, handler, _pending: pending };
@@ -225,7 +235,8 @@ unsafe fn nonblocking<W: CountWidth>(
 ///
 /// # Safety
 ///
-/// - Until the access has ended, `buf` is valid for `count` elements of `datatype`.
+/// - Until the call that ends the access returns, the `count` elements of `datatype` at `buf` are valid for the
+///   access, as [`File::begin_raw`] requires.
 unsafe fn begin<W: CountWidth>(
     fh: raw::File,
     access: Access,
@@ -235,7 +246,7 @@ unsafe fn begin<W: CountWidth>(
 ) -> Result {
     let file = find(fh)?;
     let elements = elements::<W>(&file, access, true, buf, count, datatype)?;
-    // SAFETY: the caller guarantees that the elements stay valid until the access has ended (the condition
-    // of `# Safety`).
+    // SAFETY: the caller guarantees that the elements are valid until the call that ends the access returns (the
+    // condition of `# Safety`). That call returns after `File::end` has returned.
     unsafe { file.begin_raw(access, &part(&elements)) }.map_err(Failure::from)
 }

@@ -1,6 +1,6 @@
-//! Data representations of the user (MPI-5.0 section 14.5.3).
+//! Data representations that the program defines (MPI-5.0 section 14.5.3).
 //!
-//! The runtime calls the functions only in threads that call the library.
+//! The runtime calls the program's functions only in threads that call the library.
 
 use crate::abi;
 use crate::argument::Text;
@@ -12,7 +12,7 @@ use typepack::io::{Conversion, Converter, UserRepresentation, register_represent
 use typepack::{Error, ErrorClass, ErrorKind, Named};
 use typepack_capi_datatype::types::{self, predefined};
 
-/// Returns the error for a function of the user that returned the code `code`.
+/// Returns the error for the user's function `name`, which returned `code`: an error code or a negative extent.
 fn refused(name: &'static str, code: i32) -> Error {
     Error::new(
         ErrorKind::Engine(ErrorClass::CONVERSION),
@@ -21,7 +21,7 @@ fn refused(name: &'static str, code: i32) -> Error {
     )
 }
 
-/// Calls a conversion function of the user.
+/// Calls a conversion function of the user. `large` is true if the function takes the count as an `MPI_Count`.
 fn convert(function: Datarep, large: bool, call: &Conversion<'_>) -> typepack::Result<()> {
     let fail = |failure: crate::failure::Failure| {
         Error::new(ErrorKind::Other, "datatype", failure.into_said().text)
@@ -29,14 +29,14 @@ fn convert(function: Datarep, large: bool, call: &Conversion<'_>) -> typepack::R
     let datatype = predefined::handle_of(call.datatype).map_err(fail)?;
     let own = !call.datatype.is_predefined();
     if own {
-        // The function may use the datatype in calls that need a committed one.
+        // The function may pass the datatype to calls that need a committed datatype.
         types::find(datatype).and_then(|found| found.commit().map(|_| ())).map_err(fail)?;
     }
     let (count, position) = (call.count as i64, call.position as i64);
     let code =
         function.convert(large, call.memory.cast(), datatype, count, call.file.cast(), position);
     if own {
-        // The handle may be gone already, if the function has freed it.
+        // If the function has already freed the datatype, `remove` returns an error, which does not matter.
         let _ = types::remove(datatype);
     }
     match code {
@@ -45,7 +45,7 @@ fn convert(function: Datarep, large: bool, call: &Conversion<'_>) -> typepack::R
     }
 }
 
-/// Registers a representation.
+/// Registers a representation. `large` is true if the conversion functions take their counts as `MPI_Count`.
 fn register(
     datarep: Text,
     large: bool,

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use typepack::io::{File, Mode, Refused, Whence};
 
-/// The longest path that Linux takes, including the zero byte.
+/// The length of the longest path that Linux accepts, in bytes, including the zero byte.
 const PATH: c_int = 4096;
 
 fn path(filename: Text) -> Result<PathBuf> {
@@ -28,7 +28,10 @@ fn path(filename: Text) -> Result<PathBuf> {
     Ok(OsString::from_vec(bytes).into())
 }
 
-/// Returns the hints of an info object, which may be the null handle.
+/// Returns the hints of an info object as keys and values. The null handle has no hints.
+///
+/// # Errors
+/// Returns `MPI_ERR_INFO` if the handle is not valid.
 pub fn hints(info: raw::Info) -> Result<Vec<(String, String)>> {
     if info == raw::Info::NULL {
         return Ok(Vec::new());
@@ -82,8 +85,9 @@ pub fn close(fh: InOut<raw::File>) -> Result {
         let detail = "another thread closes the file at the same time";
         return Err(raise(Failure::new(abi::ERR_FILE, "fh", detail)));
     };
-    // The other ranks wait for this one in the call below, so it must be made. No call of another thread can
-    // begin any more; wait for those that have begun.
+    // The other ranks wait in `File::close` for this rank, so this thread must call `File::close`, which needs the
+    // only reference to the file. No other thread can get a new reference any more. The loop waits until the other
+    // threads that use the file have dropped their references.
     let closed = loop {
         match Arc::try_unwrap(file) {
             Ok(file) => break file.close(),
@@ -137,7 +141,7 @@ pub fn get_amode(fh: raw::File, amode: Output<c_int>) -> Result {
 /// `MPI_File_set_info`.
 pub fn set_info(fh: raw::File, info: raw::Info) -> Result {
     let file = find(fh)?;
-    // In contrast to the other calls on files, this one does not take the null handle.
+    // `MPI_File_open` and `MPI_File_set_view` accept the null handle as `info`, but this call does not.
     let entries = info::find(info).and_then(|_| hints(info));
     let entries =
         entries.inspect_err(|failure| file.refuse_call(Refused::SetHints, error_of(failure)))?;
@@ -153,7 +157,7 @@ pub fn get_info(fh: raw::File, info_used: Output<raw::Info>) -> Result {
     Ok(())
 }
 
-/// Converts the argument that says from where an offset counts.
+/// Converts the argument `whence`, which says from where an offset counts.
 fn whence(whence: c_int) -> Result<Whence> {
     match whence {
         abi::SEEK_SET => Ok(Whence::Set),
@@ -213,7 +217,8 @@ pub fn get_type_extent<W: CountWidth>(
     let out = extent.required("extent")?;
     let extent = file.type_extent(datatype::find(datatype)?.tree())?;
     let value = W::Address::exactly(extent).ok_or_else(|| {
-        let detail = format!("{extent} does not fit in the type of the argument");
+        let detail =
+            format!("the extent of {extent} bytes does not fit in the type of the argument");
         Failure::new(abi::ERR_VALUE_TOO_LARGE, "extent", detail)
     })?;
     out.set(value);

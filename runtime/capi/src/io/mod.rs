@@ -1,15 +1,16 @@
 //! Files (MPI-5.0 chapter 14): handles and error handlers.
 //!
 //! `manage.rs` opens, closes and deletes files and has the calls about sizes, modes, hints and file
-//! pointers. `view.rs` has views, and `datarep.rs` the representations of the user. `access.rs` reads
-//! and writes.
+//! pointers. `view.rs` has the calls about views. `datarep.rs` registers data representations that the
+//! program defines. `access.rs` reads and writes.
 //!
 //! `MPI_FILE_NULL` has an error handler (section 14.7). A new file inherits this error handler, and a call
 //! that fails on a file that is not open invokes it. The error handler is `MPI_ERRORS_RETURN` until the
 //! program sets another one.
 //!
-//! A collective call whose arguments this crate refuses still takes part in the runtime's agreement
-//! (`File::refuse` and its kin), so that the other ranks get an error and do not wait.
+//! If this crate finds a wrong argument in a collective call on an open file, this rank still takes part in
+//! the call (`File::refuse`, `File::refuse_call`). So the other ranks get an error and do not wait for this
+//! rank. `File::refuse_open` does the same for `MPI_File_open` with a valid communicator.
 
 pub mod access;
 pub mod datarep;
@@ -72,7 +73,7 @@ impl FileObject {
 /// Returns the runtime's file of a handle.
 ///
 /// # Errors
-/// Returns `MPI_ERR_FILE` if the handle is not valid.
+/// Returns `MPI_ERR_FILE` if the handle is not valid, or if another thread has closed the file.
 pub fn find(file: raw::File) -> Result<Arc<File>> {
     FILES.find(file.0)?.file()
 }
@@ -118,7 +119,7 @@ pub fn call_errhandler(file: raw::File, errorcode: c_int) -> Result {
     Ok(())
 }
 
-// The runtime numbers the kinds of its errors on files by their error classes.
+// The value of each `FileErrorKind` of the runtime is an MPI error class. The checks below compare the two.
 const _: () = {
     use typepack::FileErrorKind as F;
     assert!(F::Access as c_int == abi::ERR_ACCESS && F::Mode as c_int == abi::ERR_AMODE);

@@ -18,7 +18,7 @@ struct ViewType {
     found: Arc<Type>,
 }
 
-/// The datatypes of a view; `None` for `MPI_BYTE`.
+/// The datatypes of a file's view. Until the program sets a view, both fields are `None`, which stands for `MPI_BYTE`.
 #[derive(Debug)]
 pub struct ViewTypes {
     etype: Option<ViewType>,
@@ -26,7 +26,7 @@ pub struct ViewTypes {
 }
 
 impl ViewTypes {
-    /// Returns the types of a file that has just been opened.
+    /// Returns the datatypes for a file that has just been opened.
     pub fn bytes() -> Self {
         Self { etype: None, filetype: None }
     }
@@ -35,12 +35,13 @@ impl ViewTypes {
 impl ViewType {
     fn new(handle: raw::Datatype) -> Result<Self> {
         let found = datatype::find(handle)?;
-        // The type must be committed.
+        // `plan` fails if the datatype is not committed.
         found.plan()?;
         Ok(Self { handle, found })
     }
 
-    /// Returns a handle for the program: that of a predefined type, or a new one.
+    /// Returns a handle for the program: for a predefined datatype its fixed handle, and for any other datatype
+    /// the new handle of a committed copy.
     fn handle(this: &Option<Self>) -> Result<raw::Datatype> {
         let Some(this) = this else { return Ok(raw::Datatype(abi::BYTE)) };
         if this.found.tree().is_predefined() {

@@ -39,7 +39,7 @@ unsafe fn blocking(
             // The send may continue after this call has returned, because the attached buffer holds a copy of
             // the message.
             // SAFETY: the elements at `buf` are readable (condition of `# Safety`), and `start_send` copies
-            // them before it returns.
+            // them before it returns. `destination` has checked the rank and the tag.
             unsafe { start_send(&on, mode, (buf, plan, count), dest, tag).map(drop) }
         });
     }
@@ -56,7 +56,7 @@ unsafe fn blocking(
             let messages = comm.messages();
             // SAFETY: the elements at `buf` are readable until this function returns (condition of
             // `# Safety`). This function returns only after `finish` has returned, and the operation has
-            // ended by then.
+            // ended by then. `destination` has checked the rank and the tag. The mode lends no memory.
             let started = unsafe { messages.send(mode, buf.cast(), plan, count, dest, tag)? };
             messages.finish(started)?;
             Ok(())
@@ -96,7 +96,8 @@ pub unsafe fn recv<W: CountWidth>(
             };
             memory(buf, plan, count, "buf")?;
             // SAFETY: the elements at `buf` are writable until this function returns (condition of
-            // `# Safety`), and `receive_now` returns only when the operation has ended.
+            // `# Safety`), and `receive_now` returns only when the operation has ended. `origin` has checked the
+            // source and the tag.
             let received =
                 unsafe { comm.messages().receive_now(buf.cast(), plan, count, source, tag) };
             let received = received.inspect_err(|error| {
@@ -120,6 +121,7 @@ pub unsafe fn recv<W: CountWidth>(
 /// # Safety
 ///
 /// - The elements that `incoming` describes are writable until the operation has ended.
+/// - `from` comes from [`origin`].
 pub(super) unsafe fn receive(
     on: &On,
     incoming: &Elements,
@@ -128,20 +130,21 @@ pub(super) unsafe fn receive(
     let Some((source, tag)) = from else { return Ok(None) };
     let Elements { origin, plan, count } = incoming;
     // SAFETY: `origin`, `plan` and `count` describe the elements of `incoming`, which are writable until the
-    // operation has ended (condition of `# Safety`).
+    // operation has ended (first condition of `# Safety`). The source and the tag have been checked (second
+    // condition).
     unsafe { on.comm.messages().receive(*origin, plan, *count, source, tag).map(Some) }
 }
 
-/// Waits for the send and the receive of a call that does both. If both fail, the result is the error of the
-/// receive.
+/// Waits for the send and the receive of a call that does both, and returns the outcome of the receive. If only the
+/// send fails, returns its error. If the send cannot be started, abandons a pending receive.
 fn both(
     on: &On,
     sent: typepack::Result<Option<Operation>>,
     received: typepack::Result<Option<Operation>>,
 ) -> Result<Outcome> {
     let messages = on.comm.messages();
-    // If the send could not be started, this call returns, and the C caller may then use its memory again.
-    // So the receive must be abandoned.
+    // If the send could not be started, the C call fails at once, and the C caller may then use the receive buffer
+    // again. So the receive must be abandoned.
     if let (Err(_), Ok(Some(receive @ Operation::Pending(_)))) = (&sent, &received) {
         messages.abandon(*receive);
         sent?;
@@ -160,8 +163,8 @@ fn both(
     Ok(outcome)
 }
 
-/// Writes the status, even if the receive failed because the message was too long. Returns the failure if
-/// there is one.
+/// Writes the status, even if the receive has failed, for example because the message was too long. Returns the
+/// failure if there is one.
 fn ended(outcome: Outcome, status: StatusOutput) -> Result {
     status.put(&outcome.status);
     outcome.failure.map_or(Ok(()), Err)
@@ -177,7 +180,8 @@ pub(super) type Halves = (typepack::Result<Option<Operation>>, typepack::Result<
 /// Checks the arguments of the send and the receive, and then starts the receive and the send.
 ///
 /// # Errors
-/// Returns an error if an argument is wrong. In this case neither operation has been started.
+/// Returns an error if an argument is wrong. In this case neither operation has been started. An error of the
+/// runtime is part of the returned value.
 ///
 /// # Safety
 ///
@@ -200,7 +204,8 @@ pub(super) unsafe fn start_both<W: CountWidth>(
         incoming.memory("recvbuf")?;
     }
     // SAFETY: until both operations have ended, the elements of `outgoing` are readable (first condition of
-    // `# Safety`) and those of `incoming` are writable (second condition).
+    // `# Safety`) and those of `incoming` are writable (second condition). `destination` and `origin` have checked
+    // the ranks and the tags. A standard send lends no memory to the runtime.
     unsafe {
         let received = receive(on, &incoming, from);
         let Elements { origin, plan, count } = &outgoing;
@@ -270,7 +275,7 @@ pub unsafe fn sendrecv_replace<W: CountWidth>(
     }
     // SAFETY: the elements at `buf` are readable and writable until this function returns (condition of
     // `# Safety`). The send no longer reads them when `copied` returns, and the receive has ended when `both`
-    // returns.
+    // returns. `destination` and `origin` have checked the ranks and the tags.
     let (sent, received) = unsafe {
         let sent = copied(&on, &elements, dest, sendtag)?;
         (Ok(sent), receive(&on, &elements, from))
@@ -287,6 +292,7 @@ pub unsafe fn sendrecv_replace<W: CountWidth>(
 /// # Safety
 ///
 /// - The elements that `elements` describes are readable until this function returns.
+/// - `dest` is a rank of the world or `None`, and `tag` is not negative.
 pub(super) unsafe fn copied(
     on: &On,
     elements: &Elements,
@@ -296,8 +302,8 @@ pub(super) unsafe fn copied(
     let Elements { origin, plan, count } = elements;
     let messages = on.comm.messages();
     let send = |dest| {
-        // SAFETY: the elements are readable (condition of `# Safety`), and `send` in mode `Copied` no longer
-        // reads them after it has returned.
+        // SAFETY: the elements are readable, and `dest` and `tag` are valid (both conditions of `# Safety`). `send`
+        // in mode `Copied` no longer reads the elements after it has returned.
         unsafe { messages.send(SendMode::Copied, *origin, plan, *count, dest, tag) }
     };
     dest.map(send).transpose()

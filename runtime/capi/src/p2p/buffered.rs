@@ -53,7 +53,8 @@ pub unsafe fn comm_attach<W: CountWidth>(
     size: W::Count,
 ) -> Result {
     comm::check(comm)?;
-    // SAFETY: the caller gives the memory until the program detaches the buffer (condition of `# Safety`).
+    // SAFETY: `attach_to` requires that the `size` bytes at `buffer` are writable until the program detaches the
+    // buffer, and that the program does not access them. The caller guarantees this (condition of `# Safety`).
     unsafe { attach_to::<W>(comm.0, buffer, size) }
 }
 
@@ -99,8 +100,9 @@ impl<N: Number> Detached<N> {
         if i64::try_from(size).ok().and_then(N::exactly).is_some() {
             return Ok(());
         }
-        let detail =
-            format!("{size} bytes do not fit in an int; use the call whose name ends in _c");
+        let detail = format!(
+            "the buffer has {size} bytes, which do not fit in an int; use the call whose name ends in _c"
+        );
         Err(Failure::new(abi::ERR_VALUE_TOO_LARGE, "size", detail))
     }
 

@@ -32,8 +32,9 @@ pub fn from_int(integer: c_int) -> Option<usize> {
     MESSAGES.of_int(integer)
 }
 
-/// Takes a matching message out of the queue, and writes its status. If there is no such message, waits for
-/// one if `wait` is true, and returns `None` if `wait` is false.
+/// Takes a matching message out of the queue, writes its status and returns its handle. If there is no such
+/// message, waits for one if `wait` is true, and returns `None` if `wait` is false. If `source` is
+/// `MPI_PROC_NULL`, returns `MPI_MESSAGE_NO_PROC`.
 fn take(
     source: c_int,
     tag: c_int,
@@ -95,8 +96,8 @@ fn invalid(message: raw::Message) -> Failure {
     Failure::no_object(abi::ERR_REQUEST, ("message", "message"), message.0, null)
 }
 
-/// Starts the receive of a matched message, and sets the handle to null. Returns `None` for the handle
-/// `MPI_MESSAGE_NO_PROC`, which stands for a message from `MPI_PROC_NULL`.
+/// Starts the receive of a matched message, and sets the handle to null. Returns the communicator and the result of
+/// the start. Returns `None` for the handle `MPI_MESSAGE_NO_PROC`, which stands for a message from `MPI_PROC_NULL`.
 ///
 /// # Safety
 ///
@@ -118,7 +119,7 @@ unsafe fn receive<W: CountWidth>(
     let elements = Elements::new(buf, count, datatype)
         .and_then(|elements| elements.memory("buf").map(|()| elements))
         .map_err(|failure| on.raise(failure))?;
-    // If two threads pass the same handle, only the thread whose `take` gets the message receives it.
+    // If two threads pass the same handle, only the thread whose `take` returns the message receives the message.
     let matched = found.matched.lock().unwrap_or_else(PoisonError::into_inner).take();
     let matched = matched.ok_or_else(|| invalid(handle))?;
     MESSAGES.remove(handle.0);

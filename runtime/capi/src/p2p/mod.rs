@@ -8,9 +8,9 @@
 //!
 //! Invariant: no operation is started before every argument has been checked.
 
-/// Defines one function for each of the four send modes. Each function takes the arguments of `MPI_Send`,
-/// followed by the argument in parentheses if there is one. It passes its mode and its arguments to the
-/// function that is named first in the macro call.
+/// Defines one function for each of the four send modes. Each of these functions takes the arguments of `MPI_Send`,
+/// followed by the argument in parentheses if there is one. It passes its mode and its arguments to the function
+/// `$call`, which is named first in the macro call.
 macro_rules! send_family {
     ($call:ident $more:tt; $($name:ident, $mode:ident, $c:literal;)*) => {
         $(send_family! { @one $call $more $name $mode $c })*
@@ -63,7 +63,7 @@ pub enum Mode {
     Standard,
     /// Completes when a receive has matched the message.
     Synchronous,
-    /// Completes at once, because the message is copied into an attached buffer if it cannot be sent at once.
+    /// Completes at once. If the message cannot be sent at once, it is copied into an attached buffer.
     Buffered,
     /// Behaves like the standard mode. The program promises that the receive is already posted.
     Ready,
@@ -78,7 +78,7 @@ fn no_rank(rank: c_int, comm: &Comm, argument: &'static str) -> Failure {
     Failure::new(abi::ERR_RANK, argument, detail)
 }
 
-/// Converts a rank of the communicator to the rank of the same process in the world.
+/// Converts a rank of the communicator, or of its remote group, to the rank of the same process in the world.
 fn world_rank(comm: &Comm, rank: c_int, argument: &'static str) -> Result<usize> {
     let peer = usize::try_from(rank).ok().and_then(|peer| comm.world_rank(peer));
     peer.ok_or_else(|| no_rank(rank, comm, argument))
@@ -88,8 +88,8 @@ fn world_rank(comm: &Comm, rank: c_int, argument: &'static str) -> Result<usize>
 /// `MPI_PROC_NULL`.
 ///
 /// # Errors
-/// Returns `MPI_ERR_RANK` if `dest` is not a rank of the communicator, and `MPI_ERR_TAG` if the tag is
-/// negative.
+/// Returns `MPI_ERR_RANK` if `dest` is neither a rank of the communicator, or of the remote group of an
+/// intercommunicator, nor `MPI_PROC_NULL`. Returns `MPI_ERR_TAG` if the tag is negative.
 #[inline]
 pub fn destination(comm: &Comm, dest: c_int, tag: c_int) -> Result<Option<usize>> {
     let dest = match dest {
@@ -107,8 +107,9 @@ pub fn destination(comm: &Comm, dest: c_int, tag: c_int) -> Result<Option<usize>
 /// if the source is `MPI_PROC_NULL`.
 ///
 /// # Errors
-/// Returns `MPI_ERR_RANK` if `source` is neither a rank of the communicator nor `MPI_ANY_SOURCE`, and
-/// `MPI_ERR_TAG` if the tag is negative and not `MPI_ANY_TAG`.
+/// Returns `MPI_ERR_RANK` if `source` is neither a rank of the communicator, or of the remote group of an
+/// intercommunicator, nor `MPI_ANY_SOURCE` nor `MPI_PROC_NULL`. Returns `MPI_ERR_TAG` if the tag is negative
+/// and not `MPI_ANY_TAG`.
 #[inline]
 pub fn origin(comm: &Comm, source: c_int, tag: c_int) -> Result<Option<(Source, Tag)>> {
     let source = match source {
@@ -130,7 +131,7 @@ pub fn origin(comm: &Comm, source: c_int, tag: c_int) -> Result<Option<(Source, 
 /// The elements that an operation reads or writes. The operation may continue after the call returns.
 #[derive(Clone, Debug)]
 pub struct Elements {
-    /// The address of the buffer: displacement 0 of the first element lies here.
+    /// The address of the buffer, which is displacement 0 of the first element.
     pub origin: *mut u8,
     /// The plan of the committed datatype.
     pub plan: Plan,
@@ -149,8 +150,8 @@ impl Elements {
     /// Checks the count and the datatype, and returns the elements.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_COUNT` if the count is negative or the number of packed bytes does not fit in 63
-    /// bits, and `MPI_ERR_TYPE` if the datatype is not valid or not committed.
+    /// Returns `MPI_ERR_COUNT` if the count is negative, `MPI_ERR_VALUE_TOO_LARGE` if the number of packed bytes
+    /// does not fit in 63 bits, and `MPI_ERR_TYPE` if the datatype is not valid or not committed.
     pub fn new(buf: *const c_void, elements: impl Number, datatype: raw::Datatype) -> Result<Self> {
         let count = count(elements, "count")?;
         let plan = datatype::with(datatype, |ty| Ok(ty.plan()?.clone()))?;
@@ -170,15 +171,17 @@ impl Elements {
     }
 }
 
-/// Starts a send in the mode `mode`. The caller has checked the arguments.
+/// Starts a send in the mode `mode`. The caller has checked the arguments. `dest` is a rank of the world.
 ///
 /// # Errors
-/// Returns the runtime's errors, and `MPI_ERR_BUFFER` if an attached buffer is full.
+/// Returns the runtime's errors. In buffered mode, also returns `MPI_ERR_BUFFER` if no buffer is attached or the
+/// buffer has no room.
 ///
 /// # Safety
 ///
 /// - `elements.0` is readable for `elements.2` elements of the type of `elements.1`: in buffered mode until
 ///   this function returns, in the other modes until the operation has ended.
+/// - `dest` is a rank of the world, and `tag` is not negative.
 #[inline]
 unsafe fn send(
     on: &On,
@@ -191,11 +194,11 @@ unsafe fn send(
     let mode = match mode {
         Mode::Standard | Mode::Ready => SendMode::Standard,
         Mode::Synchronous => SendMode::Synchronous,
-        // SAFETY: the mode is buffered, so the elements are readable until this function returns (condition
-        // of `# Safety`).
+        // SAFETY: the mode is buffered, so the elements are readable until this function returns (first condition
+        // of `# Safety`). The second condition is the same for `buffer::send`.
         Mode::Buffered => return unsafe { buffer::send(on, buf.cast(), plan, count, dest, tag) },
     };
-    // SAFETY: the mode is not buffered, so the elements are readable until the operation has ended (condition
-    // of `# Safety`).
+    // SAFETY: the mode is not buffered, so the elements are readable until the operation has ended, and `dest` and
+    // `tag` are valid (both conditions of `# Safety`). The mode lends no memory to the runtime.
     Ok(unsafe { on.comm.messages().send(mode, buf.cast(), plan, count, dest, tag)? })
 }

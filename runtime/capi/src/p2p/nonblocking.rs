@@ -16,7 +16,7 @@ use crate::request::{self, Outcome, Running};
 use std::ffi::{c_int, c_void};
 use typepack::{Operation, SendMode};
 
-/// Starts a send and makes its request.
+/// Starts a send and writes the handle of its request to `request`.
 ///
 /// # Safety
 ///
@@ -47,7 +47,8 @@ unsafe fn nonblocking(
                 Mode::Synchronous => SendMode::Synchronous,
                 Mode::Buffered => {
                     // SAFETY: the elements at `buf` are readable until the request is complete (condition of
-                    // `# Safety`), so they are readable until this function returns.
+                    // `# Safety`), so they are readable until this function returns. `destination` has checked
+                    // the rank and the tag.
                     return unsafe {
                         start_send(&on(comm)?, mode, (buf, plan, count), dest, tag).map(Some)
                     };
@@ -55,7 +56,7 @@ unsafe fn nonblocking(
             };
             // SAFETY: the elements at `buf` are readable until the request is complete (condition of `# Safety`),
             // and the operation has ended before the request is complete. `destination` has checked the rank
-            // and the tag, and neither mode lends memory.
+            // and the tag. The mode is not `SendMode::Lent`, so the runtime gets no memory for a copy.
             let started =
                 unsafe { here.messages().send(mode, buf.cast(), plan, count, dest, tag)? };
             Ok(Some(started))
@@ -128,7 +129,7 @@ pub unsafe fn irecv<W: CountWidth>(
         };
         memory(buf, plan, count, "buf")?;
         // SAFETY: the elements at `buf` are writable until the request is complete (condition of `# Safety`),
-        // and the receive has ended before the request is complete.
+        // and the receive has ended before the request is complete. `origin` has checked the source and the tag.
         let started = unsafe { here.messages().receive(buf.cast(), plan, count, source, tag) };
         match started {
             Ok(Operation::Pending(id)) => Ok(State::Receive(id)),
@@ -227,7 +228,7 @@ pub unsafe fn isendrecv_replace<W: CountWidth>(
     }
     // SAFETY: the elements at `buf` are readable and writable until the request is complete (condition of
     // `# Safety`). The send no longer reads them when `copied` returns, and the receive has ended before the
-    // request is complete.
+    // request is complete. `destination` and `origin` have checked the ranks and the tags.
     let (sent, received) = unsafe {
         let sent = copied(&on, &elements, dest, sendtag)?;
         (sent, receive(&on, &elements, from))

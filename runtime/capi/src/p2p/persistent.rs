@@ -31,6 +31,7 @@ impl Start for Send {
         let elements = (origin.cast_const().cast(), plan, *count);
         // SAFETY: `prepare` made this request. Its caller guaranteed that the elements are readable from each
         // start to the completion (condition of the `# Safety` of `prepare`), and this call is such a start.
+        // `prepare` has checked the rank and the tag.
         let started = unsafe { start_send(&self.on, self.mode, elements, dest, self.tag)? };
         Ok(match started {
             // In buffered mode, the message is in the attached buffer now, so the request is complete
@@ -58,7 +59,7 @@ impl Start for Receive {
         let Elements { origin, plan, count } = &self.elements;
         // SAFETY: `recv_init` made this request. Its caller guaranteed that the elements are writable from
         // each start to the completion (condition of the `# Safety` of `recv_init`), and this call is such a
-        // start.
+        // start. `recv_init` has checked the source and the tag.
         let started =
             unsafe { self.on.comm.messages().receive(*origin, plan, *count, source, tag) };
         received(&self.on, started)

@@ -2,8 +2,9 @@
 //!
 //! Every call works in three steps. First it reads its handles, so that an invalid handle makes the call fail
 //! before the call has any effect. Then it waits in the runtime, or tests once; the runtime's lock is held
-//! while `Request::poll` checks the requests. Finally it takes the results, writes them, and sets handles to
-//! null. If an operation has failed, its failure names the error handler of its communicator.
+//! while `Slot::poll` checks the requests. Finally it takes the results, writes them, and sets handles to
+//! null. The `MPI_Request_get_status` calls only read the results, and leave the requests and handles as they are.
+//! If an operation has failed, its failure names the error handler of its communicator or file.
 
 use super::plain::{self, Plains, State, is_plain};
 use super::{Ended, Outcome, REQUESTS, Request, end_all, find, found, is_sent, messages};
@@ -74,7 +75,8 @@ struct Slots {
     /// null.
     places: Option<Places<raw::Request>>,
     slots: Vec<Slot>,
-    /// The requests that this call has ended, and their handles. They leave the table when this value is dropped.
+    /// The requests other than plain requests that this call has ended, and their handles. The requests leave the
+    /// table when this value is dropped.
     ended: Vec<Ended>,
     /// The table of plain requests.
     plains: Plains,
@@ -106,7 +108,7 @@ impl Slots {
 }
 
 impl Drop for Slots {
-    /// Ends the requests, and keeps the vectors for the next call.
+    /// Removes the ended requests from their table, and keeps the vectors for the next call.
     fn drop(&mut self) {
         self.plains.release();
         self.slots.clear();
@@ -128,7 +130,7 @@ impl Slots {
     /// complete.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_ARG` if the pointer is null, and `MPI_ERR_REQUEST` if the handle is invalid.
+    /// Returns `MPI_ERR_ARG` if the pointer is null, and the errors of [`seen`](Self::seen).
     fn one(request: InOut<raw::Request>) -> Result<Self> {
         let (handle, place) = request.read("request")?;
         let mut slots = Self::seen(handle)?;
@@ -139,7 +141,7 @@ impl Slots {
     /// Finds the request for a call that takes one handle and does not change it.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_REQUEST` if the handle is invalid.
+    /// Returns `MPI_ERR_REQUEST` if the handle is invalid, and `MPI_ERR_NO_MEM` if there is not enough memory.
     fn seen(request: raw::Request) -> Result<Self> {
         let mut slots = Self::with_room(1)?;
         let slot = Slot::of(request, &mut slots.plains, find)?;
@@ -193,7 +195,7 @@ impl Slots {
         // the iterator before it returns.
         let handles = unsafe { requests.entries(count, REQUESTS_ARRAY)? };
         let mut all = Self::with_room(count)?;
-        // The table of the other requests is locked only if there are such requests.
+        // The table of the requests that are not plain is locked only if a handle belongs to such a request.
         let mut view = None;
         for handle in handles {
             let slot = Slot::of(handle, &mut all.plains, |handle| {
@@ -252,8 +254,11 @@ impl Slots {
 
     /// Returns what `look` finds. If `waits` is true, the runtime calls `look` until `look` finds something.
     /// If `waits` is false, the runtime calls `look` once, and the result is `None` if `look` finds nothing.
-    /// If the runtime fails, no operation can continue. In that case all pending operations of the call end
-    /// with the runtime's failure, and `look` runs once more to find them.
+    /// If the runtime fails, no operation can continue, except those of generalized requests. In that case all other
+    /// pending operations of the call end with the runtime's failure, and `look` runs once more to find them.
+    ///
+    /// # Errors
+    /// Returns the runtime's failure if `look` finds nothing after this failure.
     fn search<R>(
         &self,
         waits: bool,
@@ -295,7 +300,8 @@ impl Slots {
     }
 
     /// Takes the result of the complete request with index `at`. Sets its handle to null unless the request
-    /// is persistent. Returns `None` if the handle was null or the request was inactive.
+    /// is persistent. Returns `None` if the handle was null, if the request was inactive, or if another thread
+    /// has ended the request.
     fn conclude(&mut self, at: usize) -> Option<Outcome> {
         let outcome = match &self.slots[at] {
             Slot::Null => return None,
@@ -353,7 +359,8 @@ impl Slots {
         }
     }
 
-    /// Returns the result of the complete request with index `at`, and leaves the result in the request.
+    /// Returns the result of the complete request with index `at`, and leaves the result in the request. Returns
+    /// `None` in the same cases as [`conclude`](Self::conclude).
     fn peek(&mut self, at: usize) -> Option<Outcome> {
         match &self.slots[at] {
             Slot::Null => None,
@@ -381,10 +388,12 @@ impl Slots {
 struct Statuses {
     /// The places of the statuses; `None` if the C caller passed `MPI_STATUSES_IGNORE`.
     places: Option<Places<Status>>,
-    /// Number of statuses that have been written.
+    /// Number of operations whose results have been added. Their statuses have been written, unless the caller
+    /// ignores statuses.
     count: usize,
-    /// The codes of these statuses; empty until an operation has failed.
+    /// The error code of each of these operations; empty until an operation has failed.
     codes: Vec<c_int>,
+    /// The failure of the first operation that has failed.
     failure: Option<Failure>,
 }
 
@@ -515,8 +524,8 @@ pub fn testall(
     flag: Output<c_int>,
     statuses: OutArray<Status>,
 ) -> Result {
-    // SAFETY: the caller of `MPI_Testall` passes two arrays of `count` entries each, and there are `count`
-    // slots.
+    // SAFETY: the caller of `MPI_Testall` passes an array of `count` handles. It also passes an array of `count`
+    // statuses or ignores them. There are `count` slots.
     unsafe { all(Slots::read(count, requests)?, flag, statuses, Slots::conclude_all) }
 }
 
@@ -543,8 +552,8 @@ pub fn waitany(
 
 /// Checks once whether one of several requests is complete. If so, sets `flag` to true, and writes the
 /// index and the status of that request. If no request is active, sets `flag` to true, and writes
-/// `MPI_UNDEFINED` and the empty status. Otherwise sets `flag` to false. `outcome` returns the outcome of
-/// the request with a given index.
+/// `MPI_UNDEFINED` and the empty status. Otherwise sets `flag` to false and the index to `MPI_UNDEFINED`.
+/// `outcome` returns the outcome of the request with a given index.
 fn any(
     mut slots: Slots,
     index: Output<c_int>,
@@ -593,7 +602,8 @@ struct SomeOf {
 /// `MPI_UNDEFINED`. `outcome` returns the outcome of the request with a given index.
 ///
 /// # Errors
-/// Returns `MPI_ERR_ARG` if a pointer of `out` is null, and the errors of the runtime and the operations.
+/// Returns `MPI_ERR_ARG` if the address of the count is null, or if that of the indices is null and there are
+/// slots. Also returns the errors of the runtime, and `MPI_ERR_IN_STATUS` if an operation has failed.
 ///
 /// # Safety
 ///
@@ -634,8 +644,8 @@ pub fn waitsome(
     statuses: OutArray<Status>,
 ) -> Result {
     let out = SomeOf { count: outcount, indices, statuses };
-    // SAFETY: the caller of `MPI_Waitsome` passes three arrays of `count` entries each, and there are `count`
-    // slots.
+    // SAFETY: the caller of `MPI_Waitsome` passes `count` handles, room for `count` indices, and room for `count`
+    // statuses unless it ignores them. There are `count` slots.
     unsafe { some(Slots::read(count, requests)?, true, out, Slots::conclude) }
 }
 
@@ -648,8 +658,8 @@ pub fn testsome(
     statuses: OutArray<Status>,
 ) -> Result {
     let out = SomeOf { count: outcount, indices, statuses };
-    // SAFETY: the caller of `MPI_Testsome` passes three arrays of `count` entries each, and there are `count`
-    // slots.
+    // SAFETY: the caller of `MPI_Testsome` passes `count` handles, room for `count` indices, and room for `count`
+    // statuses unless it ignores them. There are `count` slots.
     unsafe { some(Slots::read(count, requests)?, false, out, Slots::conclude) }
 }
 
@@ -670,8 +680,8 @@ pub fn get_status_all(
     flag: Output<c_int>,
     statuses: OutArray<Status>,
 ) -> Result {
-    // SAFETY: the caller of `MPI_Request_get_status_all` passes two arrays of `count` entries each, and there
-    // are `count` slots.
+    // SAFETY: the caller of `MPI_Request_get_status_all` passes an array of `count` handles. It also passes an array
+    // of `count` statuses or ignores them. There are `count` slots.
     unsafe { all(Slots::seen_all(count, requests)?, flag, statuses, Slots::peek_all) }
 }
 
@@ -697,7 +707,7 @@ pub fn get_status_some(
     statuses: OutArray<Status>,
 ) -> Result {
     let out = SomeOf { count: outcount, indices, statuses };
-    // SAFETY: the caller of `MPI_Request_get_status_some` passes three arrays of `count` entries each, and
-    // there are `count` slots.
+    // SAFETY: the caller of `MPI_Request_get_status_some` passes `count` handles, room for `count` indices, and room
+    // for `count` statuses unless it ignores them. There are `count` slots.
     unsafe { some(Slots::seen_all(count, requests)?, false, out, |slots, at| slots.peek(at)) }
 }

@@ -98,7 +98,8 @@ pub fn startall(count: c_int, requests: Array<raw::Request>) -> Result {
 }
 
 /// Returns the failure for a call that must not be made on a request of a collective operation (MPI-5.0
-/// sections 6.12 and 6.13). The failure names the error handler of the operation's communicator.
+/// sections 6.12 and 6.13). The failure names the error handler of the operation's communicator. If the
+/// operation is an access to a file, it has no communicator, and the failure names no error handler.
 #[cold]
 fn of_collective(request: &Request, what: &str) -> Failure {
     let detail = format!("a collective operation cannot be {what}");
@@ -112,7 +113,7 @@ fn of_collective(request: &Request, what: &str) -> Failure {
 /// `MPI_Cancel`: cancels a receive if no message has matched it, cancels a send if no receive has matched its
 /// message, and calls the user's cancel function for a generalized request. If a receive may have matched the
 /// message of a send, the send completes from a copy. So the request of a send is complete afterwards, whatever
-/// the other rank does (MPI-5.0 section 3.8.4).
+/// the other rank does (MPI-5.0 section 3.8.4). If there is no memory for the copy, the send continues.
 pub fn cancel(request: InOut<raw::Request>) -> Result {
     let (handle, _) = request.read("request")?;
     if plain::is_plain(handle) {

@@ -3,10 +3,10 @@
 //!
 //! The calls of `p2p/`, `coll/`, `io/`, `win/` and `generalized.rs` make requests. The calls of `complete.rs` wait for
 //! requests, test and query them. The calls of `manage.rs` start, cancel and free them. `plain.rs` has the
-//! requests of most sends and receives; this file has all others. The state of an operation is a [`Running`].
-//! `Request::poll`, whose caller holds the runtime's lock, changes the state to [`Running::Finished`]. A call
-//! takes the result out of the request without holding that lock, because taking the result of a generalized
-//! request calls the user's functions.
+//! requests of most sends and receives; this file has all others. The state of a request of this file is a
+//! [`Running`]. `Request::poll`, whose caller holds the runtime's lock, changes the state to
+//! [`Running::Finished`] when the operation is complete. A call takes the result out of the request without
+//! holding the runtime's lock, because taking the result of a generalized request calls the user's functions.
 //!
 //! Two invariants hold. A thread that holds the runtime's lock may take the lock of a request, but a thread
 //! that holds the lock of a request never takes the runtime's lock. A request keeps its communicator alive,
@@ -126,7 +126,8 @@ impl OfFile {
 /// The state of an operation.
 #[derive(Debug)]
 pub enum Running {
-    /// The persistent request has not been started, or its result has been taken since the last start.
+    /// No operation is pending, and no result is waiting to be taken. For example, a persistent request has not
+    /// been started yet, or a call has taken the result of the last operation.
     Inactive,
     /// A thread is starting the persistent request at this moment.
     Starting,
@@ -141,8 +142,9 @@ pub enum Running {
     /// The operation is an access to a file. The fields are the runtime's number of the access, and the file.
     Access(u64, OfFile),
     /// A send and a receive. The first two fields are the runtime's numbers of the two operations. A number
-    /// becomes `None` when its operation is complete. The last field is the outcome of the receive, and is
-    /// empty until the receive is complete.
+    /// becomes `None` when its operation is complete. The last field is the outcome of the request so far: the
+    /// status of the receive, and the failure of the receive or else that of the send. The status is empty until
+    /// the receive is complete.
     Both(Option<u64>, Option<u64>, Outcome),
     /// A flush of a buffer. It is complete when the sends with these numbers are complete.
     Flush(Vec<u64>),
@@ -256,7 +258,7 @@ impl Request {
     }
 
     /// Abandons an operation that can no longer complete, so that the runtime no longer uses its memory.
-    /// The operation then counts as complete, with the failure `failure`.
+    /// The operation then counts as complete, with the failure `failure`. A generalized request stays unchanged.
     #[cold]
     fn abandon(&self, messages: &Messages, failure: &Failure) {
         let mut running = self.lock();
@@ -288,7 +290,7 @@ impl Request {
     }
 
     /// Takes the result of a complete operation out of the request, which is inactive afterwards. Returns
-    /// `None` if the request was inactive before.
+    /// `None` if the request was inactive before. The shared request stays complete.
     fn take(&self) -> Option<Outcome> {
         if self.shared {
             return Some(Outcome::empty());
@@ -336,8 +338,8 @@ fn asked(functions: Generalized) -> Outcome {
     outcome
 }
 
-/// Returns the part of the runtime that sends and receives messages. Waiting there makes progress for the
-/// messages of all communicators.
+/// Returns the part of the runtime that sends and receives messages. A thread that waits in one of its functions
+/// makes progress for the messages of all communicators.
 ///
 /// # Errors
 /// Returns `MPI_ERR_OTHER` if the process has not joined a job.
@@ -369,8 +371,11 @@ impl Request {
     }
 }
 
-/// Adds a request to the table. If another request has ended, the new one takes its memory, so that a program that
-/// starts and completes operations allocates nothing.
+/// Adds a request to the table, in the memory of a request that has ended if there is such memory.
+///
+/// # Errors
+/// Returns `MPI_ERR_OTHER` if no handle is left. In this case the operation has been abandoned, and no longer
+/// uses its memory.
 fn insert(request: Request) -> Result<raw::Request> {
     let mut request = Some(request);
     let inserted = REQUESTS.insert_with(|spare| {
@@ -407,8 +412,8 @@ type Ended = (raw::Request, Option<Arc<Request>>);
 /// the handles and the requests, and is empty afterwards. The caller must not hold the runtime's lock.
 fn end_all(ended: &mut Vec<Ended>) {
     REQUESTS.remove_each(ended.iter().map(|(handle, _)| handle.0));
-    // `clear` drops the communicator and everything else that a request owns. This happens here, where this
-    // thread does not hold the lock of the table.
+    // `clear` drops the communicator and everything else that a request owns. Dropping a communicator may take the
+    // runtime's lock, so this thread does not hold the lock of the table here.
     for (_, request) in ended.iter_mut() {
         match request.as_mut().and_then(Arc::get_mut) {
             Some(object) => object.clear(),
@@ -501,13 +506,16 @@ pub fn sent() -> Result<raw::Request> {
 /// Returns the request of a handle.
 ///
 /// # Errors
-/// Returns `MPI_ERR_REQUEST` if the handle is not valid, or if the program has freed this generalized
-/// request.
+/// Returns `MPI_ERR_REQUEST` if the handle is not valid, or if it belongs to a generalized request that the
+/// program has freed.
 pub fn find(request: raw::Request) -> Result<Arc<Request>> {
     found(REQUESTS.find(request.0), request)
 }
 
-/// Checks what the table has found for a handle.
+/// Returns `object`, which the table has found for the handle `request`.
+///
+/// # Errors
+/// Returns the errors of [`find`].
 #[inline]
 fn found(object: Option<Arc<Request>>, request: raw::Request) -> Result<Arc<Request>> {
     match object {

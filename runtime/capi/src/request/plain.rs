@@ -1,13 +1,15 @@
 //! Plain requests: those of a single send or receive that is neither persistent nor collective.
 //!
-//! A program makes such a request for almost every message, so it costs little: its state is a value in one table
-//! with one lock, and a call that completes many requests takes that lock once ([`Plains`]). All other requests
-//! are objects of their own (`mod.rs`). `p2p/nonblocking.rs` makes plain requests. The calls of `complete.rs` and
-//! `manage.rs` see by its handle that a request is plain ([`is_plain`]).
+//! A program makes such requests more often than all others, so a plain request must cost little. Its state is a
+//! value in a table with one lock. A call that completes many plain requests takes this lock once in each of its
+//! steps, and not for each request ([`Plains`]). All other requests are objects of their own (`mod.rs`).
+//! `p2p/nonblocking.rs` makes plain requests. The calls of `complete.rs` and `manage.rs` recognize a plain request
+//! by its handle ([`is_plain`]).
 //!
-//! Three invariants hold. A thread that holds the runtime's lock may take the lock of the table, but not the other
-//! way round. No function of the user is called under the lock of the table. A communicator is dropped without the
-//! lock of the table, because its end may take the runtime's lock.
+//! Three invariants hold. A thread that holds the runtime's lock may take the lock of the table, but a thread that
+//! holds the lock of the table never takes the runtime's lock. No function of the user is called under the lock of
+//! the table. The last reference to a communicator is never dropped under the lock of the table, because this may
+//! take the runtime's lock.
 
 use super::{Outcome, invalid, messages};
 use crate::comm::{Comm, Keep};
@@ -97,13 +99,13 @@ fn lock() -> Guard {
     PLAIN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns whether a handle is one of a plain request. The request may have ended.
+/// Returns whether a handle is that of a plain request. The request may have ended already.
 #[inline]
 pub fn is_plain(request: raw::Request) -> bool {
     Kind::PlainRequest.is_of(request.0)
 }
 
-/// Returns whether a handle has a plain request.
+/// Returns whether a handle belongs to a plain request that has not ended.
 pub fn is_live(request: raw::Request) -> bool {
     is_plain(request) && lock().get(request.0).is_some()
 }
@@ -135,13 +137,14 @@ fn refused(plain: &Plain, failure: Failure) -> Failure {
     failure
 }
 
-/// The plain requests, for a call that uses several of them. The value takes the lock of the table when the call
-/// first uses a plain request, and keeps the lock until [`release`](Self::release).
+/// Access to the table of plain requests, for a call that may use several of them. The value takes the lock of the
+/// table when the call first uses a plain request. It keeps the lock until [`release`](Self::release) is called or
+/// the value is dropped.
 #[derive(Debug, Default)]
 pub struct Plains {
     guard: Option<Guard>,
-    /// The communicator of the last request that the call has ended. While this reference exists, another
-    /// reference to the same communicator may be dropped under the lock.
+    /// The communicator of the last request that the call has ended, unless that is `MPI_COMM_WORLD`. While this
+    /// reference exists, dropping another reference does not end the communicator, and so needs no lock.
     last: Option<Arc<Comm>>,
 }
 
@@ -157,7 +160,7 @@ impl Plains {
         self.guard = None;
     }
 
-    /// Checks that a handle has a plain request.
+    /// Checks that a handle belongs to a plain request that has not ended.
     ///
     /// # Errors
     /// Returns `MPI_ERR_REQUEST` if the handle is not valid.
@@ -183,14 +186,16 @@ impl Plains {
         if let Keep::Counted(comm) = comm
             && !self.last.as_ref().is_some_and(|last| Arc::ptr_eq(last, &comm))
         {
-            // The assignment drops the reference to another communicator, so the lock is released first.
+            // The assignment drops the reference to another communicator, which may be the last one, so the lock is
+            // released first.
             self.release();
             self.last = Some(comm);
         }
         Some(state)
     }
 
-    /// Returns the result of a complete request, and leaves the result in the request.
+    /// Returns the result of a complete request, and leaves the result in the request. Returns `None` if another
+    /// thread has ended the request.
     pub fn look(&mut self, request: raw::Request) -> Option<Outcome> {
         Some(match &self.table().get(request.0)?.state {
             State::Done(status) => Outcome { status: *status, failure: None },
@@ -213,7 +218,7 @@ pub fn abandon(request: raw::Request, messages: &Messages, failure: &Failure) {
     messages.abandon(Operation::Pending(id));
 }
 
-/// Cancels the operation of a request (`MPI_Cancel`).
+/// Cancels the operation of a request (`MPI_Cancel`). Does nothing if the operation is complete.
 ///
 /// # Errors
 /// Returns `MPI_ERR_REQUEST` if the handle is not valid, and the runtime's errors.

@@ -172,8 +172,8 @@ static void put(const struct buffer *b, char *memory, long element, int w, int64
     memcpy(word(b, memory, element, w), &v, sizeof v);
 }
 
-/* Writes `count` elements to `memory`, from element `at` on: those that rank `from` has for rank `to`, beginning with
-   index `first`. */
+/* Writes `count` elements to `memory`, beginning with element `at` of the memory. They are the elements that rank `from`
+   has for rank `to`, beginning with index `first`. */
 static void part(const struct call *c, const struct buffer *b, char *memory, long at, long count, int from, int to,
                  long first)
 {

@@ -1,4 +1,4 @@
-/* A random campaign of collective calls on intercommunicators against a plain oracle. In each round, the ranks divide
+/* Makes random collective calls on intercommunicators, and checks the results. In each round, the ranks divide
    into two random groups, and all draw the same calls: kinds, roots in either group, counts, operations, blocking,
    nonblocking and persistent, with up to eight operations under way. Each rank chooses the gaps of its own elements.
    Every value is a function of the call, the ranks and the index, so each rank computes the expected content of its
@@ -69,7 +69,7 @@ static MPI_Comm comm; /* the intercommunicator */
 static int group, rank, size, others;
 static uint64_t round_seed;
 
-/* The word `i` of what a rank of group `from_group` sends to rank `to` of the other group. */
+/* Returns word `i` of the data that rank `from` of group `from_group` sends to rank `to` of the other group. */
 static int64_t value(const struct call *c, int from_group, int from, int to, long i)
 {
     uint64_t who = (uint64_t)from_group * 1009 + (uint64_t)from * 31 + (uint64_t)to * 7;
@@ -144,7 +144,7 @@ static void draw(struct call *c, uint64_t *shared, uint64_t *own)
     int reduces = c->kind == REDUCE || c->kind == ALLREDUCE || c->kind == BLOCKS;
     int layout = reduces && c->op != FIRST ? 0 : below(own, LAYOUTS);
     allocate(&c->send, layout, out), allocate(&c->recv, reduces ? layout : below(own, LAYOUTS), in);
-    /* What this rank sends, and what it must receive. */
+    /* Below, `send` gets the data that this rank sends, and `recv` the data that this rank must receive. */
     struct buffer *send = &c->send, *recv = &c->recv;
     long each = c->count;
     for (long i = 0; i < out && c->kind != ALLTOALLV; i++) {

@@ -89,7 +89,7 @@ static void check_none(int tag)
     CHECK(!flag);
 }
 
-/* Rank 1 computes. Long and synchronous sends are cancelled, and their messages never arrive. */
+/* Rank 1 makes no MPI call. Long and synchronous sends are cancelled, and their messages never arrive. */
 static void unmatched(void)
 {
     const int lengths[] = {MIDDLE, LONG, 8, 0};
@@ -198,8 +198,8 @@ static void many(void)
     }
 }
 
-/* A receive or a probe of rank 1 has matched the message, so the send completes, from a copy. Then rank 1
-   computes. `from` is memory of the library or of the program. */
+/* A receive or a probe of rank 1 matches the message, and then rank 1 makes no MPI call. So the cancelled send
+   completes, from a copy. The message lies at `from`, in memory of the library or of the program. */
 static void matched(unsigned char *from)
 {
     for (int way = 0; way < 3; way++) {

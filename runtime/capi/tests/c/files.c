@@ -1,4 +1,4 @@
-/* Tests every cell of Table 14.1 of MPI-5.0 (reading and writing files) on views that are not trivial, and the
+/* Tests all calls in Table 14.1 of MPI-5.0 (reading and writing files) on views that are not trivial, and the
    calls that open, close and describe files. Each rank sees its own rows of a matrix: blocks of 3 ints, one
    block of each rank in turn, behind a displacement. A walk over the positions in plain C tells where each
    element lies. */
@@ -174,7 +174,7 @@ static void own_positions(void)
         check_count(&status, half);
         if (way >= 5) check_position(file, COUNT);
         check_file(file);
-        /* Reads in the same way as it has written: 3 elements from element 4 on. */
+        /* Each rank reads 3 elements from element 4 on, in the same way as it has written them. */
         OK(MPI_File_seek(file, 4, MPI_SEEK_SET));
         switch (way) {
         case 0: OK(MPI_File_read_at(file, 4, back, 3, memory, &status)); break;

@@ -1,4 +1,4 @@
-/* Tests what a child of a rank gets that the rank has made by fork. The child is not a rank: each of its MPI
+/* Tests MPI calls in a child process that a rank has made by fork. The child is not a rank: each of its MPI
    calls that would communicate, or that would change memory of the job, must return an error. No call may
    hang or end the child by a signal. The rank itself must go on as if there were no child. */
 #include "messages.h"

@@ -25,7 +25,7 @@ static int member(MPI_Group group, int world)
     return rank;
 }
 
-/* The value that rank `rank` of group `group` has at place `i`. */
+/* Returns the value that rank `rank` of group `group` sends as element `i`. */
 static int value(int group, int rank, int i) { return 1000 * group + 10 * rank + i; }
 
 /* Makes a call in three ways: once blocking, once nonblocking, and as a persistent operation that runs twice. */

@@ -123,7 +123,8 @@ int main(void)
     OK(MPI_Finalized(&flag));
     CHECK(flag);
     talk(around);
-    /* What belongs to init does not exist any more, although a session is open. */
+    /* After MPI_Finalize, MPI_COMM_WORLD, MPI_COMM_SELF and the communicators made from them do not exist any more,
+       although a session is open. */
     RAISES(MPI_ERR_COMM, MPI_Comm_size(MPI_COMM_WORLD, &flag));
     RAISES(MPI_ERR_COMM, MPI_Barrier(MPI_COMM_WORLD));
     RAISES(MPI_ERR_COMM, MPI_Send(&flag, 0, MPI_INT, 0, 0, MPI_COMM_WORLD));

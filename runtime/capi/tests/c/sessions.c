@@ -57,7 +57,8 @@ static MPI_Comm of_set(MPI_Session session, const char *name)
     return comm;
 }
 
-/* All process sets have a name and a size, and their groups have this size. Returns the size of the world. */
+/* Checks that all process sets have a name and a size, and that their groups have this size. Returns the size of the
+   set mpi://WORLD. */
 static int sets(MPI_Session session)
 {
     int number, world = 0;
@@ -84,7 +85,7 @@ static int sets(MPI_Session session)
         if (strcmp(name, "mpi://WORLD") == 0) world = size;
         if (n == 1) check_hint(info_of_set(session, "Mpi://self"), "mpi_size", "1");
         if (rank != MPI_UNDEFINED && n >= 2) {
-            /* The other sets have communicators too, and those of their members only. */
+            /* The members of each of the other sets make a communicator, in which only these members are. */
             MPI_Comm comm = of_set(session, name);
             int sum = 0, one = 1;
             OK(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm));

@@ -1,4 +1,4 @@
-/* A random campaign of one-sided calls against a plain oracle. All ranks draw the same windows, epochs and calls, and
+/* Makes random one-sided calls, and checks the results. All ranks draw the same windows, epochs and calls, and
    each rank applies all calls to its own copy of the memory of all ranks. After each epoch, each rank compares its
    memory with the copy, and the calls that read are compared when they return.
 

@@ -1,4 +1,4 @@
-/* Windows (MPI-5.0 chapter 12): flavors, attributes, hints, epochs, one-sided calls, and their errors. */
+/* Tests windows (MPI-5.0 chapter 12): flavors, attributes, hints, epochs, one-sided calls, and their errors. */
 #include "check.h"
 
 #include <stdint.h>
@@ -199,7 +199,8 @@ static void derived(void)
     OK(MPI_Win_free(&win));
 }
 
-/* Post, start, complete and wait, on groups that differ from rank to rank: a ring, both directions. */
+/* Tests post, start, complete and wait with groups that differ from rank to rank: the neighbours of the rank in a ring,
+   in both directions. */
 static void active_target(void)
 {
     long *base, got;
@@ -281,7 +282,8 @@ static void exclusive(void)
     OK(MPI_Win_free(&win));
 }
 
-/* Atomicity by sums: every rank updates the memory of rank 0 in several ways at the same time. */
+/* Tests whether updates are atomic: all ranks update the memory of rank 0 in several ways at the same time. Sums show
+   whether an update is lost. */
 static void atomics(void)
 {
     enum { TURNS = 400, WORDS = 128 };

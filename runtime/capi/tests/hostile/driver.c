@@ -141,7 +141,7 @@ static long peak(void)
 static void limit_memory(void)
 {
 #ifndef UNLIMITED_MEMORY
-    /* If the library trusted a wrong length, it would need more than this gigabyte of additional memory. */
+    /* The process may map one more gigabyte of memory. If the library trusted a wrong length, it would need more. */
     long pages = 0;
     FILE *file = fopen("/proc/self/statm", "r");
     if (file == NULL || fscanf(file, "%ld", &pages) != 1) abort();

@@ -78,7 +78,8 @@ void make_objects(void)
     must(MPI_Comm_dup(MPI_COMM_WORLD, &stale_comm));
     ADD(COMM, STALE, stale_comm);
     must(MPI_Comm_free(&stale_comm));
-    /* Every rank is its own neighbour on two sides, along one edge. */
+    /* In each of these topologies, the rank is its own only neighbour: on both sides of the rank in the grid, and along
+       one edge in the two graphs. */
     int one = 1, zero = 0;
     must(MPI_Cart_create(MPI_COMM_SELF, 1, &one, &one, 0, &grid_comm));
     must(MPI_Graph_create(MPI_COMM_SELF, 1, &one, &zero, 0, &graph_comm));
@@ -274,8 +275,8 @@ HANDLE_AT(requests, REQUEST, MPI_REQUEST_NULL, MPI_ERR_REQUEST, 1)
 HANDLE_AT(live_requests, REQUEST, MPI_REQUEST_NULL, MPI_ERR_REQUEST, 0)
 HANDLE_AT(message_at, MESSAGE, MPI_MESSAGE_NO_PROC, MPI_ERR_REQUEST, 0)
 
-/* Communicators with a topology. A communicator without one is an error of another class than a handle that belongs
-   to no communicator. */
+/* Communicators with a topology. The error class for a communicator without a topology differs from the error class for
+   a handle that belongs to no communicator. */
 static int shaped(call *call, int at, int variant, MPI_Comm comm)
 {
     if (variant == 1)
@@ -467,8 +468,7 @@ KIND(status)
            (variant == 1 && wrong(call, at, 0, "MPI_STATUS_IGNORE", MPI_ERR_ARG, 0));
 }
 
-/* Memory that MPI_Alloc_mem returned. */
-/* The valid value is a null pointer, which a program may free. */
+/* Memory that MPI_Alloc_mem returned. The valid value is a null pointer, which a program may also free. */
 KIND(memory)
 {
     switch (variant) {

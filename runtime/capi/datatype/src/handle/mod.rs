@@ -1,20 +1,21 @@
 //! Handles: numbers that stand for objects.
 //!
 //! The handle of a user's object is a number above the predefined handles. It consists of the object's kind,
-//! the index of the object's place in the [`Table`](table::Table) of the kind, and the generation of the
-//! place. The generation counts how often the place has been used before. The lower 32 bits of a handle are
-//! the integer that `MPI_X_toint` returns. This integer is unique among live handles. The upper 32 bits hold
-//! the rest of the generation, so that a freed handle stays invalid for the next 2^38 uses of its place. The
-//! library never uses a handle as an address. It looks the handle up in the table of the expected kind. The
-//! lookup finds nothing if the handle is null, is stale, or belongs to an object of another kind.
+//! the index of the object's place in the table of the kind, and the generation of the place. The generation
+//! counts how often the place has been used before. The lower 32 bits of a handle are the integer that
+//! `MPI_X_toint` returns. This integer is unique among live handles. The upper 32 bits hold the rest of the
+//! generation, so that a freed handle stays invalid for the next 2^38 uses of its place. The library never uses a
+//! handle as an address. It looks the handle up in the table of the expected kind. The lookup finds nothing if the
+//! handle is null, is stale, or belongs to an object of another kind.
 //!
 //! ```text
 //!   63          32 31    28 27        22 21         0
 //!   generation >> 6   kind   generation    place
 //! ```
 //!
-//! `table.rs` has the tables, which need a lock. `thread_cache.rs` finds the objects that a thread used most
-//! recently, without taking a lock. `values.rs` has tables for objects that live as long as one message.
+//! `table.rs` has the tables of most objects, each with a lock. `thread_cache.rs` finds the objects that a thread
+//! used most recently, without taking a lock. `values.rs` has the tables for objects that live as long as one
+//! message.
 
 pub mod table;
 pub mod thread_cache;

@@ -1,25 +1,29 @@
-//! Tables of values. Such a table keeps its objects by value, and the caller has the lock of the table.
+//! Tables that store their objects by value and have no lock of their own.
 //!
-//! A [`Table`](super::table::Table) has an allocation, a reference count and a lock for each of its objects.
-//! Objects that live as long as one message are too short-lived for that. Their table is a [`Values`], and a
-//! call that handles many of them takes one lock.
+//! In a [`Table`](super::table::Table), each object has an allocation and a reference count of its own, and each
+//! function takes the table's lock. This costs too much for objects that live only as long as one message. Such
+//! objects are in a [`Values`]. The owner of a [`Values`] keeps it behind a lock. An MPI call that handles many of
+//! the objects takes this lock once.
 
 use super::{Kind, PLACE_BITS, Parts, REST};
 use crate::abi;
 use crate::failure::{Failure, Result};
 use std::collections::VecDeque;
 
-/// A table with room for at most this number of values does not shrink.
+/// A table frees the memory of its values only if this memory has room for more values than this number.
 const SMALL: usize = 1024;
 
-/// The value of a place that has none.
+/// The content of [`Place::value`] in a place that has no value.
 const NONE: u32 = u32::MAX;
 
-/// The number of a handle: its generation, and where its value is. A free place waits long until the table uses
-/// the place again, so places are small, and the values have memory of their own, which is used again at once.
+/// What the table knows about the handles with one place index. The table uses a free place again only when more
+/// than [`REST`] places are free, so it has many free places. A place is therefore small, and the values lie in
+/// another vector, in which the entry of a removed value is used again at once.
 #[derive(Clone, Copy, Debug)]
 struct Place {
+    /// The generation of the live handle, or of the next handle with this place.
     generation: u64,
+    /// The index of the value in [`Values::values`]; [`NONE`] if the place is free.
     value: u32,
 }
 
@@ -28,8 +32,10 @@ struct Place {
 pub struct Values<T> {
     kind: Kind,
     places: Vec<Place>,
+    /// The indices of the free places, the place that has been free for the longest time first.
     free: VecDeque<u32>,
     values: Vec<Option<T>>,
+    /// The indices of those entries of `values` that are `None`.
     unused: Vec<u32>,
 }
 
@@ -93,7 +99,7 @@ impl<T> Values<T> {
         })
     }
 
-    /// Returns the place of a handle and the number of its value.
+    /// Returns the index of a handle's place and the index of its value.
     #[inline]
     fn find(&self, handle: usize) -> Option<(u32, u32)> {
         let Parts { kind, place, generation } = Parts::of(handle);
@@ -110,7 +116,8 @@ impl<T> Values<T> {
         self.values[at as usize].as_ref()
     }
 
-    /// Returns the value of a handle for changing; `None` as in [`get`](Self::get).
+    /// Returns a mutable reference to the value of a handle. Returns `None` in the same cases as
+    /// [`get`](Self::get).
     #[inline]
     pub fn get_mut(&mut self, handle: usize) -> Option<&mut T> {
         let (_, at) = self.find(handle)?;
@@ -134,7 +141,7 @@ impl<T> Values<T> {
         value
     }
 
-    /// Frees the memory of the values after a flood, when no value is left.
+    /// Frees the memory of the values. No value is left in the table.
     #[cold]
     fn shrink(&mut self) {
         (self.values, self.unused) = (Vec::new(), Vec::new());
@@ -176,7 +183,7 @@ mod tests {
         let live = table.insert(0).expect("a handle");
         assert!(recent.iter().all(|old| table.of_int(to_int(*old)).is_none()));
         assert_eq!(table.of_int(to_int(live)), Some(live));
-        // The memory of one value was used again and again.
+        // All values used the same entry of `values`.
         assert_eq!(table.values.len(), 1);
     }
 

@@ -65,8 +65,8 @@ pub fn unnamed(tree: Datatype) -> Result<raw::Datatype> {
     Ok(handle)
 }
 
-/// Returns a handle for a datatype that decoding returned. A predefined datatype has its fixed handle; any
-/// other datatype gets a new handle.
+/// Returns a handle for a datatype: for a predefined datatype its fixed handle, and for any other datatype a new
+/// handle.
 ///
 /// # Errors
 /// Returns `MPI_ERR_OTHER` if no handle is left.
