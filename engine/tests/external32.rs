@@ -370,7 +370,8 @@ fn naive_quad(memory: &[u8]) -> Vec<u8> {
     memory.iter().rev().copied().collect()
 }
 
-/// Converts the output of [`naive_pack`] back to the bytes as they were in memory.
+/// Converts the external32 form of a basic element, as [`naive_pack`] returns it, to the element's bytes in
+/// memory.
 fn naive_unpack(n: Named, external: &[u8]) -> Vec<u8> {
     let swapped = |bytes: &[u8]| bytes.iter().rev().copied().collect::<Vec<u8>>();
     let name = n.name();

@@ -17,8 +17,9 @@ use typepack_engine::{
 };
 use walk::places;
 
-/// Returns a random filetype over `leaf` whose displacements never decrease. Two calls with the same state
-/// of `random` and different leaves make the same constructor calls, with the same numbers.
+/// Returns a random filetype over `leaf`. In most of these filetypes, the displacements never decrease; the
+/// tests check this with [`is_ordered`]. Two calls with the same state of `random` and different leaves make
+/// the same constructor calls, with the same numbers.
 fn ascending(random: &mut Random, levels: u32, leaf: &Datatype) -> Datatype {
     if levels == 0 {
         return leaf.clone();

@@ -237,7 +237,8 @@ pub unsafe fn unpack_external_raw(
 ///
 /// # Errors
 ///
-/// Returns the errors of [`pack_external_raw`] if `PACK`.
+/// If `PACK`, returns [`ErrorKind::Conversion`] for `src` if a value does not fit in its size in
+/// external32. Unpacking returns no error.
 ///
 /// # Safety
 ///

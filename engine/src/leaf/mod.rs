@@ -56,7 +56,8 @@ pub(crate) enum Class {
     Row,
     /// Rows of windows; each run is moved separately.
     Runs,
-    /// Rows of windows; the runs are moved together, one cache line at a time.
+    /// Rows of a dense pattern of blocks or windows (`dense/`); one permute moves all data of a
+    /// register.
     #[cfg_attr(
         not(any(test, target_arch = "x86_64")),
         expect(dead_code, reason = "made of byte permutes of AVX-512")
