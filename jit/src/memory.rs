@@ -2,7 +2,7 @@
 //! is ever writable and executable at once (W^X).
 //!
 //! `compiler.rs` puts a kernel's bytes here through cranelift-jit's [`JITMemoryProvider`]; the
-//! kernel then holds a [`Code`]. A page has three states, and each state is a type:
+//! kernel then holds a [`Code`]. A page has three states, two of which are types:
 //!
 //! ```text
 //! reserved (no access) --take--> Draft (read, write) --publish--> Code (read, execute)
@@ -17,9 +17,9 @@
 //! - Kernels that are published together share pages and are freed together. Kernels that are
 //!   published separately never share a page, because the page of a running kernel cannot be made
 //!   writable for the next kernel.
-//! - If the system refuses a call, the refusal is returned as an error. The only exception is giving
-//!   pages back, which cannot report an error: if the access to these pages cannot be removed, they
-//!   are never used again.
+//! - If the system refuses a call, the refusal is returned as an error. The only exceptions are giving
+//!   pages back and dropping the arena, which cannot report an error. If the access to pages that are
+//!   given back cannot be removed, these pages are never used again.
 //!
 //! The two memory providers of cranelift-jit are unsuitable. Both keep code mapped until an unsafe call
 //! frees it, and one of them panics if the system refuses to change the protection.

@@ -17,7 +17,8 @@ pub enum Mode {
     /// After a layout has moved enough bytes to repay the compilation.
     #[default]
     Lazy,
-    /// When a type is committed.
+    /// When a type is committed, for each of its nests that a kernel may execute fastest. The kernel
+    /// of a fused copy is compiled at the first copy.
     Eager,
 }
 

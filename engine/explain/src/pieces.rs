@@ -129,7 +129,8 @@ impl Counts {
                 pending.extend(distinct.map(|copies| (&copies[0], false)));
                 continue;
             }
-            // A type has at most one basic element per byte, so the products and sums fit in `i128`.
+            // A type has at most one basic element per byte of data, so the products and sums fit in
+            // `i128`.
             // Types without bytes are treated separately, because their counts of copies are not
             // limited by a size.
             let count = match shape(ty) {
