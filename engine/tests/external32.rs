@@ -404,13 +404,13 @@ fn naive_x87(external: &[u8]) -> Vec<u8> {
     external.iter().rev().copied().collect()
 }
 
-/// Returns a random tree of at most `depth` constructors above named types.
+/// Returns a random tree of at most `depth` levels of constructors above named types.
 fn tree(random: &mut Random, depth: u32) -> Datatype {
     let all: Vec<Named> = Named::all().filter(|n| n.size() > 0).collect();
     tree_of(random, depth, &all)
 }
 
-/// Returns a random tree of at most `depth` constructors above the named types in `all`.
+/// Returns a random tree of at most `depth` levels of constructors above the named types in `all`.
 fn tree_of(random: &mut Random, depth: u32, all: &[Named]) -> Datatype {
     if depth == 0 || random.below(8) == 0 {
         return named(all[random.below(all.len() as u64) as usize]);

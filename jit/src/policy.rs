@@ -1,10 +1,9 @@
 //! Decides when compiling a kernel pays.
 //!
 //! For each nest (loops around a block or a few short runs) and direction, the engine adds up the
-//! time that a kernel would have saved. A table of costs gives that time
-//! (`engine/src/plan/cost/`). The engine asks for the kernel when the sum
-//! reaches the cost of a compilation. This file states that cost as a number of bytes, and `lib.rs`
-//! passes the number to the engine.
+//! time that a kernel would have saved. A table of costs gives that time (`engine/src/plan/cost/`).
+//! The engine asks for the kernel when the sum reaches the cost of a compilation. This file states
+//! that cost as a number of bytes, and `lib.rs` passes the number to the engine.
 
 use std::fmt;
 use std::str::FromStr;

@@ -56,7 +56,8 @@ impl External32 {
 /// Converts position `at`, in bytes of the form of `from`, to a position in bytes of the form of `to`. If
 /// `at` lies inside a basic element, returns the position at which this basic element begins. Both programs
 /// are lowered from one type. They have the same nodes, because lowering compares numbers of elements, never
-/// numbers of bytes. `argument` is the name of the argument `at` in most error messages.
+/// numbers of bytes. The errors name `at` by `argument`, except the overflow error, which always names
+/// `external`.
 fn converted(
     from: &TypedProgram,
     to: &TypedProgram,

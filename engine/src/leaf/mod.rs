@@ -78,10 +78,10 @@ pub(crate) enum Class {
 ///
 /// - `words` points to the three parameters (see `kernel/`) of the level for which the row was
 ///   picked. If the level is a table, its first `count` entries are readable.
-/// - For every iteration, the block at `mem` plus the iteration's displacement is valid for reads
-///   (pack) or writes (unpack).
-/// - `packed` is valid for writes (pack) or reads (unpack); its length is the block's length times
-///   the count.
+/// - For every iteration, the block or window at `mem` plus the iteration's displacement is valid for
+///   reads (pack) or writes (unpack). Of a window, only the runs count.
+/// - `packed` is valid for writes (pack) or reads (unpack); its length is the number of packed bytes
+///   of a block or window times the count.
 /// - The described memory and the packed bytes do not overlap.
 /// - The context is the value with which the row was picked, such as the block's length or a pointer
 ///   to the runs. The CPU has the row's instruction set.

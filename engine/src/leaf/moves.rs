@@ -146,8 +146,8 @@ pub(super) unsafe fn long<M: Machine>(from: *const u8, to: *mut u8, bytes: usize
     // SAFETY: the caller guarantees that the run has at least 64 bytes, so bytes 0..64 lie within it.
     unsafe { block::<M, 64>(from, to) };
     // The stores of all moves but the first and the last begin at cache lines, because a store of 64
-    // bytes that crosses a line costs as much as two stores. If `to` is not aligned to an element, no element begins at the
-    // start of a cache line. Then the second move simply starts at byte 64.
+    // bytes that crosses a line costs as much as two stores. If `to` is not aligned to an element, no
+    // element begins at the start of a cache line. Then the second move simply starts at byte 64.
     let mut at = if to.addr().is_multiple_of(M::UNIT) { 64 - (to.addr() % 64) } else { 64 };
     while at < last {
         // SAFETY: `at` is below `last`, so bytes `at..at + 64` end before `last + 64 == bytes`.

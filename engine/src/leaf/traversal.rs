@@ -1,13 +1,13 @@
 //! The traversal: an order, other than packed order, in which a nest visits memory. It is meant for
 //! nests whose packed order jumps from cache line to cache line.
 //!
-//! `mod.rs` tries to make a traversal for every routine that executes no dense pattern. The loop over elements counts as one more
-//! level. The *far* level is the innermost level. The *near* level is the level along which
-//! neighbouring iterations share cache lines: the columns of a matrix, the elements of a column
-//! type, the planes of a transposed cube. The near level often lies outside the far level. Then
-//! packed order loses the lines of a column from the first-level cache before the next column needs
-//! them. In this case the traversal walks the near and the far level in tiles; the levels between
-//! them are outer loops around the tiles:
+//! `mod.rs` tries to make a traversal for every routine that executes no dense pattern. The loop over
+//! elements counts as one more level. The *far* level is the innermost level. The *near* level is the
+//! level along which neighbouring iterations share cache lines: the columns of a matrix, the elements
+//! of a column type, the planes of a transposed cube. The near level often lies outside the far level.
+//! Then packed order loses the lines of a column from the first-level cache before the next column
+//! needs them. In this case the traversal walks the near and the far level in tiles; the levels
+//! between them are outer loops around the tiles:
 //!
 //! ```text
 //! for each position of the levels outside near

@@ -24,7 +24,7 @@ impl Random {
     }
 }
 
-/// Returns a random tree with at most `levels` constructors above the named types.
+/// Returns a random tree of at most `levels` levels of constructors above the named types.
 pub fn datatype(random: &mut Random, levels: u32) -> Datatype {
     const NAMED: [Named; 8] = [
         Named::INT,

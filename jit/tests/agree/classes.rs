@@ -2,9 +2,8 @@
 //!
 //! A class is a set of shapes for which the translator writes code of the same structure. A class is
 //! defined by direction, kind of the innermost level, depth, and kind of leaf (what one iteration of the
-//! innermost level moves). The lists below come from
-//! matches without a wildcard, so a new kind of level or leaf does not compile until it has a class.
-//! [`Sweep::complete`] fails if a class was not tested.
+//! innermost level moves). The lists below come from matches without a wildcard, so a new kind of level
+//! or leaf does not compile until it has a class. [`Sweep::complete`] fails if a class was not tested.
 
 use super::guarded::Edge;
 use super::transfer::{self, Transfer};

@@ -1,4 +1,4 @@
-//! Packs the data of several lines of a sparse pattern into one register, and stores the whole register
+//! Packs the data of several lines of a dense pattern into one register, and stores the whole register
 //! at once.
 //!
 //! `mod.rs` uses this method for calls with many elements if the number of packed bytes per element

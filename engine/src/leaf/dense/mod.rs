@@ -111,8 +111,7 @@ impl Stripe {
     }
 
     /// Returns the packed position of byte `i` of the run if the bytes of each basic element are
-    /// reversed.
-    /// `nth` is the packed position that this byte has in native order.
+    /// reversed. `nth` is the packed position that this byte has in native order.
     pub(super) fn swapped(&self, nth: usize, i: usize) -> usize {
         let within = i % self.width;
         nth - within + (self.width - 1 - within)
@@ -159,8 +158,8 @@ impl Merit {
     /// a permute and a store; when unpacking, the store has a mask. Without a pattern, a row joins
     /// two blocks of 8 bytes, or four blocks of 4 bytes, into one store, so such blocks take fewer
     /// stores than `moves`. But they still take more stores than `gather.rs`, and more than
-    /// `lines.rs` if at least half of each line is data in whole words (`typepack-bench peers`, d1s2,
-    /// d1s3, f1s2, f1s3).
+    /// `lines.rs` if at least half of each line is data in whole words (`typepack-bench peers`, layouts
+    /// `d1s2`, `d1s3`, `f1s2` and `f1s3`: 1 of every 2 or 3 doubles or floats).
     pub(super) fn pays<const PACK: bool>(&self, leaf: &Leaf) -> bool {
         match *leaf {
             Leaf::Block { bytes: 4 | 8 } if PACK => self.moves >= 4 * self.lines,
@@ -174,7 +173,7 @@ impl Merit {
 
     /// Returns whether a row of `count` elements inside other levels is long enough for a pattern.
     /// The call for one row takes as long as a compiled kernel takes for some dozens of blocks
-    /// (`typepack-bench peers`, 128 B and 1 KiB).
+    /// (`typepack-bench peers`, calls of 128 B and 1 KiB).
     pub(super) fn fills_rows(&self, leaf: &Leaf, count: u64) -> bool {
         let least = match leaf {
             Leaf::Block { bytes: ..4 } => 32,

@@ -1,6 +1,6 @@
 //! Fills whole registers with the data of a few windows.
 //!
-//! `mod.rs` uses this method if a whole number of elements fills a *lane* of 16 packed bytes. All lanes then
+//! `mod.rs` uses this method if two or more elements fill a *lane* of 16 packed bytes exactly. All lanes then
 //! have the same shuffles, one per window, and lie at a constant distance in memory. The results of the
 //! shuffles are merged and stored. On AVX2, a register holds two lanes. A window of the first lane and the
 //! same window of the second lane are loaded into the two halves of one register. So no byte ever moves from

@@ -163,7 +163,7 @@ impl Job {
     }
 
     /// Returns the process id of rank `rank`. If several processes have this rank's number in their
-    /// environment, the rank is the one that was started last.
+    /// environment, returns the highest of their process ids.
     pub fn rank(&self, rank: usize) -> i32 {
         self.wait_for("the rank", || {
             let mut found = self.processes();
