@@ -116,7 +116,9 @@ impl FileRanks {
         }
         out.push_str("\nCoverage\n  ");
         out.push_str(&match self.coverage()? {
-            None => format!("the ranks have more than {PIECES} pieces; they are not counted"),
+            None => format!(
+                "the ranks have more than {PIECES} pieces; holes and overlaps are not counted"
+            ),
             Some(Coverage { bytes: 0, .. }) => "no data".to_owned(),
             Some(Coverage { bytes, holes: 0, shared: 0 }) => {
                 format!("each of the {bytes} bytes belongs to exactly one rank")

@@ -56,7 +56,7 @@ impl Lanes {
             .map(|(start, range)| window(&sources, start as isize, range))
             .collect();
         // At least a quarter of the memory is data, so the 16 bytes of a lane come from at most 64 bytes.
-        assert!(first.len() <= WINDOWS, "a dense pattern has {} windows", first.len());
+        assert!(first.len() <= WINDOWS, "a lane has {} windows", first.len());
         // Cover the sources again, with windows from the last source backwards.
         let mut last = Vec::new();
         let mut end = sources.len();
