@@ -386,7 +386,7 @@ fn external32_from_every_position() {
                         }
                         let to = file.as_mut_ptr();
                         // SAFETY: `ram` holds the elements, and `file` holds the bytes of the view that
-                        // the call writes.
+                        // the call writes. They are separate allocations.
                         let result = unsafe {
                             view.write_external_raw(
                                 external,
@@ -414,7 +414,7 @@ fn external32_from_every_position() {
                     }
                     let to = back.as_mut_ptr();
                     // SAFETY: `back` holds the elements, and `file` holds the bytes of the view that the
-                    // calls read.
+                    // calls read. They are separate allocations.
                     unsafe {
                         let file = file.as_ptr();
                         view.read_external_raw(external, count, to, 0, file, position, at).unwrap();
@@ -478,7 +478,8 @@ fn values_that_do_not_fit_end_an_external_write() {
     let view = new(&byte(), &byte()).unwrap();
     let (values, mut file) = ([1i64, 1 << 40], [0u8; 8]);
     let from = values.as_ptr().cast();
-    // SAFETY: `values` holds two elements, and `file` has room for two elements of 4 bytes in external32.
+    // SAFETY: `values` holds two elements, and `file` has room for two elements of 4 bytes in external32. They
+    // are separate variables.
     let result = unsafe { view.write_external_raw(&external, 2, from, 0, file.as_mut_ptr(), 0, 8) };
     assert_eq!(result.unwrap_err().kind(), ErrorKind::Conversion);
 }

@@ -120,7 +120,7 @@ macro_rules! sweep {
                 let at = mem.wrapping_offset(place.wrapping_mul(scale) as isize);
                 // SAFETY: `at` and `bytes` describe one run of the range, and `packed` points to its
                 // packed bytes. The caller of `run` guarantees that both are valid and that the
-                // machine has `$isa`.
+                // machine has `$isa`. `bytes` is a multiple of `width`, because `unit` is one.
                 unsafe {
                     if bytes <= SHORT {
                         $short(at, packed, bytes);

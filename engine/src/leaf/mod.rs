@@ -114,8 +114,9 @@ enum Work {
 }
 
 impl Routine {
-    /// Returns the routine for `nest`, or `None` if the nest has no level. If `swap` is given, it
-    /// describes the elements of the nest's leaf, and the routine reverses the bytes of each element.
+    /// Returns the routine for `nest`, or `None` if the nest has no level. The machine must have `isa`.
+    /// If `swap` is given, it describes the elements of the nest's leaf, and the routine reverses the
+    /// bytes of each element.
     pub(crate) fn new(
         nest: &Nest,
         swap: Option<&Swap>,
@@ -298,7 +299,8 @@ impl Routine {
     ) {
         // SAFETY: the caller guarantees the conditions of `Row` except for the context. Each row gets
         // the context for which `work` picked it: the length of the block, the `Arc` of runs, or the
-        // window. `work` makes a `Shuffled` only for packing.
+        // window. `work` makes a `Shuffled` only for packing, and picks only rows of an instruction set
+        // that the machine has.
         unsafe {
             match &self.work {
                 Work::Row { row, length } => {

@@ -176,8 +176,9 @@ macro_rules! rows {
                 packed: *mut u8,
             ) {
                 let _ = context;
-                // SAFETY: the caller guarantees the conditions of `Row`. The blocks have `B` bytes,
-                // because `row` picks this instance for that length only.
+                // SAFETY: the caller guarantees the conditions of `Row`, and that the CPU has
+                // `$machine`, whose `UNIT` is 1. The blocks have `B` bytes, because `row` picks this
+                // instance for that length only.
                 unsafe { super::blocks::<$machine, S, PACK, B>(words, mem, packed) }
             }
 
@@ -194,7 +195,7 @@ macro_rules! rows {
                 packed: *mut u8,
             ) {
                 // SAFETY: the caller guarantees the conditions of `Row` for blocks whose length is
-                // `context`, and that this length exceeds 64 bytes.
+                // `context`, and that this length exceeds 64 bytes. The `UNIT` of `$machine` is 1.
                 unsafe { super::long_blocks::<$machine, S, PACK>(context.addr(), words, mem, packed) }
             }
         }
@@ -259,6 +260,7 @@ unsafe fn window<S: Steps, const PACK: bool>(
 /// # Safety
 ///
 /// - The conditions of [`Row`] hold, for blocks of `B` bytes.
+/// - The CPU has the instruction set `M`. `B` is at least 1 and a multiple of `M::UNIT`.
 #[inline(always)]
 pub(super) unsafe fn blocks<M: Machine, S: Steps, const PACK: bool, const B: usize>(
     words: *const u64,
@@ -289,8 +291,8 @@ pub(super) unsafe fn blocks<M: Machine, S: Steps, const PACK: bool, const B: usi
 ///
 /// # Safety
 ///
-/// - The conditions of [`Row`] hold for the `GROUP` iterations from the cursor on. `packed` points to
-///   the packed bytes of the first block.
+/// - The conditions of [`blocks`] hold for the `GROUP` iterations from the cursor on. `packed` points
+///   to the packed bytes of the first block.
 #[inline(always)]
 unsafe fn group<M: Machine, S: Steps, const PACK: bool, const B: usize>(
     steps: S,

@@ -178,7 +178,8 @@ impl Traversal {
                         // SAFETY: the matrix consists of `width` iterations of the near level and all
                         // `rows` iterations of the far level, at one position of the other levels.
                         // The caller guarantees that their memory and their packed bytes are valid
-                        // and, when unpacking, that the leaves are disjoint.
+                        // and do not overlap and, when unpacking, that the leaves are disjoint. The
+                        // machine has the instruction set for which the traversal was made.
                         Some(transpose) => unsafe {
                             let far = words[3 * far + 1] as isize;
                             transpose(matrix::<PACK>(
