@@ -187,7 +187,7 @@ mod tests {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("typepack-test-core-{}-{number}", std::process::id());
-        match name_lock::lock(&name).expect("sockets") {
+        match name_lock::lock(&name).expect("the system has sockets") {
             Claim::Alone(lock) => lock,
             other => panic!("{other:?}"),
         }
@@ -263,7 +263,7 @@ mod tests {
             [(2, &[][..], true), (2, &[0], true), (4, &[2], false), (9, &[], false)]
         {
             let reserved = planned(ranks, taken, nodes);
-            let cores = reserved.cores.expect("bound");
+            let cores = reserved.cores.expect("the ranks are bound");
             assert_eq!((cores.len(), reserved.exclusive), (ranks, exclusive), "{ranks} {taken:?}");
             assert!(cores.iter().all(|core| core.cpus == [0, 1, 2, 3, 4, 5, 6, 7]));
         }
