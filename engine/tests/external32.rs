@@ -464,7 +464,7 @@ fn tree_of(random: &mut Random, depth: u32, all: &[Named]) -> Datatype {
             Datatype::structured(&lengths, &places(random, blocks, 300), &types)
         }
     }
-    .expect("a small tree")
+    .expect("the arguments of a small tree are valid")
 }
 
 /// Returns memory for `count` elements, and the position of displacement 0 in that memory. The bytes are

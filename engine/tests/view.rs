@@ -45,7 +45,7 @@ fn ascending(random: &mut Random, levels: u32, leaf: &Datatype) -> Datatype {
         6 => Datatype::subarray(&[4, 5], &[n.min(2), gap + 1], &[1, 1], Order::C, &old),
         _ => Datatype::structured(&[1, n], &[0, 3200 << (levels * 2)], &[old.clone(), old]),
     }
-    .expect("small arguments of the right form")
+    .expect("small arguments of the right form are valid")
 }
 
 /// Returns whether the displacements in the typemap of two copies of `ty` are neither negative nor
