@@ -28,22 +28,23 @@ fn main() -> typepack_engine::Result<()> {
             for _ in 0..ROUNDS {
                 let repeat = BYTES_PER_ROUND / bytes;
                 times[0].push(timed(repeat, || {
-                    pack(&plan, 1, black_box(&memory), &mut packed).expect("a buffer is too small");
+                    pack(&plan, 1, black_box(&memory), &mut packed)
+                        .expect("both buffers are large enough");
                 }));
                 times[1].push(timed(repeat, || {
                     hand_loop(black_box(&memory), stride, black_box(&mut packed));
                 }));
                 times[2].push(timed(repeat, || {
                     pack_external(&external, 1, black_box(&memory), &mut packed, &mut 0)
-                        .expect("a buffer is too small");
+                        .expect("both buffers are large enough");
                 }));
                 times[3].push(timed(repeat, || {
                     unpack(&plan, 1, black_box(&packed), &mut memory)
-                        .expect("a buffer is too small");
+                        .expect("both buffers are large enough");
                 }));
                 times[4].push(timed(repeat, || {
                     unpack_external(&external, 1, black_box(&packed), &mut 0, &mut memory)
-                        .expect("a buffer is too small");
+                        .expect("both buffers are large enough");
                 }));
                 // The call of `unpack` above interpreted external32 bytes as native doubles, so it
                 // stored wrong values in the memory, many of them denormal. `unpack_external` should

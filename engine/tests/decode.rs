@@ -60,8 +60,9 @@ fn same_facts(a: &Datatype, b: &Datatype) {
     assert_eq!(a.envelope(), b.envelope());
 }
 
-/// Checks the rows of `runtime/capi/abi/combiners.csv` for calls with `int` arguments. The rows are
-/// those of the table in MPI-2.2 section 4.1.13. They state the positions and the numbers of all arguments.
+/// Checks the rows of `runtime/capi/abi/combiners.csv` for calls with `int` arguments. They state the
+/// positions and the numbers of all arguments. Most of these rows are also in the table of MPI-2.2 section
+/// 4.1.13.
 #[test]
 fn int_rows() {
     let (int, t) = (named(Named::INT), [Named::INT]);

@@ -370,7 +370,8 @@ fn naive_quad(memory: &[u8]) -> Vec<u8> {
     memory.iter().rev().copied().collect()
 }
 
-/// Converts the output of [`naive_pack`] back to the bytes as they were in memory.
+/// Converts the external32 form of a basic element, as [`naive_pack`] returns it, to the element's bytes in
+/// memory.
 fn naive_unpack(n: Named, external: &[u8]) -> Vec<u8> {
     let swapped = |bytes: &[u8]| bytes.iter().rev().copied().collect::<Vec<u8>>();
     let name = n.name();
@@ -403,13 +404,13 @@ fn naive_x87(external: &[u8]) -> Vec<u8> {
     external.iter().rev().copied().collect()
 }
 
-/// Returns a random tree of at most `depth` constructors above named types.
+/// Returns a random tree of at most `depth` levels of constructors above named types.
 fn tree(random: &mut Random, depth: u32) -> Datatype {
     let all: Vec<Named> = Named::all().filter(|n| n.size() > 0).collect();
     tree_of(random, depth, &all)
 }
 
-/// Returns a random tree of at most `depth` constructors above the named types in `all`.
+/// Returns a random tree of at most `depth` levels of constructors above the named types in `all`.
 fn tree_of(random: &mut Random, depth: u32, all: &[Named]) -> Datatype {
     if depth == 0 || random.below(8) == 0 {
         return named(all[random.below(all.len() as u64) as usize]);
@@ -463,7 +464,7 @@ fn tree_of(random: &mut Random, depth: u32, all: &[Named]) -> Datatype {
             Datatype::structured(&lengths, &places(random, blocks, 300), &types)
         }
     }
-    .expect("a small tree")
+    .expect("the arguments of a small tree are valid")
 }
 
 /// Returns memory for `count` elements, and the position of displacement 0 in that memory. The bytes are

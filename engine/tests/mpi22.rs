@@ -27,7 +27,7 @@ fn address<T>(of: &T) -> i64 {
 #[test]
 fn a_printing_program_decodes_to_the_leaves() {
     fn print(ty: &Datatype, out: &mut String) {
-        let name = ty.combiner().name().expect("a combiner of the standard");
+        let name = ty.combiner().name().expect("every combiner has a name in the standard");
         if let Some(named) = ty.as_named() {
             return out.push_str(named.name());
         }

@@ -60,8 +60,9 @@ fn a_short_loop_beside_a_block_is_a_window() {
     let plan = ty.commit().unwrap();
     assert_eq!(plan.program().to_string().matches("block 4 @").collect::<String>(), runs);
     assert_eq!(plan.nests().len(), 1);
-    // The single run at the end continues the steps of the loop before it, so a pass makes it one more
-    // iteration of that loop. An earlier version executed the loop and the run as separate parts.
+    // The `char` at 5 touches the second block of the loop, which is at 4. So the passes unroll the
+    // loop and join these two blocks. An earlier version executed the loop and the `char` one after
+    // the other.
     let char = Datatype::named(Named::CHAR);
     let two = Datatype::vector(2, 1, 4, &char).unwrap();
     let three = Datatype::structured(&[1, 1], &[0, 5], &[two, char]).unwrap();

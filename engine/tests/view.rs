@@ -17,8 +17,9 @@ use typepack_engine::{
 };
 use walk::places;
 
-/// Returns a random filetype over `leaf` whose displacements never decrease. Two calls with the same state
-/// of `random` and different leaves make the same constructor calls, with the same numbers.
+/// Returns a random filetype over `leaf`. In most of these filetypes, the displacements never decrease; the
+/// tests check this with [`is_ordered`]. Two calls with the same state of `random` and different leaves make
+/// the same constructor calls, with the same numbers.
 fn ascending(random: &mut Random, levels: u32, leaf: &Datatype) -> Datatype {
     if levels == 0 {
         return leaf.clone();
@@ -44,7 +45,7 @@ fn ascending(random: &mut Random, levels: u32, leaf: &Datatype) -> Datatype {
         6 => Datatype::subarray(&[4, 5], &[n.min(2), gap + 1], &[1, 1], Order::C, &old),
         _ => Datatype::structured(&[1, n], &[0, 3200 << (levels * 2)], &[old.clone(), old]),
     }
-    .expect("small arguments of the right form")
+    .expect("small arguments of the right form are valid")
 }
 
 /// Returns whether the displacements in the typemap of two copies of `ty` are neither negative nor
@@ -385,7 +386,7 @@ fn external32_from_every_position() {
                         }
                         let to = file.as_mut_ptr();
                         // SAFETY: `ram` holds the elements, and `file` holds the bytes of the view that
-                        // the call writes.
+                        // the call writes. They are separate allocations.
                         let result = unsafe {
                             view.write_external_raw(
                                 external,
@@ -413,7 +414,7 @@ fn external32_from_every_position() {
                     }
                     let to = back.as_mut_ptr();
                     // SAFETY: `back` holds the elements, and `file` holds the bytes of the view that the
-                    // calls read.
+                    // calls read. They are separate allocations.
                     unsafe {
                         let file = file.as_ptr();
                         view.read_external_raw(external, count, to, 0, file, position, at).unwrap();
@@ -477,7 +478,8 @@ fn values_that_do_not_fit_end_an_external_write() {
     let view = new(&byte(), &byte()).unwrap();
     let (values, mut file) = ([1i64, 1 << 40], [0u8; 8]);
     let from = values.as_ptr().cast();
-    // SAFETY: `values` holds two elements, and `file` has room for two elements of 4 bytes in external32.
+    // SAFETY: `values` holds two elements, and `file` has room for two elements of 4 bytes in external32. They
+    // are separate variables.
     let result = unsafe { view.write_external_raw(&external, 2, from, 0, file.as_mut_ptr(), 0, 8) };
     assert_eq!(result.unwrap_err().kind(), ErrorKind::Conversion);
 }

@@ -162,7 +162,8 @@ mod tests {
 
     #[test]
     fn a_panic_becomes_a_refusal() {
-        let error = contain::<()>(|| panic!("lowering of {}", "i8x16")).expect_err("contained");
+        let error = contain::<()>(|| panic!("lowering of {}", "i8x16"))
+            .expect_err("the panic becomes an error");
         assert_eq!(error.kind(), ErrorKind::CodeGeneration);
         assert_eq!(error.to_string(), "code generation: panic: lowering of i8x16");
     }

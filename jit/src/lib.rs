@@ -112,9 +112,10 @@ impl Jit {
         self.shared.settings.mode
     }
 
-    /// Returns the reason if this `Jit` refuses every shape: the mode is off, executable memory is
-    /// denied, [`Settings::memory_max`] is less than a page, or there is no code generator for this
-    /// machine. Returns `None` if the `Jit` compiles kernels.
+    /// Returns the reason if this `Jit` refuses every shape: the mode is off, the system denies code
+    /// memory or its execution, [`Settings::memory_max`] is less than a page, the stub that tests new
+    /// code returned a wrong value, or there is no code generator for this machine. Returns `None` if
+    /// the `Jit` compiles kernels.
     pub fn disabled(&self) -> Option<&Error> {
         self.shared.generator.as_ref().err()
     }

@@ -2,7 +2,7 @@
 //! is ever writable and executable at once (W^X).
 //!
 //! `compiler.rs` puts a kernel's bytes here through cranelift-jit's [`JITMemoryProvider`]; the
-//! kernel then holds a [`Code`]. A page has three states, and each state is a type:
+//! kernel then holds a [`Code`]. A page has three states, two of which are types:
 //!
 //! ```text
 //! reserved (no access) --take--> Draft (read, write) --publish--> Code (read, execute)
@@ -17,9 +17,9 @@
 //! - Kernels that are published together share pages and are freed together. Kernels that are
 //!   published separately never share a page, because the page of a running kernel cannot be made
 //!   writable for the next kernel.
-//! - If the system refuses a call, the refusal is returned as an error. The only exception is giving
-//!   pages back, which cannot report an error: if the access to these pages cannot be removed, they
-//!   are never used again.
+//! - If the system refuses a call, the refusal is returned as an error. The only exceptions are giving
+//!   pages back and dropping the arena, which cannot report an error. If the access to pages that are
+//!   given back cannot be removed, these pages are never used again.
 //!
 //! The two memory providers of cranelift-jit are unsuitable. Both keep code mapped until an unsafe call
 //! frees it, and one of them panics if the system refuses to change the protection.
@@ -347,13 +347,16 @@ mod tests {
     #[test]
     fn pages_come_back_and_join() {
         let page = rustix::param::page_size();
-        let arena = Arena::new(5 * page as u64 + 17).expect("executable memory");
+        let arena = Arena::new(5 * page as u64 + 17).expect("the system allows executable memory");
         assert_eq!((arena.pages, arena.used()), (5, 0));
-        let a = arena.take(1).expect("one page");
-        let b = arena.take(page + 1).expect("two pages");
-        let c = arena.take(2 * page).expect("two pages");
+        let a = arena.take(1).expect("one page is free");
+        let b = arena.take(page + 1).expect("two pages are free");
+        let c = arena.take(2 * page).expect("two pages are free");
         assert_eq!(arena.used(), 5 * page);
-        assert_eq!(arena.take(1).expect_err("full").kind(), io::ErrorKind::OutOfMemory);
+        assert_eq!(
+            arena.take(1).expect_err("the arena is full").kind(),
+            io::ErrorKind::OutOfMemory
+        );
         drop(b);
         assert_eq!(*arena.lock(), [(1, 2)]);
         drop(a);
@@ -364,18 +367,25 @@ mod tests {
 
     #[test]
     fn no_page_is_a_refusal() {
-        assert_eq!(Arena::new(0).expect_err("no page").kind(), io::ErrorKind::OutOfMemory);
-        assert_eq!(Arena::new(1).expect_err("no page").kind(), io::ErrorKind::OutOfMemory);
+        assert_eq!(
+            Arena::new(0).expect_err("an arena needs at least one page").kind(),
+            io::ErrorKind::OutOfMemory
+        );
+        assert_eq!(
+            Arena::new(1).expect_err("an arena needs at least one page").kind(),
+            io::ErrorKind::OutOfMemory
+        );
         assert!(Arena::new(u64::MAX).is_err());
     }
 
     #[test]
     fn pages_are_writable_or_executable_never_both() {
-        let arena = Arena::new(1 << 20).expect("executable memory");
+        let arena = Arena::new(1 << 20).expect("the system allows executable memory");
         let mut memory = CodeMemory::new(arena.clone());
-        let at = memory.allocate(32, 16, JITMemoryKind::Executable).expect("a page") as usize;
+        let at =
+            memory.allocate(32, 16, JITMemoryKind::Executable).expect("a page is free") as usize;
         assert_eq!(protection(at), "rw-p");
-        memory.finalize(BranchProtection::None).expect("published");
+        memory.finalize(BranchProtection::None).expect("the page is published");
         assert_eq!(protection(at), "r-xp");
         let code = memory.take_published();
         drop(memory);
@@ -387,15 +397,18 @@ mod tests {
 
     #[test]
     fn a_batch_shares_pages_and_another_does_not() {
-        let arena = Arena::new(1 << 20).expect("executable memory");
+        let arena = Arena::new(1 << 20).expect("the system allows executable memory");
         let page = rustix::param::page_size();
         let mut one = CodeMemory::new(arena.clone());
-        let a = one.allocate(33, 16, JITMemoryKind::Executable).expect("a page") as usize;
-        let b = one.allocate(33, 16, JITMemoryKind::Executable).expect("the same") as usize;
+        let a = one.allocate(33, 16, JITMemoryKind::Executable).expect("a page is free") as usize;
+        let b = one.allocate(33, 16, JITMemoryKind::Executable).expect("the same page has room")
+            as usize;
         assert_eq!(b, a + 48);
-        let c = one.allocate(2 * page, 16, JITMemoryKind::Executable).expect("more") as usize;
+        let c = one.allocate(2 * page, 16, JITMemoryKind::Executable).expect("more pages are free")
+            as usize;
         let mut two = CodeMemory::new(arena.clone());
-        let d = two.allocate(8, 16, JITMemoryKind::Executable).expect("another") as usize;
+        let d =
+            two.allocate(8, 16, JITMemoryKind::Executable).expect("another page is free") as usize;
         assert_ne!(a / page, d / page);
         assert_ne!(a / page, c / page);
         assert_eq!(arena.used(), 4 * page);
@@ -405,7 +418,7 @@ mod tests {
 
     #[test]
     fn data_is_refused() {
-        let arena = Arena::new(1 << 20).expect("executable memory");
+        let arena = Arena::new(1 << 20).expect("the system allows executable memory");
         let mut memory = CodeMemory::new(arena);
         assert!(memory.allocate(8, 8, JITMemoryKind::ReadOnly).is_err());
         assert!(memory.allocate(8, 8, JITMemoryKind::Writable).is_err());
@@ -416,9 +429,9 @@ mod tests {
     fn protection(address: usize) -> String {
         let maps = std::fs::read_to_string("/proc/self/maps").expect("/proc is mounted");
         for line in maps.lines() {
-            let (range, rest) = line.split_once(' ').expect("a space");
-            let (from, to) = range.split_once('-').expect("a range");
-            let parse = |text| usize::from_str_radix(text, 16).expect("hexadecimal");
+            let (range, rest) = line.split_once(' ').expect("a space ends the range");
+            let (from, to) = range.split_once('-').expect("a range has a dash");
+            let parse = |text| usize::from_str_radix(text, 16).expect("addresses are hexadecimal");
             if (parse(from)..parse(to)).contains(&address) {
                 return rest[..4].to_owned();
             }

@@ -1,10 +1,9 @@
 //! Decides when compiling a kernel pays.
 //!
 //! For each nest (loops around a block or a few short runs) and direction, the engine adds up the
-//! time that a kernel would have saved. A table of costs gives that time
-//! (`engine/src/plan/cost/`). The engine asks for the kernel when the sum
-//! reaches the cost of a compilation. This file states that cost as a number of bytes, and `lib.rs`
-//! passes the number to the engine.
+//! time that a kernel would have saved. A table of costs gives that time (`engine/src/plan/cost/`).
+//! The engine asks for the kernel when the sum reaches the cost of a compilation. This file states
+//! that cost as a number of bytes, and `lib.rs` passes the number to the engine.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,7 +16,8 @@ pub enum Mode {
     /// After a layout has moved enough bytes to repay the compilation.
     #[default]
     Lazy,
-    /// When a type is committed.
+    /// When a type is committed, for each of its nests that a kernel may execute fastest. The kernel
+    /// of a fused copy is compiled at the first copy.
     Eager,
 }
 

@@ -117,11 +117,14 @@ mod tests {
                 for bytes in [8, 100] {
                     let nest = nest(levels.clone(), bytes);
                     let shape = nest.shape(direction);
-                    let report = report(&nest, direction, target).expect("a report");
+                    let report = report(&nest, direction, target).expect("the kernel has a report");
                     assert_eq!(report.name, shape.to_string());
-                    let code = crate::emit(&shape, target).expect("code");
+                    let code = crate::emit(&shape, target).expect("the shape is compiled");
                     assert_eq!(report.code_bytes, code.len());
-                    assert_eq!(report.clif, crate::clif(&shape, target).expect("CLIF"));
+                    assert_eq!(
+                        report.clif,
+                        crate::clif(&shape, target).expect("the shape is translated")
+                    );
                     assert!(report.assembly.contains("ret"), "{}", report.assembly);
                     assert!(!report.compile.is_zero());
                     assert_eq!(report.parameters.len(), shape.words());
@@ -138,7 +141,7 @@ mod tests {
     fn what_is_not_translated_is_refused() {
         let nine = vec![Level::Loop { count: 1, stride: 0 }; 9];
         let refused = report(&nest(nine, 8), Direction::Pack, Target::Host);
-        assert_eq!(refused.expect_err("nine levels").kind(), crate::ErrorKind::Shape);
+        assert_eq!(refused.expect_err("nine levels are refused").kind(), crate::ErrorKind::Shape);
     }
 
     /// Checks the project's limit on code size: each kernel of these types has less than 1 KiB of
@@ -155,11 +158,16 @@ mod tests {
             "indexed_block(1, [5, 0, 11, 20, 3, 7, 2, 90, 44, 31, 78], double)",
             "indexed_block(3, [5, 0, 11, 20, 3, 7, 2, 90, 44, 31, 78], int)",
         ] {
-            let plan = text.parse::<Datatype>().expect("a type").commit().expect("committed");
+            let plan = text
+                .parse::<Datatype>()
+                .expect("the text is a type")
+                .commit()
+                .expect("the type is committed");
             for nest in plan.nests() {
                 for direction in [Direction::Pack, Direction::Unpack] {
                     for target in [Target::Host, Target::X86_64, Target::Aarch64] {
-                        let report = report(nest, direction, target).expect("a report");
+                        let report =
+                            report(nest, direction, target).expect("the kernel has a report");
                         assert!(
                             report.code_bytes < 1024,
                             "{text}: {} {}",

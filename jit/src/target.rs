@@ -86,9 +86,9 @@ mod tests {
     #[test]
     fn every_target_has_a_generator_here() {
         for target in [Target::Host, Target::X86_64, Target::Aarch64] {
-            isa(target).expect("a generator");
+            isa(target).expect("there is a code generator for this target");
         }
-        assert!(isa(Target::X86_64).expect("x86-64").1.joins);
-        assert!(!isa(Target::Aarch64).expect("AArch64").1.joins);
+        assert!(isa(Target::X86_64).expect("there is a code generator for x86-64").1.joins);
+        assert!(!isa(Target::Aarch64).expect("there is a code generator for AArch64").1.joins);
     }
 }

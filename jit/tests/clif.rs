@@ -39,7 +39,7 @@ fn golden() {
     ];
     for (name, direction, levels, leaf, target) in cases {
         let shape = Shape { direction, levels, leaf };
-        let text = clif(&shape, target).expect("CLIF");
+        let text = clif(&shape, target).expect("the shape is translated");
         compare(name, &shape.to_string(), target, &text);
     }
 }
@@ -61,7 +61,7 @@ fn golden_pairs() {
     ];
     for (name, levels, leaf, target) in cases {
         let shape = TransferShape { levels, leaf };
-        let text = clif_transfer(&shape, target).expect("CLIF");
+        let text = clif_transfer(&shape, target).expect("the shape is translated");
         compare(name, &shape.to_string(), target, &text);
     }
 }

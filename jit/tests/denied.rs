@@ -50,7 +50,7 @@ fn run(kernel: &typepack_engine::kernel::Kernel) {
 fn denied_executable_memory_is_a_refusal() {
     let settings = Settings { mode: Mode::Eager, ..Settings::default() };
     let before = Jit::new(settings.clone());
-    let early = before.kernel(&shape(8)).expect("not denied yet");
+    let early = before.kernel(&shape(8)).expect("executable memory is not denied yet");
 
     // SAFETY: this `prctl` takes integers only, no pointers.
     let denied = unsafe { libc::prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0) };
@@ -72,7 +72,7 @@ fn denied_executable_memory_is_a_refusal() {
 
     // The start-up probe of `after` meets the denial, so `after` must refuse every shape.
     let after = Jit::new(settings);
-    let reason = after.disabled().expect("the probe failed");
+    let reason = after.disabled().expect("the start-up probe fails");
     assert_eq!(reason.kind(), ErrorKind::Memory);
     assert!(after.kernel(&shape(8)).is_none());
     assert!(after.transfer_kernel(&transfer()).is_none());

@@ -12,7 +12,7 @@ fn commit(ty: &Datatype, jit: &Jit) -> typepack_engine::Plan {
     // Forces compiled kernels, because otherwise leaf kernels would execute some of the layouts.
     let strategy = Some(Strategy::Kernel);
     ty.commit_with(&EngineSettings { compiler, strategy, ..EngineSettings::default() })
-        .expect("committed")
+        .expect("the type is committed")
 }
 
 fn round_trip(ty: &Datatype, jit: &Jit, count: u64) {
@@ -21,11 +21,11 @@ fn round_trip(ty: &Datatype, jit: &Jit, count: u64) {
     let memory: Vec<u8> = (0..bytes).map(|i| (i * 7 % 251) as u8).collect();
     let expected = typemap::pack(ty, count, &memory, 0);
     let mut packed = vec![0_u8; expected.len()];
-    pack(&plan, count, &memory, &mut packed).expect("packed");
+    pack(&plan, count, &memory, &mut packed).expect("the data is packed");
     assert!(packed == expected, "{ty:?}");
     let mut back = vec![0_u8; bytes];
     let mut back_expected = back.clone();
-    unpack(&plan, count, &packed, &mut back).expect("unpacked");
+    unpack(&plan, count, &packed, &mut back).expect("the data is unpacked");
     typemap::unpack(ty, count, &packed, &mut back_expected, 0);
     assert!(back == back_expected, "{ty:?}");
 }
@@ -33,18 +33,20 @@ fn round_trip(ty: &Datatype, jit: &Jit, count: u64) {
 fn types() -> Vec<Datatype> {
     let double = Datatype::named(Named::F64);
     let face = |sub: [i64; 3], start: [i64; 3]| {
-        Datatype::subarray(&[18, 18, 18], &sub, &start, Order::C, &double).expect("a subarray")
+        Datatype::subarray(&[18, 18, 18], &sub, &start, Order::C, &double)
+            .expect("the subarray is valid")
     };
     let members = [Named::U8, Named::I32, Named::F64].map(Datatype::named);
-    let particle = Datatype::structured(&[1, 1, 1], &[0, 4, 8], &members).expect("a struct");
+    let particle =
+        Datatype::structured(&[1, 1, 1], &[0, 4, 8], &members).expect("the struct is valid");
     let displacements: Vec<i64> = (0..100).map(|i| i * i % 97 + 2 * i).collect();
     vec![
-        Datatype::vector(100, 1, 2, &double).expect("a vector"),
+        Datatype::vector(100, 1, 2, &double).expect("the vector is valid"),
         face([16, 16, 1], [1, 1, 1]),
         face([16, 1, 16], [1, 1, 1]),
         face([1, 16, 16], [1, 1, 1]),
         particle,
-        Datatype::indexed_block(1, &displacements, &double).expect("an index list"),
+        Datatype::indexed_block(1, &displacements, &double).expect("the index list is valid"),
     ]
 }
 
@@ -59,7 +61,8 @@ fn committed_types_run_on_kernels() {
     assert!(jit.counters().kernels > 0);
     assert_eq!(jit.counters().refusals, 0);
     assert!(typepack_engine::stats::bytes().kernel > before);
-    let vector = Datatype::vector(100, 1, 2, &Datatype::named(Named::F64)).expect("a vector");
+    let vector =
+        Datatype::vector(100, 1, 2, &Datatype::named(Named::F64)).expect("the vector is valid");
     assert_eq!(commit(&vector, &jit).kernel_name(Direction::Pack), "pack loop loop b8");
 }
 

@@ -32,15 +32,22 @@ fn a_shape_is_compiled_once_and_shared() {
     let clone = jit.clone();
     let entries: Vec<usize> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4)
-            .map(|_| scope.spawn(|| clone.kernel(&shape(8)).expect("a kernel").entry() as usize))
+            .map(|_| {
+                scope.spawn(|| {
+                    clone.kernel(&shape(8)).expect("the shape has a kernel").entry() as usize
+                })
+            })
             .collect();
-        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+        threads.into_iter().map(|thread| thread.join().expect("no thread panics")).collect()
     });
     assert!(entries.iter().all(|entry| *entry == entries[0]));
     let counters = jit.counters();
     assert_eq!((counters.kernels, counters.hits, counters.refusals), (1, 3, 0));
     assert!(counters.code_bytes > 0 && counters.compile_ns > 0);
-    assert_eq!(jit.kernel(&shape(8)).expect("a kernel").name(), "unpack loop table32 b8");
+    assert_eq!(
+        jit.kernel(&shape(8)).expect("the shape has a kernel").name(),
+        "unpack loop table32 b8"
+    );
 }
 
 #[test]
@@ -56,7 +63,10 @@ fn impossible_shapes_are_refused_and_counted() {
 #[test]
 fn no_memory_refuses_everything() {
     let jit = Jit::new(Settings { memory_max: 0, mode: Mode::Eager, ..Settings::default() });
-    assert_eq!(jit.disabled().expect("no memory").kind(), ErrorKind::Memory);
+    assert_eq!(
+        jit.disabled().expect("a Jit without memory refuses every shape").kind(),
+        ErrorKind::Memory
+    );
     assert!(jit.kernel(&shape(8)).is_none());
 }
 

@@ -22,17 +22,20 @@ fn commit(ty: &Datatype, jit: &Jit, checked: bool) -> Plan {
     // forces a kernel wherever one is possible.
     let (verify, strategy) = (checked, checked.then_some(Strategy::Kernel));
     let compiler = Some(Arc::new(jit.clone()) as Arc<_>);
-    ty.commit_with(&EngineSettings { compiler, verify, strategy, isa: None }).expect("committed")
+    ty.commit_with(&EngineSettings { compiler, verify, strategy, isa: None })
+        .expect("the type is committed")
 }
 
 /// Returns layouts of 240 doubles: equal blocks, blocks whose lengths divide each other, unrelated
 /// lengths, nests, tables.
 fn types() -> Vec<(&'static str, Datatype)> {
     let double = Datatype::named(Named::F64);
-    let vector =
-        |count, block, stride| Datatype::vector(count, block, stride, &double).expect("a vector");
-    let nest =
-        |outer, bytes, inner: &Datatype| Datatype::hvector(outer, 1, bytes, inner).expect("a nest");
+    let vector = |count, block, stride| {
+        Datatype::vector(count, block, stride, &double).expect("the vector is valid")
+    };
+    let nest = |outer, bytes, inner: &Datatype| {
+        Datatype::hvector(outer, 1, bytes, inner).expect("the nest is valid")
+    };
     let places: Vec<i64> = (0..DOUBLES).map(|i| i * 77 % DOUBLES * 2).collect();
     let blocks: Vec<i64> = (0..60).map(|i| i * 13 % 60 * 5).collect();
     let four: Vec<i64> = (0..60).map(|i| i % 7).collect();
@@ -44,10 +47,11 @@ fn types() -> Vec<(&'static str, Datatype)> {
         })
         .collect();
     let cube = |sub: [i64; 3]| {
-        Datatype::subarray(&[12, 12, 12], &sub, &[1, 1, 1], Order::C, &double).expect("a subarray")
+        Datatype::subarray(&[12, 12, 12], &sub, &[1, 1, 1], Order::C, &double)
+            .expect("the subarray is valid")
     };
     let transfer = Datatype::structured(&[1, 1], &[0, 24], &[double.clone(), double.clone()])
-        .expect("a struct");
+        .expect("the struct is valid");
     vec![
         ("stride 2", vector(DOUBLES, 1, 2)),
         ("stride -3", vector(DOUBLES, 1, -3)),
@@ -63,13 +67,20 @@ fn types() -> Vec<(&'static str, Datatype)> {
         ("interleaved", nest(120, 8, &vector(2, 1, 120))),
         ("cube", cube([6, 10, 4])),
         ("face", cube([10, 8, 3])),
-        ("list", Datatype::indexed_block(1, &places, &double).expect("a list")),
-        ("list of fours", Datatype::indexed_block(4, &blocks, &double).expect("a list")),
-        ("list with gaps", Datatype::indexed_block(4, &shorts, &double).expect("a list")),
-        ("members", Datatype::contiguous(120, &transfer).expect("structs")),
+        ("list", Datatype::indexed_block(1, &places, &double).expect("the list is valid")),
+        ("list of fours", Datatype::indexed_block(4, &blocks, &double).expect("the list is valid")),
+        (
+            "list with gaps",
+            Datatype::indexed_block(4, &shorts, &double).expect("the list is valid"),
+        ),
+        ("members", Datatype::contiguous(120, &transfer).expect("the structs are valid")),
         (
             "lists in a nest",
-            nest(4, 4000, &Datatype::indexed_block(1, &blocks, &double).expect("a list")),
+            nest(
+                4,
+                4000,
+                &Datatype::indexed_block(1, &blocks, &double).expect("the list is valid"),
+            ),
         ),
         // Blocks of this layout overlap. In a destination, the last write to a byte must win.
         ("overlapping", nest(80, 16, &vector(1, 3, 3))),
@@ -104,7 +115,7 @@ fn check(
         let mut dst = fresh.bytes.clone();
         let source = Side { plan: a, count: 1, memory: &src.bytes[..], origin: src.origin };
         let target = Side { plan: b, count: 1, memory: &mut dst[..], origin: fresh.origin };
-        copy_range(source, target, range.clone()).expect("copied");
+        copy_range(source, target, range.clone()).expect("the data is copied");
         assert!(dst == expected, "{name} {range:?}\n{}to\n{}", a.program(), b.program());
     }
 }
@@ -167,7 +178,8 @@ fn pairs_of_layouts() {
     // the kernel.
     let lazy = Jit::new(Settings { mode: Mode::Lazy, threshold: 4000, ..Settings::default() });
     let vector = |stride| {
-        Datatype::vector(DOUBLES, 1, stride, &Datatype::named(Named::F64)).expect("a vector")
+        Datatype::vector(DOUBLES, 1, stride, &Datatype::named(Named::F64))
+            .expect("the vector is valid")
     };
     let (from, to) = (commit(&vector(2), &lazy, false), commit(&vector(3), &lazy, false));
     let src = vec![1.5_f64; 2 * DOUBLES as usize];
@@ -175,7 +187,7 @@ fn pairs_of_layouts() {
     for _ in 0..3 {
         let before = stats::bytes().fused_kernel;
         let mut dst = vec![0_f64; 3 * DOUBLES as usize];
-        copy(&from, 1, &src, &to, 1, &mut dst).expect("copied");
+        copy(&from, 1, &src, &to, 1, &mut dst).expect("the data is copied");
         assert_eq!((dst[0], dst[1], dst[3]), (1.5, 0.0, 1.5));
         counts.push(stats::bytes().fused_kernel - before);
     }
@@ -192,13 +204,14 @@ fn pairs_of_layouts() {
 /// forgotten pair must still be right.
 fn more_pairs_than_are_remembered(jit: &Jit) {
     let double = Datatype::named(Named::F64);
-    let plan =
-        |stride| commit(&Datatype::vector(100, 1, stride, &double).expect("a vector"), jit, false);
+    let plan = |stride| {
+        commit(&Datatype::vector(100, 1, stride, &double).expect("the vector is valid"), jit, false)
+    };
     let (from, src) = (plan(2), vec![2.5_f64; 200]);
     let plans: Vec<(usize, Plan)> = (2..50).map(|stride| (stride, plan(stride as i64))).collect();
     for (stride, to) in plans.iter().chain(&plans) {
         let mut dst = vec![0_f64; 100 * stride];
-        copy(&from, 1, &src, to, 1, &mut dst).expect("copied");
+        copy(&from, 1, &src, to, 1, &mut dst).expect("the data is copied");
         assert_eq!(dst.iter().filter(|value| **value == 2.5).count(), 100);
         assert_eq!((dst[*stride], dst[99 * stride]), (2.5, 2.5));
     }
@@ -208,10 +221,10 @@ fn more_pairs_than_are_remembered(jit: &Jit) {
 /// the copy executed more iterations of that level than were left, and wrote outside the row.
 fn a_box_of_leaves_stays_inside_its_level(jit: &Jit) {
     let double = Datatype::named(Named::F64);
-    let five = Datatype::hvector(5, 1, 9, &double).expect("a vector");
-    let from = Datatype::hvector(64, 1, 60, &five).expect("a nest");
-    let row = Datatype::hvector(20, 1, 11, &double).expect("a vector");
-    let to = Datatype::hvector(16, 1, 300, &row).expect("a nest");
+    let five = Datatype::hvector(5, 1, 9, &double).expect("the vector is valid");
+    let from = Datatype::hvector(64, 1, 60, &five).expect("the nest is valid");
+    let row = Datatype::hvector(20, 1, 11, &double).expect("the vector is valid");
+    let to = Datatype::hvector(16, 1, 300, &row).expect("the nest is valid");
     let (a, b) = (commit(&from, jit, false), commit(&to, jit, false));
     let ranges: Vec<_> = (0..300).map(|i| i * 7..2560 - i).collect();
     check("boxes", (&from, &a), (&to, &b), &ranges);
@@ -222,20 +235,20 @@ fn a_box_of_leaves_stays_inside_its_level(jit: &Jit) {
 /// if the settings forced compiled kernels.
 fn a_kernel_asked_for_takes_crossed_pairs(jit: &Jit) {
     let double = Datatype::named(Named::F64);
-    let column = Datatype::vector(600, 1, 600, &double).expect("a vector");
-    let column = Datatype::resized(0, 8, &column).expect("a column");
-    let from = Datatype::contiguous(600, &column).expect("columns");
-    let to = Datatype::vector(600, 600, 610, &double).expect("rows");
+    let column = Datatype::vector(600, 1, 600, &double).expect("the vector is valid");
+    let column = Datatype::resized(0, 8, &column).expect("the column is valid");
+    let from = Datatype::contiguous(600, &column).expect("the columns are valid");
+    let to = Datatype::vector(600, 600, 610, &double).expect("the rows are valid");
     let src: Vec<f64> = (0..600 * 600).map(f64::from).collect();
     for strategy in [None, Some(Strategy::Kernel)] {
         let plan = |ty: &Datatype| {
             let compiler = Some(Arc::new(jit.clone()) as Arc<_>);
             let settings = EngineSettings { compiler, verify: false, strategy, isa: None };
-            ty.commit_with(&settings).expect("committed")
+            ty.commit_with(&settings).expect("the type is committed")
         };
         let mut dst = vec![0_f64; 600 * 610];
         let before = stats::bytes().fused_kernel;
-        copy(&plan(&from), 1, &src, &plan(&to), 1, &mut dst).expect("copied");
+        copy(&plan(&from), 1, &src, &plan(&to), 1, &mut dst).expect("the data is copied");
         let by_kernel = stats::bytes().fused_kernel - before;
         assert_eq!(by_kernel, if strategy.is_some() { 8 * 600 * 600 } else { 0 }, "{strategy:?}");
         for (x, row) in dst.chunks(610).enumerate() {

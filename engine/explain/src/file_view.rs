@@ -48,8 +48,8 @@ impl FileRanks {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`FileView::new`] for a filetype that cannot be one, and the errors of
-    /// constructors if the file would be longer than 2^63 - 1 bytes.
+    /// Returns the errors of [`FileView::new`] for each filetype, and the errors of constructors if the file
+    /// would be longer than 2^63 - 1 bytes.
     pub fn new(ranks: &[(u64, Datatype)], count: u64) -> Result<Self> {
         let byte = Datatype::named(Named::BYTE);
         let (mut views, mut parts, mut places) = (Vec::new(), Vec::new(), Vec::new());
@@ -75,11 +75,12 @@ impl FileRanks {
         Picture::of_ranks(&self.all, self.firsts.clone())
     }
 
-    /// Returns a report: a table of the ranks, the drawing, and how the ranks cover the file.
+    /// Returns a report: a table of the ranks, the drawing, and how the ranks cover the file. If `colour` is
+    /// true, the drawing uses ANSI colours.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`FileView::pieces`].
+    /// Returns the errors of [`FileView::pieces`] and [`FileView::offset`].
     pub fn report(&self, colour: bool) -> Result<String> {
         let mut out = String::from("Ranks\n");
         let _ = writeln!(
@@ -116,7 +117,9 @@ impl FileRanks {
         }
         out.push_str("\nCoverage\n  ");
         out.push_str(&match self.coverage()? {
-            None => format!("the ranks have more than {PIECES} pieces; they are not counted"),
+            None => format!(
+                "the ranks have more than {PIECES} pieces; holes and overlaps are not counted"
+            ),
             Some(Coverage { bytes: 0, .. }) => "no data".to_owned(),
             Some(Coverage { bytes, holes: 0, shared: 0 }) => {
                 format!("each of the {bytes} bytes belongs to exactly one rank")

@@ -2,10 +2,9 @@
 //!
 //! The command-line tools use this crate. It reads the constructor tree, the loop program and the plan
 //! of a datatype, and changes none of them. It reads the engine's private parts through the engine's
-//! hidden module `inspect`. Each section of the report is printed by its own function; [`report`] joins
-//! the sections.
-//! A report costs about as much as a commit, even for a type with a huge amount of data, because the
-//! functions abridge large types instead of expanding them.
+//! hidden module `inspect`. Each section of the report is made by its own function; [`report`] joins the
+//! sections. A report costs about as much as a commit, even for a type with a huge amount of data,
+//! because the functions abridge large types instead of expanding them.
 //!
 //! - `tree.rs`: constructor tree, bounds, signature
 //! - `blocks.rs`: runs of memory

@@ -129,9 +129,9 @@ impl Counts {
                 pending.extend(distinct.map(|copies| (&copies[0], false)));
                 continue;
             }
-            // A type has at most one basic element per byte, so the products and sums fit in `i128`.
-            // Types without bytes are treated separately, because their counts of copies are not
-            // limited by a size.
+            // A type has at most one basic element per byte of data, so the products and sums fit in
+            // `i128`. Types without bytes are treated separately, because their counts of copies are
+            // not limited by a size.
             let count = match shape(ty) {
                 _ if ty.size() == 0 => 0,
                 Shape::Leaf(named) => 1 + i128::from(named.members().is_some()),

@@ -10,7 +10,7 @@ use typepack_engine::inspect::{self, edges, index};
 use typepack_engine::ir::{Op, Program};
 use typepack_engine::{Datatype, Result, Table};
 
-/// The size of a loop program. A node or table that is used several times counts once.
+/// The size of a loop program. A node that is used several times counts once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Measures {

@@ -27,7 +27,7 @@ enum Ink {
     Overlap(usize),
 }
 
-/// Draws `count` elements of `ty` with characters.
+/// Draws `count` elements of `ty` with characters. If `colour` is true, uses ANSI colours.
 ///
 /// Rows of memory are wrapped at a stride of the type. Each row begins with the displacement of its
 /// first byte. Long rows and large types are abridged.

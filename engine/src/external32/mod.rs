@@ -130,9 +130,10 @@ impl External32 {
         self.0.program.element_units()
     }
 
-    /// Returns the name of the code that converts, for reports. If leaf kernels convert the type,
-    /// this is the name of a leaf kernel, or `memcpy`. Otherwise it is `general`, for example if
-    /// the conversion changes more than the byte order of some element.
+    /// Returns the name of the code that converts, for reports. If the conversion changes only the
+    /// byte order of elements, this is the [`Plan::kernel_name`] of the plan that reverses the bytes,
+    /// for example the name of a leaf kernel. Otherwise it is `general`; the same holds if the type has
+    /// no data, if the settings force the interpreter, and on big-endian machines.
     pub fn kernel_name(&self, direction: Direction) -> String {
         match &self.0.byteswapped {
             Some(byteswapped) => byteswapped.plan.kernel_name(direction),
@@ -181,8 +182,8 @@ pub fn pack_external_size(external: &External32, count: u64) -> Result<u64> {
 ///
 /// # Errors
 ///
-/// - Returns [`ErrorKind::Argument`] for `range` if the range exceeds the external32 form of
-///   `count` elements.
+/// - Returns [`ErrorKind::Argument`] for `range` if the range begins after its end, or exceeds the
+///   external32 form of `count` elements.
 /// - Returns [`ErrorKind::Conversion`] for `src` if a value in the range does not fit in its size
 ///   in external32.
 /// - Returns [`ErrorKind::Overflow`] for `count` if the external size of `count` elements does not fit
@@ -211,9 +212,10 @@ pub unsafe fn pack_external_raw(
 ///
 /// # Errors
 ///
-/// Returns [`ErrorKind::Argument`] for `range` if the range exceeds the external32 form of `count`
-/// elements. Returns [`ErrorKind::Overflow`] for `count` if the external size of `count` elements does
-/// not fit in an `i64`.
+/// - Returns [`ErrorKind::Argument`] for `range` if the range begins after its end, or exceeds the
+///   external32 form of `count` elements.
+/// - Returns [`ErrorKind::Overflow`] for `count` if the external size of `count` elements does not fit
+///   in an `i64`.
 ///
 /// # Safety
 ///
@@ -237,7 +239,8 @@ pub unsafe fn unpack_external_raw(
 ///
 /// # Errors
 ///
-/// Returns the errors of [`pack_external_raw`] if `PACK`.
+/// If `PACK`, returns [`ErrorKind::Conversion`] for `src` if a value does not fit in its size in
+/// external32. Unpacking returns no error.
 ///
 /// # Safety
 ///

@@ -24,8 +24,11 @@ impl External32 {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Overflow`] if the number does not fit in an `i64`, and
-    /// [`ErrorKind::Argument`] if the type has no data but `external` is not 0.
+    /// - Returns [`ErrorKind::Overflow`] if the number does not fit in an `i64`.
+    /// - Returns [`ErrorKind::Argument`] for `external` if the type has no data but `external` is not 0.
+    /// - Returns [`ErrorKind::Limit`] if the type needs more program nodes than the documented limit (2^28).
+    /// - Returns [`ErrorKind::Internal`] if the native program of the type does not have the same nodes as
+    ///   the external32 program. This is an error in typepack.
     pub fn native_bytes(&self, external: u64) -> Result<u64> {
         converted(&self.0.program, self.native()?, ("external", external))
     }
@@ -35,7 +38,7 @@ impl External32 {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`External32::native_bytes`].
+    /// Returns the errors of [`External32::native_bytes`], with `native` in the place of `external`.
     pub fn external_bytes(&self, native: u64) -> Result<u64> {
         converted(self.native()?, &self.0.program, ("native", native))
     }
@@ -52,8 +55,9 @@ impl External32 {
 
 /// Converts position `at`, in bytes of the form of `from`, to a position in bytes of the form of `to`. If
 /// `at` lies inside a basic element, returns the position at which this basic element begins. Both programs
-/// are lowered from one type. `argument` names the position in errors. They have the same nodes, because lowering compares numbers of elements, never
-/// numbers of bytes.
+/// are lowered from one type. They have the same nodes, because lowering compares numbers of elements, never
+/// numbers of bytes. The errors name `at` by `argument`, except the overflow error, which always names
+/// `external`.
 fn converted(
     from: &TypedProgram,
     to: &TypedProgram,

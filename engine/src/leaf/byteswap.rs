@@ -384,8 +384,8 @@ fn instance<S: Steps, const PACK: bool>(isa: Isa, bytes: u64, width: Width) -> R
     portable::row::<S, PACK>(bytes, width)
 }
 
-/// The runs of a window and the widths of their elements. A pointer to a `Window` is the context of
-/// the rows that [`windows`] returns.
+/// The runs of a window and the widths of their elements. The length of each run is a multiple of the
+/// run's width. A pointer to a `Window` is the context of the rows that [`windows`] returns.
 pub(super) struct Window {
     pub(super) runs: Arc<[Run]>,
     pub(super) swap: Swap,
@@ -443,7 +443,7 @@ macro_rules! run_by_run {
                     let bytes = bytes as usize;
                     // SAFETY: `mem` is the address of this run in an existing iteration, and `packed`
                     // points to the packed bytes of the run. Both are valid by the conditions of
-                    // `Row`. The CPU has the instruction set.
+                    // `Row`. The run consists of whole elements. The CPU has the instruction set.
                     unsafe {
                         match swap.width(r).bytes() {
                             1 => moves::run::<Portable>(from, to, bytes),
@@ -516,7 +516,7 @@ unsafe fn masked<S: Steps, const PACK: bool>(
             } else {
                 // SAFETY: `mem` is the address of this run in an existing iteration, and `packed`
                 // points to the packed bytes of the run. Both are valid for `bytes` bytes by the
-                // conditions of `Row`.
+                // conditions of `Row`. `bytes` is a multiple of `width` (see `Window`).
                 unsafe { copy::<PACK>(Isa::Avx512, width, mem, packed, bytes) };
             }
             packed = packed.wrapping_add(bytes);
@@ -575,15 +575,16 @@ macro_rules! instances {
                 packed: *mut u8,
             ) {
                 let _ = context;
-                // SAFETY: `blocks` requires the conditions of `Row` for blocks of `B` bytes, and the
-                // caller guarantees them.
+                // SAFETY: `blocks` requires the conditions of `Row` for blocks of `B` bytes and the
+                // instruction set of `$machine`, and the caller guarantees both. `row` names only
+                // lengths `B` that are multiples of `W`.
                 unsafe { blocks::<Swapped<$machine, W>, S, PACK, B>(words, mem, packed) }
             }
 
             /// # Safety
             ///
             /// - The conditions of [`Row`] hold. The context is the block length in bytes, at least
-            ///   64.
+            ///   64 and a multiple of `W`.
             /// - The CPU has the instruction set of `$machine`.
             $(#[$feature])?
             unsafe fn long<S: Steps, const PACK: bool, const W: usize>(
@@ -593,14 +594,15 @@ macro_rules! instances {
                 packed: *mut u8,
             ) {
                 let bytes = context.addr();
-                // SAFETY: `bytes` is the block length and at least 64. The caller guarantees the
-                // conditions of `Row` for blocks of this length.
+                // SAFETY: `bytes` is the block length, at least 64 and a multiple of `W`. The caller
+                // guarantees the conditions of `Row` for blocks of this length.
                 unsafe { long_blocks::<Swapped<$machine, W>, S, PACK>(bytes, words, mem, packed) }
             }
 
             /// # Safety
             ///
-            /// - The conditions of [`Row`] hold. The context is the block length in bytes.
+            /// - The conditions of [`Row`] hold. The context is the block length in bytes, a multiple
+            ///   of `W`.
             /// - The CPU has the instruction set of `$machine`.
             $(#[$feature])?
             unsafe fn any<S: Steps, const PACK: bool, const W: usize>(

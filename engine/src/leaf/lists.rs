@@ -68,8 +68,8 @@ pub(crate) unsafe fn run<const PACK: bool>(
         // function, for the same arguments.
         return unsafe { swapped_avx2::<PACK>(runs, range, packed) };
     }
-    // SAFETY: the caller guarantees that `range` is within the list and that its runs and the packed
-    // bytes are valid. The portable loops need no further instruction set.
+    // SAFETY: the caller guarantees that the machine has `isa`, that `range` is within the list, and
+    // that its runs and the packed bytes are valid. The portable moves need no further instruction set.
     unsafe {
         match runs.width.bytes() {
             1 => overlapping::<Portable, PACK>(isa, runs, range, packed),
@@ -120,7 +120,7 @@ macro_rules! sweep {
                 let at = mem.wrapping_offset(place.wrapping_mul(scale) as isize);
                 // SAFETY: `at` and `bytes` describe one run of the range, and `packed` points to its
                 // packed bytes. The caller of `run` guarantees that both are valid and that the
-                // machine has `$isa`.
+                // machine has `$isa`. `bytes` is a multiple of `width`, because `unit` is one.
                 unsafe {
                     if bytes <= SHORT {
                         $short(at, packed, bytes);
@@ -169,11 +169,12 @@ unsafe fn masked<M: Machine, const PACK: bool>(
     sweep!(Isa::Avx512, runs, range, packed, PACK, short::<M, PACK>)
 }
 
-/// Does what [`run`] does, on any CPU.
+/// Does what [`run`] does, with two overlapping moves per short run.
 ///
 /// # Safety
 ///
-/// The conditions of [`run`] hold.
+/// - The conditions of [`run`] hold.
+/// - The CPU has the instruction set `M`.
 #[inline(always)]
 unsafe fn overlapping<M: Machine, const PACK: bool>(
     isa: Isa,

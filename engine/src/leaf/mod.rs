@@ -56,7 +56,8 @@ pub(crate) enum Class {
     Row,
     /// Rows of windows; each run is moved separately.
     Runs,
-    /// Rows of windows; the runs are moved together, one cache line at a time.
+    /// Rows of a dense pattern of blocks or windows (`dense/`); one permute moves all data of a
+    /// register.
     #[cfg_attr(
         not(any(test, target_arch = "x86_64")),
         expect(dead_code, reason = "made of byte permutes of AVX-512")
@@ -77,10 +78,10 @@ pub(crate) enum Class {
 ///
 /// - `words` points to the three parameters (see `kernel/`) of the level for which the row was
 ///   picked. If the level is a table, its first `count` entries are readable.
-/// - For every iteration, the block at `mem` plus the iteration's displacement is valid for reads
-///   (pack) or writes (unpack).
-/// - `packed` is valid for writes (pack) or reads (unpack); its length is the block's length times
-///   the count.
+/// - For every iteration, the block or window at `mem` plus the iteration's displacement is valid for
+///   reads (pack) or writes (unpack). Of a window, only the runs count.
+/// - `packed` is valid for writes (pack) or reads (unpack); its length is the number of packed bytes
+///   of a block or window times the count.
 /// - The described memory and the packed bytes do not overlap.
 /// - The context is the value with which the row was picked, such as the block's length or a pointer
 ///   to the runs. The CPU has the row's instruction set.
@@ -113,8 +114,9 @@ enum Work {
 }
 
 impl Routine {
-    /// Returns the routine for `nest`, or `None` if the nest has no level. If `swap` is given, it
-    /// describes the elements of the nest's leaf, and the routine reverses the bytes of each element.
+    /// Returns the routine for `nest`, or `None` if the nest has no level. The machine must have `isa`.
+    /// If `swap` is given, it describes the elements of the nest's leaf, and the routine reverses the
+    /// bytes of each element.
     pub(crate) fn new(
         nest: &Nest,
         swap: Option<&Swap>,
@@ -297,7 +299,8 @@ impl Routine {
     ) {
         // SAFETY: the caller guarantees the conditions of `Row` except for the context. Each row gets
         // the context for which `work` picked it: the length of the block, the `Arc` of runs, or the
-        // window. `work` makes a `Shuffled` only for packing.
+        // window. `work` makes a `Shuffled` only for packing, and picks only rows of an instruction set
+        // that the machine has.
         unsafe {
             match &self.work {
                 Work::Row { row, length } => {

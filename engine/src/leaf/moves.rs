@@ -76,7 +76,7 @@ unsafe fn one<M: Machine, const N: usize>(from: *const u8, to: *mut u8) {
 ///
 /// # Safety
 ///
-/// - The CPU has the instruction set `M`. `B` is a multiple of `M::UNIT`.
+/// - The CPU has the instruction set `M`. `B` is at least 1 and a multiple of `M::UNIT`.
 /// - `from` is valid for reads of `B` bytes, `to` for writes of `B` bytes, and they do not overlap.
 #[inline(always)]
 pub(super) unsafe fn block<M: Machine, const B: usize>(from: *const u8, to: *mut u8) {
@@ -145,9 +145,9 @@ pub(super) unsafe fn long<M: Machine>(from: *const u8, to: *mut u8, bytes: usize
     let last = bytes - 64;
     // SAFETY: the caller guarantees that the run has at least 64 bytes, so bytes 0..64 lie within it.
     unsafe { block::<M, 64>(from, to) };
-    // From the second move on, stores begin at cache lines, because a store of 64 bytes that crosses a
-    // line costs as much as two stores. If `to` is not aligned to an element, no element begins at the
-    // start of a cache line. Then the second move simply starts at byte 64.
+    // The stores of all moves but the first and the last begin at cache lines, because a store of 64
+    // bytes that crosses a line costs as much as two stores. If `to` is not aligned to an element, no
+    // element begins at the start of a cache line. Then the second move simply starts at byte 64.
     let mut at = if to.addr().is_multiple_of(M::UNIT) { 64 - (to.addr() % 64) } else { 64 };
     while at < last {
         // SAFETY: `at` is below `last`, so bytes `at..at + 64` end before `last + 64 == bytes`.

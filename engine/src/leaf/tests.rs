@@ -305,8 +305,8 @@ fn windows_at_every_alignment_and_count() {
 }
 
 /// Checks dense patterns of small blocks at every count up to several registers, and at every distance from a
-/// guard page. Some patterns have windows that reach beyond the last byte of data, some have adjacent loads,
-/// and in some the blocks fill no register.
+/// guard page. Some patterns have windows that reach beyond the last byte of data, some are packed with the
+/// adjacent loads of `shuffle/blend.rs`, and in some no whole number of blocks fills a register.
 #[test]
 #[cfg_attr(miri, ignore = "hours; brief.rs has a part of it")]
 fn dense_blocks_at_every_count() {

@@ -10,10 +10,11 @@
 //! ```
 //!
 //! When packing, x counts along the near level; when unpacking, x counts along the far level. The
-//! kernels transpose squares of elements in registers. When a square touches a line of `from` or
-//! `to`, it uses the whole line at once. So a pitch that is a power of two does no harm, although
-//! it puts all rows of a square into one cache set. The written blocks must be disjoint. The caller
-//! must prove this before it picks a tile kernel.
+//! kernels transpose squares of elements, in registers if the instruction set can do it. When a
+//! square touches a line of `from` or `to`, it uses 16 to 64 neighbouring bytes of the line at once. So
+//! a pitch that is a power of two does little harm, although it puts all rows of a square into few
+//! cache sets. The written blocks must be disjoint. The caller must prove this before it picks a tile
+//! kernel.
 
 use super::byteswap::{Swapped, Width};
 #[cfg(target_arch = "x86_64")]
@@ -614,8 +615,9 @@ mod x86 {
         }
     }
 
-    /// Defines functions that compile `$body` again for a newer instruction set, which has
-    /// instructions with three operands, and 16 or 32 registers.
+    /// Defines functions that compile `$body` again for a newer instruction set. SSSE3 has byte
+    /// shuffles, with which [`Machine::swapped`] reverses bytes. AVX2 and AVX-512 have instructions
+    /// with three operands, and AVX-512 has 32 registers instead of 16.
     macro_rules! wider {
         ($($name:ident $(<$machine:ident>)? $body:ident $features:literal)*) => {
             $(

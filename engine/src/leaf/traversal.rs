@@ -1,20 +1,21 @@
 //! The traversal: an order, other than packed order, in which a nest visits memory. It is meant for
 //! nests whose packed order jumps from cache line to cache line.
 //!
-//! `mod.rs` tries to make a traversal for every routine. The loop over elements counts as one more
-//! level. The *far* level is the innermost level. The *near* level is the level along which
-//! neighbouring iterations share cache lines: the columns of a matrix, the elements of a column
-//! type, the planes of a transposed cube. The near level often lies outside the far level. Then
-//! packed order loses the lines of a column from the first-level cache before the next column needs
-//! them. In this case the traversal walks the near and the far level in tiles; the levels between
-//! them are outer loops around the tiles:
+//! `mod.rs` tries to make a traversal for every routine that executes no dense pattern. The loop over
+//! elements counts as one more level. The *far* level is the innermost level. The *near* level is the
+//! level along which neighbouring iterations share cache lines: the columns of a matrix, the elements
+//! of a column type, the planes of a transposed cube. The near level often lies outside the far level.
+//! Then packed order loses the lines of a column from the first-level cache before the next column
+//! needs them. In this case the traversal walks the near and the far level in tiles; the levels
+//! between them are outer loops around the tiles:
 //!
 //! ```text
 //! for each position of the levels outside near
 //!   for each chunk of near
 //!     for each position of the levels between near and far
-//!       one tile after the other: transposed in registers (tiles.rs) if elements touch and have
-//!       1, 2, 4, 8 or 16 bytes; otherwise a part of a row for each iteration of the chunk
+//!       one tile after the other: transposed in registers (tiles.rs) if far is a loop, the elements
+//!       touch and have 1, 2, 4, 8 or 16 bytes, and the tile has at least 4 rows and 4 columns;
+//!       otherwise a part of a row for each iteration of the chunk
 //! ```
 //!
 //! Any level can be near, and a tile can have any leaf. The packed bytes do not depend on the
@@ -35,8 +36,9 @@ const LINE: u64 = 64;
 /// traversal relies.
 const CACHE: (u64, u64) = (64, 8);
 
-/// Number of iterations of the near level that a tile covers. This number is large enough to use
-/// whole lines, and small enough that the packed lines being filled stay in a cache.
+/// Maximum number of iterations of the near level that a tile covers. This number is large enough to
+/// use whole lines, and small enough that the packed lines being filled stay in a cache. A transposed
+/// tile covers all iterations if no level lies between the near and the far level.
 pub(crate) const CHUNK: u64 = 64;
 
 /// Minimum width and height, in elements, of a matrix that is transposed in registers.
@@ -61,8 +63,8 @@ pub(super) struct Traversal {
 }
 
 impl Traversal {
-    /// Returns the traversal of `nest`, or `None` if packed order is fast enough. `swap` describes
-    /// the elements of the leaf.
+    /// Returns the traversal of `nest`. Returns `None` if the nest has no near level or if packed order
+    /// is fast enough. `swap` describes the elements of the leaf.
     pub(super) fn of(
         nest: &Nest,
         swap: Option<&Swap>,
@@ -74,8 +76,9 @@ impl Traversal {
         let mut traversal = Self::along(nest, swap, near, isa)?;
         // Compare transposing squares with moving elements one by one in packed order. When unpacking
         // one by one, the stores jump in memory. Such stores cost more than loads that jump, so
-        // squares are always faster. When packing, only the loads jump. For elements of more than 2
-        // bytes, such loads are as fast as squares or twice as fast (`stays_in_l1`).
+        // squares are always faster. When packing, only the loads jump. If the lines stay in the
+        // first-level cache and elements have more than 2 bytes, such loads are as fast as squares or
+        // twice as fast (`stays_in_l1`).
         let one_by_one = direction == Direction::Pack && nest.leaf.bytes() > 2;
         traversal.always = traversal.transpose.is_some() && !one_by_one;
         let full = traversal.always && count(nest.levels.len() - 1) >= FULL;
@@ -175,7 +178,8 @@ impl Traversal {
                         // SAFETY: the matrix consists of `width` iterations of the near level and all
                         // `rows` iterations of the far level, at one position of the other levels.
                         // The caller guarantees that their memory and their packed bytes are valid
-                        // and, when unpacking, that the leaves are disjoint.
+                        // and do not overlap and, when unpacking, that the leaves are disjoint. The
+                        // machine has the instruction set for which the traversal was made.
                         Some(transpose) => unsafe {
                             let far = words[3 * far + 1] as isize;
                             transpose(matrix::<PACK>(
@@ -251,7 +255,8 @@ fn parts(nest: &Nest, words: &[u64], place: &Place, row: &impl Fn(*const u64, *m
 }
 
 /// Returns the number of rows of a tile whose rows lie `stride` bytes apart. With this many rows, the
-/// lines stay in the first-level cache until all their bytes have been used.
+/// lines stay in the first-level cache until all their bytes have been used. A `stride` of 0 stands for
+/// a table, whose rows may all lie in the same set of the cache.
 pub(crate) fn height(stride: i64) -> u64 {
     /// Maximum number of rows if each row lies on a page of its own. The packed bytes use the
     /// remaining entries of the translation buffer.
@@ -314,7 +319,8 @@ fn stride(level: &Level) -> Option<i64> {
 }
 
 /// Returns the near level: the loop along which neighbouring iterations share lines. It lies outside
-/// the innermost level and has a shorter stride than that level.
+/// the innermost level and has a shorter stride than that level. If several loops qualify, the one
+/// with the shortest stride is the near level. Returns `None` if no loop qualifies.
 fn near_level(nest: &Nest) -> Option<usize> {
     let (far, outer) = nest.levels.split_last()?;
     let far = stride(far).map_or(u64::MAX, i64::unsigned_abs);

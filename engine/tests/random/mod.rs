@@ -24,7 +24,7 @@ impl Random {
     }
 }
 
-/// Returns a random tree with at most `levels` constructors above the named types.
+/// Returns a random tree of at most `levels` levels of constructors above the named types.
 pub fn datatype(random: &mut Random, levels: u32) -> Datatype {
     const NAMED: [Named; 8] = [
         Named::INT,
@@ -77,7 +77,7 @@ pub fn datatype(random: &mut Random, levels: u32) -> Datatype {
             Datatype::structured(&lengths, &at, &[old.clone(), other, old])
         }
     }
-    .expect("small arguments of the right form")
+    .expect("small arguments of the right form are valid")
 }
 
 /// Returns `number` random trees. Each has at most `8 * entries` bytes of data.
@@ -154,5 +154,5 @@ pub fn chosen() -> Vec<Datatype> {
             window,
         ])
     };
-    make().expect("valid arguments")
+    make().expect("all arguments are valid")
 }

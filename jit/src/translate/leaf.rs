@@ -65,8 +65,8 @@ pub(super) fn moves_of(leaf: &LeafShape) -> Option<usize> {
 
 /// Emits the copy of the leaves at `mems`, in order, from or to consecutive bytes at `packed`.
 ///
-/// `length` is the block length of a Long leaf. If a run is longer than [`STRAIGHT`], `mems` must
-/// hold exactly one address; [`moves_of`] returns `None` for such a leaf.
+/// `length` is the block length of a Long leaf. For a Long leaf, and for a leaf with a run longer than
+/// [`STRAIGHT`], `mems` must hold exactly one address; [`moves_of`] returns `None` for such leaves.
 pub(super) fn emit(
     b: &mut FunctionBuilder,
     shape: &Shape,

@@ -25,8 +25,8 @@ use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value, types};
 use cranelift_frontend::FunctionBuilder;
 use typepack_engine::kernel::{LeafShape, LevelShape, Shape};
 
-/// Number of moves (a load and a store each) that an unrolled body should reach. An unrolled body
-/// also has at most this many leaves.
+/// Maximum number of moves (a load and a store each) in an unrolled body of several leaves. Also the
+/// maximum number of these leaves.
 const BODY_MOVES: usize = 8;
 
 /// Maximum number of leaves in the unrolled body of a table. Each of its leaves costs one more load

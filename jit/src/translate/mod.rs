@@ -190,7 +190,7 @@ mod tests {
     fn refused(levels: usize, leaf: LeafShape) -> bool {
         let shape =
             Shape { direction: Direction::Pack, levels: vec![LevelShape::Loop; levels], leaf };
-        let (isa, machine) = isa(Target::Host).expect("a code generator");
+        let (isa, machine) = isa(Target::Host).expect("there is a code generator for this target");
         match function(&shape, &*isa, machine) {
             Ok(_) => false,
             Err(error) => {
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn limits_of_transfers() {
-        let (isa, machine) = isa(Target::Host).expect("a code generator");
+        let (isa, machine) = isa(Target::Host).expect("there is a code generator for this target");
         let refused = |levels: usize, runs: &[(i64, i64, u64)]| {
             let levels = vec![[LevelShape::Loop; 2]; levels];
             let runs =

@@ -117,8 +117,8 @@ impl Stream {
             return (0..leaves).map(|i| self.address(b, base, cursor, i)).collect();
         }
         // The addresses are base, base + s, base + 2s and base + 3s, and then the same four from
-        // base + 4s on. x86-64 folds the first three forms into its addressing modes. AArch64 uses
-        // one addition for each.
+        // base + 4s on. On x86-64, these additions fit into addressing modes, because s and 3s are in
+        // registers. AArch64 uses one addition for each.
         let mut base = cursor;
         (0..leaves)
             .map(|i| {

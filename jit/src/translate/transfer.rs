@@ -16,7 +16,7 @@ use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value, types};
 use cranelift_frontend::FunctionBuilder;
 use typepack_engine::kernel::{TransferLeaf, TransferShape};
 
-/// Number of moves (a load and a store each) that an unrolled body should reach.
+/// Maximum number of moves (a load and a store each) in an unrolled body of several leaves.
 const BODY_MOVES: usize = 8;
 /// Maximum number of leaves in an unrolled body. It is small, because two streams need twice as
 /// many registers as one.

@@ -56,13 +56,14 @@ mod tests {
         let mut leaves: Vec<LeafShape> = (1..=64).map(|bytes| LeafShape::Fixed { bytes }).collect();
         leaves.extend([LeafShape::Long, LeafShape::Window { runs: runs.into() }]);
         for target in [Target::X86_64, Target::Aarch64] {
-            let (isa, machine) = isa(target).expect("a code generator");
+            let (isa, machine) = isa(target).expect("there is a code generator for this target");
             for level in [LevelShape::Loop, LevelShape::Table32, LevelShape::Table64] {
                 for leaf in &leaves {
                     for direction in [Direction::Pack, Direction::Unpack] {
                         let levels = vec![level; 2];
                         let shape = Shape { direction, levels, leaf: leaf.clone() };
-                        let function = function(&shape, &*isa, machine).expect("translated");
+                        let function =
+                            function(&shape, &*isa, machine).expect("the shape is translated");
                         verify_function(&function, &*isa)
                             .unwrap_or_else(|e| panic!("{shape}: {e}"));
                         assert_eq!(stranger(&function), None, "{shape}");
@@ -83,11 +84,12 @@ mod tests {
         leaves.extend([TransferLeaf::Long, TransferLeaf::Runs { runs: window.into() }]);
         let kinds = [LevelShape::Loop, LevelShape::Table32, LevelShape::Table64];
         for target in [Target::X86_64, Target::Aarch64] {
-            let (isa, machine) = isa(target).expect("a code generator");
+            let (isa, machine) = isa(target).expect("there is a code generator for this target");
             for (from, to) in kinds.iter().flat_map(|from| kinds.iter().map(move |to| (from, to))) {
                 for leaf in &leaves {
                     let shape = TransferShape { levels: vec![[*from, *to]; 2], leaf: leaf.clone() };
-                    let function = function(&shape, &*isa, machine).expect("translated");
+                    let function =
+                        function(&shape, &*isa, machine).expect("the shape is translated");
                     verify_function(&function, &*isa).unwrap_or_else(|e| panic!("{shape}: {e}"));
                     assert_eq!(stranger(&function), None, "{shape}");
                 }

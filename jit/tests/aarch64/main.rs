@@ -35,10 +35,10 @@ fn kernels_run_as_aarch64_code() {
     }
     let cases = cases();
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("aarch64");
-    std::fs::create_dir_all(&directory).expect("a directory for the driver");
+    std::fs::create_dir_all(&directory).expect("the directory of the driver is made");
     let transfers = transfer::cases();
     let header = header(&cases) + &transfer::header(&transfers);
-    std::fs::write(directory.join("cases.h"), header).expect("cases.h");
+    std::fs::write(directory.join("cases.h"), header).expect("cases.h is written");
     let program = directory.join("driver");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/aarch64/driver.c");
 
@@ -142,7 +142,8 @@ fn header(cases: &[Case]) -> String {
     let mut list = String::new();
     for (i, case) in cases.iter().enumerate() {
         for (direction, name) in [(Direction::Pack, "pack"), (Direction::Unpack, "unpack")] {
-            let code = emit(&case.nest.shape(direction), Target::Aarch64).expect("code");
+            let code =
+                emit(&case.nest.shape(direction), Target::Aarch64).expect("the shape is compiled");
             array(&mut text, "unsigned char", &format!("{name}_{i}"), code.iter());
         }
         let mut levels = String::new();
@@ -164,7 +165,7 @@ fn header(cases: &[Case]) -> String {
             runs.len(),
             i32::from(long),
         )
-        .expect("text");
+        .expect("writing to a string succeeds");
     }
     format!("{text}static const struct test_case cases[] = {{\n{list}}};\n")
 }
@@ -190,5 +191,5 @@ fn array<T: ToString>(text: &mut String, kind: &str, name: &str, items: impl Ite
     // length of the array.
     let empty = if items.is_empty() { "0" } else { "" };
     writeln!(text, "static const {kind} {name}[] = {{{}{empty}}};", items.join(", "))
-        .expect("text");
+        .expect("writing to a string succeeds");
 }

@@ -75,13 +75,13 @@ pub fn cases() -> Vec<Transfer> {
 pub fn header(cases: &[Transfer]) -> String {
     let (mut text, mut list) = (String::new(), String::new());
     for (i, case) in cases.iter().enumerate() {
-        let code = emit_transfer(&case.shape(), Target::Aarch64).expect("code");
+        let code = emit_transfer(&case.shape(), Target::Aarch64).expect("the shape is compiled");
         array(&mut text, "unsigned char", &format!("copy_{i}"), code.iter());
         let mut levels = String::new();
         for (l, sides) in case.levels.iter().enumerate() {
             let [from, to] = [0, 1]
                 .map(|side| level_text(&mut text, &format!("places_{i}_{l}_{side}"), &sides[side]));
-            write!(levels, "{{{from}{to}}}, ").expect("text");
+            write!(levels, "{{{from}{to}}}, ").expect("writing to a string succeeds");
         }
         let runs: String = (case.runs.iter())
             .map(|run| format!("{{{}, {}, {}}}, ", run.from, run.to, run.bytes))
@@ -94,7 +94,7 @@ pub fn header(cases: &[Transfer]) -> String {
             case.runs.len(),
             i32::from(case.is_long()),
         )
-        .expect("text");
+        .expect("writing to a string succeeds");
     }
     format!("{text}static const struct pair_case pairs[] = {{\n{list}}};\n")
 }

@@ -2,9 +2,8 @@
 //!
 //! A class is a set of shapes for which the translator writes code of the same structure. A class is
 //! defined by direction, kind of the innermost level, depth, and kind of leaf (what one iteration of the
-//! innermost level moves). The lists below come from
-//! matches without a wildcard, so a new kind of level or leaf does not compile until it has a class.
-//! [`Sweep::complete`] fails if a class was not tested.
+//! innermost level moves). The lists below come from matches without a wildcard, so a new kind of level
+//! or leaf does not compile until it has a class. [`Sweep::complete`] fails if a class was not tested.
 
 use super::guarded::Edge;
 use super::transfer::{self, Transfer};
@@ -123,7 +122,7 @@ struct Class {
 impl Class {
     fn of(shape: &Shape) -> Self {
         let Shape { direction, levels, leaf } = shape;
-        let inner = *levels.last().expect("a level");
+        let inner = *levels.last().expect("every shape has a level");
         Self { direction: *direction, inner, depth: levels.len(), leaf: LeafClass::of(leaf) }
     }
 }
@@ -326,7 +325,7 @@ struct TransferClass {
 impl TransferClass {
     fn of(shape: &TransferShape) -> Self {
         let TransferShape { levels, leaf } = shape;
-        let inner = *levels.last().expect("a level");
+        let inner = *levels.last().expect("every shape has a level");
         Self { inner, depth: levels.len(), leaf: TransferLeafClass::of(leaf) }
     }
 }
@@ -362,7 +361,7 @@ fn every_class_of_pairs_at_every_alignment() {
             }
         }
         let transfer = leaf.transfer(both(9), 0);
-        let kernel = jit.transfer_kernel(&transfer.shape()).expect("a kernel");
+        let kernel = jit.transfer_kernel(&transfer.shape()).expect("the shape has a kernel");
         for zero in 0..depth {
             let mut params = transfer.parameters();
             params[5 * zero] = 0;

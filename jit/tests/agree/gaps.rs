@@ -101,11 +101,12 @@ fn values_put_back_are_noticed() {
 
 fn check(nest: &Nest) {
     let shape = nest.shape(Direction::Unpack);
-    let kernel = jit().kernel(&shape).expect("a kernel");
+    let kernel = jit().kernel(&shape).expect("the shape has a kernel");
     let part = super::full(nest);
     let runs = reference::runs(nest, &part);
-    let low = runs.iter().map(|run| run.offset).min().expect("runs");
-    let high = runs.iter().map(|run| run.offset + run.bytes as i64).max().expect("runs");
+    let low = runs.iter().map(|run| run.offset).min().expect("the layout has runs");
+    let high =
+        runs.iter().map(|run| run.offset + run.bytes as i64).max().expect("the layout has runs");
     let packed = vec![VALUE; runs.iter().map(|run| run.bytes as usize).sum()];
     let places: Vec<(usize, usize)> =
         runs.iter().map(|run| ((run.offset - low) as usize, run.bytes as usize)).collect();
@@ -161,11 +162,15 @@ fn fused_copies_leave_gaps_to_another_thread() {
     let jit = jit();
     let check = |transfer: &Transfer| {
         let shape = transfer.shape();
-        let kernel = jit.transfer_kernel(&shape).expect("a kernel");
+        let kernel = jit.transfer_kernel(&shape).expect("the shape has a kernel");
         let runs = transfer.all();
         let span = |place: fn(&TransferRun) -> i64| {
-            let low = runs.iter().map(place).min().expect("runs");
-            let high = runs.iter().map(|run| place(run) + run.bytes as i64).max().expect("runs");
+            let low = runs.iter().map(place).min().expect("the layout has runs");
+            let high = runs
+                .iter()
+                .map(|run| place(run) + run.bytes as i64)
+                .max()
+                .expect("the layout has runs");
             (low, (high - low) as usize)
         };
         let ((from, source_bytes), (to, bytes)) = (span(|run| run.from), span(|run| run.to));

@@ -35,11 +35,12 @@ impl Guarded {
                 ProtFlags::empty(),
                 MapFlags::PRIVATE,
             )
-            .expect("memory")
+            .expect("the system gives memory")
             .cast::<u8>();
             if inside != 0 {
                 let flags = MprotectFlags::READ | MprotectFlags::WRITE;
-                rustix::mm::mprotect(map.add(page).cast(), inside, flags).expect("memory");
+                rustix::mm::mprotect(map.add(page).cast(), inside, flags)
+                    .expect("the system gives memory");
             }
             map
         };
@@ -63,7 +64,9 @@ impl Guarded {
 impl Drop for Guarded {
     fn drop(&mut self) {
         // SAFETY: `new` made this mapping of `map_bytes` bytes, and no reference into it is left.
-        unsafe { rustix::mm::munmap(self.map.cast(), self.map_bytes).expect("unmapped") };
+        unsafe {
+            rustix::mm::munmap(self.map.cast(), self.map_bytes).expect("the memory is unmapped")
+        };
     }
 }
 
@@ -89,12 +92,12 @@ pub fn fenced_runs(jit: &Jit, bytes: u64, count: u64, edge: Edge) {
         for i in 0..count as usize {
             let at = mem.bytes_mut()[stride * i + page..].as_mut_ptr();
             // SAFETY: `at` is the start of a whole page of `mem`, to which no reference exists now.
-            unsafe { rustix::mm::mprotect(at.cast(), page, flags).expect("protected") };
+            unsafe { rustix::mm::mprotect(at.cast(), page, flags).expect("the page is protected") };
         }
     };
     let (params, base) = reference::parameters(&nest, &part);
     for direction in [Direction::Pack, Direction::Unpack] {
-        let kernel = jit.kernel(&nest.shape(direction)).expect("a kernel");
+        let kernel = jit.kernel(&nest.shape(direction)).expect("the shape has a kernel");
         if direction == Direction::Unpack {
             Random::new(bytes + 1).fill(packed.bytes_mut());
         }

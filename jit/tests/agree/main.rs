@@ -216,7 +216,7 @@ fn zero_counts() {
         for bytes in [8, 24, 100] {
             let nest = block(Vec::clone(&levels), bytes);
             for direction in [Direction::Pack, Direction::Unpack] {
-                let kernel = jit.kernel(&nest.shape(direction)).expect("a kernel");
+                let kernel = jit.kernel(&nest.shape(direction)).expect("the shape has a kernel");
                 let params = reference::parameters(&nest, &full(&nest)).0;
                 // SAFETY: one count is 0, so no memory but `params` is accessed.
                 unsafe {

@@ -238,7 +238,7 @@ fn zero_counts_touch_nothing() {
         let levels: Vec<_> = (0..3).map(|l| [big(l), big(l)]).collect();
         for bytes in [8, 24, 100] {
             let transfer = Transfer::block(levels.clone(), bytes);
-            let kernel = jit.transfer_kernel(&transfer.shape()).expect("a kernel");
+            let kernel = jit.transfer_kernel(&transfer.shape()).expect("the shape has a kernel");
             let params = transfer.parameters();
             // SAFETY: one count is 0, so no memory but `params` is accessed.
             unsafe {

@@ -22,7 +22,7 @@ pub struct Reservation {
     /// True if another job of this user held a core that was chosen for this job at first, even if this job then
     /// got other cores.
     pub crowded: bool,
-    /// True if each rank has a core that this job has reserved and that no other job has reserved.
+    /// True if this job has reserved the cores of all its ranks, and no other job or user claims any of them.
     pub exclusive: bool,
     locks: Vec<(usize, NameLock)>,
 }
@@ -84,10 +84,11 @@ fn place_with(
     if plan.is_shared() { shared(table, ranks, plan, reserved) } else { reserved }
 }
 
-/// Chooses cores for the ranks and reserves them. If another job holds one of the chosen cores, the function
-/// removes that core from its copy of the table and places all ranks again on the remaining cores. It repeats
-/// this until it has reserved all chosen cores or too few cores remain; in the second case it reserves no
-/// core. The loop ends, because each repetition starts with fewer cores.
+/// Chooses cores for the ranks and reserves them. If another job of this user holds one of the chosen cores,
+/// or if another user claims it and `others` is [`Others::Avoid`], the function removes that core from its
+/// copy of the table and places all ranks again on the remaining cores. It repeats this until it has reserved
+/// all chosen cores or too few cores remain; in the second case it reserves no core. The loop ends, because
+/// each repetition starts with fewer cores.
 fn reserve_cores(
     table: &[CpuInfo],
     ranks: usize,
@@ -186,7 +187,7 @@ mod tests {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("typepack-test-core-{}-{number}", std::process::id());
-        match name_lock::lock(&name).expect("sockets") {
+        match name_lock::lock(&name).expect("the system has sockets") {
             Claim::Alone(lock) => lock,
             other => panic!("{other:?}"),
         }
@@ -262,7 +263,7 @@ mod tests {
             [(2, &[][..], true), (2, &[0], true), (4, &[2], false), (9, &[], false)]
         {
             let reserved = planned(ranks, taken, nodes);
-            let cores = reserved.cores.expect("bound");
+            let cores = reserved.cores.expect("the ranks are bound");
             assert_eq!((cores.len(), reserved.exclusive), (ranks, exclusive), "{ranks} {taken:?}");
             assert!(cores.iter().all(|core| core.cpus == [0, 1, 2, 3, 4, 5, 6, 7]));
         }

@@ -95,7 +95,8 @@ mod tests {
     fn run(label: Option<&str>, pieces: &[&str]) -> Vec<String> {
         let mut lines = Lines::new(label.map(str::to_owned));
         let mut seen = Vec::new();
-        let mut take = |out: Vec<u8>| seen.push(String::from_utf8(out).expect("text"));
+        let mut take =
+            |out: Vec<u8>| seen.push(String::from_utf8(out).expect("the output is UTF-8"));
         for piece in pieces {
             let mut out = Vec::new();
             lines.feed(piece.as_bytes(), &mut out);

@@ -39,7 +39,8 @@ use crate::placement::Plan;
 /// The exit code if the command line is wrong.
 const USAGE: u8 = 2;
 
-/// The signals that mpiexec blocks and reads from a signalfd.
+/// The signals that mpiexec always blocks and reads from a signalfd. [`run`] adds SIGHUP, unless mpiexec was
+/// started with SIGHUP ignored.
 const SIGNALS: [i32; 8] = [
     libc::SIGINT,
     libc::SIGTERM,

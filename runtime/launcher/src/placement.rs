@@ -151,7 +151,7 @@ mod tests {
     use crate::topology::{Hwloc, Source};
 
     fn machine(description: &str) -> Vec<CpuInfo> {
-        Hwloc::synthetic(description).table().expect("a table")
+        Hwloc::synthetic(description).table().expect("hwloc returns a table")
     }
 
     /// Places `ranks` ranks with the default options.
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn a_full_machine_is_filled_in_order() {
         let table = machine("package:2 numa:2 core:4 pu:1");
-        let placed = place(&table, 16).expect("fits");
+        let placed = place(&table, 16).expect("the ranks fit");
         assert_eq!(firsts(&placed), (0..16).collect::<Vec<_>>());
     }
 
@@ -179,8 +179,8 @@ mod tests {
         // The machine has 2 packages with 2 NUMA nodes each. Each node has 4 cores.
         let table = machine("package:2 numa:2 l3:1 core:4 pu:2");
         let nodes = |ranks| -> Vec<_> {
-            let placed = place(&table, ranks).expect("fits");
-            placed.iter().map(|core| core.info.numa.expect("known")).collect()
+            let placed = place(&table, ranks).expect("the ranks fit");
+            placed.iter().map(|core| core.info.numa.expect("the node is known")).collect()
         };
         assert_eq!(nodes(1), [0]);
         assert_eq!(nodes(2), [0, 2]);
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn ranks_of_one_node_share_caches() {
         let table = machine("package:1 l3:2 core:4 pu:1");
-        let placed = place(&table, 4).expect("fits");
+        let placed = place(&table, 4).expect("the ranks fit");
         assert!(placed.iter().all(|core| core.info.l3 == Some(0)));
     }
 
@@ -203,7 +203,7 @@ mod tests {
         use Distance::{Core, L2, L3, Machine, Numa, Package};
         let steps = |table: &[CpuInfo], ranks, level| -> Vec<Distance> {
             let placed = super::place(table, ranks, Plan { level, map: Map::Blocks });
-            let placed = placed.expect("fits");
+            let placed = placed.expect("the ranks fit");
             placed.windows(2).map(|pair| distance(&pair[0].info, &pair[1].info)).collect()
         };
         // The machine has 2 packages with 2 NUMA nodes each. Each node has 4 cores with a common level 3
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn a_core_is_one_place_with_all_its_threads() {
         let table = machine("package:1 core:2 pu:2");
-        let placed = place(&table, 2).expect("fits");
+        let placed = place(&table, 2).expect("the ranks fit");
         assert_eq!(placed[0].cpus, [0, 1]);
         assert_eq!(placed[1].cpus, [2, 3]);
         assert!(place(&table, 3).is_none());
@@ -263,10 +263,10 @@ mod tests {
         let mut table = machine("package:2 core:4 pu:1");
         table[6].allowed = false;
         table[7].allowed = false;
-        let placed = place(&table, 3).expect("fits");
+        let placed = place(&table, 3).expect("the ranks fit");
         assert_eq!(firsts(&placed), [0, 1, 4]);
         for ranks in 1..=6 {
-            let placed = place(&table, ranks).expect("fits");
+            let placed = place(&table, ranks).expect("the ranks fit");
             assert_eq!(placed.len(), ranks);
             let mut cpus = firsts(&placed);
             cpus.dedup();
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn an_unknown_machine_still_has_cores() {
         let table = vec![CpuInfo { allowed: true, ..CpuInfo::default() }; 2];
-        assert_eq!(firsts(&place(&table, 2).expect("fits")), [0, 1]);
+        assert_eq!(firsts(&place(&table, 2).expect("the ranks fit")), [0, 1]);
         assert!(place(&[], 1).is_none());
     }
 
@@ -286,12 +286,12 @@ mod tests {
         // The machine has 2 packages with 2 NUMA nodes each. Each node has 2 cores with 2 hardware threads
         // each.
         let table = machine("package:2 numa:2 l3:1 core:2 pu:2");
-        let core = |ranks, map| placed(&table, ranks, Level::Core, map).expect("fits");
+        let core = |ranks, map| placed(&table, ranks, Level::Core, map).expect("the ranks fit");
         assert_eq!(core(3, Map::Fill), [0, 2, 4]);
         assert_eq!(core(4, Map::InTurn(Level::Socket)), [0, 8, 2, 10]);
         assert_eq!(core(6, Map::InTurn(Level::Numa)), [0, 4, 8, 12, 2, 6]);
         assert_eq!(placed(&table, 3, Level::Thread, Map::Fill), Some(vec![0, 1, 2]));
-        let threads = placed(&table, 16, Level::Thread, Map::Blocks).expect("fits");
+        let threads = placed(&table, 16, Level::Thread, Map::Blocks).expect("the ranks fit");
         assert_eq!(threads, (0..16).collect::<Vec<_>>());
         assert_eq!(placed(&table, 17, Level::Thread, Map::Blocks), None);
     }
@@ -311,7 +311,7 @@ mod tests {
         let nodes = |ranks, map| -> Vec<_> {
             let plan = Plan { level: Level::Socket, map };
             let placed = super::place(&table, ranks, plan).expect("any number fits");
-            placed.iter().map(|core| core.info.package.expect("known")).collect()
+            placed.iter().map(|core| core.info.package.expect("the package is known")).collect()
         };
         assert_eq!(nodes(8, Map::Blocks), [0, 0, 0, 0, 1, 1, 1, 1]);
         assert_eq!(nodes(6, Map::InTurn(Level::Socket)), [0, 1, 0, 1, 0, 1]);

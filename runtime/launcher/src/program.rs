@@ -98,20 +98,22 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named() {
-        let error =
-            find(OsStr::new("no-such-thing"), Some("/bin".into()), None).expect_err("missing");
+        let error = find(OsStr::new("no-such-thing"), Some("/bin".into()), None)
+            .expect_err("a missing program is an error");
         assert_eq!(
             (error.message.as_str(), error.exit_code),
             ("program: 'no-such-thing' not found", 127)
         );
-        let error = find(OsStr::new("./no-such"), None, None).expect_err("missing");
-        assert_eq!(error.exit_code, 127);
-        let error = find(OsStr::new("/etc/passwd"), None, None).expect_err("not executable");
-        assert_eq!(error.exit_code, 126);
-        let error = find(OsStr::new("/etc"), None, None).expect_err("a folder");
-        assert_eq!(error.exit_code, 126);
         let error =
-            find(OsStr::new("passwd"), Some("/etc".into()), None).expect_err("not executable");
+            find(OsStr::new("./no-such"), None, None).expect_err("a missing program is an error");
+        assert_eq!(error.exit_code, 127);
+        let error = find(OsStr::new("/etc/passwd"), None, None)
+            .expect_err("a file that is not executable is an error");
+        assert_eq!(error.exit_code, 126);
+        let error = find(OsStr::new("/etc"), None, None).expect_err("a directory is not a program");
+        assert_eq!(error.exit_code, 126);
+        let error = find(OsStr::new("passwd"), Some("/etc".into()), None)
+            .expect_err("a file that is not executable is an error");
         assert_eq!(error.exit_code, 126);
     }
 

@@ -60,8 +60,8 @@ impl Hwloc {
     #[cfg(test)]
     pub fn synthetic(description: &str) -> Self {
         let builder =
-            Topology::builder().from_synthetic(description).expect("hwloc refused the description");
-        Self { topology: Some(builder.build().expect("hwloc built no topology")) }
+            Topology::builder().from_synthetic(description).expect("hwloc accepts the description");
+        Self { topology: Some(builder.build().expect("hwloc builds the topology")) }
     }
 }
 
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn a_synthetic_machine_becomes_a_table() {
         let table = Hwloc::synthetic("package:2 numa:2 l3:1 l2:2 core:2 pu:2").table();
-        let table = table.expect("a table");
+        let table = table.expect("hwloc returns a table");
         assert_eq!(table.len(), 2 * 2 * 4 * 2);
         let last = table[31];
         assert_eq!(
@@ -205,8 +205,9 @@ mod tests {
 
     #[test]
     fn allowed_is_cut_down() {
-        let all = typepack_job::sys::process::allowed_cpus().expect("affinity");
-        let one = all.iter().next().expect("a CPU");
+        let all =
+            typepack_job::sys::process::allowed_cpus().expect("the affinity mask can be read");
+        let one = all.iter().next().expect("at least one CPU is allowed");
         let table = discover(Some(&CpuSet::new(&[one])));
         let allowed: Vec<_> = (0..table.len()).filter(|&cpu| table[cpu].allowed).collect();
         assert_eq!(allowed, [one]);

@@ -27,7 +27,7 @@ fn success() {
 fn the_failing_rank_gives_the_code_and_the_line() {
     let done = run(shell(3, "[ $TYPEPACK_RANK = 1 ] && exit 7; sleep 100"));
     assert_eq!(done.code, 7, "{done:?}");
-    let line = done.err.strip_prefix("mpiexec: rank 1 (pid ").expect("the line");
+    let line = done.err.strip_prefix("mpiexec: rank 1 (pid ").expect("the first line names rank 1");
     assert!(line.ends_with(") exited with code 7\n"), "{done:?}");
     assert_eq!(done.err.lines().count(), 1, "{done:?}");
 }
@@ -194,8 +194,8 @@ fn signals_are_as_the_program_expects_them() {
     }
     let done = run(command);
     for line in done.out.lines() {
-        let (name, mask) = line.split_once(":\t").expect("a mask");
-        let mask = u64::from_str_radix(mask, 16).expect("hexadecimal");
+        let (name, mask) = line.split_once(":\t").expect("the line has a mask");
+        let mask = u64::from_str_radix(mask, 16).expect("the mask is hexadecimal");
         let wrong = if name == "SigBlk" { mask } else { mask & (1 << 12) };
         assert_eq!(wrong, 0, "{line}");
     }

@@ -14,7 +14,7 @@ fn packages() -> BTreeSet<String> {
     let output = tree.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("cargo runs");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {errors}", output.status);
-    let lines = String::from_utf8(output.stdout).expect("text");
+    let lines = String::from_utf8(output.stdout).expect("the output is UTF-8");
     lines.lines().filter_map(|line| line.split(' ').next().map(str::to_owned)).collect()
 }
 
@@ -32,7 +32,7 @@ fn the_launcher_depends_on_the_job_crate_and_no_code_generator() {
 /// engine may occur in it.
 #[test]
 fn the_program_holds_no_code_generator() {
-    let program = std::fs::read(env!("CARGO_BIN_EXE_mpiexec")).expect("the program");
+    let program = std::fs::read(env!("CARGO_BIN_EXE_mpiexec")).expect("the program can be read");
     let holds = |name: &str| memchr::memmem::find(&program, name.as_bytes()).is_some();
     assert!(holds("typepack_job"), "the program has no symbol names, so this test cannot work");
     for name in ["cranelift_codegen", "typepack_engine", "typepack_jit"] {

@@ -59,7 +59,8 @@ fn roff(markdown: &str) -> String {
     };
     while let Some(line) = lines.next() {
         if let Some(title) = line.strip_prefix("# ") {
-            let (name, about) = title.split_once("(1): ").expect("name(1): what it is");
+            let (name, about) =
+                title.split_once("(1): ").expect("a title has the form NAME(1): ABOUT");
             let version = env!("CARGO_PKG_VERSION");
             out.push_str(&format!(
                 ".\\\" Made from runtime/guide/{name}.1.md by runtime/launcher/tests/manual.rs.\n\
@@ -76,7 +77,8 @@ fn roff(markdown: &str) -> String {
             }
             out.push_str(".RE\n.fi\n");
         } else if lines.peek().is_some_and(|next| next.starts_with(": ")) {
-            let text = lines.next().expect("was peeked").trim_start_matches(':').to_owned();
+            let text =
+                lines.next().expect("the line was peeked").trim_start_matches(':').to_owned();
             let text = gather(&text, &mut lines);
             out.push_str(&format!(".TP\n{}\n{text}\n", inline(line)));
         } else if !line.trim().is_empty() {
@@ -96,7 +98,7 @@ fn inline_code(line: &str) -> String {
 fn the_pages_are_what_the_guide_says() {
     for page in PAGES {
         let markdown = std::fs::read_to_string(guide().join(format!("{page}.1.md")));
-        let made = roff(&markdown.expect("the guide"));
+        let made = roff(&markdown.expect("the page of the guide can be read"));
         let file = guide().join(format!("man/{page}.1"));
         blessed::blessed(&file, &made);
     }

@@ -53,12 +53,12 @@ fn long_lines_never_mix() {
 fn both_streams_into_one_pipe_keep_their_lines() {
     let script = "i=0; while [ $i -lt 200 ]; do echo oooooooooooooooooooooooooooooooooo; \
                   echo eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee >&2; i=$((i+1)); done";
-    let (mut reader, writer) = std::io::pipe().expect("a pipe");
+    let (mut reader, writer) = std::io::pipe().expect("the pipe is made");
     let mut command = shell(2, script);
-    command.stdout(writer.try_clone().expect("a copy")).stderr(writer);
+    command.stdout(writer.try_clone().expect("the descriptor is copied")).stderr(writer);
     let mut job = start_as_is(command);
     let mut text = String::new();
-    reader.read_to_string(&mut text).expect("text");
+    reader.read_to_string(&mut text).expect("the output is UTF-8");
     assert_eq!(job.wait(), 0);
     assert_eq!(text.lines().count(), 800);
     assert!(text.lines().all(|line| line == "o".repeat(34) || line == "e".repeat(34)));
@@ -83,7 +83,12 @@ fn progress_lines_come_at_once() {
     command.stdout(Stdio::piped());
     let mut job = start_as_is(command);
     let mut bytes = [0; 4];
-    job.child.stdout.as_mut().expect("a pipe").read_exact(&mut bytes).expect("progress");
+    job.child
+        .stdout
+        .as_mut()
+        .expect("the stream is a pipe")
+        .read_exact(&mut bytes)
+        .expect("the progress line comes");
     assert_eq!(&bytes, b"10%\r");
     job.signal(libc::SIGINT);
     assert_eq!(job.wait(), 130);
@@ -94,13 +99,14 @@ fn standard_input_goes_to_rank_0() {
     let mut command = shell(3, "cat | wc -c");
     command.stdin(Stdio::piped());
     let mut job = start(command);
-    let mut stdin = job.child.stdin.take().expect("a pipe");
-    stdin.write_all(&vec![b'x'; 1 << 20]).expect("written");
+    let mut stdin = job.child.stdin.take().expect("the stream is a pipe");
+    stdin.write_all(&vec![b'x'; 1 << 20]).expect("the input is written");
     drop(stdin);
     let done = job.finish();
     assert_eq!(done.code, 0, "{done:?}");
     let counts: Vec<_> = done.out.split_whitespace().collect();
-    let mut counts: Vec<usize> = counts.iter().map(|n| n.parse().expect("a number")).collect();
+    let mut counts: Vec<usize> =
+        counts.iter().map(|n| n.parse().expect("the word is a number")).collect();
     counts.sort_unstable();
     assert_eq!(counts, [0, 0, 1 << 20]);
 }
@@ -124,7 +130,12 @@ fn a_slow_reader_gets_everything() {
     // mpiexec keeps the rest of the output in its queue.
     thread::sleep(Duration::from_millis(300));
     let mut text = String::new();
-    job.child.stdout.as_mut().expect("a pipe").read_to_string(&mut text).expect("text");
+    job.child
+        .stdout
+        .as_mut()
+        .expect("the stream is a pipe")
+        .read_to_string(&mut text)
+        .expect("the output is UTF-8");
     assert_eq!(job.wait(), 0);
     assert_eq!(text.lines().count(), 200_000);
 }
@@ -148,11 +159,21 @@ fn a_vanished_reader_ends_the_job() {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut job = start_as_is(command);
     let mut bytes = [0; 10];
-    job.child.stdout.as_mut().expect("a pipe").read_exact(&mut bytes).expect("output");
+    job.child
+        .stdout
+        .as_mut()
+        .expect("the stream is a pipe")
+        .read_exact(&mut bytes)
+        .expect("the job writes output");
     drop(job.child.stdout.take());
     assert_eq!(job.wait(), 141);
     let mut text = String::new();
-    job.child.stderr.take().expect("a pipe").read_to_string(&mut text).expect("text");
+    job.child
+        .stderr
+        .take()
+        .expect("the stream is a pipe")
+        .read_to_string(&mut text)
+        .expect("the output is UTF-8");
     assert_eq!(text, "", "mpiexec wrote about the broken pipe");
     job.expect_gone();
 }
@@ -166,11 +187,18 @@ fn ranks_get_no_descriptors_but_their_own() {
         text.lines().filter_map(|line| line.parse().ok()).collect()
     };
     let outside = std::process::Command::new("sh").args(["-c", "ls /proc/$$/fd"]).output();
-    let outside = list(&String::from_utf8(outside.expect("a shell").stdout).expect("text"));
+    let outside = list(
+        &String::from_utf8(outside.expect("the shell runs").stdout).expect("the output is UTF-8"),
+    );
     let done = run(shell(1, &format!("{script}; echo fds=$TYPEPACK_JOB_FD")));
     let extra: Vec<i32> = list(&done.out).difference(&outside).copied().collect();
-    let told = done.out.lines().find_map(|line| line.strip_prefix("fds=")).expect("told");
-    let mut told: Vec<i32> = told.split(',').map(|n| n.parse().expect("a number")).collect();
+    let told = done
+        .out
+        .lines()
+        .find_map(|line| line.strip_prefix("fds="))
+        .expect("the rank prints its descriptors");
+    let mut told: Vec<i32> =
+        told.split(',').map(|n| n.parse().expect("the word is a number")).collect();
     told.sort_unstable();
     assert_eq!(extra, told, "{}", done.out);
     assert!(done.out.contains("memfd:typepack-job"), "{}", done.out);
@@ -180,7 +208,8 @@ fn ranks_get_no_descriptors_but_their_own() {
 fn more_ranks_than_cpus() {
     let done = run(shell(32, "echo $TYPEPACK_RANK"));
     assert_eq!(done.code, 0, "{done:?}");
-    let ranks: BTreeSet<usize> = done.out.lines().map(|l| l.parse().expect("a rank")).collect();
+    let ranks: BTreeSet<usize> =
+        done.out.lines().map(|l| l.parse().expect("the line is a rank")).collect();
     assert_eq!(ranks, (0..32).collect());
 }
 
@@ -202,13 +231,14 @@ fn two_jobs_do_not_share_a_core() {
     // Read the CPU mask of the first job's rank from `/proc`, because the job's output is available only
     // after its end.
     let allowed = |pid: i32| {
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
+        let status =
+            std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the process exists");
         let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-        line.expect("a mask").trim().to_owned()
+        line.expect("the line has a mask").trim().to_owned()
     };
     let here = allowed(first.rank(0));
     let there = run(shell(1, script)).out;
-    let there = there.split_once(':').expect("a mask").1.trim().to_owned();
+    let there = there.split_once(':').expect("the line has a mask").1.trim().to_owned();
     first.signal(libc::SIGINT);
     first.finish();
     let single = |mask: &str| mask.bytes().all(|byte| byte.is_ascii_digit());
@@ -221,7 +251,7 @@ fn a_process_that_outlives_its_rank_is_left_alone() {
     // `sleep` must not die with mpiexec.
     let done = run(shell(1, "sleep 300 & echo $!"));
     assert_eq!(done.code, 0, "{done:?}");
-    let pid: i32 = done.out.trim().parse().expect("a process id");
+    let pid: i32 = done.out.trim().parse().expect("the output is a process id");
     assert!(std::path::Path::new(&format!("/proc/{pid}/cmdline")).exists());
     harness::kill(pid, libc::SIGKILL);
 }

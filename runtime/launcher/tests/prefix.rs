@@ -40,7 +40,8 @@ fn root() -> &'static Path {
 fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_BIN_EXE_mpiexec")).parent().expect("a directory");
+        let folder =
+            Path::new(env!("CARGO_BIN_EXE_mpiexec")).parent().expect("the program has a folder");
         // If TEST_BUILT is set, the script `scripts/test` or `scripts/clients` has already built the library
         // and the tool.
         if std::env::var_os("TEST_BUILT").is_none() {
@@ -53,7 +54,7 @@ fn built() -> &'static Path {
             if folder.ends_with("release") {
                 build.arg("--release");
             }
-            let built = build.current_dir(root()).status().expect("cargo");
+            let built = build.current_dir(root()).status().expect("cargo runs");
             assert!(built.success(), "cannot build the library and the tool: {built}");
         }
         folder.to_owned()
@@ -69,14 +70,14 @@ impl Scratch {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("prefix-{}-{number}", std::process::id());
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        fs::create_dir_all(&path).expect("a directory");
+        fs::create_dir_all(&path).expect("the directory is made");
         Self(path)
     }
 
     /// Writes `text` to a new file in the directory, and returns the file's path.
     fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.0.join(name);
-        fs::write(&path, text).expect("a file");
+        fs::write(&path, text).expect("the file is written");
         path
     }
 }
@@ -132,7 +133,7 @@ fn script(arguments: &[&str]) -> Command {
 }
 
 fn text(path: &Path) -> &str {
-    path.to_str().expect("text")
+    path.to_str().expect("the path is UTF-8")
 }
 
 fn install(prefix: &Path) {
@@ -147,7 +148,7 @@ fn prefix() -> &'static Path {
         // Remove the prefix that an earlier run of the tests has left.
         let _may_be_missing = fs::remove_dir_all(&path);
         install(&path);
-        path.canonicalize().expect("a path")
+        path.canonicalize().expect("the prefix has a path")
     })
 }
 
@@ -182,11 +183,12 @@ fn names(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_owned()];
     while let Some(next) = open.pop() {
-        for entry in fs::read_dir(&next).expect("a directory") {
-            let entry = entry.expect("an entry");
+        for entry in fs::read_dir(&next).expect("the directory can be read") {
+            let entry = entry.expect("the entry can be read");
             let name = entry.path();
-            let name = text(name.strip_prefix(folder).expect("below")).to_owned();
-            if entry.file_type().expect("a type").is_dir() {
+            let name =
+                text(name.strip_prefix(folder).expect("the path is below the folder")).to_owned();
+            if entry.file_type().expect("the entry has a type").is_dir() {
                 open.push(entry.path());
                 found.push(format!("{name}/"));
             } else {
@@ -235,7 +237,7 @@ fn a_program_runs_also_after_a_move() {
     let program = scratch.0.join("hello");
     good(call(first.join("bin/mpicc"), &["-Wall", "-Werror", text(&source), "-o", text(&program)]));
     says_hello(&first, &program, None);
-    fs::rename(&first, &second).expect("moved");
+    fs::rename(&first, &second).expect("the prefix is moved");
     // The program was compiled before the move, so LD_LIBRARY_PATH has to name the new folder of the library.
     says_hello(&second, &program, Some(&second.join("lib")));
     let again = scratch.0.join("again");
@@ -357,7 +359,7 @@ fn queries_are_answered_from_the_wrappers_place() {
     // The wrapper must also work through a symbolic link in another directory.
     let scratch = Scratch::new();
     let far = scratch.0.join("my-mpicc");
-    std::os::unix::fs::symlink(&mpicc, &far).expect("a link");
+    std::os::unix::fs::symlink(&mpicc, &far).expect("the link is made");
     assert_eq!(ask(&far, "-show"), ask(&mpicc, "-show"));
     // Unknown queries must fail, because CMake tries the queries of several vendors and trusts the exit
     // codes.
@@ -499,8 +501,8 @@ fn what_is_installed_can_be_read_by_all() {
 #[test]
 fn what_was_there_before_stays() {
     let scratch = Scratch::new();
-    fs::create_dir_all(scratch.0.join("share/man")).expect("a directory");
-    fs::create_dir_all(scratch.0.join("bin")).expect("a directory");
+    fs::create_dir_all(scratch.0.join("share/man")).expect("the directory is made");
+    fs::create_dir_all(scratch.0.join("bin")).expect("the directory is made");
     scratch.file("bin/other", "");
     let before = names(&scratch.0);
     install(&scratch.0);
@@ -553,9 +555,9 @@ fn bad_arguments_of_the_script() {
     // prefix.
     let victim = scratch.file("victim", "");
     let prefix = scratch.0.join("prefix/share/typepack");
-    fs::create_dir_all(&prefix).expect("a directory");
+    fs::create_dir_all(&prefix).expect("the directory is made");
     for line in ["../victim", "a/../../victim", "..", text(&victim)] {
-        fs::write(prefix.join("installed"), format!("{line}\n")).expect("a list");
+        fs::write(prefix.join("installed"), format!("{line}\n")).expect("the list is written");
         let done = output(script(&["--prefix", &format!("{empty}/prefix"), "--uninstall"]));
         assert_eq!(done.status.code(), Some(1), "{line}: {done:?}");
         assert!(victim.exists());

@@ -18,8 +18,8 @@ fn sorted(text: &str) -> Vec<&str> {
 /// Makes a new directory for a test, and returns its path without symbolic links.
 fn scratch(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("typepack-{name}-{}", std::process::id()));
-    fs::create_dir_all(&path).expect("a directory");
-    path.canonicalize().expect("its name")
+    fs::create_dir_all(&path).expect("the directory is made");
+    path.canonicalize().expect("the directory has a path")
 }
 
 #[test]
@@ -36,9 +36,9 @@ fn the_program_that_failed_is_named() {
     let folder = scratch("bad-second");
     let path = folder.join("bad");
     executable(&path, "#!/no/such/interpreter\n");
-    let bad = path.to_str().expect("text");
+    let bad = path.to_str().expect("the path is UTF-8");
     let done = run(mpiexec(&["-n", "2", "sleep", "300", ":", "-n", "1", bad]));
-    fs::remove_dir_all(&folder).expect("removed");
+    fs::remove_dir_all(&folder).expect("the directory is removed");
     assert_eq!((done.code, done.left.len()), (127, 0), "{done:?}");
     assert!(done.err.starts_with(&format!("mpiexec: program: '{bad}' cannot be run")), "{done:?}");
 }
@@ -47,10 +47,10 @@ fn the_program_that_failed_is_named() {
 fn working_directories() {
     let folder = scratch("wdir");
     executable(&folder.join("script"), "pwd; echo $PWD\n");
-    let name = folder.to_str().expect("text");
+    let name = folder.to_str().expect("the path is UTF-8");
     let done = run(mpiexec(&["-n", "1", "-wdir", name, "./script", ":", "-n", "1", "pwd"]));
-    let here = std::env::current_dir().expect("a directory");
-    let here = here.to_str().expect("text");
+    let here = std::env::current_dir().expect("there is a current directory");
+    let here = here.to_str().expect("the path is UTF-8");
     let mut wanted = [name, name, here];
     wanted.sort_unstable();
     assert_eq!(sorted(&done.out), wanted, "{done:?}");
@@ -60,7 +60,7 @@ fn working_directories() {
     assert_eq!(run(command).out, format!("{name}\n{name}\n"));
     let done = run(mpiexec(&["-n", "1", "-path", name, "script"]));
     assert_eq!(done.code, 0, "{done:?}");
-    fs::remove_dir_all(&folder).expect("removed");
+    fs::remove_dir_all(&folder).expect("the directory is removed");
 }
 
 #[test]
@@ -94,8 +94,8 @@ fn what_a_job_is_told_ends_with_it() {
 #[test]
 fn output_in_files() {
     let folder = scratch("files");
-    let pattern = |name: &str| folder.join(name).to_str().expect("text").to_owned();
-    fs::write(pattern("out.1"), "of a former run").expect("a file");
+    let pattern = |name: &str| folder.join(name).to_str().expect("the path is UTF-8").to_owned();
+    fs::write(pattern("out.1"), "of a former run").expect("the file is written");
     let (out, err) = (pattern("out.%r"), pattern("err"));
     let words = ["-n", "2", "-outfile-pattern", &out, "-errfile-pattern", &err];
     let say = "echo out $TYPEPACK_RANK; echo err >&2";
@@ -103,7 +103,7 @@ fn output_in_files() {
     assert_eq!((done.code, done.out.as_str(), done.err.as_str()), (0, "", ""), "{done:?}");
     let read = |name: &str| fs::read_to_string(folder.join(name)).expect(name);
     assert_eq!([read("out.0"), read("out.1"), read("err")], ["out 0\n", "out 1\n", "err\nerr\n"]);
-    fs::remove_dir_all(&folder).expect("removed");
+    fs::remove_dir_all(&folder).expect("the directory is removed");
     let done = run(mpiexec(&["-n", "2", "-outfile-pattern", "/no/such/%r", "true"]));
     assert_eq!((done.code, done.left.len()), (1, 0), "{done:?}");
     assert!(done.err.contains("cannot write '/no/such/0'"), "{done:?}");
@@ -114,9 +114,10 @@ fn a_file_of_programs() {
     let folder = scratch("config");
     let file = folder.join("job");
     let say = "sh -c 'echo $0 $TYPEPACK_RANK of $TYPEPACK_SIZE'";
-    fs::write(&file, format!("# two\n-n 1 {say} a\n\n-n 1 \\\n{say} b\n")).expect("a file");
-    let done = run(mpiexec(&["-l", "-configfile", file.to_str().expect("text")]));
-    fs::remove_dir_all(&folder).expect("removed");
+    fs::write(&file, format!("# two\n-n 1 {say} a\n\n-n 1 \\\n{say} b\n"))
+        .expect("the file is written");
+    let done = run(mpiexec(&["-l", "-configfile", file.to_str().expect("the path is UTF-8")]));
+    fs::remove_dir_all(&folder).expect("the directory is removed");
     assert_eq!(sorted(&done.out), ["[0] a 0 of 2", "[1] b 1 of 2"], "{done:?}");
 }
 
@@ -140,11 +141,11 @@ fn all_exit_codes() {
     let file = folder.join("deaf");
     let deaf = "trap '' TERM; : >$0; sleep 300";
     let fails = "until [ -e $0 ]; do sleep 0.01; done; exit 3";
-    let file = file.to_str().expect("text");
+    let file = file.to_str().expect("the path is UTF-8");
     let words = ["-n", "1", "-print-all-exitcodes", "sh", "-c", deaf, file];
     let words = [&words[..], &[":", "-n", "1", "sh", "-c", fails, file]].concat();
     let done = run(mpiexec(&words));
-    fs::remove_dir_all(&folder).expect("removed");
+    fs::remove_dir_all(&folder).expect("the directory is removed");
     assert_eq!(done.code, 3, "{done:?}");
     assert!(done.err.ends_with("mpiexec: exit codes: 137,3\n"), "{done:?}");
     let done = run(mpiexec(&["-n", "3", "-print-all-exitcodes", "true"]));
@@ -180,8 +181,8 @@ fn input_goes_to_the_first_rank_of_the_first_program() {
     let mut command = mpiexec(&words);
     command.stdin(std::process::Stdio::piped());
     let mut job = start(command);
-    let mut stdin = job.child.stdin.take().expect("a pipe");
-    std::io::Write::write_all(&mut stdin, b"line\n").expect("written");
+    let mut stdin = job.child.stdin.take().expect("the input is a pipe");
+    std::io::Write::write_all(&mut stdin, b"line\n").expect("the input is written");
     drop(stdin);
     let done = job.finish();
     assert_eq!(sorted(&done.out), ["0", "line"], "{done:?}");

@@ -47,7 +47,8 @@ fn bad_command_lines() {
 
 #[test]
 fn machines_that_are_not_this_one() {
-    let host = String::from_utf8(typepack_job::sys::machine::host_name()).expect("a name");
+    let host =
+        String::from_utf8(typepack_job::sys::machine::host_name()).expect("the name is UTF-8");
     let line = |flag: &str| {
         format!(
             "{flag}: 'no-such-node' is not this machine, '{host}'; a typepack job runs on one machine"
@@ -77,9 +78,9 @@ fn programs_that_are_not_there() {
 fn programs_that_cannot_be_executed() {
     let path = std::env::temp_dir().join(format!("typepack-bad-{}", std::process::id()));
     executable(&path, "#!/no/such/interpreter\n");
-    let job = start(mpiexec(&["-n", "3", path.to_str().expect("a name")]));
+    let job = start(mpiexec(&["-n", "3", path.to_str().expect("the name is UTF-8")]));
     let done = job.finish();
-    std::fs::remove_file(&path).expect("removed");
+    std::fs::remove_file(&path).expect("the file is removed");
     assert_eq!(done.code, 127, "{done:?}");
     assert_eq!(done.err.lines().count(), 1, "{done:?}");
     assert!(done.err.starts_with("mpiexec: program: '") && done.err.contains("cannot be run"));
@@ -90,8 +91,8 @@ fn programs_that_cannot_be_executed() {
 fn scripts_without_interpreter_line_run_in_the_shell() {
     let path = std::env::temp_dir().join(format!("typepack-script-{}", std::process::id()));
     executable(&path, "echo $1 $TYPEPACK_RANK\n");
-    let done = run(mpiexec(&["-n", "1", path.to_str().expect("a name"), "hello"]));
-    std::fs::remove_file(&path).expect("removed");
+    let done = run(mpiexec(&["-n", "1", path.to_str().expect("the name is UTF-8"), "hello"]));
+    std::fs::remove_file(&path).expect("the file is removed");
     assert_eq!((done.code, done.out.as_str()), (0, "hello 0\n"), "{done:?}");
 }
 

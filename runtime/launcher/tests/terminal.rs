@@ -26,9 +26,9 @@ fn on_terminal(script: &str) -> (Job, File) {
     // SAFETY: openpty has just opened both descriptors, and nothing else owns them.
     let (master, slave) = unsafe { (File::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) };
     // Continue with a copy made by `try_clone`, because the copy is close-on-exec and the original is not.
-    let master = master.try_clone().expect("a copy");
+    let master = master.try_clone().expect("the descriptor is copied");
     let mut command = mpiexec(&["-n", "2", "-l", "sh", "-c", script]);
-    let copy = || Stdio::from(slave.try_clone().expect("a copy"));
+    let copy = || Stdio::from(slave.try_clone().expect("the descriptor is copied"));
     command.stdin(copy()).stdout(copy()).stderr(copy());
     // SAFETY: the closure only calls setsid and ioctl, which are async-signal-safe. When the closure runs,
     // descriptor 0 is already the terminal.
@@ -52,7 +52,8 @@ fn read_until(terminal: &mut File, text: &str) -> String {
         // the poll times out.
         let mut ready = [PollFd::new(terminal, PollFlags::IN)];
         let limit = Timespec { tv_sec: harness::LIMIT.as_secs() as i64, tv_nsec: 0 };
-        let count = rustix::event::poll(&mut ready, Some(&limit)).expect("a poll");
+        let count =
+            rustix::event::poll(&mut ready, Some(&limit)).expect("the terminal can be polled");
         assert_eq!(count, 1, "nothing more after {seen:?}");
         let n = terminal.read(&mut buffer).unwrap_or_else(|e| panic!("{e} after {seen:?}"));
         seen.push_str(&String::from_utf8_lossy(&buffer[..n]));
@@ -70,7 +71,7 @@ fn control_c_reaches_each_rank_once() {
     if seen.matches("ready").count() < 2 {
         seen.push_str(&read_until(&mut terminal, "ready"));
     }
-    terminal.write_all(b"\x03").expect("a key");
+    terminal.write_all(b"\x03").expect("the key is written");
     let mut text = read_until(&mut terminal, "asked");
     if text.matches("asked").count() < 2 {
         text.push_str(&read_until(&mut terminal, "asked"));
@@ -84,7 +85,7 @@ fn control_c_reaches_each_rank_once() {
 #[test]
 fn what_is_typed_reaches_rank_0() {
     let (mut job, mut terminal) = on_terminal("read line; echo got $line");
-    terminal.write_all(b"hello\n").expect("keys");
+    terminal.write_all(b"hello\n").expect("the keys are written");
     let text = read_until(&mut terminal, "[0] got hello");
     assert!(!text.contains("[1] got hello"), "{text}");
     assert_eq!(job.wait(), 0);

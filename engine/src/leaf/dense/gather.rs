@@ -1,8 +1,8 @@
-//! Packs the data of several lines of a sparse pattern into one register, and stores the whole register
+//! Packs the data of several lines of a dense pattern into one register, and stores the whole register
 //! at once.
 //!
 //! `mod.rs` uses this method for calls with many elements if the number of packed bytes per element
-//! divides 64. The elements that fill a register lie in two to four stretches of 64 bytes. Each
+//! divides 64 and the elements that fill a register lie in two to four stretches of 64 bytes. Each
 //! stretch is loaded under its mask, its data bytes are permuted to their packed positions, and the
 //! results are merged. The stores write whole registers and do not overlap each other. So a load
 //! never waits for a store to the same offset in another page. `lines.rs`, which moves one line at

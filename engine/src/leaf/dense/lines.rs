@@ -11,8 +11,8 @@
 //! the caller makes sure that enough packed bytes follow the last step, and moves these bytes
 //! later.
 //!
-//! If a period has 1, 3, 5 or 7 lines (the stride is one of these numbers times a power of two), its
-//! permutes and masks stay in registers.
+//! If a period has 1, 3, 5 or 7 lines (the stride is one of these numbers times a power of two of at
+//! most 64), its permutes and masks stay in registers.
 
 use super::Stripe;
 use super::masked::{AHEAD, BYTES, LINE, WORDS, announce, in_grains, load, store};

@@ -3,8 +3,8 @@
 //! `short.rs`, `lines.rs` and `gather.rs` use these functions. A mask has one bit per *grain*: a
 //! byte, or a word of 4 bytes. Bytes without a bit are not accessed, even if they are not mapped. A
 //! store takes two cycles under a byte mask and one cycle under a word mask (measured on Sapphire
-//! Rapids with `typepack-bench peers`, d1s2 and particle). So the functions have separate instances
-//! for patterns that consist of whole words.
+//! Rapids with `typepack-bench peers`, layouts `d1s2` and `particle`). So the functions have separate
+//! instances for patterns that consist of whole words.
 
 use std::arch::x86_64::*;
 

@@ -16,10 +16,11 @@
 //!
 //! A 64-byte access that crosses a cache line costs as much as two accesses. So, if aligning is
 //! worthwhile and the call moves enough elements, `short.rs` first moves a few elements. After
-//! these elements, the lines of the pattern coincide with cache lines.
+//! these elements, the lines of the pattern begin at cache lines, or as little behind them as the
+//! stride allows.
 //!
-//! A pattern is built only after its loop has moved some data ([`LazyPattern`]), because the loops of
-//! many types never move enough data to repay the building.
+//! Without a swap, a pattern is built only after its loop has moved some data ([`LazyPattern`]),
+//! because the loops of many types never move enough data to repay the building.
 
 mod gather;
 mod lines;
@@ -37,8 +38,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Maximum number of lines of a period. A period is the stretch of memory after which the pattern
-/// of lines repeats. Longer periods arise only from long odd strides. At such a stride, a line
-/// holds few elements, and moves of 16 bytes are as fast as a pattern.
+/// of lines repeats. Longer periods arise only from strides of more than 64 bytes. At such a stride, a
+/// line holds at most parts of two elements, and moves of 16 bytes are as fast as a pattern.
 const STEPS: usize = 64;
 
 /// Minimum number of periods in a call for which aligning to cache lines is worthwhile.
@@ -109,8 +110,8 @@ impl Stripe {
         self.offset + self.bytes
     }
 
-    /// Returns the packed position of byte `i` of the run if the bytes of each element are reversed.
-    /// `nth` is the packed position that this byte has in native order.
+    /// Returns the packed position of byte `i` of the run if the bytes of each basic element are
+    /// reversed. `nth` is the packed position that this byte has in native order.
     pub(super) fn swapped(&self, nth: usize, i: usize) -> usize {
         let within = i % self.width;
         nth - within + (self.width - 1 - within)
@@ -157,8 +158,8 @@ impl Merit {
     /// a permute and a store; when unpacking, the store has a mask. Without a pattern, a row joins
     /// two blocks of 8 bytes, or four blocks of 4 bytes, into one store, so such blocks take fewer
     /// stores than `moves`. But they still take more stores than `gather.rs`, and more than
-    /// `lines.rs` if at least half of each line is data in whole words (`typepack-bench peers`, d1s2,
-    /// d1s3, f1s2, f1s3).
+    /// `lines.rs` if at least half of each line is data in whole words (`typepack-bench peers`, layouts
+    /// `d1s2`, `d1s3`, `f1s2` and `f1s3`: 1 of every 2 or 3 doubles or floats).
     pub(super) fn pays<const PACK: bool>(&self, leaf: &Leaf) -> bool {
         match *leaf {
             Leaf::Block { bytes: 4 | 8 } if PACK => self.moves >= 4 * self.lines,
@@ -172,7 +173,7 @@ impl Merit {
 
     /// Returns whether a row of `count` elements inside other levels is long enough for a pattern.
     /// The call for one row takes as long as a compiled kernel takes for some dozens of blocks
-    /// (`typepack-bench peers`, 128 B and 1 KiB).
+    /// (`typepack-bench peers`, calls of 128 B and 1 KiB).
     pub(super) fn fills_rows(&self, leaf: &Leaf, count: u64) -> bool {
         let least = match leaf {
             Leaf::Block { bytes: ..4 } => 32,
@@ -193,9 +194,9 @@ fn runs(leaf: &Leaf) -> impl Iterator<Item = (i64, u64)> + '_ {
     block.into_iter().chain(window.into_iter().flatten())
 }
 
-/// Returns the [`Merit`] of a pattern for `leaf` on `level`. Returns `None` if the loop has no
-/// pattern, because its elements do not ascend without overlap or because a run or the period is
-/// too long.
+/// Returns the [`Merit`] of a pattern for `leaf` on `level`. Returns `None` if there is no pattern:
+/// because the level is a table, because its elements do not ascend without overlap, or because a run,
+/// the stride or the period is too long.
 pub(super) fn merit(level: &Level, leaf: &Leaf) -> Option<Merit> {
     let Level::Loop { stride, .. } = *level else { return None };
     let mut end = 0_i64;

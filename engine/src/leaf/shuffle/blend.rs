@@ -68,7 +68,8 @@ impl Blend {
 
     /// Returns a method for the same registers that loads no byte behind their last byte of data. If the
     /// loads of [`new`](Self::new) reach beyond this byte, all loads of this method begin earlier. So the
-    /// method may only be used for a register that another register precedes in memory.
+    /// method may only be used for a register that another register precedes in memory. Returns `None` if
+    /// the method does not suit the pattern.
     pub(super) fn ending(pattern: &Pattern) -> Option<Self> {
         let data = (REGISTER / pattern.bytes - 1) * pattern.stride + pattern.extent;
         let blend = Self::made(pattern, 0)?;

@@ -1,6 +1,6 @@
 //! Fills whole registers with the data of a few windows.
 //!
-//! `mod.rs` uses this method if a whole number of elements fills a *lane* of 16 packed bytes. All lanes then
+//! `mod.rs` uses this method if two or more elements fill a *lane* of 16 packed bytes exactly. All lanes then
 //! have the same shuffles, one per window, and lie at a constant distance in memory. The results of the
 //! shuffles are merged and stored. On AVX2, a register holds two lanes. A window of the first lane and the
 //! same window of the second lane are loaded into the two halves of one register. So no byte ever moves from
@@ -56,7 +56,7 @@ impl Lanes {
             .map(|(start, range)| window(&sources, start as isize, range))
             .collect();
         // At least a quarter of the memory is data, so the 16 bytes of a lane come from at most 64 bytes.
-        assert!(first.len() <= WINDOWS, "a dense pattern has {} windows", first.len());
+        assert!(first.len() <= WINDOWS, "a lane has {} windows", first.len());
         // Cover the sources again, with windows from the last source backwards.
         let mut last = Vec::new();
         let mut end = sources.len();

@@ -84,8 +84,8 @@ const NONE: u8 = 0x80;
 const WINDOWS: usize = 4;
 
 impl Pattern {
-    /// Returns the pattern of `leaf` on `level`. Returns `None` if the elements do not ascend without
-    /// overlap, or if they lie so far apart that a gap could contain a page.
+    /// Returns the pattern of `leaf` on `level`. Returns `None` if the level is a table, if the elements do
+    /// not ascend without overlap, or if they lie so far apart that a gap could contain a page.
     fn of(level: &Level, leaf: &Leaf) -> Option<Self> {
         let Level::Loop { stride, .. } = *level else { return None };
         let runs: Vec<(i64, u64)> = match leaf {

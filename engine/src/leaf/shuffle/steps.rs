@@ -1,10 +1,10 @@
 //! Packs one window after the other, with overlapping stores.
 //!
-//! `mod.rs` uses this method for patterns whose elements do not fill a lane of 16 packed bytes, such as
-//! structs with gaps. A *period* is a small number of elements. A step loads a window of the period, moves
-//! its data to the front of the register, and stores the whole register. The next step overwrites the bytes
-//! behind the data. The last step reads and writes beyond its data, so a few elements (`spare`) must follow
-//! the last period; a row packs these elements.
+//! `mod.rs` uses this method for patterns in which no two or more elements fill a lane of 16 packed bytes
+//! exactly, such as most structs with gaps. A *period* is a small number of elements. A step loads a window
+//! of the period, moves its data to the front of the register, and stores the whole register. The next step
+//! overwrites the bytes behind the data. The last step reads and writes beyond its data, so a few elements
+//! (`spare`) must follow the last period; a row packs these elements.
 
 use super::vector::{Register, Vector};
 use super::{Call, Isa, LANE, NONE, Pattern, Window, windows};

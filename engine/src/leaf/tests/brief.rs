@@ -1,6 +1,6 @@
-//! A small test that runs every class of leaf kernels on few bytes. It is for Miri, which is a
-//! thousand times slower than normal execution. (Run `cargo miri test -p typepack-engine --lib
-//! leaf::tests::brief`; Miri executes only the portable instances.)
+//! A small test that runs the portable leaf kernels (rows, runs and tiles) on few bytes. It is for
+//! Miri, which is a thousand times slower than normal execution. Miri executes only the portable
+//! kernels. Run the test with `cargo miri test -p typepack-engine --lib leaf::tests::brief`.
 
 use super::*;
 

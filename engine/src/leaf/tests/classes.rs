@@ -26,7 +26,7 @@ enum Kind {
 }
 
 /// The width of the elements whose bytes are reversed. 1 means that no bytes are reversed; 0 means a
-/// window whose runs have different widths.
+/// window in which each run has a width of its own ([`Swap::Each`]).
 type Turn = usize;
 
 fn turn_of(leaf: &Leaf, swap: Option<&Swap>) -> Turn {

@@ -274,13 +274,17 @@ mod tests {
     /// Returns the compiler's command line that the wrapper would run for `line`.
     fn run(line: &str) -> String {
         let words = complete(&request(line).expect(line), &places());
-        words.iter().map(|word| word.to_str().expect("text")).collect::<Vec<_>>().join(" ")
+        words
+            .iter()
+            .map(|word| word.to_str().expect("every word is UTF-8"))
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     /// Returns the answer that the wrapper would print for the query `line`.
     fn ask(line: &str) -> String {
         let request = request(line).expect(line);
-        answer(request.query.expect("a query"), &request, &places())
+        answer(request.query.expect("the line is a query"), &request, &places())
     }
 
     #[test]
@@ -335,7 +339,7 @@ mod tests {
         assert_eq!(run("-cc=clang -c a.c"), "clang -I/p/include -c a.c");
         assert_eq!(ask("-other=icx -show"), format!("icx -I/p/include {LINK}"));
         let request = read(&TOOL, vec!["-cc=ccache gcc".into(), "-c".into(), "a.c".into()]);
-        let words = complete(&request.expect("a request"), &places());
+        let words = complete(&request.expect("the arguments are valid"), &places());
         assert_eq!(words, ["ccache", "gcc", "-I/p/include", "-c", "a.c"]);
         assert_eq!(read(&TOOL, vec!["-cc=".into()]).ok(), None);
     }
@@ -346,7 +350,7 @@ mod tests {
             let error = request(line).expect_err(line);
             assert!(error.starts_with(line) && error.contains("unknown query"), "{error}");
         }
-        let error = request("-showme:link -showme:libs").expect_err("two");
+        let error = request("-showme:link -showme:libs").expect_err("two queries are refused");
         assert_eq!(error, "-showme:libs: only one query is allowed at a time");
     }
 
@@ -395,7 +399,7 @@ mod tests {
     #[test]
     fn strange_paths() {
         let places = Places { include: "/a b/include".into(), lib: "/a,b/lib".into() };
-        let request = request("-show").expect("a request");
+        let request = request("-show").expect("the arguments are valid");
         assert_eq!(
             answer(Query::Command, &request, &places),
             "cc '-I/a b/include' -L/a,b/lib -Xlinker -rpath -Xlinker /a,b/lib \

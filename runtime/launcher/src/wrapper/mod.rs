@@ -27,7 +27,7 @@ use line::{Query, Request};
 pub struct Tool {
     /// Name of the wrapper in messages.
     pub name: &'static str,
-    /// Name of the language in the answers to queries of Open MPI's wrappers.
+    /// Name of the language in the help text and in the answer to the query for the version.
     pub language: &'static str,
     /// Name of the compiler, unless the command line chooses another one.
     pub compiler: &'static str,

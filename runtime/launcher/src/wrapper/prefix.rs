@@ -80,8 +80,9 @@ mod tests {
         let root = std::env::temp_dir().join(format!("typepack-{name}-{}", std::process::id()));
         for file in files {
             let path = root.join(file);
-            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-            fs::write(path, "").expect("a file");
+            fs::create_dir_all(path.parent().expect("the file has a parent"))
+                .expect("the directory is made");
+            fs::write(path, "").expect("the file is written");
         }
         root
     }
@@ -91,7 +92,7 @@ mod tests {
         let root = tree("prefix", &["bin/mpicc", "include/mpi.h", "lib/libmpi_abi.so"]);
         let places = find(&root.join("bin/mpicc"));
         let wanted = Places { include: root.join("include"), lib: root.join("lib") };
-        fs::remove_dir_all(&root).expect("removed");
+        fs::remove_dir_all(&root).expect("the directory is removed");
         assert_eq!(places, Ok(wanted));
     }
 
@@ -102,7 +103,7 @@ mod tests {
         let exe = root.join("target/x/mpicc");
         let (first, second) = (find(&exe), find(&exe));
         let link = fs::read_link(root.join("target/x").join(SONAME));
-        fs::remove_dir_all(&root).expect("removed");
+        fs::remove_dir_all(&root).expect("the directory is removed");
         let include = root.join("runtime/capi/include");
         assert_eq!(first, Ok(Places { include, lib: root.join("target/x") }));
         assert_eq!(first, second);
@@ -112,12 +113,12 @@ mod tests {
     #[test]
     fn what_is_missing_is_said() {
         let root = tree("missing", &["bin/mpicc", "lib/libmpi_abi.so"]);
-        let error = find(&root.join("bin/mpicc")).expect_err("no header");
-        fs::remove_dir_all(&root).expect("removed");
+        let error = find(&root.join("bin/mpicc")).expect_err("a missing header is an error");
+        fs::remove_dir_all(&root).expect("the directory is removed");
         assert!(error.contains("../include/mpi.h"), "{error}");
         let root = tree("unbuilt", &["target/x/mpicc", "runtime/capi/include/mpi.h"]);
-        let error = find(&root.join("target/x/mpicc")).expect_err("no library");
-        fs::remove_dir_all(&root).expect("removed");
+        let error = find(&root.join("target/x/mpicc")).expect_err("a missing library is an error");
+        fs::remove_dir_all(&root).expect("the directory is removed");
         assert!(error.contains("cargo build -p typepack-capi"), "{error}");
     }
 }

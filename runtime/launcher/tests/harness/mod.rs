@@ -109,7 +109,7 @@ pub fn start_as_is(mut command: Command) -> Job {
 fn collect(mut from: impl Read + Send + 'static) -> thread::JoinHandle<String> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        from.read_to_end(&mut bytes).expect("a readable pipe");
+        from.read_to_end(&mut bytes).expect("the pipe can be read");
         String::from_utf8_lossy(&bytes).into_owned()
     })
 }
@@ -117,7 +117,7 @@ fn collect(mut from: impl Read + Send + 'static) -> thread::JoinHandle<String> {
 impl Job {
     /// Returns the process id of `mpiexec`.
     pub fn pid(&self) -> i32 {
-        self.child.id().try_into().expect("a process id")
+        self.child.id().try_into().expect("the process id fits in an i32")
     }
 
     /// Sends `signal` to `mpiexec`.
@@ -130,7 +130,7 @@ impl Job {
         let code = self.wait();
         let left = self.processes();
         let text = |thread: Option<thread::JoinHandle<String>>| {
-            thread.map(|t| t.join().expect("a reader")).unwrap_or_default()
+            thread.map(|t| t.join().expect("the reading thread does not panic")).unwrap_or_default()
         };
         Finished { code, out: text(self.out.take()), err: text(self.err.take()), left }
     }
@@ -140,8 +140,12 @@ impl Job {
     pub fn wait(&mut self) -> i32 {
         let started = Instant::now();
         loop {
-            if let Some(status) = self.child.try_wait().expect("a child") {
-                return status.code().unwrap_or_else(|| 128 + status.signal().expect("a signal"));
+            if let Some(status) = self.child.try_wait().expect("the child can be waited for") {
+                return status.code().unwrap_or_else(|| {
+                    128 + status
+                        .signal()
+                        .expect("a process without an exit code was killed by a signal")
+                });
             }
             if started.elapsed() > LIMIT {
                 let left = self.processes();
@@ -157,13 +161,13 @@ impl Job {
     /// Returns the processes of this job that have not ended, including `mpiexec`. Zombies count as ended.
     pub fn processes(&self) -> Vec<Process> {
         let wanted = format!("{MARK}={}", self.mark);
-        let entries = fs::read_dir("/proc").expect("/proc");
+        let entries = fs::read_dir("/proc").expect("/proc can be read");
         let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
         pids.filter_map(|pid| Process::read(pid, wanted.as_bytes())).collect()
     }
 
     /// Returns the process id of rank `rank`. If several processes have this rank's number in their
-    /// environment, the rank is the one that was started last.
+    /// environment, returns the highest of their process ids.
     pub fn rank(&self, rank: usize) -> i32 {
         self.wait_for("the rank", || {
             let mut found = self.processes();
