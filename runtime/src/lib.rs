@@ -24,9 +24,10 @@
 //! ```
 //!
 //! The modules, from the outermost to the innermost: `world.rs` (init and finalize), `io/` (files),
-//! `rma/` (windows, one-sided communication), `halo/` (exchanges on grids), `equivalence/` (Rust types with a datatype), `coll/` (collective calls,
-//! construction of communicators), `region/` (memory that ranks share), `comm/` (communicators, checked calls), `topo/` (the geometry of grids and
-//! graphs of ranks), `schedule/` (a collective call as steps), `endpoint/` (matching, requests, the lock,
+//! `rma/` (windows, one-sided communication), `halo/` (exchanges on grids), `equivalence/` (Rust types with a
+//! datatype), `coll/` (collective calls, construction of communicators), `region/` (memory that ranks share),
+//! `comm/` (communicators, checked calls), `topo/` (the geometry of grids and graphs of ranks), `schedule/` (a
+//! collective call as steps), `endpoint/` (matching, requests, the lock,
 //! waiting), `transport/` (the protocols between two ranks), `message/` (labels, payloads, envelopes),
 //! `memory/` (memory that other ranks can copy from in place).
 //!

@@ -19,7 +19,8 @@ pub enum ErrorKind {
     /// `mpiexec` and this program come from different builds (`MPI_ERR_OTHER`).
     Mismatch,
     /// The environment says that this process is a rank of a job, but the inherited descriptors or the
-    /// numbers in the environment do not match the job (`MPI_ERR_OTHER`).
+    /// numbers in the environment do not match the job, or a process has already joined as this rank
+    /// (`MPI_ERR_OTHER`).
     NotARank,
     /// `mpiexec` has ended (`MPI_ERR_PROC_ABORTED`).
     LauncherGone,

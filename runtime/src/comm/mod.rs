@@ -455,6 +455,8 @@ impl Communicator {
     ///   bytes.
     /// - [`ErrorKind::NoMemory`] if memory runs out.
     /// - [`ErrorKind::ProcAborted`] if a rank has died.
+    /// - [`ErrorKind::State`] if this process has left the job or is a forked child of a rank.
+    /// - [`ErrorKind::Other`] if another rank broke the protocol.
     ///
     /// If the call returns one of the first three errors, it has sent nothing.
     #[doc(alias = "MPI_Send")]
@@ -588,7 +590,9 @@ impl Communicator {
     ///
     /// # Errors
     /// Returns [`ErrorKind::Rank`] if `source` is not a rank of the communicator, [`ErrorKind::Tag`] if `tag`
-    /// is negative, and [`ErrorKind::ProcAborted`] if a rank has died.
+    /// is negative, [`ErrorKind::ProcAborted`] if a rank has died, [`ErrorKind::State`] if this process has left the
+    /// job or is a forked child of a rank, [`ErrorKind::Other`] if another rank broke the protocol, and
+    /// [`ErrorKind::NoMemory`] if memory runs out.
     #[doc(alias = "MPI_Probe")]
     pub fn probe(&self, source: impl Into<Source>, tag: impl Into<Tag>) -> Result<Status> {
         let found = self.look(source.into(), tag.into(), true)?;
@@ -618,7 +622,9 @@ impl Communicator {
     /// function now and then during long computations, because messages move only while a call runs.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::ProcAborted`] if a rank has died.
+    /// Returns [`ErrorKind::ProcAborted`] if a rank has died, [`ErrorKind::State`] if this process has left the job or
+    /// is a forked child of a rank, [`ErrorKind::Other`] if another rank broke the protocol, and
+    /// [`ErrorKind::NoMemory`] if memory runs out.
     pub fn progress(&self) -> Result<()> {
         self.shared.endpoint.progress()
     }

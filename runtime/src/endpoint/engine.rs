@@ -4,7 +4,7 @@
 //! arguments of a send or receive and then starts the operation here. The bytes go through
 //! `transport/peer.rs`. A receive is matched either when it is posted (`receive`) or when a message arrives
 //! (`incoming.rs`), and at no other time. `matching.rs` finds every match, with two exceptions
-//! (`engine/short.rs`, `glance`):
+//! (both in `engine/short.rs`):
 //!
 //! - If no other operation is in flight and no earlier message that the receive could match is waiting, a
 //!   blocking receive takes a short message directly from the head of the ring.

@@ -131,8 +131,8 @@ impl Work<'_> {
 
 /// Calls `each` with every list of extents whose product is `places` and which divide the entries of `extent`.
 fn each_shape(extent: &[usize], places: usize, each: &mut dyn FnMut(&[usize])) {
-    // No dimension of the grid has extent 1 (`placed`), so their number is at most the logarithm of the number of places,
-    // and so is the depth of the recursion.
+    // The recursion skips dimensions of extent 1. So its depth is at most the binary logarithm of the number of ranks
+    // in the grid.
     let open: Vec<usize> = (0..extent.len()).filter(|&d| extent[d] > 1).collect();
     let mut shape = vec![1; extent.len()];
     choose(extent, &open, places, &mut shape, each);

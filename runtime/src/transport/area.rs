@@ -25,7 +25,7 @@ pub struct Area {
     chunks: u64,
 }
 
-/// The number of a pair's small chunk. The chunks of the sender's pool have the numbers below
+/// The number of a pair's small chunk. The chunks of the sender's pool have smaller numbers
 /// (`shm/bulk.rs`).
 pub const SMALL: u64 = pair::POOL_CHUNKS as u64;
 

@@ -1,8 +1,8 @@
 //! Eager: the sender packs a short message directly into the ring, beside its envelope.
 //!
 //! [`Eager::send`] is the fast path of the runtime. The message engine (`endpoint/engine/short.rs`) calls it for
-//! every message of at most `TYPEPACK_EAGER_LIMIT` bytes if no other message waits for the same rank. Two kinds of short
-//! messages do not take this path: messages that have to wait in the queue, and messages whose sender waits
+//! every message of at most `TYPEPACK_EAGER_LIMIT` bytes if no other message waits for the same rank. Two kinds of
+//! short messages do not take this path: messages that have to wait in the queue, and messages whose sender waits
 //! for the match. They go through the queue and the trait [`Protocol`], as the messages of all other
 //! protocols do.
 

@@ -285,7 +285,7 @@ pub struct Link {
     pub rank: usize,
     /// The sending half; `None` before the first contact.
     pub tx: Option<Tx>,
-    /// The receiving half; `None` until the first envelope from that rank arrives.
+    /// The receiving half; `None` until this rank has noticed that the other rank has made first contact.
     pub rx: Option<Rx>,
 }
 

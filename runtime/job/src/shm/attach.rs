@@ -78,8 +78,9 @@ impl Attached {
 ///
 /// # Errors
 ///
-/// Returns [`ErrorKind::NotARank`] in the three cases above and if the environment does not match the
-/// descriptors or the job, [`ErrorKind::Mismatch`] if the launcher comes from another build,
+/// Returns [`ErrorKind::NotARank`] in the three cases above, if another process has already joined as this
+/// rank, and if the environment does not match the descriptors or the job. Returns [`ErrorKind::Mismatch`] if
+/// the launcher comes from another build or if the segment does not have the size that its header describes,
 /// [`ErrorKind::LauncherGone`] if the launcher has ended, [`ErrorKind::NoMemory`] if memory or address
 /// space has run out, and [`ErrorKind::System`] if the system refuses a call.
 pub fn attach_from_env() -> Result<Option<Attached>, Error> {

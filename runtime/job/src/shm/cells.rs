@@ -7,19 +7,21 @@
 //! calls from these steps.
 //!
 //! ```text
-//! cell      stamp: number of the call | head: what the cell has | six words of data
-//! further   done: number of the rank's last call that is over
-//! words     waits: number of the call in which the rank may sleep, ROOM, or 0
+//! cell     stamp: number of the call | head: length of the data, or a mark | six words of data
+//! done     number of the last call that the rank has ended
+//! waits    number of the call in which the rank may sleep; ROOM if it may sleep until it has room; otherwise 0
 //! ```
+//!
+//! `coll/cells/` defines the marks, for example for a rank that has failed.
 //!
 //! A rank may publish only after all other ranks have ended the call that used the same cell before. A rank that reads
 //! the stamp of call `n` from another rank knows that the other rank has ended call `n - 1`. If this knowledge is not
 //! enough, the rank reads the words `done` of the other ranks, and waits until they allow it to publish.
 //!
 //! A rank that is about to sleep first writes `waits`, and then announces its sleep on its doorbell
-//! (`doorbell.rs`). A rank that has published or ended a call reads `waits` of others after a fence
-//! ([`Seat::sleepers`]), and rings. So either the sleeper sees the new stamp before it sleeps, or the other rank
-//! sees that it must ring.
+//! (`doorbell.rs`). A rank that has published or ended a call reads the words `waits` of the others after a fence
+//! ([`Seat::sleepers`]), and rings the ranks that may sleep. So either the sleeper sees the new stamp before it
+//! sleeps, or the other rank sees that it must ring.
 //!
 //! Invariants: each rank writes only its own words. A stamp is written after the data, with release ordering.
 //! Memory of zeros is a valid state, because no call has number 0.
@@ -32,8 +34,9 @@ pub const CELLS: usize = 4;
 /// Number of words of data in a cell.
 pub const WORDS: usize = 6;
 
-/// Number of calls that share a group of cells. The cells of a rank are two groups. A rank waits for room when it
-/// begins to use a group again, so a rank looks for ranks that wait for room only after the last call of a group.
+/// Number of cells in a group. The cells of a rank form two groups, and the calls use the groups in turn, one call
+/// per cell. A rank waits for room only when it begins to use a group again. So a rank looks for ranks that wait for
+/// room only after the last call of a group.
 const GROUP: u64 = CELLS as u64 / 2;
 
 /// The value of `waits` of a rank that waits until other ranks have ended a call.
@@ -63,7 +66,7 @@ pub struct Seat {
     rank: usize,
     /// For each rank, the number of a call that the rank has ended, as far as this rank knows.
     known: Box<[u64]>,
-    /// A call number that all other ranks have ended, as far as this rank knows.
+    /// The number of a call that all other ranks have ended, as far as this rank knows.
     least: u64,
 }
 
@@ -101,8 +104,8 @@ impl Seat {
         least >= needed
     }
 
-    /// Publishes this rank's data of call `number`. The rank must have room, and must have written longer data
-    /// elsewhere before.
+    /// Publishes `head` and the first [`WORDS`] words of `data` in this rank's cell of call `number`. The rank must
+    /// have room. If the other ranks need more data, the rank must have written the data elsewhere before.
     #[inline]
     pub fn publish<M: CellMemory>(&self, memory: &M, number: u64, head: u64, data: &[u64]) {
         let cell = Self::cell(number);
@@ -131,7 +134,7 @@ impl Seat {
         std::array::from_fn(|at| memory.cell(from, cell, DATA + at).load_relaxed())
     }
 
-    /// Records that all other ranks have begun call `number`.
+    /// Records that all other ranks have begun call `number`, and so have ended the calls before it.
     #[inline]
     pub fn all_have_begun(&mut self, number: u64) {
         self.least = self.least.max(number - 1);

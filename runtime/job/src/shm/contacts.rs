@@ -66,7 +66,12 @@ impl Contacts {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::NoMemory`] if memory or address space has run out.
+    /// Returns [`ErrorKind::NoMemory`] if memory or address space has run out, and [`ErrorKind::System`] if the
+    /// system refuses for another reason.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no such slot.
     pub fn new(segment: Arc<Segment>, slot: usize) -> Result<Self, Error> {
         let words = segment.ranks() * size_of::<AtomicU32>();
         let mailbox = map_mailbox(&segment, slot, words)?;
@@ -81,8 +86,13 @@ impl Contacts {
     /// # Errors
     ///
     /// Returns [`ErrorKind::NoMemory`] if memory or address space has run out or no free area is left in the
-    /// segment, and [`ErrorKind::Argument`] if another process has overwritten the area number in the
-    /// mailbox.
+    /// segment, and [`ErrorKind::System`] if the system refuses for another reason. Returns
+    /// [`ErrorKind::Argument`] if `filled` is 0 or larger than an area, or if another process has overwritten the
+    /// area number in the mailbox.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no slot `to`.
     pub fn connect(&self, to: usize, filled: usize) -> Result<NonNull<u8>, Error> {
         let mut known = self.lock();
         if let Some(&number) = known.to.get(&to) {
@@ -139,8 +149,9 @@ impl Contacts {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Argument`] if the range is not within the area or this process has not made first
-    /// contact with `to`, and [`ErrorKind::NoMemory`] if memory has run out.
+    /// Returns [`ErrorKind::Argument`] if the range is empty or not within the area or this process has not made
+    /// first contact with `to`, [`ErrorKind::NoMemory`] if memory has run out, and [`ErrorKind::System`] if the
+    /// system refuses for another reason.
     pub fn reserve(&self, to: usize, offset: usize, len: usize, need: Need) -> Result<(), Error> {
         let number = self.lock().to.get(&to).copied();
         let none = || {
@@ -150,7 +161,8 @@ impl Contacts {
             )
         };
         let number = number.ok_or_else(none)?;
-        // A range outside the area is an error of the caller, whatever its size.
+        // Count at most the size of an area. For a longer range, `reserve_area` returns the error, and not the
+        // budget.
         let bytes = len.min(self.segment.layout().area_bytes());
         self.counted(bytes, need, || self.segment.reserve_area(number, offset, len))
     }
@@ -161,7 +173,12 @@ impl Contacts {
     /// # Errors
     ///
     /// Returns [`ErrorKind::Argument`] if the number that the mailbox holds for `from` is not the number of
-    /// an area, and [`ErrorKind::NoMemory`] if address space has run out.
+    /// an area, [`ErrorKind::NoMemory`] if address space has run out, and [`ErrorKind::System`] if the system
+    /// refuses for another reason.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the mailbox has no word for `from`.
     pub fn written_by(&self, from: usize) -> Result<Option<NonNull<u8>>, Error> {
         let number = word(&self.mailbox, from).load(Ordering::Acquire);
         let Some(number) = number.checked_sub(1).filter(|_| from != self.slot) else {
@@ -174,7 +191,8 @@ impl Contacts {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::NoMemory`] if address space has run out.
+    /// Returns [`ErrorKind::NoMemory`] if address space has run out, and [`ErrorKind::System`] if the system
+    /// refuses for another reason.
     ///
     /// # Panics
     ///
@@ -192,11 +210,12 @@ impl Contacts {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::NoMemory`] if memory has run out.
+    /// Returns [`ErrorKind::NoMemory`] if memory has run out or the budget of the job does not allow the chunks,
+    /// and [`ErrorKind::System`] if the system refuses for another reason.
     ///
     /// # Panics
     ///
-    /// Panics if there is no such chunk.
+    /// Panics if `chunks` is empty or reaches beyond the last chunk of the pool.
     pub fn reserve_pool(&self, chunks: Range<usize>) -> Result<(), Error> {
         let bytes = chunks.len() * CHUNK_BYTES;
         self.counted(bytes, Need::Wish, || self.segment.reserve_pool(self.slot, chunks))
@@ -204,6 +223,10 @@ impl Contacts {
 
     /// Returns the word for `from` in this process's mailbox. Tests use this function to store values that a
     /// faulty process could write.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the mailbox has no word for `from`.
     pub fn mailbox_word(&self, from: usize) -> &AtomicU32 {
         word(&self.mailbox, from)
     }

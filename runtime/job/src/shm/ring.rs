@@ -34,13 +34,14 @@
 //! freed. The payloads in the old ring do not count, because the new payloads do not reuse their memory.
 //!
 //! The delay before the consumer returns credits cannot cause a deadlock. If the producer has no free slot,
-//! then `SLOTS` messages are outstanding, and the consumer has freed fewer than `SLOTS / 4` of them without
-//! returning credits. As the consumer frees the remaining messages, it reaches a quarter of the ring and
-//! returns credits. If the producer has no room for a payload, then more than `PAYLOAD - 2 * EAGER_MAX` bytes
-//! are outstanding, because the producer asks for at most `EAGER_MAX` bytes and skips fewer than `EAGER_MAX`
-//! bytes at the end of the payload area. `PAYLOAD - 2 * EAGER_MAX` is at least `PAYLOAD / 2`, and the
-//! consumer holds back credits for at most a quarter of the payload area. So as the consumer frees the
-//! outstanding bytes, it again reaches a quarter and returns credits.
+//! then at least `SLOTS - 1` messages are outstanding, and the consumer has freed fewer than `SLOTS / 4` of them
+//! without returning credits. As the consumer frees the remaining messages, it reaches a quarter of the ring and
+//! returns credits. For the payloads, let `PAYLOAD` be the size of the ring's payload area, and `LONGEST` the
+//! maximum length of a payload, which is `PAYLOAD / 4` ([`Level::longest`]). If the producer has no room for a
+//! payload, then more than `PAYLOAD - 2 * LONGEST` bytes are outstanding, because the producer asks for at most
+//! `LONGEST` bytes and skips fewer than `LONGEST` bytes at the end of the payload area. `PAYLOAD - 2 * LONGEST` is
+//! `PAYLOAD / 2`, and the consumer holds back credits for at most a quarter of the payload area. So as the consumer
+//! frees the outstanding bytes, it again reaches a quarter and returns credits.
 
 use super::pair::{LINE, Level};
 use crate::sync::Word;
@@ -223,7 +224,8 @@ impl Producer {
         M::LEVELS.get(self.level as usize + 1).copied()
     }
 
-    /// Changes to the next level. The caller has allocated the memory of the ring of that level.
+    /// Changes to the next level; does nothing if there is none. The caller has allocated the memory of the ring of
+    /// the next level.
     ///
     /// # Errors
     /// Returns a [`Violation`] if a count of credits is impossible.
@@ -271,8 +273,8 @@ impl Producer {
         self.ring.offset(place(self.bytes, len, self.ring.payload()).0)
     }
 
-    /// Returns the slot of the message that is `distance` messages ahead of the next one, if the consumer has
-    /// freed this slot. So the producer may fetch the slot's cache line for writing.
+    /// Returns the slot of the message that is `distance` messages ahead of the next one, if the producer knows that
+    /// this slot is free. The producer may fetch the cache line of a free slot for writing.
     #[inline]
     pub fn ahead(&self, distance: u32) -> Option<usize> {
         let number = self.sent + u64::from(distance);
@@ -280,7 +282,7 @@ impl Producer {
     }
 
     /// Returns the offset in the payload area of the byte that follows `bytes` bytes after the start of the next
-    /// payload. Returns `None` if the consumer has not freed that byte yet. `bytes` is a multiple of the length
+    /// payload. Returns `None` unless the producer knows that this byte is free. `bytes` is a multiple of the length
     /// of a cache line.
     #[inline]
     pub fn payload_ahead(&self, bytes: usize) -> Option<usize> {

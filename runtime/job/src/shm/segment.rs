@@ -1,7 +1,8 @@
 //! The mapped segment of a job. The launcher (or a singleton, a process that no launcher started) makes the
 //! segment, and each rank opens it.
 //!
-//! `layout.rs` defines the layout; only this file turns offsets into pointers. `attach.rs` opens the segment
+//! `layout.rs` defines the layout; this file maps the parts of the segment at the offsets of the layout
+//! (`contacts.rs` does so for the mailboxes). `attach.rs` opens the segment
 //! in a rank, `heap.rs` manages this rank's heap, and `contacts.rs` finds the areas of pairs. The transports
 //! use [`Segment::ring`] and the functions for waiting. The launcher writes the header, its part of the
 //! slots, and the first failure.
@@ -12,7 +13,7 @@
 //! its first use, so that a lack of memory is an error and not a SIGBUS.
 //!
 //! This file uses the atomics of `std` even in a loom build, because loom's atomics have no defined
-//! layout and cannot live in a mapping. The loom tests of `ring.rs`, `bulk.rs`, `doorbell.rs`,
+//! layout and cannot live in a mapping. The loom tests of `ring.rs`, `bulk.rs`, `cells.rs`, `doorbell.rs`,
 //! `withdrawal.rs`, `recall.rs` and `work_split.rs` check the protocols in ordinary memory instead.
 
 use std::num::NonZeroU32;
@@ -338,8 +339,8 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Argument`] if there is no area `number`, and [`ErrorKind::NoMemory`] if address
-    /// space has run out.
+    /// Returns [`ErrorKind::Argument`] if there is no area `number`, [`ErrorKind::NoMemory`] if address space has
+    /// run out, and [`ErrorKind::System`] if the system refuses for another reason.
     pub fn map_area(&self, number: usize) -> Result<Mapping, Error> {
         let at = self.area(number)? as u64;
         Mapping::shared(self.fd.as_fd(), at, self.layout.area_bytes(), Inherit::No).map_err(
@@ -358,7 +359,8 @@ impl Segment {
     /// # Errors
     ///
     /// Returns [`ErrorKind::Argument`] if there is no area `number`, or if the range is empty or not within
-    /// the area, and [`ErrorKind::NoMemory`] if memory has run out.
+    /// the area, [`ErrorKind::NoMemory`] if memory has run out, and [`ErrorKind::System`] if the system refuses
+    /// for another reason.
     pub fn reserve_area(&self, number: usize, offset: usize, len: usize) -> Result<(), Error> {
         let area = self.layout.area_bytes();
         let end = offset.checked_add(len).filter(|&end| end <= area && len > 0);
@@ -386,7 +388,8 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::NoMemory`] if address space has run out.
+    /// Returns [`ErrorKind::NoMemory`] if address space has run out, and [`ErrorKind::System`] if the system
+    /// refuses for another reason.
     ///
     /// # Panics
     ///
@@ -401,11 +404,12 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::NoMemory`] if memory has run out.
+    /// Returns [`ErrorKind::NoMemory`] if memory has run out, and [`ErrorKind::System`] if the system refuses for
+    /// another reason.
     ///
     /// # Panics
     ///
-    /// Panics if there is no such slot or chunk.
+    /// Panics if there is no such slot, or if `chunks` is empty or reaches beyond the last chunk of the pool.
     pub fn reserve_pool(&self, slot: usize, chunks: Range<usize>) -> Result<(), Error> {
         let (from, to) = (chunks.start * pair::CHUNK_BYTES, chunks.end * pair::CHUNK_BYTES);
         let bytes = self.layout.pool_bytes();
@@ -478,7 +482,7 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::System`] on a kernel without futexes.
+    /// Returns [`ErrorKind::System`] if the kernel refuses the sleep, for example because it has no futexes.
     pub fn wait(&self, rank: usize, seen: u32, timeout: Option<Duration>) -> Result<Woken, Error> {
         self.doorbell(rank)
             .wait(seen, timeout)

@@ -58,7 +58,7 @@ pub fn is_control(fd: BorrowedFd<'_>) -> bool {
 ///
 /// # Errors
 ///
-/// Returns `ESRCH` if there is no such process or process group.
+/// Returns the kernel's error, for example `ESRCH` if there is no such process or process group.
 pub fn arm(fd: BorrowedFd<'_>, target: i32) -> io::Result<()> {
     // This code uses libc, because rustix has neither F_SETOWN nor F_SETSIG.
     // SAFETY: `fd` is open. With these commands, fcntl takes an integer and touches no memory of this process.
@@ -100,7 +100,7 @@ fn set_async(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// Returns `EPIPE` or `ECONNRESET` if the launcher has ended.
+/// Returns the kernel's error: `EPIPE` or `ECONNRESET` if the launcher has ended.
 pub fn register(fd: BorrowedFd<'_>) -> io::Result<()> {
     loop {
         match net::send(fd, &[REGISTER], SendFlags::NOSIGNAL) {
@@ -115,7 +115,8 @@ pub fn register(fd: BorrowedFd<'_>) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// Returns `InvalidData` if the message is not one that a rank of this build sends.
+/// Returns `InvalidData` if the message is not one that a rank of this build sends, and otherwise the kernel's
+/// error.
 pub fn registered(fd: BorrowedFd<'_>) -> io::Result<Option<rustix::process::Pid>> {
     let mut byte = [0_u8; 2];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];

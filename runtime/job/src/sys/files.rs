@@ -1,11 +1,12 @@
 //! Data files: opening, positioned and sequential transfers, sizes, space and syncing.
 //!
 //! The runtime's `io/` uses this file for the files of the program (MPI-IO). All calls go through a
-//! [`Table`] of functions. The table makes the system calls; a test may replace entries ([`replace`]) to
-//! inject errors and short transfers. A test cannot do this by preloading a library, because rustix makes
-//! system calls without libc.
+//! [`Table`] of functions. The functions of the table make the system calls; a test may replace entries
+//! ([`replace`]) to inject errors and short transfers. A test cannot do this by preloading a library, because
+//! rustix makes most of the system calls without libc.
 //!
-//! The functions of this file retry interrupted calls and short transfers. A call that extends a file
+//! If a signal interrupts a call, the functions of this file repeat the call, except for [`close`]. If a call
+//! transfers only a part of the data, they call again for the rest. A call that extends a file
 //! beyond the limit of the process (`RLIMIT_FSIZE`) sends the signal SIGXFSZ to the thread.
 //! [`SizeSignal`] blocks this signal, so that the thread sees only the error `EFBIG`.
 
@@ -71,7 +72,7 @@ pub struct Access {
     pub write: bool,
     /// The call makes the file if the file does not exist.
     pub create: bool,
-    /// The call fails if the file exists already.
+    /// The call fails if the file exists already. Has an effect only together with `create`.
     pub exclusive: bool,
     /// The permissions of a new file, before the process's mask.
     pub mode: u32,
@@ -103,13 +104,13 @@ pub struct Table {
     pub link: fn(&CStr) -> io::Result<CString>,
     /// Returns the facts about a file.
     pub stat: fn(BorrowedFd<'_>) -> io::Result<Facts>,
-    /// Reads into memory at a position. The caller guarantees that the memory is writable.
+    /// Reads bytes at a position of a file into memory. The caller guarantees that the memory is writable.
     pub pread: unsafe fn(BorrowedFd<'_>, *mut u8, usize, u64) -> io::Result<usize>,
-    /// Writes memory at a position. The caller guarantees that the memory is readable.
+    /// Writes bytes from memory at a position of a file. The caller guarantees that the memory is readable.
     pub pwrite: unsafe fn(BorrowedFd<'_>, *const u8, usize, u64) -> io::Result<usize>,
-    /// Reads the next bytes of a stream. The caller guarantees that the memory is writable.
+    /// Reads the next bytes of a stream into memory. The caller guarantees that the memory is writable.
     pub read: unsafe fn(BorrowedFd<'_>, *mut u8, usize) -> io::Result<usize>,
-    /// Writes the next bytes of a stream. The caller guarantees that the memory is readable.
+    /// Writes the next bytes of a stream from memory. The caller guarantees that the memory is readable.
     pub write: unsafe fn(BorrowedFd<'_>, *const u8, usize) -> io::Result<usize>,
     /// Sets the size of a file.
     pub truncate: fn(BorrowedFd<'_>, u64) -> io::Result<()>,
@@ -293,7 +294,7 @@ pub fn lookup(path: &CStr) -> io::Result<Facts> {
     retried(|| (table.lookup)(path))
 }
 
-/// Returns the name in a symbolic link; `None` if the file exists and is no symbolic link.
+/// Returns the path that the symbolic link `path` contains; `None` if the file exists and is no symbolic link.
 ///
 /// # Errors
 /// Returns the kernel's error.
@@ -308,7 +309,7 @@ pub fn link(path: &CStr) -> io::Result<Option<CString>> {
 /// Tells the kernel in which order the program reads a file, so that the kernel reads ahead more or less.
 ///
 /// # Errors
-/// Returns the kernel's error. Data are right without this call, too.
+/// Returns the kernel's error. A caller may ignore the error, because the advice changes only the speed of reads.
 pub fn advise(fd: &impl AsFd, order: Order) -> io::Result<()> {
     let table = table();
     retried(|| (table.advise)(fd.as_fd(), order))
@@ -335,8 +336,8 @@ pub fn truncate(fd: &impl AsFd, size: u64) -> io::Result<()> {
 /// Allocates space for the first `size` bytes of a file, and extends the file if it is shorter.
 ///
 /// # Errors
-/// Returns the kernel's error: `ENOSPC` if the file system is full, `EOPNOTSUPP` if the file system cannot
-/// allocate space in advance.
+/// Returns the kernel's error, for example `ENOSPC` if the file system is full, or `EOPNOTSUPP` if the file
+/// system cannot allocate space in advance.
 pub fn allocate(fd: &impl AsFd, size: u64) -> io::Result<()> {
     let table = table();
     retried(|| (table.allocate)(fd.as_fd(), 0, size))
@@ -345,16 +346,16 @@ pub fn allocate(fd: &impl AsFd, size: u64) -> io::Result<()> {
 /// Allocates space for `bytes` bytes of a file from byte `at` on. The size of the file does not change.
 ///
 /// # Errors
-/// Returns the kernel's error: `ENOSPC` if the file system is full, `EOPNOTSUPP` if the file system cannot
-/// allocate space in advance.
+/// Returns the kernel's error, for example `ENOSPC` if the file system is full, or `EOPNOTSUPP` if the file
+/// system cannot allocate space in advance.
 pub fn reserve(fd: &impl AsFd, at: u64, bytes: u64) -> io::Result<()> {
     let table = table();
     retried(|| (table.reserve)(fd.as_fd(), at, bytes))
 }
 
 /// Returns the position of the first hole of a file at or after the position `at`. All bytes between `at` and the hole
-/// have data or allocated space. The end of the file counts as a hole. Returns `at` if the file system does not
-/// report holes.
+/// have data or allocated space. The end of the file counts as a hole. If the kernel returns an error, for example
+/// because `at` is not before the end of the file, the result is `at`.
 pub fn filled_until(fd: &impl AsFd, at: u64) -> u64 {
     let table = table();
     retried(|| (table.hole)(fd.as_fd(), at)).map_or(at, |hole| hole.max(at))
@@ -388,7 +389,7 @@ pub fn map(fd: &impl AsFd, at: u64, len: usize, writable: bool) -> io::Result<Fi
     retried(|| (table.map)(fd.as_fd(), at, len, writable))
 }
 
-/// A transfer: the number of bytes that it moved, and the error that ended it, if it moved too few.
+/// The result of a transfer: the number of bytes that it moved, and the error that ended it, or `Ok` if no error did.
 pub type Moved = (u64, io::Result<()>);
 
 /// Calls `step` with the number of bytes that are done and the number of bytes that the next call may move,
@@ -420,7 +421,7 @@ pub unsafe fn read_at(fd: &impl AsFd, memory: *mut u8, bytes: u64, at: u64) -> M
     })
 }
 
-/// Writes `bytes` bytes at position `at`.
+/// Writes `bytes` bytes at position `at`. If the transfer moves fewer bytes, its result has an error.
 ///
 /// # Safety
 ///
@@ -443,7 +444,7 @@ fn whole(moved: Moved, bytes: u64) -> Moved {
     }
 }
 
-/// Makes transfers of a stream return `EAGAIN` instead of waiting ([`ready`]).
+/// Makes transfers of a stream return `EAGAIN` if they would have to wait. Then [`ready`] waits for the stream.
 ///
 /// # Errors
 /// Returns the kernel's error.
@@ -452,8 +453,8 @@ pub fn set_nonblocking(fd: &impl AsFd) -> io::Result<()> {
     retried(|| (table.nonblocking)(fd.as_fd()))
 }
 
-/// Waits until a stream has data (`write` is false) or takes data (`write` is true), but not longer than `longest`.
-/// Returns whether the stream is ready. A stream that has ended is ready.
+/// Waits until a stream has data (`write` is false) or takes data (`write` is true), but not longer than `longest`;
+/// `None` means no limit. Returns whether the stream is ready. A stream that has ended is ready.
 ///
 /// # Errors
 /// Returns the kernel's error.
@@ -477,8 +478,9 @@ pub unsafe fn read_stream(fd: &impl AsFd, memory: *mut u8, bytes: u64) -> Moved 
     })
 }
 
-/// Writes `bytes` bytes to a stream. If nobody reads the stream any more, the call returns `EPIPE`, and the
-/// thread does not get the signal SIGPIPE.
+/// Writes `bytes` bytes to a stream. If the transfer moves fewer bytes, its result has an error, for example
+/// `EAGAIN` if the stream does not wait ([`set_nonblocking`]) and takes no more data now. If nobody reads the stream
+/// any more, the error is `EPIPE`, and the thread does not get the signal SIGPIPE.
 ///
 /// # Safety
 ///

@@ -101,8 +101,9 @@ impl FileMapping {
     /// beyond the end of the file. A forked child does not have the mapping.
     ///
     /// # Errors
-    /// Returns the kernel's error, and an error if there are too many mappings or if the guard cannot be
-    /// installed.
+    /// Returns the kernel's error if it refuses the mapping or the handler of SIGBUS. Returns `QuotaExceeded` if the
+    /// process has 256 mappings already, or if the program has installed handlers of its own for SIGBUS more than 8
+    /// times.
     pub fn new(fd: BorrowedFd<'_>, at: u64, len: usize, writable: bool) -> io::Result<Self> {
         let free = |place: &Place| {
             place.base.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok()
@@ -156,8 +157,8 @@ impl FileMapping {
     /// Returns whether a page of the mapping was missing when a thread accessed the page. In that case, data of
     /// earlier copies to or from the mapping may be wrong.
     pub fn is_broken(&self) -> bool {
-        // The handler runs on the thread that makes the copy, so this thread sees its own marks. Marks of
-        // other threads concern their own copies.
+        // The handler runs on the thread whose access has failed, so that thread sees the mark. The handler sets the
+        // mark before it replaces a page, so a thread that uses the anonymous page afterwards sees the mark too.
         MAPPED[self.place].broken.load(Ordering::Acquire)
     }
 }
@@ -189,8 +190,8 @@ extern "C" fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
             libc::PROT_READ | libc::PROT_WRITE,
             libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED,
         );
-        // Replace all pages to the end of the mapping at once. With one page per fault, a copy of blocks that
-        // apart in the file would make one mapping per page. A process can have only about 65,000 mappings.
+        // Replace all pages to the end of the mapping at once. With one page per fault, a copy of blocks that lie far
+        // apart in the file would make one mapping per block. A process can have only about 65,000 mappings.
         let rest = base + len - (at & !(page - 1));
         // SAFETY: the pages lie in a mapping of this file, which stays in use as long as the place names it.
         // The call replaces no other pages, and nobody relies on the data of a broken mapping.
@@ -311,7 +312,8 @@ fn guard() -> io::Result<()> {
     Ok(())
 }
 
-/// Reduces the count of mappings by one. If no mapping is left and our handler is still installed, restores the previous action.
+/// Reduces the count of mappings by one. If no mapping is left and our handler is still installed, restores the
+/// previous action.
 fn unguard() {
     let mut guard = GUARD.lock().unwrap_or_else(PoisonError::into_inner);
     guard.count -= 1;

@@ -66,7 +66,7 @@ pub fn sealed_len(fd: BorrowedFd<'_>) -> io::Result<Option<u64>> {
 ///
 /// # Errors
 ///
-/// Returns `ENOSPC` or `ENOMEM` if memory has run out, often because of a container's limit.
+/// Returns the kernel's error: `ENOSPC` or `ENOMEM` if memory has run out, often because of a container's limit.
 pub fn reserve(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
     loop {
         match fs::fallocate(fd, FallocateFlags::empty(), offset, len) {

@@ -8,7 +8,7 @@
 //!
 //! Every user can bind every name. So a name that is bound does not count until the kernel has told who holds
 //! it: the socket listens, and a process that connects to it learns the user of the holder. Only a process of
-//! the same user can take a name away from this process. If another user holds the name, [`lock`] binds a
+//! the same user can prevent this process from locking a name. If another user holds the name, [`lock`] binds a
 //! longer name, with a random number that nobody can know beforehand, and finds the longer names of other
 //! processes in `/proc/net/unix`.
 //!
@@ -52,7 +52,7 @@ const WAITING: i32 = 4096;
 /// Maximum number of longer names (see the top of this file) whose holders [`lock`] looks for.
 const NAMES: usize = 1024;
 
-/// The pauses before the attempts of [`holder`] to connect. It repeats the attempt if a socket is bound
+/// The pauses before the attempts of [`holder`] to connect. `holder` repeats the attempt if a socket is bound
 /// but does not listen, because the socket's process may be between the two system calls.
 const ATTEMPTS: [Duration; 3] =
     [Duration::ZERO, Duration::from_micros(200), Duration::from_millis(2)];

@@ -7,7 +7,7 @@
 use super::*;
 
 impl MessageEngine {
-    /// Sends a message to this rank itself.
+    /// Sends a message to this rank itself. `status` describes the message.
     ///
     /// # Safety
     ///

@@ -30,8 +30,9 @@ impl MessageEngine {
     /// - `capacity` is the packed size of the layout's elements.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Truncated` if the message is longer than the receive, and `ErrorKind::Other` if
-    /// another rank broke the protocol.
+    /// Returns `ErrorKind::Truncated` if the message is longer than the receive, `ErrorKind::Other` if another rank
+    /// broke the protocol, and `ErrorKind::NoMemory` if memory ran out. Also returns the error of `typecheck::refusal`
+    /// if the receive must refuse the message, for example `ErrorKind::Type` if the types differ.
     pub unsafe fn receive(&mut self, posting: &Posting<'_>) -> Result<Operation> {
         let Posting { layout, capacity, context, source, tag } = *posting;
         let Some((from, message)) = self.next(context, source, tag) else {

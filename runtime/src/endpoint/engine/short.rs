@@ -1,17 +1,21 @@
-//! The way of a short message: the functions here are all that most messages need, in the order of the way.
+//! The way of a short message from its sender to its receiver. Most messages need only the functions of this file,
+//! which stand here in the order of the steps. A message is short if its payload fits in a slot of the ring or is an
+//! eager payload beside the slots.
 //!
-//! 1. The sender packs the message straight into the ring ([`MessageEngine::send_short`]), if no earlier message to
-//!    the same rank waits for room. The send is complete then and needs no request.
-//! 2. The receiver finds the message at the head of the ring. Either a receive that was posted earlier matches it
-//!    ([`MessageEngine::deliver_short`], called by every turn), or the program has just started the receive and
-//!    no earlier receive matches it ([`MessageEngine::receive_short`] and [`MessageEngine::glance`]). The receiver
-//!    unpacks the message straight out of the ring into the memory of the receive.
-//! 3. In the same step the receiver frees the slot ([`MessageEngine::unpack_head`]), and completes the receive.
-//!    The ring returns credits to the sender for a quarter of the ring at a time.
+//! 1. The sender packs the message straight into the ring ([`MessageEngine::send_short`]), if the ring has room, no
+//!    earlier message to the same rank waits for room, and the receiver accepts payloads. Then the send is complete
+//!    and needs no request.
+//! 2. The receiver finds the message at the head of the ring. Either a receive that was posted earlier matches the
+//!    message ([`MessageEngine::deliver_short`], called by every turn of progress), or the program has just started
+//!    the receive and no earlier receive matches the message ([`MessageEngine::receive_short`] and
+//!    [`MessageEngine::glance`]). The receiver unpacks the message straight out of the ring into the memory of the
+//!    receive.
+//! 3. In the same step the receiver frees the slot ([`MessageEngine::free_head`]), and completes the receive. The
+//!    receiver returns credits to the sender for a quarter of the ring at a time.
 //!
 //! All other messages take the general way: `../engine.rs` sends them, `incoming.rs` and `receive.rs` match them, and
-//! the protocols in `transport/` move them. A function here that cannot handle a message leaves everything unchanged,
-//! and its caller then takes the general way, which also reports the errors of malformed envelopes.
+//! the protocols in `transport/` move them. If a function of this file cannot handle a message, it sends or takes
+//! nothing, and its caller takes the general way, which also reports the errors of malformed envelopes.
 
 use super::incoming::Unmatched;
 use super::*;
@@ -21,19 +25,19 @@ use crate::shm::ring::ENVELOPE_WORDS;
 use crate::transport::area::Area;
 use crate::transport::link::{Rx, Tx};
 
-/// Number of bytes of the next payload that a receiver fetches while it handles a message. The processor itself
-/// notices that a longer payload is read line by line.
+/// Maximum number of bytes of the following payload that a receiver fetches into its cache while it handles a message.
+/// In a longer payload, the processor itself notices that the lines are read in order, and fetches the rest.
 const FETCHED: usize = 4 * LINE;
 
-/// The result of `glance`, a receive that looks directly into a ring.
+/// The result of a receive that looks directly into a ring (`glance` or `receive_short`).
 #[derive(Debug)]
 pub enum Glance {
     /// The next message in the ring matched the receive, which is now complete.
     Done(Status),
     /// The ring contains no envelope.
     Nothing,
-    /// The receive must take the engine's normal path, because `glance` cannot handle the next envelope in
-    /// the ring, or because there is no ring from this rank yet.
+    /// The receive must take the general way, because the next envelope in the ring is not a short message that
+    /// this receive may take, or because this rank has not mapped a ring of the source yet.
     Other,
 }
 
@@ -45,7 +49,8 @@ struct Head {
 }
 
 impl Head {
-    /// Returns the next message of a ring, if it is short.
+    /// Returns the next message of a ring, whose envelope has the words `words`. Returns `None` if the message is
+    /// not short or the envelope is malformed.
     #[inline(always)]
     fn of(words: &[u64; ENVELOPE_WORDS]) -> Option<Self> {
         Envelope::short(words).map(|(label, inline)| Self { label, inline })
@@ -91,8 +96,8 @@ impl Head {
         if self.inline.is_some() { 0 } else { self.label.bytes as usize }
     }
 
-    /// Returns whether a receive from the sender of the message accepts the message. Returns false if the types of
-    /// the message have to be compared, because the general way compares them.
+    /// Returns whether `posting`, a receive from the sender of the message, accepts the message. Returns false if the
+    /// types of the message have to be compared, because only the general way compares them.
     #[inline(always)]
     fn suits(&self, posting: &Posting<'_>) -> bool {
         let Label { context, tag, types, .. } = self.label;
@@ -103,8 +108,9 @@ impl Head {
 impl MessageEngine {
     // ---- at the sender ----
 
-    /// Packs a standard message of eager length straight into the ring of `dest`, if the ring has room and nothing
-    /// waits for room. Returns whether the message is on its way.
+    /// Packs a message that is not synchronous and has eager length straight into the ring of `dest`. Returns false,
+    /// and sends nothing, if the ring has no room, if an earlier message waits for room, or if the receiver wants no
+    /// more payloads of messages that no receive has matched. An internal message ignores this wish of the receiver.
     ///
     /// # Safety
     ///
@@ -135,8 +141,9 @@ impl MessageEngine {
     // ---- at the receiver ----
 
     /// Delivers the message at the head of the ring of `from`, whose envelope has the words `words`, if the message
-    /// is short and a posted receive matches it. Returns whether the message has been delivered; `None` if
-    /// `unmatched` says that it stays in the ring.
+    /// is short and a posted receive matches it. Returns `Some(true)` if the message has been delivered, and
+    /// `Some(false)` if the general way must handle the message. Returns `None` if the message is short, no receive
+    /// matches it, and `unmatched` says that such a message stays in the ring.
     ///
     /// # Errors
     /// Returns `ErrorKind::Internal` if the receive does not exist. That is a bug.
@@ -204,9 +211,10 @@ impl MessageEngine {
         unsafe { Self::unpack_head(rx, &self.fabric, &head, posting, from.index()) }
     }
 
-    /// Returns whether a receive may look directly into the ring of `from`. This is the case if this rank
-    /// has mapped the ring, no earlier message that the receive could match is waiting in a queue, and no
-    /// other operation is in flight that a wait for the ring would delay.
+    /// Returns whether a receive with this context, source and tag may look directly into the ring of `from`. This is
+    /// the case if this rank has mapped the ring, no earlier message that the receive could match is waiting in a
+    /// queue, and no operation of this rank is in flight and no peer has work left, so that a wait for the ring delays
+    /// nothing else.
     #[inline]
     pub fn is_quiet(&mut self, context: u64, from: Slot, tag: Tag) -> bool {
         self.is_idle()
@@ -240,7 +248,11 @@ impl MessageEngine {
         }
     }
 
-    /// Unpacks a message to the memory of a receive, which the message matches, and frees its slot.
+    /// Unpacks a message to the memory of a receive that the message matches, and frees the slot of the message. If
+    /// the message is longer than the receive, unpacks only the part that fits.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Truncated` if the message is longer than the receive.
     ///
     /// # Safety
     ///
@@ -265,7 +277,8 @@ impl MessageEngine {
         received(head.status(from), *capacity, None).map(Glance::Done)
     }
 
-    /// Frees the message at the head of a ring, and wakes its sender if the sender may wait for room.
+    /// Frees `head`, the message at the head of the ring of `from`. If this returns credits to `from`, wakes `from`,
+    /// which may be waiting for room.
     #[inline(always)]
     fn free_head(rx: &mut Rx, fabric: &Fabric, from: usize, head: &Head) {
         if rx.ring.advance(&rx.area, head.outside()) {
@@ -273,8 +286,8 @@ impl MessageEngine {
         }
     }
 
-    /// Fetches the first lines of the payload of the message after the next one, if messages arrive in a row. The
-    /// assumption is that both messages have the same length.
+    /// Fetches the first cache lines of the payload of the message after `head`, if messages arrive in a row. The
+    /// function assumes that both messages have the same length.
     #[inline(always)]
     fn fetch_following(rx: &Rx, head: &Head) {
         let len = head.outside();
