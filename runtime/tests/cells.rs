@@ -154,7 +154,8 @@ fn a_root_that_runs_ahead_waits_for_room() {
     });
 }
 
-/// A rank whose arguments are wrong has made the call, and the ranks that wait for it get an error.
+/// Checks that a call with wrong arguments counts as a call of its rank, and that the ranks that wait for this rank get
+/// an error.
 #[test]
 fn a_rank_that_fails_tells_the_others() {
     ranks(3, "a_rank_that_fails_tells_the_others", |world| {
@@ -212,7 +213,7 @@ fn lengths_that_differ_are_errors() {
     });
 }
 
-/// A communicator that is dropped gives its memory back, however many there are.
+/// Checks that dropped communicators give their memory back: makes and drops many of them.
 #[test]
 fn many_communicators_have_cells() {
     ranks(2, "many_communicators_have_cells", |world| {

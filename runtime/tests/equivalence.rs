@@ -37,7 +37,7 @@ fn particle(n: usize) -> Particle {
     }
 }
 
-/// The bytes of values, of which those between the fields may be uninitialised.
+/// Returns the bytes of values. The bytes between the fields may be uninitialised.
 fn bytes<T: Copy>(values: &mut [T]) -> &mut [MaybeUninit<u8>] {
     let len = size_of_val(values);
     // SAFETY: the result covers the bytes of the slice and borrows the slice mutably. The tests write only bytes that are

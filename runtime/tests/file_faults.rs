@@ -94,7 +94,7 @@ static TARGET: AtomicUsize = AtomicUsize::new(usize::MAX);
 static INDEX: AtomicU64 = AtomicU64::new(0);
 static FAULT: AtomicI32 = AtomicI32::new(0);
 static HIT: AtomicBool = AtomicBool::new(false);
-/// Whether the streams have given or taken nothing yet. At first they do not, so that the library waits.
+/// True if the next transfer on a stream must move nothing and fail with EAGAIN, so that the library waits.
 static DRY: AtomicBool = AtomicBool::new(false);
 
 /// Counts a use of the system call `call` for `bytes` bytes. Returns the number of bytes that it may move, or the error
@@ -201,7 +201,8 @@ const FAULTY: Table = Table {
             return Err(std::io::ErrorKind::WouldBlock.into());
         }
         let bytes = faulty(WRITE_STREAM, bytes)?;
-        // SAFETY: as for reading, the real call gets a part of the caller's readable memory.
+        // SAFETY: `faulty` returns at most its argument, so the real call gets only memory that the caller's write may
+        // read.
         unsafe { (Table::SYSTEM.write)(fd, memory, bytes) }
     },
 };

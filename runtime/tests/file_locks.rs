@@ -91,7 +91,7 @@ fn atomic_accesses_to_other_bytes_do_not_wait() {
             file.write_at(10, &[1u8; 10]).expect("written");
         } else {
             await_sign("begun");
-            // Before, behind, and a nonblocking access.
+            // Write to ranges before and behind the range that rank 0 holds, and also by a nonblocking access.
             file.write_at(0, &[2u8; 10]).expect("written");
             file.write_at(20, &[3u8; 10]).expect("written");
             let (mut data, plan) = ([4u8; 5], byte());

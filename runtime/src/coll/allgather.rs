@@ -22,7 +22,8 @@ impl Communicator {
     /// # Errors
     /// Returns `ErrorKind::Argument` if the number of parts is not the number of ranks,
     /// `ErrorKind::Truncated` or `ErrorKind::Count` if a part has different packed sizes on different ranks,
-    /// and `ErrorKind::ProcAborted` if a rank has died.
+    /// `ErrorKind::ProcAborted` if a rank has died, and the errors of [`run_raw`](Self::run_raw) that all
+    /// collective calls share.
     #[doc(alias = "MPI_Allgather")]
     #[doc(alias = "MPI_Allgatherv")]
     pub unsafe fn allgather_raw(&self, mine: Option<Part<'_>>, parts: &[Part<'_>]) -> Result<()> {

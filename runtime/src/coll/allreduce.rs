@@ -33,7 +33,8 @@ impl Communicator {
     ///
     /// # Errors
     /// Returns `ErrorKind::Truncated` or `ErrorKind::Count` if the ranks' elements have different packed
-    /// sizes, `ErrorKind::NoMemory` if memory runs out, and `ErrorKind::ProcAborted` if a rank has died.
+    /// sizes, `ErrorKind::NoMemory` if memory runs out, `ErrorKind::ProcAborted` if a rank has died, and the
+    /// errors of [`run_raw`](Self::run_raw) that all collective calls share.
     #[doc(alias = "MPI_Allreduce")]
     pub unsafe fn allreduce_raw(
         &self,
@@ -44,19 +45,20 @@ impl Communicator {
         combine: &Combine,
     ) -> Result<()> {
         // SAFETY: the caller guarantees that, until `run_raw` returns, the elements at `send` are readable
-        // and unchanged, the elements at `recv` are readable and writable and nobody else accesses them,
-        // the two do not overlap, and `combine` fits these elements (the four conditions of `# Safety`, in
-        // this order).
+        // and unchanged, the elements at `recv` are readable and writable and nobody else accesses them, the
+        // two do not overlap, and `combine` keeps its promises for these elements (the four
+        // conditions of `# Safety`, in this order).
         unsafe { self.run_raw(&Collective::Allreduce { send, recv, plan, count, combine }) }
     }
 
-    /// Starts to replace the word by the greatest word of all ranks, for a thread that holds the endpoint's lock.
-    /// `place` is the place of this call, which the rank took earlier.
+    /// Starts to replace the integer at `word` by the greatest of the integers of all ranks. The calling
+    /// thread holds the endpoint's lock. `place` has the context and the tag of this call, which the rank
+    /// took earlier.
     ///
     /// # Safety
     ///
-    /// - Until the operation is complete or detached, the word is readable and writable, and nobody else
-    ///   accesses it.
+    /// - Until the operation is complete or detached, the integer at `word` is readable and writable, and
+    ///   nobody else accesses it.
     ///
     /// # Errors
     /// Returns the errors of [`Communicator::allreduce_raw`].

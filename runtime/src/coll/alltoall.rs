@@ -40,8 +40,8 @@ impl Communicator {
     /// # Errors
     /// Returns `ErrorKind::Argument` if the number of parts is not the number of ranks,
     /// `ErrorKind::Truncated` or `ErrorKind::Count` if the sender and the receiver of a part pass different
-    /// packed sizes, `ErrorKind::NoMemory` if memory for the copies of an exchange in place runs out, and
-    /// `ErrorKind::ProcAborted` if a rank has died.
+    /// packed sizes, `ErrorKind::NoMemory` if memory runs out, `ErrorKind::ProcAborted` if a rank has died,
+    /// and the errors of [`run_raw`](Self::run_raw) that all collective calls share.
     #[doc(alias = "MPI_Alltoall")]
     #[doc(alias = "MPI_Alltoallv")]
     #[doc(alias = "MPI_Alltoallw")]
@@ -189,7 +189,8 @@ impl Communicator {
         }
         let mut bit = 1;
         while bit < ranks {
-            // The entries with this bit, as runs of consecutive entries.
+            // The entries in whose number this bit is 1, as runs of consecutive entries: the first entry of
+            // each run, and the number of its entries.
             let runs =
                 || (bit..ranks).step_by(2 * bit).map(|first| (first, bit.min(ranks - first)));
             let entries = runs().map(|(_, entries)| entries).sum::<usize>();

@@ -2,13 +2,13 @@
 //! data moves between the two groups.
 //!
 //! A step names a peer, and the peer may belong to either group. Within its own group, a rank uses the steps of the
-//! intracommunicators, with the communicator of the local group. All steps of a call have one context and one tag,
-//! those of the intercommunicator. The groups have no common member, so a message within a group never matches a
-//! receive from the other group. Between two ranks there is at most one message in each direction, except that a
-//! call with one part per rank has one message for each part.
+//! intracommunicators, with the communicator of the local group. All messages of a call, also those within a group,
+//! have the same context and the same tag: the context of the intercommunicator, and the tag of the call. The groups
+//! have no common member, so a message within a group never matches a receive from the other group. A call sends at
+//! most one message from one rank to another.
 //!
-//! In calls that need the data of a whole group, the leaders (the ranks 0 of both groups) exchange the data, and
-//! each leader then sends them on within its group.
+//! In a barrier, an allreduce and a reduce-scatter, each group first collects or combines its data at its leader (its
+//! rank 0). The leaders exchange these data, and each leader then sends the received data on within its group.
 
 use super::collective::{Collective, Root, check_parts};
 use crate::comm::Communicator;
@@ -18,13 +18,13 @@ use crate::schedule::Part;
 use crate::schedule::program::{Builder, Peer, StepId};
 use crate::{Error, ErrorKind, Result};
 
-/// Which part this process has in a call with a root.
+/// The role of this process in a call with a root.
 enum Role {
     /// This process is the root. All ranks of the remote group take part.
     Root,
     /// Another rank of this process's group is the root.
     Idle,
-    /// This peer is the root.
+    /// The root is this peer, a rank of the remote group.
     Other(Peer),
 }
 
@@ -184,15 +184,16 @@ impl Communicator {
         Ok(())
     }
 
-    /// Returns the ranks of the remote group. Each rank of the local group begins with another of them, so that
-    /// the ranks do not all send to one rank at once.
+    /// Returns the ranks of the remote group. The ranks of the local group begin with different ranks of the remote
+    /// group, so that they do not all send to one rank at once.
     fn in_turn(&self) -> impl Iterator<Item = usize> + use<> {
         let (first, size) = (self.rank(), self.peers().size());
         (0..size).map(move |distance| (first + distance) % size)
     }
 
-    /// Adds the steps that combine the elements at `send` of all ranks of the local group. Returns the part that
-    /// has the result at rank 0, and the step after which it has the result.
+    /// Adds the steps that combine the elements at `send` of all ranks of the local group. `like` gives the type and
+    /// the number of the elements. Returns the part at rank 0 that gets the result, and the step after which the result
+    /// is there. (On other ranks, the part has no memory.)
     fn local_reduction<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
@@ -211,8 +212,9 @@ impl Communicator {
         Ok((sum, made))
     }
 
-    /// Adds the steps by which the leaders exchange their parts, after the steps in `before`. Returns the steps
-    /// after which this rank, if it is a leader, may send on what it has.
+    /// Adds the steps by which the leaders exchange their parts, after the steps in `before`. `mine` is the part that
+    /// this leader sends, and `theirs` gets the part of the other leader. Returns the steps that must be over before
+    /// this rank sends data on within its group.
     pub(super) fn leaders_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,

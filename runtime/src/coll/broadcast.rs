@@ -13,9 +13,8 @@ impl Communicator {
     /// layouts of different ranks may differ; their packed sizes must be equal. Collective.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Root` if `root` is not a rank of the communicator, `ErrorKind::Engine` if `buf`
-    /// does not hold the elements, `ErrorKind::Truncated` or `ErrorKind::Count` if this rank's packed size
-    /// differs from the root's, and `ErrorKind::ProcAborted` if a rank has died.
+    /// Returns `ErrorKind::Engine` if `buf` does not hold the elements, and the errors of
+    /// [`broadcast_raw`](Self::broadcast_raw).
     #[doc(alias = "MPI_Bcast")]
     pub fn broadcast<T: NoUninit + AnyBitPattern>(
         &self,
@@ -40,8 +39,8 @@ impl Communicator {
     ///
     /// # Errors
     /// Returns `ErrorKind::Root` if `root` is not a rank of the communicator, `ErrorKind::Truncated` or
-    /// `ErrorKind::Count` if this rank's packed size differs from the root's, and `ErrorKind::ProcAborted`
-    /// if a rank has died.
+    /// `ErrorKind::Count` if this rank's packed size differs from the root's, `ErrorKind::ProcAborted` if a
+    /// rank has died, and the errors of [`run_raw`](Self::run_raw) that all collective calls share.
     #[doc(alias = "MPI_Bcast")]
     pub unsafe fn broadcast_raw(&self, part: Part<'_>, root: impl Into<Root>) -> Result<()> {
         // SAFETY: the caller guarantees that, until `run_raw` returns, the elements of `part` are readable

@@ -1,5 +1,6 @@
-//! Buffers of a reduction, each with the steps that use it. A buffer orders the steps: a step that reads waits for
-//! the last step that wrote, and a step that writes waits for all steps that have read since then.
+//! Buffers of a reduction. A buffer knows the steps that use its memory, and orders them: a step that reads the buffer
+//! waits for the last step that wrote it, and a step that writes the buffer waits for that step and for all steps that
+//! have read the buffer since.
 
 use crate::Result;
 use crate::schedule::Part;
@@ -14,10 +15,11 @@ const READERS: usize = 32;
 pub(super) struct Buffer<'a> {
     /// The elements.
     pub part: Part<'a>,
-    /// Index of the first element in the whole reduction.
+    /// Index of this buffer's first element in the whole reduction.
     pub first: u64,
-    /// The last step that wrote; `None` while the buffer has its first content.
+    /// The last listed step that writes the buffer; `None` if no step writes it.
     writer: Option<StepId>,
+    /// The steps that read the buffer after `writer`: the first `count` entries.
     readers: [Option<StepId>; READERS],
     count: usize,
 }
@@ -37,12 +39,12 @@ impl<'a> Buffer<'a> {
         Ok(Self::new(Part { origin, ..*part }))
     }
 
-    /// Returns the last step that wrote; `None` while the buffer has its first content.
+    /// Returns the last listed step that writes the buffer; `None` if no step writes it.
     pub fn writer(&self) -> Option<StepId> {
         self.writer
     }
 
-    /// The step reads this buffer. It fails if the content is missing.
+    /// Records that `step` reads this buffer. The step waits for the last writer, and fails if that writer fails.
     pub fn read_by(&mut self, steps: &mut Builder<'_, 'a>, step: StepId) {
         if let Some(writer) = self.writer {
             steps.after(step, writer);
@@ -54,7 +56,8 @@ impl<'a> Buffer<'a> {
         self.count += 1;
     }
 
-    /// The step replaces the content of this buffer.
+    /// Records that `step` replaces the content of this buffer. The step waits for the last writer and the readers, and
+    /// runs even if they fail.
     pub fn replaced_by(&mut self, steps: &mut Builder<'_, 'a>, step: StepId) {
         if let Some(writer) = self.writer {
             steps.follow(step, writer);
@@ -62,7 +65,8 @@ impl<'a> Buffer<'a> {
         self.written_by(steps, step);
     }
 
-    /// The step reads this buffer and writes its result there.
+    /// Records that `step` reads this buffer and writes its result to it. The step waits for the last writer and the
+    /// readers, and fails if the last writer fails.
     pub fn updated_by(&mut self, steps: &mut Builder<'_, 'a>, step: StepId) {
         if let Some(writer) = self.writer {
             steps.after(step, writer);
@@ -70,7 +74,7 @@ impl<'a> Buffer<'a> {
         self.written_by(steps, step);
     }
 
-    /// The last step that wrote this buffer waits for `earlier`, which uses the same memory.
+    /// Makes the last writer of this buffer wait for `earlier`, a step that uses the same memory.
     pub fn follows(&self, steps: &mut Builder<'_, 'a>, earlier: StepId) {
         if let Some(writer) = self.writer {
             steps.follow(writer, earlier);

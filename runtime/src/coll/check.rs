@@ -2,9 +2,9 @@
 //! same call with the same root and operation, and with counts and types that match.
 //!
 //! Before a blocking call begins, and when a persistent operation is prepared, all ranks exchange a few words that
-//! describe the call (`Exchange` in `create.rs`). All ranks compare the same words, so all get the same error. In a call
-//! that moves data between pairs of ranks, each sender then tells its receivers what it will send, the receivers compare
-//! this with what they expect, and all ranks exchange the results.
+//! describe the call (`Exchange` in `create.rs`). All ranks compare the same words, so all get the same error. In a
+//! call that moves data between pairs of ranks, each sender then tells its receivers what it will send, the receivers
+//! compare this with what they expect, and all ranks exchange the results.
 //!
 //! Nonblocking calls must not wait for other ranks, so they are not checked here, and neither are calls on
 //! intercommunicators. For neighbourhood collectives, the ranks compare only the kind of the call. Receivers still
@@ -59,7 +59,7 @@ const OTHER: u64 = USER + 1;
 const NONE: u64 = u64::MAX;
 
 /// What ranks compare about elements: the number of bytes, a hash of the types (0 if the types are not compared), and a
-/// number for the first basic type, which the text of an error names ([`types_text`]).
+/// number for the first basic type. The text of an error names this type ([`types_text`]).
 type Data = [u64; 3];
 
 /// What a rank sends to each rank, and what it expects from each rank.
@@ -68,16 +68,20 @@ type Traffic = (Vec<Data>, Vec<Data>);
 /// The bit of the third word of a [`Data`] that says that the elements have several basic types.
 const SEVERAL: u64 = 1 << 32;
 
+/// The [`Data`] of a call, or of a pair of ranks, for which no data are compared.
 const NO_DATA: Data = [NONE, 0, 0];
 
 /// The description of a call: the kind of the call, the root, the operation, and the three words of a [`Data`].
 type Description = [u64; 6];
 
 /// What a receiver has found: the kind of the difference (0 if there is none), the sender, the numbers of bytes sent
-/// and expected, and the last words of the [`Data`] sent and expected.
+/// and expected (of elements, in a reduce-scatter), and the last words of the [`Data`] sent and expected.
 type Verdict = [u64; 6];
+/// The kind of a [`Verdict`]: the numbers of bytes differ.
 const COUNTS: u64 = 1;
+/// The kind of a [`Verdict`]: the types differ.
 const TYPES: u64 = 2;
+/// The kind of a [`Verdict`]: the ranks pass different numbers of elements for a block of a reduce-scatter.
 const SHARES: u64 = 3;
 
 /// Returns the description of the data of `count` elements.
@@ -209,7 +213,8 @@ fn compare(all: &[Description]) -> Result<()> {
 }
 
 /// Returns what this rank sends to each rank, and what it expects from each rank; `NO_DATA` where the call moves
-/// nothing. Returns `None` if the descriptions of the call have already compared the data.
+/// nothing, and for the part that this rank sends to itself. Returns `None` if the descriptions of the call have
+/// already compared the data.
 fn traffic(comm: &Communicator, call: &Collective<'_>) -> Result<Option<Traffic>> {
     let (size, rank) = (comm.size(), comm.rank());
     let (mut sent, mut expected) = (vec![NO_DATA; size], vec![NO_DATA; size]);
@@ -316,7 +321,9 @@ impl Communicator {
     /// Checks a call together with all other ranks, which make the call too. All ranks get the same error.
     ///
     /// # Errors
-    /// Returns an error that names the argument in which ranks differ, and two different values.
+    /// Returns an error that names the argument in which ranks differ, and two different values. Returns this rank's
+    /// own error if `call` cannot be described, and `ErrorKind::Other` if another rank has found an error in its own
+    /// arguments.
     #[cold]
     pub(super) fn check_call(&self, call: &Collective<'_>) -> Result<()> {
         let known = describe(call).and_then(|mine| Ok((mine, traffic(self, call)?)));

@@ -39,8 +39,8 @@ impl From<usize> for Root {
 /// A collective call, as one rank makes it. In an intercommunicator, "all ranks" and "every rank" below are those
 /// of the remote group.
 ///
-/// Only the root uses the fields whose documentation begins with
-/// "At the root"; other ranks ignore them. "Read" and "written" tell how the call uses the memory of a field.
+/// Only the root uses the fields whose documentation begins with "At the root"; other ranks ignore these fields. "Read"
+/// and "written" tell how the call uses the memory of a field.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Collective<'a> {
@@ -202,7 +202,8 @@ pub enum Collective<'a> {
         recv: *mut u8,
         /// The type of the elements.
         plan: &'a Plan,
-        /// The number of elements of each rank's block, the same on all ranks.
+        /// The number of elements of each rank's block. All ranks pass the same numbers. In an intercommunicator, these
+        /// are the blocks of the local group, and all ranks of a group pass the same numbers.
         counts: &'a [u64],
         /// The operation that combines two elements.
         combine: &'a Combine,
@@ -258,10 +259,16 @@ impl Communicator {
     /// - [`ErrorKind::Root`] if `root` is not a rank of the communicator, or is not of the form that the kind of
     ///   communicator needs.
     /// - [`ErrorKind::Argument`] if the number of parts or counts is not the number of ranks, or of neighbours.
-    /// - [`ErrorKind::Buffer`] if, in a gather, a scatter or a reduction to one rank, a rank other than the
-    ///   root passes `None` for its own elements.
-    /// - [`ErrorKind::Truncated`] or [`ErrorKind::Count`] if the sender and the receiver of a message pass
-    ///   different packed sizes, and [`ErrorKind::Type`] if types are checked and differ.
+    /// - [`ErrorKind::Buffer`] if a rank passes `None` for its own elements where it must not: in a gather, a scatter
+    ///   or a reduction to one rank at a rank other than the root, and in an intercommunicator at any rank that has
+    ///   elements.
+    /// - [`ErrorKind::Comm`] if this is an intercommunicator and the call is a scan, an exscan or a neighbourhood
+    ///   collective.
+    /// - [`ErrorKind::Topology`] if, in a neighbourhood collective, a rank is not as often a source as a destination of
+    ///   itself.
+    /// - [`ErrorKind::Truncated`] or [`ErrorKind::Count`] if the sender and the receiver of a message pass different
+    ///   packed sizes, and [`ErrorKind::Type`] if types are checked and differ.
+    /// - [`ErrorKind::Count`] if the sum of the counts of a reduce-scatter does not fit in 64 bits.
     /// - [`ErrorKind::Other`] if another rank could not send the data that this rank waits for.
     /// - [`ErrorKind::Engine`] if a packed size exceeds 2^63 - 1 bytes.
     /// - [`ErrorKind::NoMemory`] if memory runs out.
@@ -340,8 +347,9 @@ impl Communicator {
     /// This call reads and writes no element. [`Prepared::start`] states the conditions on the memory.
     ///
     /// # Errors
-    /// Returns those errors of [`run_raw`](Self::run_raw) that this rank can find without communication:
-    /// wrong arguments and too little memory.
+    /// Returns those errors of [`run_raw`](Self::run_raw) that this rank can find without communication: wrong
+    /// arguments and too little memory. With `TYPEPACK_CHECK_TYPES=1`, the ranks also compare their arguments in this
+    /// call, like in `run_raw`.
     pub fn prepare_raw(&self, call: &Collective<'_>) -> Result<Prepared> {
         if self.checks_calls() {
             self.check_call(call)?;

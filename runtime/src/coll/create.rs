@@ -9,8 +9,8 @@
 //! same time.
 //!
 //! If a rank finds an error in its own arguments, the other ranks must not wait for it, and its next collective call
-//! must match theirs. So that rank takes part in the exchange of words with the word [`FAILED`] and does not wait
-//! (`fail_creation`). All other ranks then get an error too.
+//! must match theirs. So that rank takes part in the call's exchange of words ([`Words`]) with the word [`FAILED`], and
+//! does not wait (`fail_creation`). All other ranks then get an error too.
 //!
 //! An intercommunicator needs two numbers: one for itself, and one for the communicators of its two local groups
 //! (these may have the same number, because no rank is in both groups). The rank 0 of each group gets a number from
@@ -139,8 +139,8 @@ impl Drop for Duplicate {
 /// The value of a number that is not known. No communicator has this number.
 pub(super) const UNKNOWN: u64 = u64::MAX;
 
-/// What each rank tells all ranks when they make a communicator: a color or another word that the ranks compare, a
-/// key, and a new number that the rank offers.
+/// What each rank tells all ranks when they make a communicator: a color or another word that the ranks compare, a key,
+/// and a new communicator number that the rank offers.
 pub(super) type Words = [u64; 3];
 
 /// The first word of a rank that is in no new communicator.
@@ -191,9 +191,8 @@ impl Communicator {
     /// makes no communicator. The call does not wait. All other ranks get [`ErrorKind::Other`], and the next collective
     /// call of this rank matches the next one of the other ranks.
     ///
-    /// This holds for all calls that make a communicator from another one, except [`dup`](Self::dup),
-    /// [`idup`](Self::idup), [`create_group`](Self::create_group) and
-    /// [`intercommunicator`](Self::intercommunicator).
+    /// This function can replace every call that makes a communicator from another one, except [`dup`](Self::dup),
+    /// [`idup`](Self::idup), [`create_group`](Self::create_group) and [`intercommunicator`](Self::intercommunicator).
     #[doc(hidden)]
     pub fn fail_creation(&self) {
         self.fail_exchange::<3>();
@@ -332,8 +331,9 @@ impl Communicator {
         self.split(part_of(placement, self.endpoint().rank(), resource), key)
     }
 
-    /// Returns the outermost kind of machine parts that divides the ranks of this communicator, so that not all ranks
-    /// are bound to the same part. Returns `None` if there is no such kind. All ranks get the same answer.
+    /// Returns the largest kind of machine part ([`Resource`]) that divides the ranks of this communicator: not all
+    /// ranks are bound to the same part of this kind. Returns `None` if there is no such kind. All ranks get the same
+    /// answer.
     #[doc(alias = "MPI_COMM_TYPE_HW_UNGUIDED")]
     pub fn dividing_resource(&self, placement: Option<&Placement>) -> Option<Resource> {
         let groups = [Some(self.group()), self.remote_group()];
@@ -351,12 +351,12 @@ impl Communicator {
     /// Makes a communicator of `group`'s ranks in the order of the group. Returns `None` to a rank outside
     /// the group. Ranks may pass different groups if the groups have no member in common. Collective.
     ///
-    /// From an intercommunicator, this call makes an intercommunicator. Each rank passes a part of its local
-    /// group, and all ranks get `None` if one of the two groups is empty.
+    /// From an intercommunicator, this call makes an intercommunicator. Each rank passes a part of its local group. All
+    /// ranks get `None` if the part of one of the two groups is empty.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::Group`] if `group` has a member that this communicator does not have, and
-    /// [`ErrorKind::ProcAborted`] if a rank has died.
+    /// Returns [`ErrorKind::Group`] if `group` has a member that the local group of this communicator does not have,
+    /// [`ErrorKind::Other`] if another rank found such an error, and [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Comm_create")]
     pub fn create(&self, group: &Group) -> Result<Option<Self>> {
         self.check_members(group).inspect_err(|_| self.fail_creation())?;
@@ -420,7 +420,8 @@ impl Communicator {
     /// words and broadcasts them. Collective.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::Other`] if a rank has called [`fail_creation`](Self::fail_creation) instead.
+    /// Returns [`ErrorKind::Other`] if a rank has called [`fail_creation`](Self::fail_creation) instead, and
+    /// [`ErrorKind::ProcAborted`] if a rank has died.
     fn all_words(&self, mine: &Words) -> Result<Vec<Words>> {
         Ok(self.exchange_words(mine)?.0)
     }
@@ -429,7 +430,8 @@ impl Communicator {
     /// empty in an intracommunicator. Collective.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::Other`] if a rank has called [`fail_creation`](Self::fail_creation) instead.
+    /// Returns [`ErrorKind::Other`] if a rank has called [`fail_creation`](Self::fail_creation) instead, and
+    /// [`ErrorKind::ProcAborted`] if a rank has died.
     pub(super) fn exchange_words<const N: usize>(&self, mine: &[u64; N]) -> Result<BothGroups<N>> {
         let place = self.next_place();
         let (ours, theirs) = (self.size(), self.remote_group().map_or(0, Group::size));

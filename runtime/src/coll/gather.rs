@@ -95,8 +95,8 @@ impl Communicator {
         Ok(brought)
     }
 
-    /// Receives the parts of the ranks in `from` by messages; these ranks make the call by messages, and the other
-    /// parts have come in another way. The call is the call of `place`.
+    /// Receives the parts of the ranks in `from`, which send them by messages. The other parts must have come in
+    /// another way. `place` has the context and the tag of the call.
     ///
     /// # Safety
     ///

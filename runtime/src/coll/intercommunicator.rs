@@ -1,8 +1,10 @@
-//! Makes intercommunicators, merges them, and makes communicators of groups alone (MPI-5.0 sections 7.6 and 11.3).
+//! Makes intercommunicators, merges them, and makes communicators from groups without a parent communicator (MPI-5.0
+//! sections 7.6 and 11.3).
 //!
-//! An intercommunicator connects two groups. The leaders of the groups tell each other the members of their groups
-//! and a new number each. All ranks of both groups then know both numbers. The smaller one becomes the number of the
-//! intercommunicator, and the larger one that of the communicators of the two local groups.
+//! An intercommunicator connects two groups. Each leader takes a new communicator number from its counter
+//! (`create.rs`). The leaders tell each other the members of their groups and these numbers, and each leader tells its
+//! group. All ranks of both groups then know both numbers. The smaller one becomes the number of the intercommunicator,
+//! and the larger one that of the communicators of the two local groups.
 //!
 //! Ranks that have only a group and a string in common meet in a communicator whose number is a hash of the
 //! group and the string. They use it for one broadcast, which gives them a number of the usual kind.
@@ -18,7 +20,8 @@ use crate::schedule::table::Place;
 use crate::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
-/// What a leader tells the ranks of its group: how many members the remote group has, and the numbers.
+/// What a leader tells the ranks of its group: how many members the remote group has, and the numbers that the two
+/// leaders have taken.
 #[derive(Clone, Copy)]
 struct Told {
     members: u64,
@@ -29,16 +32,17 @@ impl Communicator {
     /// Makes an intercommunicator of the ranks of this communicator and those of another communicator, which has
     /// no rank in common with this one. Collective over both.
     ///
-    /// `leader` is a rank of this communicator. This rank also passes a communicator that contains it and the
-    /// leader of the other group, and the rank of that leader in it. The other ranks pass `None`. Both leaders
-    /// pass the same `tag`. Threads that make such calls at the same time must pass different tags.
+    /// `leader` is a rank of this communicator. The leader passes as `other` a communicator that contains both leaders,
+    /// and the rank of the other leader in that communicator. All other ranks pass `None`. Both leaders pass the same
+    /// `tag`. Threads that make such calls at the same time must pass different tags.
     ///
     /// # Errors
     /// - [`ErrorKind::Comm`] if this is an intercommunicator, or if the two groups have a common member.
-    /// - [`ErrorKind::Rank`] if `leader` or the rank of the other leader is not a rank.
-    /// - [`ErrorKind::Tag`] if the leader and this rank pass a negative `tag`.
-    /// - [`ErrorKind::Argument`] if the leader passes no other leader.
-    /// - [`ErrorKind::Other`] if the leader of this rank's group has failed.
+    /// - [`ErrorKind::Rank`] if `leader` or the rank of the other leader is not a rank of its communicator, or if both
+    ///   leaders are the same process.
+    /// - [`ErrorKind::Tag`] if this rank and the leader of its group both pass a negative `tag`.
+    /// - [`ErrorKind::Argument`] if this rank is the leader and passes no other leader.
+    /// - [`ErrorKind::Other`] if another rank of one of the two groups found an error in its arguments.
     /// - [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Intercomm_create")]
     pub fn intercommunicator(
@@ -51,7 +55,7 @@ impl Communicator {
     }
 
     /// Takes part in [`intercommunicator`](Self::intercommunicator) as a rank that has found an error in its other
-    /// arguments. All other ranks of both groups get an error. Also returns an error.
+    /// arguments. All other ranks of both groups get an error, and this call returns an error too.
     #[doc(hidden)]
     pub fn fail_intercommunicator(
         &self,
@@ -62,7 +66,8 @@ impl Communicator {
         self.connect(leader, other, tag, false)
     }
 
-    /// Makes an intercommunicator. If `able` is false, this rank has found an error, and no rank makes one.
+    /// Makes an intercommunicator. If `able` is false, this rank has found an error, and no rank makes an
+    /// intercommunicator.
     fn connect(
         &self,
         leader: usize,
@@ -79,7 +84,11 @@ impl Communicator {
             true => self.agreed_number(),
             false => {
                 self.fail_creation();
-                Err(Error::new(ErrorKind::Other, "local_comm", "this rank had an error"))
+                Err(Error::new(
+                    ErrorKind::Other,
+                    "local_comm",
+                    "this rank has found an error in its own arguments",
+                ))
             }
         };
         if self.rank() == leader {
@@ -111,7 +120,9 @@ impl Communicator {
             return Err(Error::new(ErrorKind::Comm, "local_comm", detail));
         }
         let made = self.derive_between([first, second], self.group().clone(), remote);
-        made.ok_or_else(|| Error::new(ErrorKind::Internal, "local_comm", "not a member"))
+        made.ok_or_else(|| {
+            Error::new(ErrorKind::Internal, "local_comm", "this rank is not in its own group")
+        })
     }
 
     /// Exchanges the members of the groups and the numbers with the other leader. If `size` is 0, this rank's group
@@ -179,7 +190,7 @@ impl Communicator {
         group.map_err(|_| strange("has members that are not ranks of the world, or has one twice"))
     }
 
-    /// Returns the intercommunicator between the two groups. `numbers` are those of the two leaders.
+    /// Returns the intercommunicator between the two groups. `numbers` are the numbers that the two leaders have taken.
     pub(super) fn derive_between(
         &self,
         numbers: [u64; 2],
@@ -214,7 +225,9 @@ impl Communicator {
             remote.union(self.group())
         };
         let merged = self.derive(mine[2].min(other[2]), group);
-        merged.ok_or_else(|| Error::new(ErrorKind::Internal, "intercomm", "not a member"))
+        merged.ok_or_else(|| {
+            Error::new(ErrorKind::Internal, "intercomm", "this rank is not in the merged group")
+        })
     }
 
     /// Splits an intercommunicator; see [`Communicator::split`].
@@ -233,14 +246,15 @@ impl Communicator {
         Ok(self.derive_between([ours[leader][2], theirs[other][2]], local, remote))
     }
 
-    /// Makes an intercommunicator of a part of each group; see [`Communicator::create`].
-    /// The local group has all members of `group`.
+    /// Makes an intercommunicator of a part of each group; see [`Communicator::create`]. All members of `group` belong
+    /// to the local group.
     pub(super) fn create_between(&self, group: &Group) -> Result<Option<Self>> {
         let place = group.rank_of(self.endpoint().rank());
         self.split_between(place.map(|_| 0), place.unwrap_or_default() as i64)
     }
 
-    /// Returns the numbers of both leaders. Each rank passes a new number of its own.
+    /// Returns the numbers that the leaders pass as `mine`: first that of this rank's group, then that of the other
+    /// group. Other ranks may pass any number. In an intracommunicator, only the first one has a meaning.
     pub(super) fn exchange_numbers(&self, mine: u64) -> Result<[u64; 2]> {
         let mut numbers = [mine, UNKNOWN];
         let part = Part { origin: numbers.as_mut_ptr().cast(), plan: bytes()?, count: 16 };
@@ -251,9 +265,10 @@ impl Communicator {
         Ok(numbers)
     }
 
-    /// Adds the steps by which all ranks learn the numbers of a new communicator. `both` has two words. In an
-    /// intracommunicator, the first word of rank 0 goes to all ranks. In an intercommunicator, the leaders
-    /// exchange their first words, and each group gets both: first its own, then that of the other group.
+    /// Adds the steps by which all ranks learn the numbers of a new communicator. `both` has two words of eight bytes.
+    /// In an intracommunicator, the first word of rank 0 goes to all ranks. In an intercommunicator, the leaders
+    /// exchange their first words, and each group gets both words: first that of its own leader, then that of the other
+    /// leader.
     pub(super) fn numbers_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
@@ -267,7 +282,7 @@ impl Communicator {
         self.local_side("comm")?.broadcast_steps(steps, both, 0, &met)
     }
 
-    /// Makes a communicator of the ranks of a group, which need no communicator in common. All of them pass the
+    /// Makes a communicator of the ranks of a group. The ranks need no communicator in common. All of them pass the
     /// same group and the same `name`. Returns `None` if the group is empty.
     pub(crate) fn of_group(
         endpoint: &Arc<Endpoint>,
@@ -287,10 +302,10 @@ impl Communicator {
         Ok(meeting.derive(number[0], group.clone()))
     }
 
-    /// Makes an intercommunicator of two groups, which need no communicator in common. All ranks of both groups
-    /// pass the same `name`. The leader, a rank of `local`, also passes the remote group and the rank of the
-    /// remote leader in it. If `able` is false, this rank has found an error in its other arguments, and all ranks get
-    /// an error.
+    /// Makes an intercommunicator of two groups. Their ranks need no communicator in common. All ranks of both groups
+    /// pass the same `name`. The leader, a rank of `local`, also passes the remote group and the rank of the remote
+    /// leader in it. If `able` is false, this rank has found an error in its other arguments, and all ranks get an
+    /// error.
     pub(crate) fn of_groups(
         endpoint: &Arc<Endpoint>,
         local: &Group,

@@ -1,10 +1,11 @@
 //! Exchanges between neighbours: every neighbourhood collective, and the halo exchange (`halo/`).
 //!
 //! Each rank sends one message to each neighbour and receives one from each. No message waits for another
-//! one, so each travels as if it were alone: short ones through the ring, and longer ones out of the sender's
-//! heap by one fused copy where that pays (`transport/choice.rs`).
+//! one, so each message travels as it would without the others: a short message through the ring of the
+//! receiver, and a longer one by one copy straight from the sender's heap if this way is faster
+//! (`transport/choice.rs`).
 //!
-//! Messages between two ranks match in the order in which both list them (`topo/neighbors.rs`).
+//! Messages between two ranks match in the order in which both ranks list the messages (`topo/neighbors.rs`).
 
 use crate::comm::Communicator;
 use crate::schedule::Part;
@@ -64,11 +65,11 @@ fn check_parts(
     Err(Error::new(ErrorKind::Argument, argument, detail))
 }
 
-/// The error for a graph with more edges from a rank to itself than edges to the rank from itself, or fewer.
+/// Returns the error for a rank that is a source of itself more often, or less often, than a destination of itself.
 #[cold]
 fn unmatched(rank: usize) -> Error {
     let detail = format!(
-        "rank {rank} is not equally often a source and a destination of itself, as each edge to itself needs"
+        "rank {rank} must be a source of itself as many times as a destination of itself, but is not"
     );
     Error::new(ErrorKind::Topology, "neighbors", detail)
 }

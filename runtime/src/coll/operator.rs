@@ -1,9 +1,9 @@
 //! The predefined operations on elements of named types (MPI-5.0 section 6.9.2).
 //!
-//! The steps of `reduce.rs` and `allreduce.rs` call the functions that [`Operator::combiner`] returns. Sums
-//! and products of integers wrap. If one of two values is a NaN, minimum and maximum return the value that
-//! came from the lower ranks. The result of a logical operation is 0 or 1. Elements need no alignment. The
-//! functions do not write to the gaps inside the elements of pair types.
+//! All reductions call the functions that [`Operator::combiner`] returns. Sums and products of integers wrap. If one of
+//! two values is a NaN, minimum and maximum return the value that came from the lower ranks. The result of a logical
+//! operation is 0 or 1. Elements need no alignment. The functions do not write to the gaps inside the elements of pair
+//! types.
 
 use super::binary128::Quad;
 #[cfg(target_arch = "x86_64")]
@@ -63,10 +63,10 @@ pub enum Operator {
     Minloc,
 }
 
-/// The kinds of types for which the standard defines operations. `Signed` and `Unsigned` hold the size of the
-/// integer in bytes, and `Logical` the size of the truth value. `language` is true for the integers of C, which
-/// also have logical operations. `F16` to `F128` are reals of so many bits. `Complex32` consists of two `f32`.
-/// The names of pair types, such as `LongInt`, consist of the types of the two members.
+/// The kinds of types for which the standard defines operations. `Signed` and `Unsigned` hold the size of the integer
+/// in bytes, and `Logical` the size of the truth value. `language` is true for the signed integers of C; these have
+/// logical operations, and so have all unsigned integers. `F16` to `F128` are reals of so many bits. `Complex32`
+/// consists of two `f32`. The names of pair types, such as `LongInt`, consist of the types of the two members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Signed { size: u32, language: bool },
@@ -140,8 +140,8 @@ fn kind(named: Named) -> Option<Kind> {
 }
 
 impl Operator {
-    /// Returns the function that combines elements of a named type, or `None` if the standard does not define
-    /// the operation on this type.
+    /// Returns the function that combines elements of a named type, or `None` if the operation is not defined on this
+    /// type.
     ///
     /// The function takes, for each of two vectors, the address of displacement 0 of its first element, and
     /// the number of elements. The distance in bytes between two successive elements is the type's extent;
@@ -188,14 +188,15 @@ impl Operator {
         }
     }
 
-    /// Returns whether the sum of two elements of a named type is that of two integers of its size, which wraps.
+    /// Returns whether the elements of a named type are integers. Their sum wraps, and depends only on the size of the
+    /// type.
     pub(crate) fn adds_with_wrap(named: Named) -> bool {
         matches!(kind(named), Some(Kind::Signed { .. } | Kind::Unsigned { .. }))
     }
 
-    /// Returns the operation on elements of a datatype, or `None` if the standard does not define the operation
-    /// on this datatype. A predefined operation is defined on predefined datatypes only. These include Fortran
-    /// 90 kinds, and pairs without a name.
+    /// Returns the operation on elements of a datatype, or `None` if the operation is not defined on this datatype. A
+    /// predefined operation is defined on predefined datatypes only. These include the types of
+    /// `MPI_Type_create_f90_integer` and its relatives, and the pair types of `MPI_Type_get_value_index`.
     pub fn combine(self, datatype: &Datatype) -> Option<Combine> {
         match datatype.predefined_types()? {
             (named, None) => self.combiner(named).map(Combine::from),
@@ -304,8 +305,8 @@ macro_rules! integers {
 
 integers! { i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 }
 
-/// A real number. The trait `Arithmetic` wraps on overflow for integers; this wrapper gives reals the
-/// ordinary arithmetic.
+/// A real number. `Arithmetic` is implemented for the integer types themselves, with sums that wrap. This wrapper
+/// implements it for reals.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 struct Float<T>(T);
@@ -382,7 +383,7 @@ fn logical<T: Truth>(operator: Operator) -> Option<Combiner> {
     })
 }
 
-/// The operations on integers. Only C's integers have logical operations.
+/// Returns the operation on integers. `is_logical` is true if the type also has logical operations.
 fn integer<T>(operator: Operator, is_logical: bool) -> Option<Combiner>
 where
     T: Arithmetic
@@ -467,7 +468,7 @@ mod tests {
     use super::*;
 
     fn run<T: Copy>(operator: Operator, named: Named, lower: &[T], upper: &[T]) -> Vec<T> {
-        let combine = operator.combiner(named).expect("an operation");
+        let combine = operator.combiner(named).expect("the operation is defined on the type");
         assert_eq!(size_of::<T>(), named.extent() as usize);
         let mut result = upper.to_vec();
         // SAFETY: `lower` and `result` are slices of the same length, and `T` has the extent of `named`

@@ -1,9 +1,9 @@
-//! `MPI_MINLOC` and `MPI_MAXLOC` on pairs without a name (MPI-5.0 section 6.9.4): the pairs of a value and an
-//! index that [`Datatype::get_value_index`](crate::Datatype::get_value_index) makes of any two types. (The C library
-//! returns only pairs with a name.)
+//! `MPI_MINLOC` and `MPI_MAXLOC` on pair types that have no predefined name (MPI-5.0 section 6.9.4). Such a type is a
+//! value and an index, and [`Datatype::get_value_index`](crate::Datatype::get_value_index) makes it of any two types.
+//! (The C library's `MPI_Type_get_value_index` returns only pair types with a name.)
 //!
-//! `operator.rs` has the pairs with a name. There are hundreds of other pairs, so the function here reads values
-//! and indices through functions that compare them, and copies their bytes.
+//! `operator.rs` has the pair types with a name. There are hundreds of other pair types. So [`combine`] makes one
+//! closure for all of them: it compares values and indices by functions for their types, and copies their bytes.
 
 use super::binary128::Quad;
 use super::operator::LongDouble;
@@ -38,7 +38,7 @@ fn comparison(named: Named) -> Option<Compare> {
         Named::UNSIGNED_SHORT | Named::UINT16_T => compare::<u16>,
         Named::UNSIGNED | Named::UINT32_T => compare::<u32>,
         Named::UNSIGNED_LONG | Named::UNSIGNED_LONG_LONG | Named::UINT64_T => compare::<u64>,
-        // A pair holds a real or an integer, and all other integers have a sign.
+        // The value and the index of a pair are reals or integers. All integers that are not listed above are signed.
         _ => match named.size() {
             1 => compare::<i8>,
             2 => compare::<i16>,
@@ -50,8 +50,8 @@ fn comparison(named: Named) -> Option<Compare> {
     })
 }
 
-/// Returns the operation on pairs of `value` and `index` that lie `extent` bytes apart: `MPI_MAXLOC` if
-/// `largest` is true, and `MPI_MINLOC` otherwise.
+/// Returns the operation on pairs of `value` and `index` that lie `extent` bytes apart: `MPI_MAXLOC` if `largest` is
+/// true, and `MPI_MINLOC` otherwise. Returns `None` if the values or the indices have no order.
 pub(super) fn combine(value: Named, index: Named, extent: usize, largest: bool) -> Option<Combine> {
     let (values, indices) = (comparison(value)?, comparison(index)?);
     let offset = value.size().next_multiple_of(index.align()) as usize;
@@ -85,9 +85,10 @@ mod tests {
     use crate::coll::Operator;
     use typepack_engine::Datatype;
 
-    /// Combines one pair by the function for pairs without a name, and returns the result.
+    /// Combines one pair by the operation of this file, and returns the result.
     fn run<T: Copy>(value: Named, index: Named, largest: bool, lower: T, upper: T) -> T {
-        let combine = combine(value, index, size_of::<T>(), largest).expect("an operation");
+        let combine =
+            combine(value, index, size_of::<T>(), largest).expect("both types have an order");
         let mut result = upper;
         // SAFETY: both pointers are addresses of one pair with the extent of `T`.
         unsafe { combine.call((&raw const lower).cast(), (&raw mut result).cast(), 0, 1) };

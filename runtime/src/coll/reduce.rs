@@ -24,10 +24,10 @@ impl Communicator {
     /// - `combine` keeps the promises of [`Combine`] for these elements.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::Root`] if `root` is not a rank of the communicator, [`ErrorKind::Buffer`] if
-    /// `send` is `None` at a rank other than the root, [`ErrorKind::Truncated`] or [`ErrorKind::Count`] if
-    /// the ranks' elements have different packed sizes, [`ErrorKind::NoMemory`] if memory runs out, and
-    /// [`ErrorKind::ProcAborted`] if a rank has died.
+    /// Returns [`ErrorKind::Root`] if `root` is not a rank of the communicator, [`ErrorKind::Buffer`] if `send` is
+    /// `None` at a rank other than the root, [`ErrorKind::Truncated`] or [`ErrorKind::Count`] if the ranks' elements
+    /// have different packed sizes, [`ErrorKind::NoMemory`] if memory runs out, [`ErrorKind::ProcAborted`] if a rank
+    /// has died, and the errors of [`run_raw`](Self::run_raw) that all collective calls share.
     #[doc(alias = "MPI_Reduce")]
     pub unsafe fn reduce_raw(
         &self,
@@ -38,10 +38,10 @@ impl Communicator {
         combine: &Combine,
         root: impl Into<Root>,
     ) -> Result<()> {
-        // SAFETY: the caller guarantees that, until `run_raw` returns, the elements at `send` are readable
-        // and unchanged, that the elements at `recv` of the root are readable and writable and nobody else
-        // accesses them, that the two do not overlap, and that `combine` fits these elements (the four
-        // conditions of `# Safety`, in this order).
+        // SAFETY: the caller guarantees that, until `run_raw` returns, the elements at `send` are readable and
+        // unchanged, that the elements at `recv` of the root are readable and writable and nobody else accesses them,
+        // that the two do not overlap, and that `combine` keeps its promises for these elements (the four conditions of
+        // `# Safety`, in this order).
         unsafe {
             self.run_raw(&Collective::Reduce {
                 send,
@@ -54,9 +54,9 @@ impl Communicator {
         }
     }
 
-    /// Adds the steps of a reduction to the schedule. Returns the last step: the step that writes the result at
-    /// the root, or the step that sends this rank's partial result. At the root, `None` means that the result was
-    /// there before.
+    /// Adds the steps of a reduction to the schedule. Returns the last step: the step that writes the result at the
+    /// root, or the step that sends this rank's partial result. `None` means that no step is needed: the elements have
+    /// no bytes, or the only rank has the result already.
     pub(super) fn reduce_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,

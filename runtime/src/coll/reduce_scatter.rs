@@ -18,15 +18,16 @@ use crate::schedule::Part;
 use crate::schedule::program::{Builder, StepId};
 use crate::{Error, ErrorKind, Plan, Result};
 
-/// Blocks whose mean size in bytes is less than this travel through rank 0 if there are more than two ranks. The
-/// direct way of `n` ranks has `n * (n - 1)` messages, and this way has `2 * (n - 1)`.
+/// Blocks whose mean size in bytes is less than this travel through rank 0 if there are more than two ranks. With `n`
+/// ranks, the direct way has `n * (n - 1)` messages, and the way through rank 0 has `2 * (n - 1)`.
 const SHORT: u64 = 4 << 10;
 
-/// Minimum size in bytes of the blocks of a long reduction. In blocks, a reduction has more messages and less to copy
-/// and to combine.
+/// Minimum mean size in bytes of the blocks of a reduction in blocks. Such a reduction has more messages than a tree,
+/// but each rank has fewer bytes to copy and to combine.
 const LONG_BLOCK: u64 = 64 << 10;
 
-/// Largest number of ranks that reduce long vectors in blocks. In blocks, every rank sends to every other rank.
+/// Largest number of ranks that reduce long vectors in blocks. There, each rank sends its elements of a block to the
+/// rank of the block, so the number of messages grows with the square of the number of ranks.
 const MOST_BLOCKS: u64 = 64;
 
 /// Number of blocks of other ranks that a rank receives at once in the direct way.
@@ -48,9 +49,10 @@ impl Communicator {
     /// - `combine` keeps the promises of [`Combine`] for these elements.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Argument` if the number of counts is not the number of ranks, `ErrorKind::Truncated` or
-    /// `ErrorKind::Count` if the ranks' elements have different packed sizes, `ErrorKind::NoMemory` if memory
-    /// runs out, and `ErrorKind::ProcAborted` if a rank has died.
+    /// Returns `ErrorKind::Argument` if the number of counts is not the number of ranks, `ErrorKind::Count` if the sum
+    /// of the counts does not fit in 64 bits, `ErrorKind::Truncated` or `ErrorKind::Count` if the ranks' elements have
+    /// different packed sizes, `ErrorKind::NoMemory` if memory runs out, `ErrorKind::ProcAborted` if a rank has died,
+    /// and the errors of [`run_raw`](Self::run_raw) that all collective calls share.
     #[doc(alias = "MPI_Reduce_scatter")]
     #[doc(alias = "MPI_Reduce_scatter_block")]
     pub unsafe fn reduce_scatter_raw(
@@ -62,8 +64,9 @@ impl Communicator {
         combine: &Combine,
     ) -> Result<()> {
         // SAFETY: the caller guarantees that, until `run_raw` returns, the elements at `send` are readable and
-        // unchanged, the elements at `recv` are readable and writable and nobody else accesses them, the two do
-        // not overlap, and `combine` fits these elements (the four conditions of `# Safety`, in this order).
+        // unchanged, the elements at `recv` are readable and writable and nobody else accesses them, the two do not
+        // overlap, and `combine` keeps its promises for these elements (the four conditions of `# Safety`, in this
+        // order).
         unsafe { self.run_raw(&Collective::ReduceScatter { send, recv, plan, counts, combine }) }
     }
 
@@ -225,7 +228,7 @@ impl Communicator {
 
     /// Adds the steps of a reduction of long vectors: the direct way reduces one block on each rank, and then every
     /// rank sends the result of its block to the ranks that need it. `root` is the only such rank; `None` stands for
-    /// all ranks. `recv` is used only on these ranks.
+    /// all ranks. Only these ranks access the memory at `recv`.
     pub(super) fn reduce_in_blocks_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
@@ -283,11 +286,13 @@ impl Communicator {
     }
 }
 
-/// What the direct way leaves: the buffer with the result of this rank's block, and for each rank the step that
-/// sends this rank's elements to it and the step that receives its elements.
+/// What the direct way leaves for the steps after it.
 pub(super) struct Reduced<'a> {
+    /// The buffer with the result of this rank's block.
     pub result: Buffer<'a>,
+    /// For each other rank, the step that sends this rank's elements to that rank.
     pub sent: Vec<Option<StepId>>,
+    /// For each other rank, the step that receives the elements of that rank.
     pub received: Vec<Option<StepId>>,
 }
 
@@ -296,7 +301,8 @@ fn blocks<'a>(all: &Part<'a>, counts: &[u64]) -> impl Iterator<Item = Part<'a>> 
     let (all, extent) = (*all, all.plan.footprint().extent as isize);
     let mut first = 0u64;
     counts.iter().map(move |&count| {
-        // The elements lie in memory, so the products do not overflow. A type without bytes may wrap around.
+        // The elements lie in memory, so the products do not overflow. For a type without bytes the products may wrap
+        // around, and nobody accesses the address.
         let origin = all.origin.wrapping_offset(extent.wrapping_mul(first as isize));
         first += count;
         Part { origin, count, ..all }

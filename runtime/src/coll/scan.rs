@@ -1,9 +1,10 @@
 //! Scan and exscan by recursive doubling. Every result combines the elements in rank order.
 //!
-//! Before round `k`, the ranks form blocks of `2^k` consecutive ranks, and every rank holds the value of its block:
-//! the reduction of the elements of the block's ranks. In the round, each rank of a block exchanges values with one
-//! rank of the neighbouring block. The rank in the upper block puts the received value before its own result, and
-//! both ranks compute the value of the joined block. A rank does not send or compute a value that nobody uses later.
+//! Before round `k`, the ranks form blocks of `2^k` consecutive ranks, and every rank holds the value of its block: the
+//! reduction of the elements of the block's ranks. In the round, each rank of a block exchanges values with one rank of
+//! the neighbouring block. The rank in the upper block combines the received value with its result; the received value
+//! is the lower operand. Both ranks compute the value of the joined block. A rank does not send or compute a value that
+//! nobody uses later.
 
 use super::Collective;
 use super::buffers::Buffer;
@@ -13,7 +14,8 @@ use crate::schedule::Part;
 use crate::schedule::program::Builder;
 use crate::{Plan, Result};
 
-/// Returns whether the block value that `rank` holds after the round `bit` is used in a later round.
+/// Returns whether the block value that `rank` holds after a round is used in a later round. `bit` is 2^k for round
+/// `k`.
 fn is_used(rank: usize, bit: usize, size: usize) -> bool {
     let mut next = bit * 2;
     while next < size {
@@ -41,8 +43,9 @@ impl Communicator {
     /// - `combine` keeps the promises of [`Combine`] for these elements.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Truncated` or `ErrorKind::Count` if the ranks' elements have different packed
-    /// sizes, `ErrorKind::NoMemory` if memory runs out, and `ErrorKind::ProcAborted` if a rank has died.
+    /// Returns `ErrorKind::Comm` if this is an intercommunicator, `ErrorKind::Truncated` or `ErrorKind::Count` if the
+    /// ranks' elements have different packed sizes, `ErrorKind::NoMemory` if memory runs out, `ErrorKind::ProcAborted`
+    /// if a rank has died, and the errors of [`run_raw`](Self::run_raw) that all collective calls share.
     #[doc(alias = "MPI_Scan")]
     pub unsafe fn scan_raw(
         &self,
@@ -53,8 +56,9 @@ impl Communicator {
         combine: &Combine,
     ) -> Result<()> {
         // SAFETY: the caller guarantees that, until `run_raw` returns, the elements at `send` are readable and
-        // unchanged, the elements at `recv` are readable and writable and nobody else accesses them, the two do
-        // not overlap, and `combine` fits these elements (the four conditions of `# Safety`, in this order).
+        // unchanged, the elements at `recv` are readable and writable and nobody else accesses them, the two do not
+        // overlap, and `combine` keeps its promises for these elements (the four conditions of `# Safety`, in this
+        // order).
         unsafe { self.run_raw(&Collective::Scan { send, recv, plan, count, combine }) }
     }
 
@@ -100,9 +104,9 @@ impl Communicator {
             result.copy(steps, &mut own, rank)?;
         }
         steps.operation(combine);
-        // The value of the block. `None` while it is equal to the result.
+        // The value of the block. `None` while `result` has the same value.
         let mut value: Option<Buffer<'a>> = None;
-        // A buffer that an earlier round has used.
+        // A buffer that an earlier round has used, and a later round may use again.
         let mut spare: Option<Buffer<'a>> = None;
         let mut bit = 1;
         while bit < size {

@@ -1,8 +1,8 @@
 //! Safe nonblocking collective calls. Each call belongs to a scope, as a nonblocking message does.
 //!
-//! A scope borrows the buffers for longer than the scope lives, and ends only after all its operations have
-//! ended. If the program panics in a scope, the scope detaches its pending operations from their buffers. The
-//! ranks that depend on the data of these operations then get an error.
+//! The buffers are borrowed for `'env`, which is longer than the scope lives, and the scope ends only after all its
+//! operations have ended. If the program panics in a scope, the scope detaches its pending operations from their
+//! buffers. The ranks that depend on the data of these operations then get an error.
 
 use super::values::{self, Kind, Reduction};
 use super::{Collective, Root};
@@ -19,7 +19,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Returns the errors of [`Communicator::barrier`](crate::Communicator::barrier).
     #[doc(alias = "MPI_Ibarrier")]
     pub fn ibarrier(&'scope self) -> Result<Request<'scope>> {
-        // SAFETY: `Collective::Barrier` names no memory, so there is nothing to keep valid.
+        // SAFETY: `Collective::Barrier` names no memory and no operation, so `start_raw` has no condition to keep.
         Ok(self.keep(unsafe { self.comm().start_raw(&Collective::Barrier)? }))
     }
 

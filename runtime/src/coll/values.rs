@@ -123,9 +123,15 @@ where
 {
 }
 
-/// Returns the plan of a word and the operation that returns the greatest word.
+/// Returns the plan of an `i64`, and the operation that returns the greater of two such integers.
 pub(super) fn greatest() -> Result<(&'static Plan, Combine)> {
-    let missing = || Error::new(ErrorKind::Internal, "op", "no maximum of integers");
+    let missing = || {
+        Error::new(
+            ErrorKind::Internal,
+            "op",
+            "the operation MPI_MAX has no function for 64-bit integers",
+        )
+    };
     let combiner = Operator::Max.combiner(i64::NAMED).ok_or_else(missing)?;
     Ok((i64::plan()?, Combine::from(combiner)))
 }
@@ -142,14 +148,15 @@ pub(super) enum Kind<'k> {
     ReduceScatter(&'k [usize]),
 }
 
-/// Calls `make` with the description of a reduction of the values at `send`, or of those at `recv` if `send` is
-/// `None`. If an argument is wrong, `skip` is called and not `make`, and this rank counts the call as made.
+/// Calls `make` with the description of a reduction of the values at `send`, or of those at `recv` if `send` is `None`.
+/// If an argument is wrong, calls `skip` instead of `make`. `skip` counts the call as made, so that this rank's next
+/// collective call matches that of the other ranks.
 ///
 /// The described call uses only the values of the two slices.
 ///
 /// # Errors
-/// Returns `ErrorKind::Buffer` if the slices have lengths that do not fit, `ErrorKind::Argument` if the operation is
-/// not defined on the values, and the errors of `make`.
+/// Returns `ErrorKind::Buffer` if a slice has a wrong length, `ErrorKind::Argument` if the number of counts is not the
+/// number of ranks or if the operation is not defined on the values, and the errors of `make`.
 pub(super) fn call<T: NoUninit + AnyBitPattern, R>(
     comm: &Communicator,
     kind: Kind<'_>,
@@ -216,8 +223,9 @@ impl Communicator {
     ///
     /// # Errors
     /// Returns `ErrorKind::Argument` if the operation is not defined on the values, `ErrorKind::Truncated` or
-    /// `ErrorKind::Count` if the slices of the ranks have different lengths, `ErrorKind::NoMemory` if memory
-    /// runs out, and `ErrorKind::ProcAborted` if a rank has died.
+    /// `ErrorKind::Count` if the slices of the ranks have different lengths, `ErrorKind::NoMemory` if memory runs out,
+    /// `ErrorKind::ProcAborted` if a rank has died, and the errors of [`run_raw`](Self::run_raw) that all collective
+    /// calls share.
     #[doc(alias = "MPI_Allreduce")]
     pub fn allreduce<T: NoUninit + AnyBitPattern>(
         &self,
@@ -257,8 +265,8 @@ impl Communicator {
     /// pass a slice of any length as `recv`, which stays as it is. Collective.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Root` if `root` is not a rank of the communicator, and the errors of
-    /// [`all_reduce`](Self::all_reduce).
+    /// Returns `ErrorKind::Root` if `root` is not a rank of the communicator, `ErrorKind::Buffer` if the two slices of
+    /// the root have different lengths, and the errors of [`allreduce`](Self::allreduce).
     #[doc(alias = "MPI_Reduce")]
     pub fn reduce<T: NoUninit + AnyBitPattern>(
         &self,

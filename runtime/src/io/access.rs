@@ -306,7 +306,8 @@ impl File {
         }
     }
 
-    /// Makes an access and waits for it. `part` is the error if this rank has found one in its arguments.
+    /// Makes an access and waits for it. `part` is the memory of the access, or the error that this rank has found in
+    /// its arguments.
     ///
     /// # Safety
     ///
@@ -345,15 +346,16 @@ impl File {
     ///   the file, accesses them.
     ///
     /// # Errors
-    /// Returns the errors of [`access_raw`](Self::access_raw) that a rank finds in its own arguments. The
-    /// operation ends with all others.
+    /// Returns the errors of [`access_raw`](Self::access_raw) that a rank finds in its own arguments. Any other error
+    /// is the result of the operation.
     pub unsafe fn start_raw(&self, access: Access, part: &Part<'_>) -> Result<Started> {
         // SAFETY: the caller guarantees that the elements stay valid until the operation is complete or
         // detached (the condition of `# Safety`).
         unsafe { self.starting(access, Ok(part)) }
     }
 
-    /// Starts an access in the background. `part` is the error if this rank has found one in its arguments.
+    /// Starts an access in the background. `part` is the memory of the access, or the error that this rank has found in
+    /// its arguments.
     ///
     /// # Safety
     ///
@@ -456,8 +458,8 @@ impl File {
         Ok(())
     }
 
-    /// Ends a split collective access and waits for it. `access` and `address` must be those of the
-    /// beginning; an explicit offset has any value. Returns the status, which has the number of bytes.
+    /// Ends a split collective access and waits for it. `access` and `address` must be those with which the access has
+    /// begun; an explicit offset may have any value. Returns the status, which has the number of bytes.
     ///
     /// # Errors
     /// Returns [`ErrorKind::Request`] if no such access has begun, [`ErrorKind::Buffer`] if it began with
@@ -535,8 +537,8 @@ macro_rules! slices {
 }
 
 impl File {
-    /// Reads `count` elements of `plan`'s type into `buf`, and returns the number of bytes. `access` says
-    /// where; whether `access` itself reads or writes does not matter.
+    /// Reads `count` elements of `plan`'s type into `buf`, and returns the number of bytes. `access` gives the
+    /// position, and says whether all ranks take part; its field `write` has no meaning here.
     ///
     /// # Errors
     /// Returns an engine error if `buf` does not hold the elements, and the errors of
@@ -558,8 +560,8 @@ impl File {
         Ok(status.bytes as usize)
     }
 
-    /// Writes `count` elements of `plan`'s type from `buf`. `access` says where; whether `access` itself reads
-    /// or writes does not matter.
+    /// Writes `count` elements of `plan`'s type from `buf`. `access` gives the position, and says whether all ranks
+    /// take part; its field `write` has no meaning here.
     ///
     /// # Errors
     /// Returns an engine error if `buf` does not hold the elements, and the errors of

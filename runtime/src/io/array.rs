@@ -32,8 +32,8 @@ fn layout<T: Element>(shape: &[usize], strides: &[isize]) -> Result<Plan> {
 }
 
 impl File {
-    /// Reads an array of any layout, and returns the number of bytes. `access` says where; whether `access`
-    /// itself reads or writes does not matter.
+    /// Reads an array of any layout, and returns the number of bytes. `access` gives the position, and says
+    /// whether all ranks take part; its field `write` has no meaning here.
     ///
     /// ```
     /// use ndarray::{Array2, array};
@@ -52,7 +52,8 @@ impl File {
     /// ```
     ///
     /// # Errors
-    /// Returns the errors of [`access_raw`](Self::access_raw).
+    /// Returns [`ErrorKind::Argument`] if the datatype of `T` does not describe one value of `T`, and the
+    /// errors of [`access_raw`](Self::access_raw).
     pub fn read_array<T: Element, D: Dimension>(
         &self,
         access: Access,
@@ -69,11 +70,12 @@ impl File {
         Ok(status.bytes as usize)
     }
 
-    /// Writes an array of any layout. `access` says where; whether `access` itself reads or writes does not
-    /// matter.
+    /// Writes an array of any layout. `access` gives the position, and says whether all ranks take part; its
+    /// field `write` has no meaning here.
     ///
     /// # Errors
-    /// Returns the errors of [`access_raw`](Self::access_raw).
+    /// Returns [`ErrorKind::Argument`] if the datatype of `T` does not describe one value of `T`, and the
+    /// errors of [`access_raw`](Self::access_raw).
     pub fn write_array<T: Element, D: Dimension>(
         &self,
         access: Access,

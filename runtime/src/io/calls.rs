@@ -61,9 +61,9 @@ pub(super) unsafe fn run(
 /// Longest time for which a thread of the program waits for a stream before it makes progress again.
 const TURN: Duration = Duration::from_millis(1);
 
-/// Moves `bytes` bytes between a stream and memory. Waits until the stream can take or give data; a thread of the program
-/// makes progress while it waits. Returns the number of bytes moved, which is less than `bytes` without an error only if
-/// the stream ends.
+/// Moves `bytes` bytes between a stream and memory. Waits until the stream can take or give data; a thread of the
+/// program makes progress while it waits. Returns the number of bytes moved, which is less than `bytes` without an
+/// error only if the stream ends.
 ///
 /// # Safety
 ///

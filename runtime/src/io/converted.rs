@@ -1,4 +1,4 @@
-//! Accesses whose data a function of the user converts on the way. `file.rs` decides whether an access is one.
+//! Accesses whose data a function of the user converts on the way. `file.rs` decides whether an access is of this kind.
 //!
 //! The functions of the user run in the calling thread. A blocking access converts and moves some elements at a time. A
 //! nonblocking collective write converts all of them at once and moves them later, because it must not write before the
@@ -22,7 +22,7 @@ impl Inner {
     ///
     /// # Safety
     ///
-    /// - The first condition of [`run`](Self::run) holds.
+    /// - The condition of [`run`](Self::run) holds.
     pub unsafe fn run_converted(
         &self,
         view: &View,
@@ -42,7 +42,7 @@ impl Inner {
     ///
     /// # Safety
     ///
-    /// - The first condition of [`run`](Self::run) holds.
+    /// - The condition of [`run`](Self::run) holds.
     unsafe fn converted(
         &self,
         way: &Way<'_>,

@@ -733,7 +733,8 @@ impl File {
     /// Sets hints: keys and values. Collective.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::ProcAborted`] if a rank has died.
+    /// Returns [`ErrorKind::ProcAborted`] if a rank has died, and the error of another rank's arguments if that
+    /// rank refuses the call ([`refuse_call`](Self::refuse_call)).
     #[doc(alias = "MPI_File_set_info")]
     pub fn set_hints(&self, hints: &[(String, String)]) -> Result<()> {
         let mut known = self.inner.state().hints.clone();

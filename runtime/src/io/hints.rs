@@ -124,7 +124,8 @@ impl Hints {
     /// Sets the hints that all ranks give alike. Collective. Ranks may give different sets of keys, because
     /// all ranks exchange one value for each known hint, given or not.
     ///
-    /// `given` is the error if this rank has found one in its arguments; then all ranks return an error.
+    /// `given` has the hints of this rank, or the error that this rank has found in its arguments. If a rank has an
+    /// error, all ranks return an error.
     pub fn set(&mut self, comm: &Communicator, given: Result<&[(String, String)]>) -> Result<()> {
         let failed = word(given.as_ref().err(), comm.rank());
         let list = given.as_ref().map_or(&[][..], |given| given);

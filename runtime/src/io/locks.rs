@@ -118,7 +118,8 @@ impl<'a, F: Fn(usize) -> Result<&'a AtomicU64>> Locks<F> {
     /// Takes a slot of rank `own` and a ticket. Returns `None` if other threads of the rank use all its slots.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::Internal`] if the words are no locks.
+    /// Returns [`ErrorKind::Internal`] if the shared memory lacks a word of the locks, or if the counter of the
+    /// tickets has overflowed.
     pub fn claim(&self, own: usize, span: Span) -> Result<Option<Claim<'a>>> {
         for place in own * SLOTS..(own + 1) * SLOTS {
             let slot = self.slot(place)?;
@@ -146,7 +147,7 @@ impl<'a, F: Fn(usize) -> Result<&'a AtomicU64>> Locks<F> {
     /// Returns whether a claim has the lock. `is_dead` says whether a rank is dead.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::Internal`] if the words are no locks.
+    /// Returns [`ErrorKind::Internal`] if the shared memory lacks a word of the locks.
     pub fn is_granted(
         &self,
         claim: &mut Claim<'a>,
@@ -173,7 +174,7 @@ impl<'a, F: Fn(usize) -> Result<&'a AtomicU64>> Locks<F> {
     /// Calls `each` with the ranks that may wait for an access of rank `own` to `span`, which is over.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::Internal`] if the words are no locks.
+    /// Returns [`ErrorKind::Internal`] if the shared memory lacks a word of the locks.
     pub fn waiting(&self, own: usize, span: Span, mut each: impl FnMut(usize)) -> Result<()> {
         for rank in 0..self.ranks {
             let (mut waits, mut used) = (false, 0);

@@ -16,7 +16,7 @@ use std::path::{Component, Path};
 /// The most symbolic links that a name may lead through, as in the kernel.
 const LINKS: usize = 40;
 
-/// Number of words of the name in its folder, and behind them those of the file.
+/// Number of words for the folder and the name in it. The words for the file ([`FILE`]) follow these words.
 const NAME: usize = 4;
 const FILE: usize = 3;
 
@@ -25,7 +25,7 @@ const FILE: usize = 3;
 pub(super) struct Place {
     /// The name as the program gave it.
     pub given: CString,
-    /// The name behind all symbolic links that are the last part of a name.
+    /// The name that is left after all symbolic links in the last part of the name have been followed.
     pub resolved: CString,
     /// The facts about the file, if the file exists.
     pub found: Option<Facts>,
@@ -100,11 +100,12 @@ impl Place {
     }
 }
 
-/// Checks that all ranks open the same file in the same mode. Collective. `own` is the error if this rank has found one in
-/// its arguments.
+/// Checks that all ranks open the same file in the same mode. Collective. `own` has the mode and the place of this
+/// rank, or the error that this rank has found in its arguments.
 ///
 /// # Errors
-/// Returns an error of the same class on all ranks: that of a rank, or [`FileErrorKind::NotSame`].
+/// Returns an error of the same class on all ranks: that of a rank that has found an error, or
+/// [`FileErrorKind::NotSame`] if the ranks name different files or modes.
 pub(super) fn agree_place(comm: &Communicator, own: Result<(Mode, Place)>) -> Result<Place> {
     let mut words = [0; 1 + NAME + FILE];
     if let Ok((mode, place)) = &own {

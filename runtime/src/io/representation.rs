@@ -175,7 +175,8 @@ impl Representation {
             Self::User(user) => (user.width)(named).map_err(|error| {
                 let text = error.to_string();
                 failure = Some(error);
-                // The error of the user's function, which replaces this one below.
+                // The engine passes this error on. It only ends the work: the code below returns `failure`, the error
+                // of the user's function.
                 typepack_engine::Error::new(typepack_engine::ErrorKind::Argument, "datarep", text)
             }),
             _ => Ok(external32::size_of(named)),

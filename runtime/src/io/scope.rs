@@ -1,9 +1,10 @@
 //! Safe nonblocking accesses. Each access belongs to a scope, as a nonblocking message does.
 //!
-//! A scope borrows the buffers for longer than the scope lives, and ends only after all its operations have
-//! ended, so a leaked request does no harm. If the program panics in a scope, the scope waits until no I/O
-//! thread uses the buffers. Until an access has ended, the scope also keeps its [`Pending`](super::Pending),
-//! by which the calls that change the view or close the file find out that the access is under way.
+//! The buffers are borrowed for `'env`, which is longer than the scope lives, and the scope ends only after
+//! all its operations have ended. So a leaked request does no harm. If the program panics in a scope, the
+//! scope waits until no I/O thread uses the buffers. Until an access has ended, the scope also keeps its
+//! [`Pending`](super::Pending), by which the calls that change the view or close the file find out that the
+//! access is under way.
 
 use super::access::{Access, Position, Started};
 use super::file::File;
@@ -66,7 +67,7 @@ macro_rules! slices {
             /// the size of `buf` only if the file ends.
             ///
             /// # Errors
-            /// Returns the errors of [`File::start_raw`]. The request ends with all others.
+            /// Returns the errors of [`File::start_raw`]. An error that occurs later is the result of the request.
             pub fn $read<T: NoUninit + AnyBitPattern>(
                 &'scope self,
                 file: &File,
@@ -82,7 +83,7 @@ macro_rules! slices {
             #[doc = concat!("Starts to write `buf`; see [`File::", stringify!($blocking), "`].")]
             ///
             /// # Errors
-            /// Returns the errors of [`File::start_raw`]. The request ends with all others.
+            /// Returns the errors of [`File::start_raw`]. An error that occurs later is the result of the request.
             pub fn $write<T: NoUninit>(
                 &'scope self,
                 file: &File,
@@ -121,8 +122,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Starts to read `count` elements of `plan`'s type into `buf`; see [`File::read_as`].
     ///
     /// # Errors
-    /// Returns the errors of [`File::read_as`] that this rank finds in the arguments. The request ends with all
-    /// others.
+    /// Returns the errors of [`File::read_as`] that this rank finds in the arguments. Any other error is the result of
+    /// the request.
     pub fn iread_as<T: NoUninit + AnyBitPattern>(
         &'scope self,
         file: &File,
@@ -139,8 +140,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Starts to write `count` elements of `plan`'s type from `buf`; see [`File::write_as`].
     ///
     /// # Errors
-    /// Returns the errors of [`File::write_as`] that this rank finds in the arguments. The request ends with
-    /// all others.
+    /// Returns the errors of [`File::write_as`] that this rank finds in the arguments. Any other error is the result of
+    /// the request.
     pub fn iwrite_as<T: NoUninit>(
         &'scope self,
         file: &File,

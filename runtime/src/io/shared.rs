@@ -30,7 +30,7 @@ const TICKETS: usize = LINE;
 /// The offset of the seats. The slots of the locks follow the seats.
 const SEATS: usize = 2 * LINE;
 
-/// The number of a meeting that will not take place, because the rank has left after an error.
+/// What a rank that has left after an error writes as the number of the meeting: it comes to no more meetings.
 const GONE: u64 = u64::MAX;
 
 /// The shared words of a file.

@@ -4,9 +4,9 @@
 //! how many view bytes it has moved and the error that ended it. Reads end at the end of the file without
 //! an error.
 //!
-//! An access uses the mapped window of the file (`window.rs`) if the pieces of its view are short and close.
-//! Otherwise it makes system calls (`calls.rs`). That is the first choice; `ways.rs` measures both ways where both
-//! may be faster.
+//! An access uses the mapped window of the file (`window.rs`) if the pieces of its view are short and close. Otherwise
+//! it makes system calls (`calls.rs`). That is the first choice; `ways.rs` measures both ways where either may be the
+//! faster one.
 
 use super::calls;
 use super::representation::Representation;
@@ -27,8 +27,8 @@ use typepack_engine::{Side, pack_external_size};
 /// page of the file.
 const DENSE: u64 = 4 << 10;
 
-/// Greatest mean distance in bytes between the starts of two pieces of a view whose accesses are mapped. Longer
-/// pieces are moved well by system calls, also where the file is not in memory.
+/// Greatest mean distance in bytes between the starts of two pieces of a view whose accesses use the mapped window.
+/// Views with a greater distance use system calls, which are fast for long pieces, also if the file is not in memory.
 const CLOSE: u64 = 128 << 10;
 
 /// An open file, as a transfer needs it.

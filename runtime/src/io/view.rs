@@ -214,7 +214,7 @@ impl View {
         }
     }
 
-    /// Returns the first etype that begins at or after the end of a file of `size` bytes.
+    /// Returns the number of the first etype of the view that begins at or after the end of a file of `size` bytes.
     pub(super) fn etypes_below(&self, size: u64) -> Result<u64> {
         match self.map.etypes_at(size.saturating_sub(self.displacement)) {
             u64::MAX => Err(out_of_range(size)),

@@ -32,7 +32,7 @@ const DENSITIES: usize = 6;
 /// Number of choosers.
 const KEYS: usize = 2 * 2 * SIZES * DENSITIES;
 
-/// Once a chooser is settled, only one of this number of accesses asks it.
+/// Once a chooser is settled, only one access in this number of accesses asks it for the way.
 const RARELY: u32 = 8;
 
 /// The most file systems whose choosers a process keeps.
@@ -116,8 +116,8 @@ impl Ways {
         ways
     }
 
-    /// Returns whether an access uses the window, and the trial if its time counts. `suits` is the static
-    /// choice.
+    /// Returns whether an access uses the window, and the trial if the access's time is to be reported. `suits` is true
+    /// if the static order prefers the window.
     pub fn pick(&self, key: Key, suits: bool) -> (bool, Option<Trial>) {
         if !key.is_open() {
             return (suits, None);

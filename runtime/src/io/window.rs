@@ -1,10 +1,10 @@
 //! Mapped files: a window of the file in memory, which stays from access to access.
 //!
-//! An access whose view has many short pieces moves its data by one fused copy between memory and the window,
-//! instead of one system call for each piece. The window reaches beyond the end of the file, so it need not be
-//! mapped anew when the file grows. The file itself grows only by writing: a write beyond the end first writes
-//! its last piece by `pwrite`. So the file never gets longer than what was written, and of two ranks that
-//! extend it at the same time none cuts off the other.
+//! An access whose view has many short pieces moves its data by one copy between memory and the window, and not by one
+//! system call for each piece. The window reaches beyond the end of the file, so it need not be mapped anew when the
+//! file grows. The file itself grows only by writing: a write beyond the end first writes its last piece by `pwrite`.
+//! So the file never gets longer than what was written, and two ranks that extend the file at the same time do not cut
+//! off each other's data.
 //!
 //! Before a write stores into the window, it reserves the space of the file's pages, or finds that they have space, so
 //! that a full file system is an error and not a signal. A write into holes that touches only some pages makes system
@@ -37,7 +37,7 @@ pub(super) struct Windows {
     always: bool,
     /// The measured choices between the window and system calls; `None` if nothing is measured.
     ways: Option<Arc<Ways>>,
-    /// The end of the accesses so far.
+    /// The highest end of an access so far, as an offset in the file.
     reached: AtomicU64,
     kept: Mutex<Kept>,
 }
@@ -58,7 +58,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Returns the address at which byte 0 of the file would be.
+    /// Returns the address at which byte 0 of the file would be if the mapping reached back to it.
     pub fn zero(&self) -> *mut u8 {
         self.map.base().as_ptr().wrapping_sub(self.start as usize)
     }
@@ -117,9 +117,11 @@ impl Windows {
         self.ways.as_deref()
     }
 
-    /// Returns what the choice of an access of `bytes` view bytes from `start` on depends on.
+    /// Returns the [`Key`] of an access of `bytes` view bytes from `start` on: the facts on which the choice of its way
+    /// depends.
     pub fn key(&self, view: &View, write: bool, start: u64, bytes: u64) -> Key {
-        // The caller has checked that the offsets exist. Without them, the access counts as one that grows.
+        // The caller has checked that the view reaches to `last`. If `offset` fails nevertheless, the access counts as
+        // one that grows the file.
         let last = start.saturating_add(bytes.max(1) - 1);
         let end = view.offset(last).map_or(u64::MAX, |last| last + 1);
         let grows = end > self.reached.fetch_max(end, Ordering::Relaxed);

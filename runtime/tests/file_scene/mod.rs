@@ -20,7 +20,7 @@ pub fn new_file(world: &Communicator, path: &Path) -> File {
 pub struct Scene<'a> {
     pub world: &'a Communicator,
     pub file: &'a File,
-    /// The path of another file, which does not exist; for calls on streams, that of the stream.
+    /// The path of another file, which does not exist. For calls on streams, this is the path of the stream.
     pub other: &'a Path,
     pub byte: &'a Plan,
 }

@@ -7,9 +7,9 @@
 //! part   done | waits | cells, one cache line each | buffers, LENGTH bytes each
 //! ```
 //!
-//! Invariant: every part has `BYTES` bytes, and stays mapped as long as the block lives. Other ranks write to
-//! their parts at any time, so nothing in them is trusted: a reader checks the length of the data, and takes
-//! whatever bytes the data has.
+//! Invariant: every part has `BYTES` bytes, and stays mapped as long as the block lives. Each rank may write to its own
+//! part at any time. So no rank trusts the parts of the others: a reader checks the length of the data, and accepts any
+//! bytes as data.
 
 use crate::comm::Communicator;
 use crate::region::Parts;
@@ -17,18 +17,19 @@ use crate::shm::cells::{CELLS, CellMemory, Seat};
 use crate::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Maximum number of bytes of data that a rank passes through its cells in one call.
+/// Maximum number of bytes of data that a rank passes through its cell or its buffer in one call.
 pub(super) const LENGTH: usize = 16 << 10;
 
 /// Size of a cache line in bytes.
 const LINE: usize = 64;
 
+/// Offsets of the words and of the first cell in a part, in bytes.
 const DONE: usize = 0;
 const WAITS: usize = LINE;
 const FIRST_CELL: usize = 2 * LINE;
-/// The first buffer. The buffers begin at a multiple of eight cache lines.
+/// Offset of the first buffer in a part, in bytes: a multiple of eight cache lines.
 const FIRST_BUFFER: usize = (FIRST_CELL + CELLS * LINE).next_multiple_of(8 * LINE);
-/// The size of each rank's part.
+/// The size of each rank's part in bytes.
 const BYTES: usize = FIRST_BUFFER + CELLS * LENGTH;
 
 /// The parts of all ranks.

@@ -2,8 +2,8 @@
 //!
 //! `turn.rs` passes the elements to the ranks. The order of the combinations is that of the schedules: a tree in which
 //! each node combines the nodes of neighbouring ranks (`reduce.rs`, `allreduce.rs`, `scan.rs`). [`Fold`] goes through
-//! the ranks from the lowest one, with a stack of nodes. Nodes of the same level are combined at once, and those that
-//! are left at the end from the highest rank down.
+//! the ranks from the lowest one, with a stack of nodes. It combines two nodes of the same level at once; the result
+//! has the next level. At the end, it combines the nodes that are left, from the highest ranks down.
 
 use super::turn::{Turn, Words, layout};
 #[cfg(doc)]
@@ -14,17 +14,21 @@ use crate::schedule::Part;
 use crate::schedule::program::room_for;
 use crate::{Error, ErrorKind, Plan, Result};
 
-/// Largest number of nodes on the stack. There are at most 32 ranks, so at most six levels.
+/// Number of places on the stack. At most six places are in use at once: the nodes on the stack have different levels,
+/// and 32 ranks give at most six levels.
 const STACK: usize = 8;
 
-/// Scratch memory of more than this number of 16-byte words is freed after a call.
+/// If a call used more scratch memory than this number of 16-byte words, the memory is freed after the call.
 const KEPT: usize = (1 << 20) / 16;
 
 impl Turn<'_> {
+    /// Makes a reduction to `root`.
+    ///
     /// # Safety
     ///
     /// - The elements at `send`, and those of `recv` at the root, are valid as [`Communicator::reduce_raw`] demands,
     ///   until the function returns.
+    /// - `combine` keeps the promises of [`Combine`] for these elements.
     pub(super) unsafe fn reduce(
         &mut self,
         send: Option<*const u8>,
@@ -48,15 +52,18 @@ impl Turn<'_> {
         let size = self.comm.size();
         self.wait_for_all(size)?;
         self.check_all(size, bytes)?;
-        // SAFETY: the elements are valid (condition of `# Safety`), and the data of all ranks have arrived
-        // (`check_all`).
+        // SAFETY: the elements are valid and `combine` keeps its promises (conditions of `# Safety`). The cells of all
+        // ranks have arrived (`wait_for_all`) and have `bytes` bytes (`check_all`).
         unsafe { self.fold(send, recv, combine, (0..size).map(|rank| (rank, 0))) }
     }
 
+    /// Makes a reduction to all ranks.
+    ///
     /// # Safety
     ///
     /// - The elements at `send` and those of `recv` are valid as [`Communicator::allreduce_raw`] demands, until the
     ///   function returns.
+    /// - `combine` keeps the promises of [`Combine`] for these elements.
     pub(super) unsafe fn allreduce(
         &mut self,
         send: Option<*const u8>,
@@ -75,7 +82,8 @@ impl Turn<'_> {
         // The first ranks are paired, so that the number of nodes above is a power of two (`allreduce.rs`).
         let paired = 2 * (size - (1 << size.ilog2()));
         let leaves = (0..size).map(|rank| (rank, u32::from(rank >= paired)));
-        // SAFETY: as in `reduce`.
+        // SAFETY: the caller guarantees valid elements and the promises of `combine`. The cells of all ranks have
+        // arrived (`contribute_to_all` has waited for them) and have `bytes` bytes (`check_all`).
         unsafe { self.fold(send, recv, combine, leaves) }
     }
 
@@ -85,6 +93,7 @@ impl Turn<'_> {
     ///
     /// - The elements at `send` and those of `recv` are valid as [`Communicator::scan_raw`] demands, until the function
     ///   returns.
+    /// - `combine` keeps the promises of [`Combine`] for these elements.
     pub(super) unsafe fn scan(
         &mut self,
         send: Option<*const u8>,
@@ -107,7 +116,8 @@ impl Turn<'_> {
         if end == 0 {
             return Ok(());
         }
-        // SAFETY: as in `reduce`, for the ranks below `end`.
+        // SAFETY: the caller guarantees valid elements and the promises of `combine`. The cells of the ranks below this
+        // rank have arrived and have `bytes` bytes (`check_all`), and there are no leaves of ranks above this rank.
         unsafe { self.fold(send, recv, combine, (0..end).map(|rank| (rank, 0))) }
     }
 
@@ -144,8 +154,8 @@ impl Turn<'_> {
             },
         };
         if send.is_some() {
-            // This rank's elements are at `send`, so nothing else is at `recv` yet, and the first result can be made
-            // there.
+            // This rank's elements are at `send`, so `recv` holds no elements yet, and serves as memory for the first
+            // result.
             fold.rooms.give_back(recv.origin);
         }
         // SAFETY: the caller guarantees the conditions of `run`, which are those of `# Safety`.
@@ -168,9 +178,9 @@ struct Rooms<'f> {
     scratch: &'f mut Vec<Vec<u128>>,
     /// Number of vectors of `scratch` that this call uses.
     used: usize,
-    /// The size of a vector, and the number of bytes before displacement 0 (`room_for`).
+    /// The size of a vector in words of 16 bytes, and the number of bytes in it before displacement 0 (`room_for`).
     room: (usize, usize),
-    /// Memory that no node uses, as addresses of displacement 0.
+    /// Memory that no node uses, as addresses of displacement 0: the first `count` entries.
     free: [*mut u8; STACK],
     count: usize,
 }
@@ -287,8 +297,8 @@ impl Fold<'_, '_> {
             Node::Leaf(rank) if self.dense => self.turn.data(rank, self.bytes, &mut words),
             Node::Leaf(rank) => {
                 let at = self.rooms.take()?;
-                // SAFETY: `at` is a room that no node uses: scratch memory for the elements, or `recv`, which is writable
-                // and not where this rank's elements are.
+                // SAFETY: `at` is a room that no node uses: scratch memory for the elements, or `recv`, which is
+                // writable and not where this rank's elements are.
                 unsafe { self.place(rank, at) };
                 unpacked = Some(at);
                 at.cast_const()
@@ -337,7 +347,7 @@ mod tests {
         for (rank, mut level) in leaves {
             let mut node = rank.to_string();
             while stack.last().is_some_and(|(_, other)| *other == level) {
-                let (lower, _) = stack.pop().expect("a node");
+                let (lower, _) = stack.pop().expect("the stack has a node");
                 node = format!("({lower} {node})");
                 level += 1;
             }
@@ -345,7 +355,7 @@ mod tests {
             assert!(stack.len() <= super::STACK);
         }
         let nodes = stack.into_iter().map(|(node, _)| node);
-        nodes.rev().reduce(|upper, lower| format!("({lower} {upper})")).expect("a tree")
+        nodes.rev().reduce(|upper, lower| format!("({lower} {upper})")).expect("there is a rank")
     }
 
     #[test]

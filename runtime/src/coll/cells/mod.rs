@@ -6,13 +6,13 @@
 //! the memory, `turn.rs` the calls, and `fold.rs` the reductions. A nonblocking or persistent call is a schedule of
 //! messages, and so is a blocking call that is too long for the cells. All ranks decide alike, because the standard
 //! does not let a blocking call match a nonblocking one, and the lengths that decide are equal on all ranks. In a
-//! gather each rank decides for its own data, and says so in its cell.
+//! gather each rank decides for its own data, and its cell says which way the data go.
 //!
 //! Reductions combine in the order of `reduce.rs`, `allreduce.rs` and `scan.rs`, so that the result has the same
 //! bits whichever way a call goes.
 //!
 //! The ranks make the memory in the blocking call number [`MADE_IN`], in which all ranks take part, even those whose
-//! arguments are wrong. If a rank has too little memory, all calls go by messages.
+//! arguments are wrong. If a rank has too little memory, all calls on this communicator go by messages.
 
 mod block;
 mod fold;
@@ -28,10 +28,12 @@ use block::Block;
 use std::sync::{Mutex, PoisonError};
 use turn::Turn;
 
-/// Number of the blocking call in which the ranks make their cells. A communicator with fewer calls needs none.
+/// Number of the blocking call in which the ranks make their cells. A communicator with fewer blocking calls has no
+/// cells.
 const MADE_IN: u64 = 3;
 
-/// Largest number of ranks that use cells. A rank reads a cell of every other rank.
+/// Largest number of ranks of a communicator with cells. In most calls some rank reads the cells of all other ranks, so
+/// a call takes longer with more ranks.
 const MOST: usize = 32;
 
 /// What a communicator keeps: the cells, and the number of blocking calls so far. One thread at a time makes a
@@ -99,14 +101,14 @@ impl State {
 /// Returns whether the ranks of a communicator make cells. All ranks give the same answer.
 #[inline]
 pub(super) fn are_possible(comm: &Communicator) -> bool {
-    // Messages compare the datatypes of sender and receiver, and cells do not.
+    // If types are checked, all calls go by messages, because cells do not carry the types.
     !comm.is_inter()
         && (2..=MOST).contains(&comm.size())
         && Settings::get()
             .is_ok_and(|settings| !settings.check_types && !settings.collectives.are_messages())
 }
 
-/// Returns whether a call may go through cells, as far as the settings decide.
+/// Returns whether calls of this kind can go through cells, and the settings allow it.
 fn is_permitted(call: &Collective<'_>) -> bool {
     let name = match call {
         Collective::Barrier => CollectiveName::Barrier,

@@ -2,8 +2,8 @@
 //!
 //! `mod.rs` makes a [`Turn`] for each blocking call, and `fold.rs` combines the data of reductions.
 //!
-//! A rank that waits first looks for a while, then drives the progress of all messages, and then sleeps on its
-//! doorbell (`endpoint/`). A rank that has published wakes the ranks that can now go on:
+//! A rank that waits first looks at the cells for a while, then drives the progress of all messages, and then sleeps on
+//! its doorbell (`endpoint/`). A rank that has published its data wakes the ranks that can now go on:
 //!
 //! - In a call in which every rank waits for all others, each rank that has seen all cells wakes those that still
 //!   sleep in this call. So only the last rank to arrive wakes others.
@@ -11,8 +11,8 @@
 //!   If waiting ranks sleep at once, because the job has more ranks than CPUs, then a rank wakes a waiting rank only if
 //!   the waiting rank now has all cells for which it waits.
 //!
-//! Each call ends here with [`Drop`], also by an error or a panic of a user's function: the rank then reads no cell of
-//! this call any more.
+//! A call ends for this rank when its [`Turn`] is dropped, also after an error or a panic of a user's function. The
+//! rank then reads no cell of this call any more.
 
 use super::super::collective::check_parts;
 use super::super::gather::missing;
@@ -33,7 +33,8 @@ const LOOKS: usize = 128;
 /// Maximum number of bytes of data in a cell.
 pub(super) const INLINE: u64 = (WORDS * 8) as u64;
 
-/// The head of a cell whose owner has failed. Other heads are the number of bytes of data.
+/// The head of a cell whose owner has failed. A head other than `FAILED` and [`BY_MESSAGE`] is the number of bytes of
+/// data.
 const FAILED: u64 = u64::MAX;
 
 /// The head of a cell whose owner sends its data by a message.
@@ -112,48 +113,56 @@ impl<'t> Turn<'t> {
             Collective::Barrier => self.barrier(),
             Collective::Broadcast { ref part, root } if part.bytes()? <= limit => {
                 let root = comm.root(root)?;
-                // SAFETY: `run_raw` demands that `part` is readable at the root and writable elsewhere until the call returns.
+                // SAFETY: the caller guarantees the conditions of `run_raw`: `part` is readable at the root and
+                // writable at the other ranks, and nobody else accesses it, until the call returns.
                 unsafe { self.broadcast(part, root) }
             }
             Collective::Gather { ref mine, parts, root } => {
                 let root = comm.root(root)?;
-                // SAFETY: `run_raw` demands that `mine` is readable and `parts` at the root writable until the call returns.
+                // SAFETY: the caller guarantees the conditions of `run_raw`: `mine` is readable, `parts` are writable
+                // at the root, and nobody else accesses them, until the call returns.
                 unsafe { self.gather(place, mine.as_ref(), parts, root) }
             }
             Collective::Allgather { ref mine, parts } if all_fit(parts, limit)? => {
-                // SAFETY: `run_raw` demands that `mine` is readable and `parts` writable until the call returns.
+                // SAFETY: the caller guarantees the conditions of `run_raw`: `mine` is readable, `parts` are readable
+                // and writable, and nobody else accesses them, until the call returns.
                 unsafe { self.allgather(mine.as_ref(), parts) }
             }
             Collective::AlltoallEqual { send, receive }
                 if receive.first().map_or(Ok(0), Part::bytes)?
                     <= limit / (self.size as u64 - 1) =>
             {
-                // SAFETY: `run_raw` demands that `send` is readable and `receive` writable until the call returns.
+                // SAFETY: the caller guarantees the conditions of `run_raw`: `send` is readable, `receive` is writable,
+                // and readable if `send` is `None`, and nobody else accesses them, until the call returns.
                 unsafe { self.alltoall(send, receive) }
             }
             Collective::Reduce { send, recv, plan, count, combine, root }
                 if plan.packed_bytes(count)? <= limit =>
             {
                 let root = comm.root(root)?;
-                // SAFETY: `run_raw` demands of this call what `reduce_raw` demands.
+                // SAFETY: the caller guarantees the conditions of `run_raw`, which for this call are those of
+                // `reduce_raw`.
                 unsafe { self.reduce(send, &Part { origin: recv, plan, count }, combine, root) }
             }
             Collective::Allreduce { send, recv, plan, count, combine }
                 if plan.packed_bytes(count)? <= limit =>
             {
-                // SAFETY: `run_raw` demands of this call what `allreduce_raw` demands.
+                // SAFETY: the caller guarantees the conditions of `run_raw`, which for this call are those of
+                // `allreduce_raw`.
                 unsafe { self.allreduce(send, &Part { origin: recv, plan, count }, combine) }
             }
             Collective::Scan { send, recv, plan, count, combine }
                 if plan.packed_bytes(count)? <= limit =>
             {
-                // SAFETY: `run_raw` demands of this call what `scan_raw` demands.
+                // SAFETY: the caller guarantees the conditions of `run_raw`, which for this call are those of
+                // `scan_raw`.
                 unsafe { self.scan(send, &Part { origin: recv, plan, count }, combine, true) }
             }
             Collective::Exscan { send, recv, plan, count, combine }
                 if plan.packed_bytes(count)? <= limit =>
             {
-                // SAFETY: `run_raw` demands of an exclusive scan what `scan_raw` demands of a scan.
+                // SAFETY: the caller guarantees the conditions of `run_raw`, which for an exclusive scan are those of
+                // `scan_raw` too.
                 unsafe { self.scan(send, &Part { origin: recv, plan, count }, combine, false) }
             }
             _ => {
@@ -234,7 +243,7 @@ impl<'t> Turn<'t> {
         self.comm.endpoint().ring(self.cells.world[rank]);
     }
 
-    /// Wakes the other ranks that wait in this call.
+    /// Wakes the other ranks that wait in this call. If waiting ranks do not sleep at once, rings all other ranks.
     #[inline]
     fn wake_others(&self) {
         if !self.comm.endpoint().sleeps_at_once() {
@@ -245,8 +254,8 @@ impl<'t> Turn<'t> {
         seat.sleepers(block, self.number).for_each(|rank| self.ring(rank));
     }
 
-    /// Wakes those other ranks from `first` on that wait in this call for all ranks below `end(rank)`, and have all
-    /// their cells now.
+    /// Wakes each other rank from `first` on that waits in this call and now has all cells that it needs: those of all
+    /// ranks below `end(rank)`. If waiting ranks do not sleep at once, rings all other ranks from `first` on.
     #[inline]
     fn wake_if_complete(&mut self, first: usize, end: impl Fn(usize) -> usize) {
         if !self.comm.endpoint().sleeps_at_once() {
@@ -289,17 +298,17 @@ impl<'t> Turn<'t> {
             unsafe { layout.pack(0..bytes, words.0.as_mut_ptr().cast()) };
             self.publish(bytes, &words.0[..bytes.div_ceil(8) as usize]);
         } else {
-            // SAFETY: `bytes` is the packed size of `part`, whose elements are readable (condition of `# Safety`), and at
-            // most `LENGTH`, the size of the buffer. No other rank reads the buffer, because there is room, and it lies in
-            // memory that only this file uses.
+            // SAFETY: `bytes` is the packed size of `part`, whose elements are readable (condition of `# Safety`), and
+            // is at most `LENGTH`, the size of the buffer. No other rank reads the buffer, because there is room, and
+            // it lies in memory that only this file uses.
             unsafe { layout.pack(0..bytes, self.cells.block.buffer(self.rank, self.number)) };
             self.publish(bytes, &[]);
         }
         Ok(())
     }
 
-    /// Returns where the data of rank `from` is, which has arrived and has at most `bytes` bytes: in `words`, or in
-    /// the buffer of that rank.
+    /// Returns the address of the `bytes` bytes of data of rank `from`, whose cell has arrived: in `words`, to which
+    /// short data are copied, or in the buffer of that rank.
     #[inline]
     pub(super) fn data(&self, from: usize, bytes: u64, words: &mut Words) -> *const u8 {
         if bytes <= INLINE {
@@ -323,7 +332,7 @@ impl<'t> Turn<'t> {
         let data = self.data(from, bytes, &mut words);
         // SAFETY: `bytes` is the packed size of `part`, whose elements are writable (condition of `# Safety`). `data`
         // has `bytes` bytes: at most `INLINE` in `words`, or at most `LENGTH` in the buffer, because the owner of the
-        // cell says so (`check`) and `put` publishes no more; a call with longer parts reads no cell.
+        // cell has published this number of bytes (`check`), and `put` publishes at most `LENGTH` bytes.
         unsafe { layout(part).unpack(0..bytes, data) };
         Ok(())
     }
@@ -430,7 +439,8 @@ impl<'t> Turn<'t> {
         result
     }
 
-    /// Wakes `rank` if it waits in this call for all ranks below `end`, and has all their cells now.
+    /// Wakes `rank` if it waits in this call for the cells of all ranks below `end`, and has all these cells now. If
+    /// waiting ranks do not sleep at once, rings `rank` in any case.
     fn wake_if_complete_one(&mut self, rank: usize, end: usize) {
         if !self.comm.endpoint().sleeps_at_once() {
             self.ring(rank);
@@ -455,7 +465,8 @@ impl<'t> Turn<'t> {
         let own = mine.unwrap_or(&parts[rank]);
         let bytes = own.bytes()?;
         if bytes > LENGTH as u64 {
-            // The other ranks, whose parts for this rank are short, get an error too.
+            // The parts of the other ranks for this rank are short, so the call goes through cells there. These ranks
+            // get an error too (`run`).
             return Err(too_long(rank, bytes, parts[rank].bytes()?));
         }
         // SAFETY: the elements of `mine` and `parts` are readable (condition of `# Safety`).
@@ -486,7 +497,7 @@ impl<'t> Turn<'t> {
         let (rank, size) = (self.rank, self.size);
         let bytes = receive[0].bytes()?;
         let all = bytes * (size as u64 - 1);
-        // Returns where the data of rank `from` for rank `to` begins among the data of rank `from`.
+        // Returns the offset in bytes of the data for rank `to` in the data of rank `from`.
         let at = |from: usize, to: usize| (to - usize::from(to > from)) * bytes as usize;
         for part in parts.iter().chain(receive) {
             check(rank, part.bytes()?, bytes)?;
@@ -542,7 +553,7 @@ impl<'t> Turn<'t> {
         all: &Part<'_>,
         root: usize,
     ) -> Result<()> {
-        // SAFETY: the caller guarantees the condition.
+        // SAFETY: the elements at `own` are readable and unchanged (condition of `contribute`).
         unsafe { self.contribute(own, all)? };
         self.wake_if_complete_one(root, self.size);
         Ok(())
@@ -558,7 +569,7 @@ impl<'t> Turn<'t> {
         own: *const u8,
         all: &Part<'_>,
     ) -> Result<()> {
-        // SAFETY: the caller guarantees the condition.
+        // SAFETY: the caller keeps the elements at `own` readable and unchanged, as `contribute` demands.
         unsafe { self.contribute(own, all)? };
         self.wake_if_complete(self.rank + 1, |rank| rank);
         Ok(())
@@ -574,7 +585,7 @@ impl<'t> Turn<'t> {
         own: *const u8,
         all: &Part<'_>,
     ) -> Result<()> {
-        // SAFETY: the caller guarantees the condition.
+        // SAFETY: until this function returns, the caller keeps the elements at `own` readable and unchanged.
         unsafe { self.contribute(own, all)? };
         self.meet()
     }

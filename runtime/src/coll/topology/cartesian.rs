@@ -22,7 +22,7 @@ impl Communicator {
     ///
     /// # Errors
     /// Returns `ErrorKind::Dims` if the product of `dims` is not the number of ranks, or if `periodic` and
-    /// `dims` have different lengths. Returns `ErrorKind::ProcAborted` if a rank has died.
+    /// `dims` have different lengths, and the other errors of [`cartesian_within`](Self::cartesian_within).
     #[doc(alias = "MPI_Cart_create")]
     pub fn cartesian(&self, dims: &[usize], periodic: &[bool]) -> Result<Cartesian> {
         let grid = Grid::new(dims, periodic).and_then(|grid| match grid.size() == self.size() {
@@ -48,7 +48,7 @@ impl Communicator {
     /// use typepack::topo::Grid;
     ///
     /// let universe = typepack::init()?;
-    /// let grid = Grid::new(&[1, 1], &[true, false])?; // one rank of the job, or all if there is one
+    /// let grid = Grid::new(&[1, 1], &[true, false])?; // a grid of one rank; the job may have more ranks
     /// match universe.world().cartesian_within(&grid, true)? {
     ///     Some(grid) => assert_eq!(grid.coords(), [0, 0]),
     ///     None => assert!(universe.world().size() > 1),
@@ -57,7 +57,8 @@ impl Communicator {
     /// ```
     ///
     /// # Errors
-    /// Returns `ErrorKind::Dims` if the grid has more ranks than the communicator, and
+    /// Returns `ErrorKind::Dims` if the grid has more ranks than the communicator, `ErrorKind::Comm` if this
+    /// is an intercommunicator, `ErrorKind::Other` if another rank found an error in its arguments, and
     /// `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Cart_create")]
     pub fn cartesian_within(&self, grid: &Grid, reorder: bool) -> Result<Option<Cartesian>> {
@@ -81,7 +82,8 @@ impl Communicator {
     /// new numbers, or `None` if this rank is not in the grid. Local.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Dims` if the grid has more ranks than the communicator.
+    /// Returns `ErrorKind::Dims` if the grid has more ranks than the communicator, and `ErrorKind::Comm` if this
+    /// is an intercommunicator.
     #[doc(alias = "MPI_Cart_map")]
     pub fn cart_map(&self, grid: &Grid) -> Result<Option<usize>> {
         Ok(self.places(grid, true)?.iter().position(|&rank| rank == self.rank()))
@@ -97,12 +99,13 @@ impl Communicator {
         Ok(placed(grid, &(0..grid.size()).map(cpu).collect::<Vec<_>>()))
     }
 
-    /// Divides the grid of this communicator into slices, and makes a communicator of each slice. The
-    /// dimensions with `true` in `remain` are those of the slices. Collective.
+    /// Divides the grid of this communicator into slices, and makes a communicator of each slice. Returns the
+    /// communicator of this rank's slice. A slice has the dimensions for which `remain` has `true`. Collective.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Topology` if the ranks of the communicator do not form a grid, `ErrorKind::Dims`
-    /// if `remain` does not have one entry per dimension, and `ErrorKind::ProcAborted` if a rank has died.
+    /// Returns `ErrorKind::Topology` if the ranks of the communicator do not form a grid, `ErrorKind::Dims` if `remain`
+    /// does not have one entry per dimension, `ErrorKind::Other` if another rank found an error in its arguments, and
+    /// `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Cart_sub")]
     pub fn cart_sub(&self, remain: &[bool]) -> Result<Self> {
         let grid = self.topology().and_then(|topology| topology.grid()).ok_or_else(|| {
@@ -177,12 +180,12 @@ impl Cartesian {
         self.grid.shift(self.comm.rank(), dim, displacement)
     }
 
-    /// Divides the grid into slices. The dimensions with `true` in `remain` are those of the slices.
-    /// Collective.
+    /// Divides the grid into slices, and returns this rank's slice. A slice has the dimensions for which `remain` has
+    /// `true`. Collective.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Dims` if `remain` does not have one entry per dimension, and
-    /// `ErrorKind::ProcAborted` if a rank has died.
+    /// Returns `ErrorKind::Dims` if `remain` does not have one entry per dimension, `ErrorKind::Other` if another rank
+    /// found an error in its arguments, and `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Cart_sub")]
     pub fn slice(&self, remain: &[bool]) -> Result<Self> {
         let comm = self.comm.cart_sub(remain)?;

@@ -4,13 +4,15 @@ use crate::comm::Communicator;
 use crate::topo::{Adjacency, Edge, Shape, Topology};
 use crate::{Error, ErrorKind, Result};
 
-/// What a rank tells every other rank before it sends edges. The number of records is in the other bits.
+/// A bit of the word that a rank sends to each rank before it sends edges. The bit says that the edges have weights.
+/// The bits below [`HAS_EDGES`] have the number of records for the receiver.
 const WEIGHTED: u64 = 1 << 63;
-/// The rank knows at least one edge, so that its word on weights counts.
+/// A bit of the same word. It says that the sender passed at least one edge. If another rank passed an edge,
+/// [`WEIGHTED`] counts only in words with this bit.
 const HAS_EDGES: u64 = 1 << 62;
 
-/// An edge as one of its two ends gets it: 0 for the source and 1 for the destination, the other end, and the
-/// weight.
+/// An edge as it is sent to one of its two ends: 0 if the receiver is the source and 1 if it is the destination, then
+/// the rank of the other end, and the weight.
 type Record = [i32; 3];
 
 /// The records that a rank sends: first those for rank 0, then those for rank 1, and so on.
@@ -21,7 +23,7 @@ struct Outgoing {
 }
 
 impl Outgoing {
-    /// Sorts edges by their ends, which are ranks below `size`. Each edge has a record for both of its ends.
+    /// Sorts edges by their ends, which are ranks below `size`. Each edge gives two records, one for each of its ends.
     fn new(edges: &[Edge], size: usize) -> Result<Self> {
         let mut lengths = vec![0; size];
         for edge in edges {
@@ -70,7 +72,8 @@ impl Communicator {
     /// Makes a communicator whose ranks form a distributed graph. Each rank passes its own edges. Collective.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Rank` if an end of an edge is not a rank of the communicator, and
+    /// Returns `ErrorKind::Rank` if an end of an edge is not a rank of the communicator, `ErrorKind::Comm` if this is
+    /// an intercommunicator, `ErrorKind::Other` if another rank found an error in its arguments, and
     /// `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Dist_graph_create_adjacent")]
     pub fn dist_graph_create_adjacent(&self, edges: Adjacency) -> Result<Self> {
@@ -79,15 +82,16 @@ impl Communicator {
         self.dup_with(topology.inspect_err(|_| self.fail_creation())?)
     }
 
-    /// Makes a communicator whose ranks form a distributed graph. Each rank passes any edges of the graph;
-    /// together, the ranks pass each edge once. Either all ranks pass weights, or none. The edges of a rank
-    /// are in the order of the ranks that have passed them, and then in the order in which they were passed.
+    /// Makes a communicator whose ranks form a distributed graph. Each rank passes any edges of the graph; together,
+    /// the ranks pass each edge once. Either all ranks that pass edges pass weights, or none of them. The edges of a
+    /// rank are in the order of the ranks that have passed them, and then in the order in which they were passed.
     /// Collective.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Rank` if an end of an edge is not a rank of the communicator, `ErrorKind::Argument`
-    /// if a weight is negative or if only some ranks pass weights, and `ErrorKind::ProcAborted` if a rank has
-    /// died.
+    /// Returns `ErrorKind::Rank` if an end of an edge is not a rank of the communicator, `ErrorKind::Argument` if a
+    /// weight is negative or if only some of the ranks that pass edges pass weights, `ErrorKind::Comm` if this is an
+    /// intercommunicator, `ErrorKind::NoMemory` if memory runs out, `ErrorKind::Other` if another rank failed in one of
+    /// these ways, and `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Dist_graph_create")]
     pub fn dist_graph_create(&self, edges: &[Edge], weighted: bool) -> Result<Self> {
         // A rank that finds an error, or that has no memory, takes part in the next exchange as a rank that fails. So
@@ -136,7 +140,7 @@ impl Communicator {
     }
 
     /// Tells every rank how many records it gets. Returns how many records this rank gets from each rank, and whether
-    /// the graph has weights. If the ranks disagree about weights, all of them get an error.
+    /// the graph has weights. If only some of the ranks with edges pass weights, all ranks get an error.
     fn exchange_lengths(
         &self,
         lengths: &[usize],
@@ -148,7 +152,7 @@ impl Communicator {
         let mut told: Vec<u64> = lengths.iter().map(|&length| length as u64 | flags).collect();
         let mut heard = vec![0u64; size];
         self.exchange_slices(&mut told, &vec![1; size], &mut heard, &vec![1; size])?;
-        // If no rank knows an edge, the words of all ranks count.
+        // If no rank passed an edge, the words of all ranks count.
         let anybody = heard.iter().any(|word| word & HAS_EDGES != 0);
         let mut words = heard.iter().filter(|word| !anybody || **word & HAS_EDGES != 0);
         let weighted = words.clone().any(|word| word & WEIGHTED != 0);

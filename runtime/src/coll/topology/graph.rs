@@ -9,7 +9,8 @@ impl Communicator {
     /// the graph does not have. All ranks pass the same graph. Collective.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Argument` if the graph has more ranks than the communicator, and
+    /// Returns `ErrorKind::Argument` if the graph has more ranks than the communicator, `ErrorKind::Comm` if
+    /// this is an intercommunicator, `ErrorKind::Other` if another rank found an error in its arguments, and
     /// `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Graph_create")]
     pub fn graph_create(&self, graph: Graph) -> Result<Option<Self>> {
@@ -22,7 +23,8 @@ impl Communicator {
     /// `None` if this rank is not in it. Local.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Argument` if the graph has more ranks than the communicator.
+    /// Returns `ErrorKind::Argument` if the graph has more ranks than the communicator, and `ErrorKind::Comm` if
+    /// this is an intercommunicator.
     #[doc(alias = "MPI_Graph_map")]
     pub fn graph_map(&self, graph: &Graph) -> Result<Option<usize>> {
         self.check_room(graph.size(), ErrorKind::Argument, "nnodes")?;

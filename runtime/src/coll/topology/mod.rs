@@ -14,8 +14,9 @@ use crate::topo::{Shape, Topology};
 use crate::{Error, ErrorKind, Result};
 
 impl Communicator {
-    /// Makes a communicator with a topology. `place` is this rank's number in it, or `None` if this rank is
-    /// not in it. If `same` is true, all ranks are in it and keep their numbers. Collective.
+    /// Makes a communicator with a topology. `place` is this rank's number in the new communicator, or `None`
+    /// if this rank is not in it. If `same` is true, all ranks are in the new communicator and keep their
+    /// numbers. Collective.
     fn shaped(&self, shape: Shape, place: Option<usize>, same: bool) -> Result<Option<Self>> {
         if same {
             let topology =
