@@ -1,10 +1,10 @@
 //! The interpreter: executes any nest, given the parameter block that a compiled kernel would take.
 //!
 //! `exec/` calls the interpreter for nests without a compiled kernel or leaf kernel. Under
-//! `Settings::verify`, `exec/` also
-//! compares the results of kernels with those of the interpreter. The interpreter steps through the
-//! levels like an odometer and copies each run with `contiguous::copy`. So it moves rows of hundreds of
-//! bytes at full memory speed; for short blocks, leaf kernels (`leaf/`) and compiled kernels are faster.
+//! `Settings::verify`, `exec/` also compares the results of kernels with those of the interpreter. The
+//! interpreter steps through the levels like an odometer and copies each run with `contiguous::copy`. So
+//! it moves rows of hundreds of bytes at full memory speed; for short blocks, leaf kernels (`leaf/`) and
+//! compiled kernels are faster.
 
 use crate::contiguous;
 use crate::kernel::{Leaf, Level, Nest};
