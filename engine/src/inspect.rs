@@ -163,7 +163,7 @@ pub fn index(node: NodeId) -> usize {
     node.index()
 }
 
-/// Returns true if copies of `body` at distances of `stride` bytes form one run of memory.
+/// Returns true if `body` is a block and its copies at distances of `stride` bytes form one run of memory.
 pub fn is_dense(program: &Program, stride: i64, body: Edge) -> bool {
     program.is_dense(stride, body)
 }

@@ -1,9 +1,10 @@
 //! The instruction sets that leaf kernels and copies may use.
 //!
 //! `plan/` picks the instruction set that its settings ask for (`Settings::isa`) or else the best one
-//! that this machine supports. `leaf/` picks the instance of each leaf kernel for that instruction set,
-//! and `contiguous/` the loops for long runs. The engine does not read the environment: the runtime
-//! reads `TYPEPACK_ISA` and passes it in the settings.
+//! that this machine supports. `leaf/` picks the instance of each leaf kernel for that instruction set.
+//! The copy loops of `contiguous/` use the best one; `contiguous::limit` can limit them for the whole
+//! process. The engine does not read the environment: the runtime reads `TYPEPACK_ISA` and passes it in
+//! the settings.
 
 use std::fmt;
 use std::str::FromStr;

@@ -53,8 +53,8 @@ impl PartialEq for Short {
 impl Eq for Short {}
 
 impl PartialEq for Table {
-    /// Compares two tables. Two tables that share one array of entries are equal; their entries need
-    /// not be compared.
+    /// Compares the widths and the entries of two tables. Tables of different widths are never equal. Two
+    /// tables that share one array of entries are equal; their entries need not be compared.
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Short(a), Self::Short(b)) => a == b,

@@ -14,17 +14,18 @@
 //!   its time minus the median of the present way. The chooser estimates this cost before the job. If no cost
 //!   of the other way is recorded, it expects this way to take twice as long as the present way.
 //! - The first job in each way is not recorded, because it may touch memory for the first time.
-//! - A look ends early if, after two or more jobs, the way's median is more than `HOPELESS` times the present
-//!   way's median.
+//! - A look ends early if at least two costs are recorded and the way's median is more than `HOPELESS` times
+//!   the present way's median.
 //! - A *second look* forgets the earlier costs of a way. Second looks begin when the number of jobs reaches
 //!   `LOOK_FIRST`, then each time the number has doubled, and in the end after every `LOOK_AGAIN` jobs. The
 //!   ways take turns; there is no second look if it is the turn of the present way. The early second looks
 //!   correct measurements of jobs that touched memory for the first time. The later ones notice that a
 //!   virtual machine has moved between processors, so that near cores have become far ones. If the present
-//!   way's own median rises by more than one part in `DRIFT`, all other ways get a second look at once.
+//!   way's own median rises by more than one part in `DRIFT`, all other ways get a second look without waiting
+//!   for their turns.
 //! - Single outliers, such as a page fault or stolen time, do not move a median.
 //!
-//! `contiguous/own.rs` and the runtime's `transport/tuning.rs` use choosers.
+//! `contiguous/own.rs` uses choosers; the runtime uses them for transports, waiting and files.
 
 #[cfg(test)]
 mod tests;
@@ -47,7 +48,7 @@ const HOPELESS: u64 = 2;
 /// Number of jobs after which the chooser gives a way a second look for the first time.
 const LOOK_FIRST: u32 = 64;
 
-/// Maximum number of jobs between two second looks.
+/// Maximum number of jobs from the turn of one way to the turn of the next way.
 const LOOK_AGAIN: u32 = 512;
 
 /// The present way has drifted if its median has risen by more than one part in `DRIFT`.

@@ -131,7 +131,7 @@ const NOTHING: u8 = u8::MAX;
 /// them may use the other's method; that changes the time of its copy and nothing else.
 static ASKED: AtomicU8 = AtomicU8::new(NOTHING);
 
-/// A word that all threads of the process share: [`ASKED`], or a model of it.
+/// A word that several threads share: [`ASKED`], or in the tests a word of a loom model.
 trait Asked {
     fn get(&self) -> u8;
     fn set(&self, code: u8);
@@ -213,8 +213,8 @@ unsafe fn beyond_short(from: *const u8, to: *mut u8, bytes: usize) {
 /// - The conditions of [`copy`] hold.
 pub unsafe fn copy_by(method: Method, from: *const u8, to: *mut u8, bytes: usize) {
     // SAFETY: the caller guarantees that both ranges are valid for `bytes` bytes and do not overlap.
-    // `vector::copy` gets more than 64 bytes, and the other two methods at least `LONG` bytes and only if
-    // the machine has them.
+    // `vector::short` gets at most 64 bytes and `vector::copy` more than 64. The other two methods get at
+    // least `LONG` bytes, and are called only if the machine has them.
     unsafe {
         match method {
             _ if bytes <= 64 => vector::short(from, to, bytes),

@@ -7,9 +7,9 @@
 //! all runs take vector moves. If [`set_fixed`] has fixed a method, nothing is timed either, and all long
 //! runs take this method.
 //!
-//! All threads of the process share the choosers. No thread waits for another one: while a thread picks or
-//! reports, the copies of other threads take vector moves. The loom models in `contiguous/tests/shared.rs`
-//! run two threads in every interleaving.
+//! All threads of the process share the choosers. No thread waits for another one: if a run has to ask a
+//! chooser that another thread is using, the run takes vector moves. The loom models in
+//! `contiguous/tests/shared.rs` run two threads in every interleaving.
 
 use super::{Method, available, copy_by, vector};
 use crate::choice::{Chooser, Pick};

@@ -3,10 +3,10 @@
 //!
 //! This file builds the share of a process as a tree of simpler constructor calls. If the share is
 //! empty, the tree has no data. If the share is one run of indices in every dimension, the tree is a
-//! subarray. Otherwise each dimension becomes one strided loop and one shorter last block; the tree is
-//! built from the innermost dimension outwards. The original call is kept for decoding (`decode.rs`)
-//! and for the oracle (`typemap.rs`), with which tests compare results. The oracle does not use the
-//! tree but follows the definition in the standard.
+//! subarray. Otherwise each dimension becomes one strided loop over its whole blocks and, if there is one,
+//! the shorter last block; the tree is built from the innermost dimension outwards. The original call is
+//! kept for decoding (`decode.rs`) and for the oracle (`typemap.rs`), with which tests compare results.
+//! The oracle does not use the tree but follows the definition in the standard.
 
 use super::array::{Order, check_dimensions, elements, slowest_first};
 use super::{Call, Constructor, Datatype};

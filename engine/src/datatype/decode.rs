@@ -231,9 +231,10 @@ impl Datatype {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Overflow` for [`Form::Int`] if an argument needs more than 32 bits.
-    /// Returns `ErrorKind::Argument` for [`Form::Fortran`], because only [`Datatype::type_hvector`]
-    /// and the other calls of MPI-1 may record that form.
+    /// A call that has only one form returns no error. For other calls, the function returns
+    /// `ErrorKind::Overflow` for [`Form::Int`] if an argument needs more than 32 bits, and
+    /// `ErrorKind::Argument` for [`Form::Fortran`], because only [`Datatype::type_hvector`] and the
+    /// other calls of MPI-1 may record that form.
     pub fn with_form(self, form: Form) -> Result<Self> {
         if !self.constructor().has_large_form() {
             return Ok(self);

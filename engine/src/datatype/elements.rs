@@ -2,10 +2,10 @@
 //! receives a message shorter than its buffer needs the number of elements in the message. The
 //! opposite conversion returns the number of bytes that a number of elements takes.
 //!
-//! The functions walk down from the type to the basic element in which the bytes end. In every
-//! constructor call except a struct, all copies of the child have the same size, so a division finds
-//! the copy. The first query of a struct with more than 16 members computes and stores sampled prefix
-//! sums of the sizes of its members.
+//! The conversions of basic elements walk down from the type to the basic element in which the given
+//! bytes or elements end. In every constructor call except a struct, all copies of the child have the
+//! same size, so a division finds the copy. The first walk that enters a struct with more than 16
+//! members computes and stores sampled prefix sums of the sizes of its members.
 
 use super::{Constructor, Datatype};
 use crate::table::Table;

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 impl Datatype {
     /// Returns the type that the constructor calls of this tree make if `leaf(named)` takes the place of
     /// each named type. Bound markers stay. A value-index pair without a name becomes a struct of its two
-    /// types without a gap. A type that occurs several times in the tree is made once.
+    /// types without a gap. A node that several places of the tree share is made once.
     ///
     /// # Errors
     ///

@@ -259,8 +259,8 @@ impl Program {
         NodeId((self.nodes.len() - 1) as u32)
     }
 
-    /// Returns true if copies of `body` that are `stride` bytes apart form one run of memory. In that case,
-    /// each entry of a ragged list with this `body` and this `stride` is one run.
+    /// Returns true if `body` is a block and its copies at distances of `stride` bytes form one run of
+    /// memory. In that case, each entry of a ragged list with this `body` and this `stride` is one run.
     #[inline]
     pub(crate) fn is_dense(&self, stride: i64, body: Edge) -> bool {
         let node = self.node(body.node);

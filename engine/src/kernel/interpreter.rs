@@ -1,9 +1,10 @@
 //! The interpreter: executes any nest, given the parameter block that a compiled kernel would take.
 //!
-//! `exec/` calls the interpreter for nests without a kernel. Under `Settings::verify`, `exec/` also
-//! compares the results of kernels with those of the interpreter. The interpreter steps through the
-//! levels like an odometer and copies each run with `contiguous::copy`. So it moves rows of hundreds of
-//! bytes at full memory speed; for short blocks, leaf kernels (`leaf/`) and compiled kernels are faster.
+//! `exec/` calls the interpreter for nests without a compiled kernel or leaf kernel. Under
+//! `Settings::verify`, `exec/` also compares the results of kernels with those of the interpreter. The
+//! interpreter steps through the levels like an odometer and copies each run with `contiguous::copy`. So
+//! it moves rows of hundreds of bytes at full memory speed; for short blocks, leaf kernels (`leaf/`) and
+//! compiled kernels are faster.
 
 use crate::contiguous;
 use crate::kernel::{Leaf, Level, Nest};
@@ -24,7 +25,7 @@ pub(crate) unsafe fn copy<const PACK: bool>(mem: *mut u8, packed: *mut u8, bytes
     unsafe { contiguous::copy(from, to, bytes) }
 }
 
-/// A level's kind and parameters, read once. The compiler must assume that storing packed bytes may
+/// A level's kind and parameters, read once. The Rust compiler must assume that storing packed bytes may
 /// overwrite the parameter block, so without this copy the compiled code would read the parameters
 /// again for every block.
 #[derive(Clone, Copy)]

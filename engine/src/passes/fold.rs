@@ -1,6 +1,7 @@
 //! Removes loops that have a single iteration, and sequences that have a single part. Merges a loop
 //! with the loop inside it if the iterations of the inner loop continue at the same stride from one
-//! iteration of the outer loop to the next.
+//! iteration of the outer loop to the next. Splices short sequences into the sequences that contain them,
+//! turns sequences of equal parts into loops or tables, and moves displacements outwards.
 //!
 //! `pipeline.rs` runs this pass after `tables.rs` and before `coalesce.rs`. `README.md` lists the
 //! rules that every pass obeys.

@@ -34,8 +34,8 @@ impl Builder {
     }
 
     /// Returns a node with this operation: one of the most recent nodes if it is equal, otherwise a new
-    /// node. So equal parts of a type become the same node, and a pass can recognise them by their node
-    /// ids.
+    /// node. So equal parts of a type usually become the same node, and a pass can recognise them by
+    /// their node ids.
     fn push(&mut self, bytes: u64, op: Op) -> Edge {
         let node = Node { bytes, op };
         let first = self.nodes.len().saturating_sub(LOOK_BACK);

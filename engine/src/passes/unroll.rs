@@ -15,8 +15,8 @@ use super::{Builder, moved};
 use crate::ir::{Edge, Op, Part, WINDOW_RUNS, WINDOW_SPAN};
 use smallvec::SmallVec;
 
-/// Maximum number of levels to unroll. Each level has at least two operands, so a sixth level would
-/// make more runs than a window can hold.
+/// Maximum number of levels to unroll. Six nested loops always make more runs than a window can hold.
+/// Other sequences with more levels stay as they are.
 const LEVELS: usize = 5;
 
 type Edges = SmallVec<[Edge; WINDOW_RUNS]>;

@@ -1,9 +1,10 @@
 //! The plan: a verified program, facts about it, and for each nest the strategy that executes it.
 //!
 //! `commit.rs` makes a plan after the passes, and `exec/` executes it. A plan is shared, and its
-//! program never changes. Two parts are filled later. A kernel slot is filled when a compiled kernel
-//! would have saved as much time as its compilation takes. Values that other modules compute from the
-//! plan are stored when they are first requested (`kept.rs`).
+//! program never changes. Three parts are filled later. The executor of a nest in a direction is chosen
+//! at the first call in this direction. A compiled kernel is stored when it would have saved as much time
+//! as its compilation takes. Values that other modules compute from the plan are stored when they are
+//! first requested (`kept.rs`).
 
 pub(crate) mod byteswap;
 pub(crate) mod cost;
@@ -196,7 +197,8 @@ impl Plan {
         self.0.contiguous.is_some()
     }
 
-    /// Returns the nests of the program. A nest is a part of the program that one kernel can execute.
+    /// Returns the nests of the program. A nest is a part of the program that one kernel can execute. A
+    /// plan for which [`Plan::is_contiguous`] returns true has no nests.
     pub fn nests(&self) -> impl ExactSizeIterator<Item = &Nest> {
         self.0.nests.iter().map(|planned| &planned.nest)
     }
@@ -265,7 +267,8 @@ impl Plan {
     }
 
     /// Returns the number of packed bytes of a tile, which consists of the elements that the leaf kernel
-    /// packs together. Returns `None` if the leaf kernel packs each element by itself.
+    /// packs together. Returns `None` if the leaf kernel packs each element by itself, if no single nest
+    /// executes the whole program, or if the interpreter is forced.
     pub(crate) fn tile_bytes(&self) -> Option<u64> {
         let planned = self
             .whole_nest()

@@ -1,8 +1,8 @@
 //! A nest of a plan, and its executor. The executor is chosen at the first call in each direction.
 //!
 //! `nests.rs` finds the nests. `exec/` gets the [`Selected`] executor from a nest, and the compiled
-//! kernel if the cost model (`cost/`) recommends a kernel. The kernel slots are the only part of a
-//! nest plan that changes after the commit.
+//! kernel if the cost model (`cost/`) recommends a kernel. The kernel slots (which also hold the selected
+//! executors) are the only part of a nest plan that changes after the commit.
 
 use super::cost::{self, Choice};
 use super::divide::Divisor;

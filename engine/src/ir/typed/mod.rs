@@ -179,8 +179,8 @@ impl TypedProgram {
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Argument` for `range` if the range exceeds the `count` copies, or if it
-    /// begins or ends inside a basic element. Returns `ErrorKind::Overflow` for `count` if the number of
+    /// Returns `ErrorKind::Argument` for `range` if the range ends before it begins, exceeds the `count`
+    /// copies, or begins or ends inside a basic element. Returns `ErrorKind::Overflow` for `count` if the number of
     /// units does not fit in `i64`. The function checks the bounds of the range before it visits
     /// anything. If the range ends inside a basic element, the function visits the elements before that
     /// element and then returns the error.
