@@ -342,7 +342,7 @@ impl HandNest {
                 let last = offsets.iter().max().map_or(0, |&last| last as u128 + *block as u128);
                 [last, *block as u128 * offsets.len() as u128]
             }
-            _ => unreachable!("TextShape::nest has made {self:?}"),
+            _ => unreachable!("TextShape::nest makes only Box3 and Offsets, but has made {self:?}"),
         }
     }
 }

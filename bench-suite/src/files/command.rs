@@ -42,8 +42,8 @@ pub struct FileArguments {
     #[arg(long, value_name = "KIB", default_value_t = 64 << 10,
           value_parser = clap::value_parser!(u64).range(2048..=1 << 19))]
     size: u64,
-    /// Time limit in seconds. A turn (at least three accesses) that takes longer is given up. A competitor whose
-    /// turns in a row have taken longer in total takes no further turns in this row.
+    /// Time limit in seconds. A turn (usually at least three accesses) that takes longer is given up. A competitor
+    /// whose turns in a row have taken longer in total takes no further turns in this row.
     #[arg(long, value_name = "S", default_value_t = 20,
           value_parser = clap::value_parser!(u16).range(1..=3600))]
     limit: u16,
@@ -101,8 +101,8 @@ impl Drop for Shared {
 ///
 /// # Errors
 ///
-/// Returns a [`Fault`] if the arguments are wrong or typepack cannot be measured. If a peer fails, the
-/// function returns no error; the text states the fault.
+/// Returns a [`Fault`] if the arguments are wrong, if typepack's job does not start, or if a file cannot be written.
+/// If a peer fails, or typepack fails in a row, the function returns no error; the text states the fault.
 pub fn run(
     arguments: &FileArguments,
     mut progress: impl FnMut(usize, usize),
@@ -131,13 +131,13 @@ pub fn run(
     Ok(format!("{}\n{}", report::table(&run), summary::text(&run, &definitions.bars)))
 }
 
-/// Runs `typepack-bench regret files`, which has the same arguments but does not use `--peers`, `--library` and
-/// `--csv`. Calls `progress` as [`run`] does. Returns the text for the terminal.
+/// Runs `typepack-bench regret files`, which has the same arguments but ignores `--peers` and refuses `--library`
+/// and `--csv`. Calls `progress` as [`run`] does. Returns the text for the terminal.
 ///
 /// # Errors
 ///
-/// Returns a [`Fault`] if the arguments are wrong, if a variable that forces a way is set, or if a way cannot be
-/// measured.
+/// Returns a [`Fault`] if the arguments are wrong, if `TYPEPACK_IO` or `TYPEPACK_TUNE` is set, if the system allows
+/// no new network namespaces, or if a way cannot be measured.
 pub fn run_regret(
     arguments: &FileArguments,
     progress: impl FnMut(usize, usize),
