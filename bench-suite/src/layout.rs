@@ -95,8 +95,8 @@ impl Layout {
     /// # Errors
     ///
     /// Returns an error if the size is smaller than the smallest possible layout (such as one block or one
-    /// struct), if it is larger than one face and not a whole number of faces, or if a text shape makes no
-    /// valid layout at this size.
+    /// struct), if the size of a layout of faces is larger than one face and not a whole number of faces, or
+    /// if a text shape makes no valid layout at this size.
     pub fn new(definition: &LayoutDefinition, size: u64) -> Result<Self, SizeError> {
         let made = match &definition.shape {
             ShapeDefinition::Blocks(blocks) => column(*blocks, size),

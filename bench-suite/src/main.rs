@@ -57,8 +57,9 @@ enum Command {
     /// chooses, each of them forced in turn.
     #[command(subcommand)]
     Regret(RegretCommand),
-    /// Measure everything else that has a bar (a required limit): creation of types, index lists until the
-    /// first pack, seek, packing in pieces, external32 and fused copies. Each answer is verified.
+    /// Measure other costs of a type and compare them with their bars (required limits): creation, index
+    /// lists until the first pack, seek, packing in pieces, external32 and fused copies. Each answer is
+    /// verified.
     Commit(CommitArguments),
     /// Measure the table of the engine's cost model and print it as Rust source
     /// (engine/src/plan/cost/table.rs).

@@ -23,8 +23,8 @@ pub struct Loops {
     how: &'static str,
     pack: PackCall,
     unpack: UnpackCall,
-    /// True if a column uses a loop with a constant stride ([`kind::FIXED`]) whenever there is one for its block
-    /// length and stride.
+    /// True if a nest of the kind `Column` uses a loop with a constant stride ([`kind::FIXED`]) whenever there is
+    /// one for its block length and stride.
     fixed: bool,
 }
 

@@ -1,7 +1,7 @@
 //! The arguments of `typepack-bench io` and `regret files`, and the functions that run these commands and return
 //! the text for the terminal.
 //!
-//! `main.rs` uses this file and prints the text.
+//! `main.rs` and `command/regret.rs` use this file and print the text.
 
 use super::definition::{Definitions, Row};
 use super::regret;
@@ -34,8 +34,8 @@ pub struct FileArguments {
     /// Names of the installed peers that take part, separated by commas; by default all.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     library: Vec<String>,
-    /// The folder for the file that the ranks share, which is removed at the end. By default the folder of
-    /// temporary files.
+    /// The folder for the file that the ranks share. The file is removed at the end. By default a new
+    /// folder among the temporary files.
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
     /// Size of the file in KiB.
@@ -196,7 +196,7 @@ fn own(arguments: &FileArguments) -> Result<Library, Fault> {
 }
 
 /// Compiles the C program for typepack and for each peer that takes part, and starts a job of each. Returns the
-/// jobs that have started, and adds the fault of each other peer to `run`.
+/// jobs that have started, and adds the fault of each peer whose job did not start to `run`.
 fn sessions(
     arguments: &FileArguments,
     effort: &Effort,

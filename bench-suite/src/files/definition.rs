@@ -92,7 +92,8 @@ impl Row {
     }
 }
 
-/// What a bar limits: a ratio of typepack to another competitor, or a value of typepack alone.
+/// What a bar limits: the ratio of the time of another competitor to that of typepack, or a value of typepack
+/// alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Against {

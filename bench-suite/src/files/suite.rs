@@ -151,7 +151,7 @@ pub(super) fn parse(answer: &str) -> Option<Turn> {
 /// One competitor while a row is measured.
 struct Competitor {
     name: String,
-    /// The number of the job.
+    /// The index of the competitor's job in the list of sessions.
     session: usize,
     method: &'static str,
     turns: Vec<Turn>,

@@ -249,7 +249,7 @@ impl Job {
             std::thread::spawn(move || {
                 let mut out = BufReader::new(out);
                 let mut line = String::new();
-                // The MPI libraries print lines of their own. The lines of our program begin with the mark
+                // The MPI libraries print lines of their own. The lines of the C program begin with the mark
                 // `@`.
                 while out.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
                     let ours = line.trim_end().strip_prefix('@');
