@@ -1,5 +1,5 @@
-/* The program that `typepack-bench pingpong`, `collectives` and `io` compile with each library's mpicc
- * and run as ranks.
+/* The program that `typepack-bench pingpong`, `collectives`, `io` and `regret` compile with a library's
+ * mpicc and run as ranks.
  *
  * The job of each library exists for the whole run. Between turns its ranks sleep in read(),
  * outside of MPI, so that waiting jobs use no CPU time. The ranks synchronise through a page that
@@ -37,8 +37,8 @@ _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2))
 /* ---- shared.c ---- */
 
 /* Binds this process to its CPU: the entry of the comma-separated list at the position of this
- * rank. Reads the number of the rank from variables that the launchers set. Called before
- * MPI_Init, so that the library sees the binding too. */
+ * rank. Reads the number of the rank from variables that the launchers set, and does nothing if
+ * none of them is set. Called before MPI_Init, so that the library sees the binding too. */
 void bind_early(const char *cpus);
 /* Binds this process to its CPU like bind_early, but uses its rank in MPI_COMM_WORLD. Ends the job
  * if the system refuses the binding. */
@@ -124,8 +124,8 @@ extern uint64_t salt;
 
 struct row {
   /* Takes one sample of `batch` exchanges or calls, a number that rank 0 has chosen. Returns the
-   * time of the row in nanoseconds: of one exchange or call, or of half a round trip. Only the
-   * result of rank 0 is used. */
+   * time of the row in nanoseconds: of one exchange or call, of half a round trip, or of one message
+   * of a burst. Only the result of rank 0 is used. */
   double (*sample)(struct row *row, long batch);
   /* Checks the data that the last sample has received. Returns NULL, or a text that describes the
    * first fault. */
@@ -135,6 +135,7 @@ struct row {
    * consists of samples. If this function is not NULL, the three functions above are NULL. */
   void (*turn)(struct row *row, char *words);
   void (*free)(struct row *row);
+  /* bytes of one message, of all faces of one rank, of one block of a collective, or of an access of all ranks */
   long payload;
   long lines; /* number of cache lines that one rank sends from and receives into */
   int batched; /* 1 if a sample has several exchanges, because one is too short to time */

@@ -1,6 +1,6 @@
 /* Rows of many messages in a row: one rank starts all sends, the other rank starts as many receives,
- * and both wait for all of them. Then the ranks change parts. The time of a row is the time of both
- * bursts divided by the number of messages, so its inverse is a rate of messages.
+ * and both wait for all of them. Then the ranks swap their roles. The time of a row is the time of both
+ * bursts divided by the number of messages in both, so its inverse is a rate of messages.
  *
  * Before a sample, which is one exchange, both ranks write their data anew and meet. Every message
  * has memory of its own, so that `verify` detects messages that have changed places. */

@@ -15,7 +15,7 @@
  *   calls    one pwrite or pread for each piece. If there are more than MOST_CALLS pieces, only the
  *            first MOST_CALLS are moved, and the measured time is scaled up to all pieces.
  *
- * Before the first turn of a way, `turn METHOD verify` makes one access that is not timed, on a file with its first
+ * Before the first turn of a METHOD, `turn METHOD verify` makes one access that is not timed, on a file with its first
  * values, and checks the answer.
  *
  * Before the writes of a turn, each rank fills its memory with new values. After the first access and
@@ -353,7 +353,7 @@ static void close_file(struct file_row *r, enum method method)
     close(r->descriptor);
 }
 
-/* Writes the file to disk and drops its pages from the page cache. Checks that they are gone. */
+/* Writes the file to disk and drops its pages from the page cache. Checks that at most 5 % of them stay. */
 static void drop_cache(struct file_row *r)
 {
   int file = open(r->path, O_RDWR | O_CLOEXEC);
@@ -437,7 +437,8 @@ static void write_before(struct file_row *r);
 
 /* Makes one access that is not timed, and checks its result. If the access writes, rank 0 gives the file its
  * first values before the access, so that data of an earlier turn cannot pass for the result, and again after
- * the access. The answer is "ok", or the first fault. */
+ * the access. Makes no access with a method that moves only a part of the pieces. The answer is "ok", or the
+ * first fault. */
 static void verify_before(struct file_row *r, enum method method)
 {
   r->fault[0] = 0;
@@ -465,7 +466,8 @@ static void verify_before(struct file_row *r, enum method method)
 }
 
 /* Words: METHOD MILLISECONDS LONG, or METHOD verify (`verify_before`). The accesses after the first one
- * take about MILLISECONDS together; there are none if the first access takes LONG milliseconds or more.
+ * take about MILLISECONDS together; there are none if the first access takes LONG milliseconds or more, or
+ * if the row is cold.
  * The answer of rank 0 is "file FIRST BEST MEAN ACCESSES GROWTH". FIRST and BEST are the nanoseconds of
  * the first access and of the fastest one. MEAN is the mean of the accesses after the first one; if there
  * are none, it is FIRST. ACCESSES is the number of all accesses. GROWTH is the number of bytes by which

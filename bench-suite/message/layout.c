@@ -283,7 +283,7 @@ void message_make(struct message *message, char *words)
   int bytes;
   MPI_Type_size(message->type, &bytes);
   if ((long)bytes * message->count != message->layout.payload)
-    die("the datatype has %ld bytes, the layout %ld", (long)bytes * message->count,
+    die("the datatype has %ld bytes, but the layout has %ld", (long)bytes * message->count,
         message->layout.payload);
 }
 

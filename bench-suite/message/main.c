@@ -1,8 +1,9 @@
 /* Entry point of the program: measures rows on demand, or runs one of the modes of job.c.
  *
- * `bench serve SOCKET SHARED CPUS BYTES MEMORY...` (one MEMORY for each rank): every rank connects
- * and then carries out the lines that it receives. All ranks get the same lines and answer each with
- * one line; the answer of rank 0 has the figures.
+ * `bench serve SOCKET SHARED CPUS BYTES MEMORY...`: every rank connects to SOCKET and then carries out
+ * the lines that it receives. SHARED is the path of the page that all ranks map, and CPUS a list such
+ * as 0,1. For each rank there is one MEMORY, the path of its user memory of BYTES bytes. All ranks
+ * get the same lines and answer each with one line; the answer of rank 0 has the figures.
  *
  *   line                                    action                  answer of rank 0
  *   row KIND WORDS...                       prepares the row        "ok PAYLOAD LINES SPENT CALLS"

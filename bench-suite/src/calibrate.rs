@@ -5,13 +5,15 @@
 //! loop, which moves a sequence of leaves. A leaf is a block of bytes, or a window: a few short runs, such
 //! as the members of a struct.
 //!
-//! For every executor and block size, the command times three layouts: a short row, a long row, and several
-//! short rows. The bytes that each of them moves fit into a first-level cache of 48 KiB, together with
-//! their packed form. From these three times, the command computes the fixed cost of a call, the fixed cost
-//! of a row, and the time of a run. A run is a block of up to 64 bytes, or 64 bytes of a longer block. In a
-//! window, a run is a cache line for kernels that move whole lines, and a move of up to 16 bytes for all
-//! other kernels. The command forces the engine to use the executor, and checks the name of the kernel that
-//! the engine has chosen, because a table with the times of the wrong executor would be worse than no table.
+//! For leaf kernels and compiled kernels and for every block size, the command times three layouts: a short
+//! row, a long row, and several short rows. It times the interpreter with blocks of 8 bytes only, and leaf
+//! kernels that move windows with a short and a long list of elements (`windowed`). The bytes of each
+//! layout, together with their packed form, fit into a first-level cache of 48 KiB. From the three
+//! times, the command computes the fixed cost of a call, the fixed cost of a row, and the time of a run. A
+//! run is a block of up to 64 bytes, or 64 bytes of a longer block. In a window, a run is a cache line for
+//! kernels that move whole lines, and a move of up to 16 bytes for all other kernels. The command forces
+//! the engine to use the executor, and checks the name of the kernel that the engine has chosen, because a
+//! table with the times of the wrong executor would be worse than no table.
 
 use crate::buffer::{Buffer, PAGE};
 use std::fmt::Write;
@@ -63,7 +65,7 @@ impl Cost {
 ///
 /// # Errors
 ///
-/// Returns a one-line message if the machine lacks an instruction set, if the engine refuses a layout or
+/// Returns a one-line message if the machine lacks an instruction set of the table, if the engine refuses a layout or
 /// chooses an executor other than the forced one, or if the system refuses memory.
 pub fn table() -> std::result::Result<String, String> {
     let mut text = String::from(HEADER);
@@ -214,7 +216,7 @@ fn record(extent: i64) -> Result<Datatype> {
     Datatype::resized(0, extent, &list)
 }
 
-/// Computes the costs of an executor from the times of three layouts. `layout(rows, n)` makes `rows` rows
+/// Computes the [`Cost`] of an executor from the times of three layouts. `layout(rows, n)` makes `rows` rows
 /// of at most `n` leaves (blocks or windows) each; a leaf has `runs` runs. A short row has at most `few`
 /// leaves.
 fn cost(
@@ -239,7 +241,7 @@ fn cost(
     Ok(Cost([call, row, run].map(|ns| ns * 1000.0)))
 }
 
-/// Computes the costs of an executor that moves windows, from the times of 8 and of 256 elements of the type
+/// Computes the [`Cost`] of an executor that moves windows, from the times of 8 and of 256 elements of the type
 /// `element`, each of which has `runs` runs. The loop over the elements is the only loop of such a layout. So
 /// there is no separate cost of a row, and the table states 0 for it.
 fn windowed(

@@ -29,8 +29,8 @@ pub const SIZES: [u64; 2] = [128, 1024];
 ///
 /// # Errors
 ///
-/// Returns a one-line message if the engine or the C library refuses a type or a call, or if an answer is
-/// wrong.
+/// Returns a one-line message if the engine or the C library refuses a type or a call, if an answer is
+/// wrong, or if there is not enough memory.
 pub fn rows(
     face: Face,
     definitions: &[&LayoutDefinition],

@@ -95,8 +95,8 @@ impl Layout {
     /// # Errors
     ///
     /// Returns an error if the size is smaller than the smallest possible layout (such as one block or one
-    /// struct), if it is larger than one face and not a whole number of faces, or if a text shape makes no
-    /// valid layout at this size.
+    /// struct), if the size of a layout of faces is larger than one face and not a whole number of faces, or
+    /// if a text shape makes no valid layout at this size.
     pub fn new(definition: &LayoutDefinition, size: u64) -> Result<Self, SizeError> {
         let made = match &definition.shape {
             ShapeDefinition::Blocks(blocks) => column(*blocks, size),
@@ -342,7 +342,7 @@ impl HandNest {
                 let last = offsets.iter().max().map_or(0, |&last| last as u128 + *block as u128);
                 [last, *block as u128 * offsets.len() as u128]
             }
-            _ => unreachable!("TextShape::nest has made {self:?}"),
+            _ => unreachable!("TextShape::nest makes only Box3 and Offsets, but has made {self:?}"),
         }
     }
 }

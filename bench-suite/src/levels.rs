@@ -3,8 +3,8 @@
 //!
 //! `suite.rs` produces the rows from the layouts of `definitions/isa.toml`, and `competitor/hand.rs` has
 //! the hand loops of each level. `typepack-bench pack --isa` prints the text. The value of a bar of this
-//! file is the least ratio of its rows. The steady rows decide whether the bar passes; the text also states
-//! the value over all rows. A bar without steady rows has no verdict.
+//! file is the least ratio of the rows to which the bar applies. The steady rows decide whether the bar
+//! passes; the text also states the value over all rows. A bar without steady rows has no verdict.
 
 use crate::definition::Class;
 use crate::suite::{Suite, SuiteRow};

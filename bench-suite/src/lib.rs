@@ -1,9 +1,9 @@
-//! Measures packing, messages and collectives. Data files define most layouts, the competitors for packing
-//! implement one trait, and every answer is verified before the calls are timed.
+//! Measures packing, messages, collectives and accesses to files. Data files define most layouts, the
+//! competitors for packing implement one trait, and every answer is verified before the calls are timed.
 //!
 //! Terms: a *competitor* packs and unpacks a layout, for example memcpy, the engine, or a hand-written
-//! loop; a *peer* is another MPI. A *row* is one layout at one size in one direction, with a *figure* for
-//! each competitor. In every *round* of a measurement, each competitor takes one *turn*. A figure is
+//! loop; a *peer* is another MPI. A *row* of packing is one layout at one size in one direction, with a
+//! *figure* for each competitor. In every *round* of a measurement, each competitor takes one *turn*. A figure is
 //! *steady* if its turns differ little (`measure::STEADY`). A *bar* is a limit that the project requires.
 //! The *oracle* is the engine's naive walk over the typemap, which gives the right answers.
 //!
@@ -21,7 +21,8 @@
 //! `files/` accesses to files.
 //! `regret/` and `message/regret/` compare free choices with forced ones. `commit/` measures what a layout
 //! costs apart from packing in one call. `guidelines/` compares descriptions of the same layout. `record.rs`
-//! reads a dated record; `plot/` draws it, and `results/` writes `RESULTS.md` from all records.
+//! reads a dated record; `plot/` draws it, and `results/` writes `RESULTS.md` from all records. `builds/`
+//! compares two builds of typepack.
 
 pub mod ablation;
 pub mod bars;

@@ -1,8 +1,9 @@
 //! The command `typepack-bench`.
 //!
-//! Reads the arguments and passes them to the subcommand, which prints its result on stdout. The subcommands
-//! are in `command/`, and in `message/command.rs` and `files/command.rs` of the library. An error is one line
-//! on stderr. The exit code is 2 for wrong arguments and 1 for all other errors.
+//! Reads the arguments and passes them to the subcommand, which prints its result on stdout. The subcommands are
+//! in `command/`, and in `message/command.rs` and `files/command.rs` of the library. An error is one line on
+//! stderr. If the subcommand is missing, the help stands on stderr instead. The exit code is 2 for wrong arguments
+//! and 1 for all other errors.
 
 mod command;
 
@@ -56,8 +57,9 @@ enum Command {
     /// chooses, each of them forced in turn.
     #[command(subcommand)]
     Regret(RegretCommand),
-    /// Measure everything else that has a bar (a required limit): creation of types, index lists until the
-    /// first pack, seek, packing in pieces, external32 and fused copies. Each answer is verified.
+    /// Measure other costs of a type and compare them with their bars (required limits): creation, index
+    /// lists until the first pack, seek, packing in pieces, external32 and fused copies. Each answer is
+    /// verified.
     Commit(CommitArguments),
     /// Measure the table of the engine's cost model and print it as Rust source
     /// (engine/src/plan/cost/table.rs).
@@ -113,7 +115,8 @@ fn nanoseconds() -> u64 {
     u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Prints help and version as clap renders them, and every error as one line. Returns the exit code.
+/// Prints help and version as clap renders them, and the help also if the subcommand is missing. Prints every other
+/// error as one line. Returns the exit code.
 fn refuse(error: &clap::Error) -> ExitCode {
     let text = error.render().to_string();
     match error.kind() {

@@ -33,7 +33,7 @@ const TURN_NS: f64 = 20_000_000.0;
 pub struct Figure {
     /// The name of the competitor.
     pub competitor: String,
-    /// The name of the kernel or loop that has moved the bytes.
+    /// The name of the kernel or loop that has moved the bytes. Empty for a [`Guest`].
     pub executor: String,
     /// The duration of one call in nanoseconds: the median over the rounds.
     pub ns: f64,
@@ -111,8 +111,8 @@ pub fn measure(bench: &mut Bench, size: u64, direction: Direction, rounds: usize
 }
 
 /// Measures like [`measure`]; in every round, the guests take their turns after the competitors. Also
-/// returns one line for each guest that failed, which begins with the name of the guest. Such a guest has
-/// no figure in the row.
+/// returns one line for each guest that failed. The line begins with the name of the guest. Such a guest
+/// has no figure in the row.
 pub fn measure_with(
     bench: &mut Bench,
     guests: &mut [&mut dyn Guest],

@@ -1,10 +1,11 @@
 //! Reads a dated record: a CSV file that `scripts/bench` has written.
 //!
-//! `suite_report.rs` and `message/report.rs` print the tables of which a record consists; `plot/` draws a
-//! record, and `results/` writes `RESULTS.md` from all records. A record has comment lines about the
-//! machine and then tables. A comment line `# typepack-bench NAME` names the table that follows; if the
-//! first table has no such line, it is the table of `peers`. The code finds columns by their names, so
-//! that it can also read older records, which have fewer columns.
+//! The tables of a record come from `suite_report.rs`, `message/report.rs`, `files/report.rs`,
+//! `guidelines/report.rs` and `commit/row.rs`. `plot/` draws a record, and `results/` writes `RESULTS.md`
+//! from all records. A record has comment lines about the machine and then tables. A comment line
+//! `# typepack-bench NAME` names the table that follows; if the first table has no such line, it is the
+//! table of `peers`. The code finds columns by their names, so that it can also read older records, which have
+//! fewer columns.
 
 use crate::competitor::{HAND, HAND_C, TYPEPACK};
 use crate::measure::STEADY;

@@ -1,9 +1,9 @@
 //! Compares the rows of one run with the bars for packing and unpacking.
 //!
 //! `suite.rs` produces the rows. The bars of this file are the project's bars for packing and unpacking in
-//! a single thread; `commit/` has the bars for creation, external32 and fused copies. Only steady rows
-//! decide whether a bar passes. The text also states the number of unsteady rows and the value of all
-//! rows.
+//! a single thread; `commit/` has the bars for the other costs of a type, such as creation and fused
+//! copies. Only steady rows decide whether a bar passes. The text also states the number of unsteady rows
+//! and the value of all rows.
 
 use crate::competitor::{HAND, TYPEPACK};
 use crate::definition::Class;

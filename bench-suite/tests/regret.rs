@@ -32,8 +32,8 @@ fn run(arguments: &[&str]) -> Output {
     command(arguments).output().expect("the command runs")
 }
 
-/// Runs `regret messages` with one small row of 8-byte blocks in memory of `MPI_Alloc_mem`. The row is longer
-/// than an eager message. Returns the table with the summary, and the lines of the CSV file, or `None` if
+/// Runs `regret messages` with one small row of 8-byte blocks and with the options `more`. The message is too
+/// long to be sent eagerly. Returns the table with the summary, and the lines of the CSV file, or `None` if
 /// this machine cannot run several jobs on the same cores.
 fn small(prefix: &Path, more: &[&str]) -> Option<(String, Vec<Vec<String>>)> {
     let (rows, csv) = (prefix.join("rows.toml"), prefix.join("figures.csv"));

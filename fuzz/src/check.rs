@@ -84,9 +84,9 @@ pub enum Effort {
 impl Effort {
     /// Returns four limits: the number of packed bytes up to which all ranges are tried; the number of
     /// packed bytes up to which both parts of every split in two are tried; the number of random ranges;
-    /// and the number of bytes of memory that may be compared for one case. Every range costs a
-    /// comparison of all of the case's memory. If all ranges together would exceed the last limit, only
-    /// a sample of them is tried.
+    /// and the number of bytes of memory that may be compared for one list of ranges. Every range costs
+    /// a comparison of all of the case's memory. If a list would exceed the last limit, only a sample of
+    /// its ranges is tried.
     fn limits(self) -> (usize, usize, usize, usize) {
         match self {
             Effort::Quick => (24, 128, 6, 2 << 20),

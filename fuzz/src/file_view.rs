@@ -129,8 +129,8 @@ fn offsets(model: &Model, extent: i64) -> [Vec<i64>; 2] {
     [one, two]
 }
 
-/// Returns true if a filetype may have this type: over two copies of the type, the displacements are not
-/// negative and do not decrease.
+/// Returns true if a filetype may have this type: it has no data, or its extent is positive and, over two
+/// copies of the type, the displacements are not negative and do not decrease.
 fn is_ordered(ty: &Datatype) -> bool {
     let entries = typepack_engine::typemap::typemap(ty);
     let copy = |by: i64| entries.iter().map(move |entry| entry.offset + by);

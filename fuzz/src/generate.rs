@@ -220,8 +220,8 @@ impl Generator<'_, '_> {
         Ok(Spread { size, distribution, argument, processes })
     }
 
-    /// Makes a struct of different members. The members lie either one after the other with gaps, as a C
-    /// compiler places them, or at arbitrary positions.
+    /// Makes a struct of different members, in some cases with bound markers of MPI-1 among them. The members
+    /// lie either one after the other with gaps of at most 7 bytes, or at arbitrary positions.
     fn structure(&mut self, depth: u32) -> Result<(Recipe, Model)> {
         let most = if self.mode == Mode::Tiny { 3 } else { 6 };
         let members = self.u.int_in_range(1..=most)?;

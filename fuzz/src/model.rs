@@ -332,7 +332,8 @@ fn darray(
 }
 
 /// Returns the named type that satisfies the arguments of a Fortran 90 type (MPI-5.0 section 19.1.5),
-/// from the types of compilers for LP64 machines. Returns `None` if no type suffices.
+/// from the types of compilers for LP64 machines. Returns `None` if no type suffices, or if neither the
+/// precision nor the range of a real or complex type is given.
 fn f90(kind: F90) -> Option<Named> {
     let extended = cfg!(target_arch = "x86_64");
     let reals = [

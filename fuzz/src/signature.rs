@@ -178,8 +178,9 @@ fn matching(a: &Written, send: u64, b: &Written, recv: u64) -> Result<(), String
     };
     let bytes = |list: &[Basic]| list.iter().map(|basic| u64::from(basic.width())).sum::<u64>();
     let found = a.signature.matches(send, &b.signature, recv).map_err(|e| e.to_string())?;
-    let say =
-        |expected: String| format!("{send} sent, {recv} received: {found:?}; expected {expected}");
+    let say = |expected: String| {
+        format!("send count {send}, receive count {recv}: {found:?}; expected {expected}")
+    };
     // An empty message matches every receive buffer.
     if sent.is_empty() {
         return if found.is_ok() { Ok(()) } else { Err(say("a match".into())) };

@@ -32,7 +32,7 @@ pub fn check_text(text: &str) -> Result<bool, String> {
         Err(error) => {
             // Formats the error, because formatting must work for the errors of any text.
             if error.to_string().is_empty() {
-                Err(format!("{text:?}: no message"))
+                Err(format!("the error for {text:?} has no message"))
             } else {
                 Ok(false)
             }

@@ -340,7 +340,7 @@ impl Game<'_> {
         let from = usize::from(u.arbitrary::<bool>()?);
         let to = 1 - from;
         // Finds the newest slot, which has the largest stamp. Ignores stamps of 1000 and more, because
-        // the hand made them up.
+        // the hand has probably made them up.
         let stamp = |slot: usize| {
             let stamp = self.pair.word(from, to, slots_at + slot * slot_bytes);
             if stamp < 1000 { stamp } else { 0 }
@@ -431,7 +431,7 @@ impl Game<'_> {
         stamp: u64,
     ) -> arbitrary::Result<()> {
         let at = RankPair::PARTS[0] + slot * RankPair::SLOTS[1];
-        // Messages of kinds 5 to 9 answer a request and have an effect only if the request exists. So
+        // Messages of kinds 5 to 9 name a request, and have an effect only if this request exists. So
         // they are drawn twice as often as other kinds.
         let kind = *u.choose(&[0, 1, 2, 3, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 11, 12])?;
         let tag = u.int_in_range(0..=2_u64)?;

@@ -146,7 +146,8 @@ fn receive(world: &Communicator, side: &Side, memory: &mut [u8], bytes: usize) {
     assert_eq!(status.expect("received").bytes, bytes as u64);
 }
 
-/// Packs and unpacks within this process, with the copies that `engine/src/contiguous/own.rs` chooses.
+/// Packs within this process, with the copies that `engine/src/contiguous/own.rs` chooses: 300 KiB of
+/// contiguous bytes, and then the data of `side`, unless the data begins before the origin.
 fn local(side: &Side, memory: &[u8], packed: &[u8], index: u64) {
     let long = Stream::new(7, index).bytes(300 << 10);
     let byte = Datatype::named(typepack::Named::U8);

@@ -4,6 +4,7 @@
 //! on a line of a fenced block without a language or with the language "text" (such blocks show maps of
 //! folders). The word must consist of the letters of file names, `/`, `*` and `{a,b}`, and it must also
 //!
+//! - begin with `../`, or
 //! - end in `.rs`, `.md`, `.toml`, `.csv`, `.c`, `.h` or `.py`, or
 //! - begin with a folder at the repository's top and a slash, or
 //! - be in a block and end with a slash.

@@ -8,9 +8,10 @@
 //!
 //! There are three builds of these loops: a shared object, a copy inside `typepack-bench`, and C code.
 //! `scripts/bench` builds this crate separately as the shared object, for this machine
-//! (`-C target-cpu=native`); `typepack-bench` loads it (`../../src/competitor/hand.rs`). If the object is
-//! missing, `typepack-bench` uses its own copy of the loops, which is compiled for any machine and for
-//! AVX-512, and for each [`Level`]. `../hand.c` has the same loops in C.
+//! (`-C target-cpu=native`); `typepack-bench peers` and `guidelines` load it
+//! (`../../src/competitor/hand.rs`). If the object is missing, and for `typepack-bench pack`, the copy inside
+//! `typepack-bench` runs. The copy is compiled for any machine, for AVX-512 with VBMI, and for each
+//! [`Level`]. `../hand.c` has the same loops in C.
 
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
@@ -84,14 +85,14 @@ pub mod kind {
 pub struct Nest {
     /// One of the constants in [`kind`].
     pub kind: u32,
-    /// The number of bytes of a block. Used for `COLUMN`, `BOX` and `OFFSETS`.
+    /// The number of bytes of a block. Used for `COLUMN`, `FIXED`, `BOX` and `OFFSETS`.
     pub block: usize,
     /// The number of bytes from the origin of memory to the first block or struct. The entries of `offsets`
     /// count from this position.
     pub start: usize,
     /// The number of bytes from the start of the packed buffer to the packed bytes of this nest.
     pub packed: usize,
-    /// The number of iterations of each loop, at least 1. Used for `BOX`; `COLUMN` uses only entry 2.
+    /// The number of iterations of each loop, at least 1. Used for `BOX`; `COLUMN` and `FIXED` use only entry 2.
     pub counts: [usize; 3],
     /// The number of bytes by which each loop advances in memory per iteration. Used like `counts`.
     pub strides: [usize; 3],
@@ -180,8 +181,9 @@ macro_rules! exported {
 exported! {
     /// Packs `nests` one after the other from `memory` (`memory_bytes` bytes) to `packed` (`packed_bytes`
     /// bytes). Panics, which ends the process, if a nest does not fit into `memory` or `packed`, if a loop
-    /// has count 0, or if the structs of a `CHAR_INT_DOUBLE` nest are not aligned. On a CPU with AVX-512, the
-    /// loops are those that are compiled for AVX-512.
+    /// has count 0, if the structs of a `CHAR_INT_DOUBLE` nest are not aligned, or if a `FIXED` nest has a
+    /// block length and a stride that are no pair of [`FIXED`]. On a CPU that has AVX-512 with VBMI, the
+    /// loops are those that are compiled for it.
     #[unsafe(no_mangle)]
     typepack_hand_pack:
     memory, memory_bytes => packed, packed_bytes;
@@ -192,8 +194,9 @@ exported! {
 exported! {
     /// Unpacks `nests` one after the other from `packed` (`packed_bytes` bytes) to `memory`
     /// (`memory_bytes` bytes). Panics, which ends the process, if a nest does not fit into `memory` or
-    /// `packed`, if a loop has count 0, or if the structs of a `CHAR_INT_DOUBLE` nest are not aligned. On a
-    /// CPU with AVX-512, the loops are those that are compiled for AVX-512.
+    /// `packed`, if a loop has count 0, if the structs of a `CHAR_INT_DOUBLE` nest are not aligned, or if a
+    /// `FIXED` nest has a block length and a stride that are no pair of [`FIXED`]. On a CPU that has AVX-512
+    /// with VBMI, the loops are those that are compiled for it.
     #[unsafe(no_mangle)]
     typepack_hand_unpack:
     packed, packed_bytes => memory, memory_bytes;
@@ -323,10 +326,10 @@ const LEVELS: [Level; 5] = [
 const LEVELS: [Level; 1] =
     [Level { name: "native", pack: pack_baseline, unpack: unpack_baseline, available: || true }];
 
-/// Packs with the loops for AVX-512 if the CPU has it, and otherwise with the loops for any CPU. In the
-/// copy of the loops inside `typepack-bench`, the loops for AVX-512 are nearly as fast as the loops in the
-/// shared object, which is built for this machine (`-C target-cpu=native`). In the shared object, the two
-/// do not differ.
+/// Packs with the loops for AVX-512 with VBMI if the CPU has it, and otherwise with the loops for any CPU. In
+/// the copy of the loops inside `typepack-bench`, the loops for AVX-512 are nearly as fast as the loops in
+/// the shared object, which is built for this machine (`-C target-cpu=native`). In the shared object, the
+/// loops for AVX-512 and those for any CPU do not differ.
 fn best_pack(nest: &Nest, lists: [&[usize]; 2], memory: &[u8], packed: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
     if vbmi::available() {

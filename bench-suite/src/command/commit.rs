@@ -1,5 +1,5 @@
-//! `typepack-bench commit`: measures everything that has a bar (a limit that the project requires), except
-//! packing in one call and messages.
+//! `typepack-bench commit`: measures the costs of a type apart from packing in one call, such as creation,
+//! packing in pieces and fused copies, and compares them with their bars (limits that the project requires).
 
 use super::{Failure, Format, failed, parse_size, print_out, progress};
 use clap::ValueEnum;

@@ -142,7 +142,8 @@ pub(crate) fn pack(arguments: &PackArguments) -> Result<(), Failure> {
     if arguments.check { check(&definitions, &rows, arguments.strict) } else { Ok(()) }
 }
 
-/// Judges the instruction sets of `--isa`, one after the other. Prints the rows and the verdicts of each.
+/// Judges those instruction sets of `--isa` that this machine has, one after the other. Prints the rows and
+/// the verdicts of each.
 fn judge(
     arguments: &PackArguments,
     layouts: &[&LayoutDefinition],

@@ -48,8 +48,8 @@ pub(crate) struct PeersArguments {
     #[arg(long, value_name = "LIBRARY", default_value = "target/hand/release/libtypepack_hand.so")]
     hand: PathBuf,
     /// The instruction set of leaf kernels: portable, sse4, avx2 or avx512. By default the set that
-    /// TYPEPACK_ISA names, or else the best set that this machine supports. With this option, the run
-    /// measures neither the storm nor the regret.
+    /// TYPEPACK_ISA names, or else the best set that this machine supports. If this option or TYPEPACK_ISA
+    /// names a set, the run measures neither the storm nor the regret.
     #[arg(long, value_name = "NAME")]
     isa: Option<Isa>,
     /// Write the summary and the ablation table to this file. By default they go to standard output with

@@ -41,7 +41,8 @@ pub(crate) enum RegretCommand {
     /// mean times of all exchanges since these jobs have started: warm-up, verification, and every round.
     Messages(RegretArguments),
     /// Measure the choice between the mapped window of a file and system calls (TYPEPACK_IO), for accesses of two
-    /// ranks to one file. The rows and arguments are those of `io`.
+    /// ranks to one file. The rows and arguments are those of `io`, without the rows for which only one way makes
+    /// sense, and without --peers, --library and --csv.
     Files(FileArguments),
 }
 

@@ -68,8 +68,8 @@ pub fn run(
     Ok(rows)
 }
 
-/// Returns the settings that an application gets. `mode` determines whether a kernel is compiled at
-/// commit, or only when the calls so far would have repaid its compilation.
+/// Returns the engine's default settings with a code generator. `mode` determines whether a kernel is
+/// compiled at commit, or only when the calls so far would have repaid its compilation.
 fn settings(mode: Mode) -> Settings {
     let jit = Jit::new(typepack_jit::Settings { mode, ..typepack_jit::Settings::default() });
     Settings { compiler: Some(Arc::new(jit)), ..Settings::default() }

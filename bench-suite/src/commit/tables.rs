@@ -38,7 +38,8 @@ impl Child {
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if the engine refuses a type or a call, or if a packed byte is wrong.
+    /// Returns a one-line message if the engine refuses a type or a call, if a packed byte is wrong, or if
+    /// `/proc/self/smaps_rollup` cannot be read.
     pub fn measure(table: Table, entries: usize) -> Result<Self, String> {
         let mut numbers = Numbers(0x1234_5678_9abc_def1);
         let mut lengths = vec![1i64; entries];

@@ -2,9 +2,9 @@
 //!
 //! `layout.rs` determines the loops of a layout, and `mod.rs` adds these competitors to the others. The
 //! loops themselves are in the crate `typepack-hand` (`../../hand/`). All builds of the loops have the same
-//! C interface. At most two builds take part in a run: the Rust loops in a library that is built for this
-//! machine and loaded at run time (or, if that library is missing, the Rust loops that are part of this
-//! command), and the C loops (`hand_c.rs`).
+//! C interface. At most two builds take part in a run: one of the Rust loops and one of the C loops
+//! (`hand_c.rs`). The Rust loops come from a library that is built for this machine and loaded at run time.
+//! If that library is missing, and for `typepack-bench pack`, they come from this command.
 //!
 //! Invariant: a [`Hand`] calls its loops only if the buffers hold all bytes that its nests touch.
 
@@ -23,8 +23,8 @@ pub struct Loops {
     how: &'static str,
     pack: PackCall,
     unpack: UnpackCall,
-    /// True if a column uses a loop with a constant stride ([`kind::FIXED`]) whenever there is one for its block
-    /// length and stride.
+    /// True if a nest of the kind `Column` uses a loop with a constant stride ([`kind::FIXED`]) whenever there is
+    /// one for its block length and stride.
     fixed: bool,
 }
 
@@ -71,7 +71,7 @@ impl Hands {
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if this machine lacks the level.
+    /// Returns a one-line message if this machine lacks the level, or if there is no such level.
     pub fn at_level(march: &str) -> Result<Self, String> {
         let Level { pack, unpack, .. } = Level::named(march)
             .ok_or_else(|| format!("no hand loops for {march}: this machine lacks the level"))?;
@@ -224,7 +224,7 @@ impl Hand {
         assert!(least <= room, "the memory has {room} bytes, but the loops need {least}");
         let (room, least) = (packed.len(), self.bytes);
         assert!(least <= room, "the packed form has {room} bytes, but the loops need {least}");
-        assert!(memory.as_ptr().cast::<f64>().is_aligned(), "the structs are not aligned");
+        assert!(memory.as_ptr().cast::<f64>().is_aligned(), "the memory must be 8-byte aligned");
     }
 }
 

@@ -26,8 +26,8 @@ impl Drop for Scratch {
 /// # Errors
 ///
 /// Returns a one-line message if there is no compiler, if the temporary folder cannot be written, if the
-/// compiler fails (the message then has the first error line of its output), or if the compiled loops
-/// cannot be loaded.
+/// compiler fails, or if the compiled loops cannot be loaded. If the compiler fails, the message has the
+/// first line of its output that contains the word `error`.
 pub fn compile(march: &str) -> Result<(Loops, String), String> {
     let compiler = std::env::var_os("CC").filter(|cc| !cc.is_empty()).unwrap_or("cc".into());
     let shown = Path::new(&compiler).display().to_string();
@@ -54,7 +54,7 @@ pub fn compile(march: &str) -> Result<(Loops, String), String> {
     let made = made.map_err(|e| format!("{shown}: {e}"))?;
     if !made.status.success() {
         let said = String::from_utf8_lossy(&made.stderr);
-        let line = said.lines().find(|line| line.contains("error")).unwrap_or("said nothing");
+        let line = said.lines().find(|line| line.contains("error")).unwrap_or("it said nothing");
         return Err(format!("{shown} failed: {line}"));
     }
     let loops = Loops::open(&library, HAND_C, "C loop")?;

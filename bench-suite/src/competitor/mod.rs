@@ -22,8 +22,8 @@ pub trait Competitor {
     /// Returns the short name of this competitor, which is the same in every row.
     fn name(&self) -> &'static str;
 
-    /// Returns the name of the kernel that currently moves the data in this direction. For a hand-written
-    /// loop, returns its language instead.
+    /// Returns the name of the kernel that currently moves the data in this direction. For a competitor
+    /// without kernels, returns a text such as `Rust loop` instead.
     fn executor(&self, direction: Direction) -> String;
 
     /// Returns the datatype and the count of the data that this competitor moves. `None` means that it

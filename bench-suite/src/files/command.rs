@@ -1,7 +1,7 @@
 //! The arguments of `typepack-bench io` and `regret files`, and the functions that run these commands and return
 //! the text for the terminal.
 //!
-//! `main.rs` uses this file and prints the text.
+//! `main.rs` and `command/regret.rs` use this file and print the text.
 
 use super::definition::{Definitions, Row};
 use super::regret;
@@ -34,16 +34,16 @@ pub struct FileArguments {
     /// Names of the installed peers that take part, separated by commas; by default all.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     library: Vec<String>,
-    /// The folder for the file that the ranks share, which is removed at the end. By default the folder of
-    /// temporary files.
+    /// The folder for the file that the ranks share. The file is removed at the end. By default a new
+    /// folder among the temporary files.
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
     /// Size of the file in KiB.
     #[arg(long, value_name = "KIB", default_value_t = 64 << 10,
           value_parser = clap::value_parser!(u64).range(2048..=1 << 19))]
     size: u64,
-    /// Time limit in seconds. A turn (at least three accesses) that takes longer is given up. A competitor whose
-    /// turns in a row have taken longer in total takes no further turns in this row.
+    /// Time limit in seconds. A turn (usually at least three accesses) that takes longer is given up. A competitor
+    /// whose turns in a row have taken longer in total takes no further turns in this row.
     #[arg(long, value_name = "S", default_value_t = 20,
           value_parser = clap::value_parser!(u16).range(1..=3600))]
     limit: u16,
@@ -101,8 +101,8 @@ impl Drop for Shared {
 ///
 /// # Errors
 ///
-/// Returns a [`Fault`] if the arguments are wrong or typepack cannot be measured. If a peer fails, the
-/// function returns no error; the text states the fault.
+/// Returns a [`Fault`] if the arguments are wrong, if typepack's job does not start, or if a file cannot be written.
+/// If a peer fails, or typepack fails in a row, the function returns no error; the text states the fault.
 pub fn run(
     arguments: &FileArguments,
     mut progress: impl FnMut(usize, usize),
@@ -131,13 +131,13 @@ pub fn run(
     Ok(format!("{}\n{}", report::table(&run), summary::text(&run, &definitions.bars)))
 }
 
-/// Runs `typepack-bench regret files`, which has the same arguments but does not use `--peers`, `--library` and
-/// `--csv`. Calls `progress` as [`run`] does. Returns the text for the terminal.
+/// Runs `typepack-bench regret files`, which has the same arguments but ignores `--peers` and refuses `--library`
+/// and `--csv`. Calls `progress` as [`run`] does. Returns the text for the terminal.
 ///
 /// # Errors
 ///
-/// Returns a [`Fault`] if the arguments are wrong, if a variable that forces a way is set, or if a way cannot be
-/// measured.
+/// Returns a [`Fault`] if the arguments are wrong, if `TYPEPACK_IO` or `TYPEPACK_TUNE` is set, if the system allows
+/// no new network namespaces, or if a way cannot be measured.
 pub fn run_regret(
     arguments: &FileArguments,
     progress: impl FnMut(usize, usize),
@@ -196,7 +196,7 @@ fn own(arguments: &FileArguments) -> Result<Library, Fault> {
 }
 
 /// Compiles the C program for typepack and for each peer that takes part, and starts a job of each. Returns the
-/// jobs that have started, and adds the fault of each other peer to `run`.
+/// jobs that have started, and adds the fault of each peer whose job did not start to `run`.
 fn sessions(
     arguments: &FileArguments,
     effort: &Effort,

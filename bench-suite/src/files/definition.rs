@@ -92,7 +92,8 @@ impl Row {
     }
 }
 
-/// What a bar limits: a ratio of typepack to another competitor, or a value of typepack alone.
+/// What a bar limits: the ratio of the time of another competitor to that of typepack, or a value of typepack
+/// alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Against {
@@ -268,7 +269,7 @@ mod tests {
         let cold = row("cold-4K-read-collective");
         assert_eq!(cold.command("/f", 9), "row file /f 9 cold read collective strided 4096");
         assert!(row("3B-read-independent").is_named("3B-read") && cold.is_named("cold"));
-        // Every class has a bar, except the rows that are only reported.
+        // Every row has a bar, except the cold rows, which are only reported.
         for row in all.rows.iter().filter(|row| row.class != "cold") {
             let bars = all.bars.iter();
             let own = bars.filter(|bar| bar.applies(&row.class, row.direction, row.calls));

@@ -1,10 +1,10 @@
 //! `typepack-bench regret files`: typepack accesses a file in one of two ways, through a mapped window of the
 //! file or by system calls. This file compares its free choice of the way with both ways, each of them forced.
 //!
-//! `command.rs` has the arguments and `suite.rs` the form of a turn. Every row has three new jobs of one installed
-//! typepack, which take turns: the free choice, and `TYPEPACK_IO=mmap` and `pwrite`. The time of a turn is the mean of
-//! its accesses after the first one, so that the accesses in which the free choice tries the other way count.
-//! `../regret/` computes regrets and verdicts.
+//! `command.rs` has the arguments, and `suite.rs` reads the answer to a turn. Every row has three new jobs of one
+//! installed typepack, which take turns: the free choice, and `TYPEPACK_IO=mmap` and `pwrite`. The time of a turn is
+//! the mean of its accesses after the first one, so that the accesses in which the free choice tries the other way
+//! count. `../regret/` computes regrets and verdicts.
 //!
 //! The command leaves out cold rows, the rows of the view of 10^9 pieces, and rows that write pieces of fewer than
 //! `SHORTEST` bytes. For such writes, system calls take hundreds of times as long as the mapped window, and the
@@ -28,8 +28,7 @@ const SHORTEST: u64 = 4096;
 const WAYS: [(&str, Option<&str>); 3] =
     [("free", None), ("mmap", Some("mmap")), ("pwrite", Some("pwrite"))];
 
-/// Returns true if `row` is measured. Rows are left out in which only one way makes sense (see the head of this
-/// file).
+/// Returns true if `row` is measured. The head of this file names the rows that are left out.
 pub fn is_judged(row: &Row) -> bool {
     let long = row.pattern == "tiles"
         || row.pattern.starts_with("contiguous")
@@ -43,7 +42,8 @@ pub fn is_judged(row: &Row) -> bool {
 ///
 /// # Errors
 ///
-/// Returns a one-line message if a job does not start, or if an access of the library fails.
+/// Returns a one-line message if a job does not start, if an access of the library fails, or if there are too few
+/// rounds.
 pub fn run(
     rows: &[&Row],
     (library, program, folder): (&Library, &Path, &Path),

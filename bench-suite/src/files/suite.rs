@@ -151,7 +151,7 @@ pub(super) fn parse(answer: &str) -> Option<Turn> {
 /// One competitor while a row is measured.
 struct Competitor {
     name: String,
-    /// The number of the job.
+    /// The index of the competitor's job in the list of sessions.
     session: usize,
     method: &'static str,
     turns: Vec<Turn>,
@@ -220,8 +220,8 @@ pub fn measure(
                 true => Ok(()),
                 false => session.row(&command).map(|_| ()),
             };
-            // The answer of the row is verified before its first time is taken. A slow competitor has the same limit for
-            // this as for a turn.
+            // The result of a competitor is verified before its first timed turn. The verification has the same time
+            // limit as a turn.
             let answer = match competitor.verified {
                 true => answer,
                 false => answer.and_then(|()| {

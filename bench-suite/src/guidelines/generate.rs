@@ -1,5 +1,5 @@
-//! Makes random types such as a program might have: up to three nested constructors, a few KiB of data,
-//! and gaps that are not too large.
+//! Makes random types such as a program might have: up to three nested constructors, up to 64 KiB of
+//! data, and gaps that are not too large.
 //!
 //! `mod.rs` checks the guidelines on these types. The types of `typepack-fuzz` would be useless for
 //! measurements: they are made to find bugs, and most of them have only a few bytes.

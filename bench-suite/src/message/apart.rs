@@ -1,5 +1,5 @@
-//! Starts the jobs of several typepack installations in such a way that each job can reserve the same
-//! cores.
+//! Starts several typepack jobs, of one or several installations, in such a way that each job can reserve
+//! the same cores.
 //!
 //! `library.rs` uses this file. `mpiexec` binds ranks to cores and reserves these cores: for each core,
 //! it binds a socket to an abstract name. All jobs of one network namespace see these names, so two jobs
@@ -45,8 +45,8 @@ pub fn check() -> Result<(), String> {
     let tried = command.status();
     tried.map(|_| ()).map_err(|error| {
         format!(
-            "the jobs of two typepack prefixes can use the same cores only in separate network \
-             namespaces, and the system refuses to make one: {error}"
+            "several typepack jobs can use the same cores only in separate network namespaces, and the \
+             system refuses to make one: {error}"
         )
     })
 }

@@ -75,8 +75,10 @@ pub enum Fault {
 ///
 /// # Errors
 ///
-/// Returns a [`Fault`] if the arguments are wrong or typepack cannot be measured. If a peer fails, the
-/// function returns no error; the text states the fault.
+/// Returns a [`Fault`] if the arguments are wrong, if the program cannot be compiled for typepack, if a job of
+/// typepack does not start, or if a file cannot be written. Before slow rows of a comparison are measured again, it
+/// also returns a [`Fault`] if the job of a peer does not start again. If a library fails in a row, the function
+/// returns no error; the text states the fault.
 pub fn run(
     subject: Subject,
     arguments: &MessageArguments,

@@ -63,7 +63,7 @@ impl Library {
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if `prefix` has no `bin/mpiexec`.
+    /// Returns a one-line message if `prefix` is empty or has no `bin/mpiexec`.
     pub fn at(name: &str, prefix: &Path) -> Result<Self, String> {
         let shown = prefix.display();
         let prefix = std::path::absolute(prefix).map_err(|e| format!("{shown}: {e}"))?;

@@ -3,7 +3,7 @@
 //!
 //! The flow: `command.rs` (arguments of `typepack-bench pingpong` and `collectives`) -> `definition.rs`
 //! (rows and bars from `definitions/message.toml` and `collective.toml`) -> `library.rs` (finds the
-//! libraries that take part, and compiles our C program, `message/*.c`, with the mpicc of each; `apart.rs`
+//! libraries that take part, and compiles the C program, `message/*.c`, with the mpicc of each; `apart.rs`
 //! lets jobs of two builds use the same cores) -> `session.rs` (a job that exists for the whole run) ->
 //! `suite.rs` (rows, round by round) and `whole.rs` (rows about whole jobs: starting, waiting and ending)
 //! -> `report.rs` (table, CSV) and `summary.rs` (bars). `regret/` compares the free choice of the way of a

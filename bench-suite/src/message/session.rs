@@ -59,7 +59,8 @@ impl UserMemory {
 /// The sizes of a row, as the C program states them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
-    /// Number of packed bytes of one message, of all faces of one rank, or of one block of a collective.
+    /// Number of packed bytes of one message, of all faces of one rank, of one block of a collective, or of an
+    /// access of all ranks to a file.
     pub payload: u64,
     /// Total size, in bytes, of all cache lines that one rank sends from and receives into.
     pub touched: u64,

@@ -2,8 +2,8 @@
 //! and how long a job takes to end after one of its ranks has been killed.
 //!
 //! `command.rs` uses this file. `message/job.c` is the program of the jobs. In every round, each library
-//! whose row is not yet complete takes its turn ([`What`] says how many turns it takes). Each job has a
-//! time limit. If a job fails, the run adds a line to its list of faults, and the library has no value in
+//! that has turns left takes one ([`What`] states the number of turns of a library). Each job has a time
+//! limit. If a job fails, the run adds a line to its list of faults, and the library has no value in
 //! the row.
 
 use super::library::Library;
@@ -249,7 +249,7 @@ impl Job {
             std::thread::spawn(move || {
                 let mut out = BufReader::new(out);
                 let mut line = String::new();
-                // The MPI libraries print lines of their own. The lines of our program begin with the mark
+                // The MPI libraries print lines of their own. The lines of the C program begin with the mark
                 // `@`.
                 while out.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
                     let ours = line.trim_end().strip_prefix('@');

@@ -71,8 +71,9 @@ impl Maker {
         type Commit = unsafe extern "C" fn(*mut Handle) -> c_int;
         static COMMIT: OnceLock<Commit> = OnceLock::new();
         let commit = resolved(mpi, &COMMIT, "MPI_Type_commit")?;
-        // SAFETY: `whole` is a handle of a datatype of this library, either predefined or made by the
-        // calls above. The pointer to `whole` is valid until the call returns.
+        // SAFETY: `Commit` is the signature that the standard gives `MPI_Type_commit`. `whole` is a handle
+        // of a datatype of this library, either predefined or made by the calls above. The pointer to
+        // `whole` is valid until the call returns.
         ok("MPI_Type_commit", unsafe { commit(&raw mut whole) })?;
         Ok(whole)
     }
@@ -120,9 +121,9 @@ fn free(mpi: &Mpi, mut handle: Handle) -> Result<(), String> {
     type Free = unsafe extern "C" fn(*mut Handle) -> c_int;
     static FREE: OnceLock<Free> = OnceLock::new();
     let free = resolved(mpi, &FREE, "MPI_Type_free")?;
-    // SAFETY: `handle` is a derived datatype of this library, because the callers have checked
-    // `is_derived`. The callers free each handle only once. The pointer to `handle` is valid until the
-    // call returns.
+    // SAFETY: `Free` is the signature that the standard gives `MPI_Type_free`. `handle` is a derived
+    // datatype of this library, because the callers have checked `is_derived`. The callers free each
+    // handle only once. The pointer to `handle` is valid until the call returns.
     ok("MPI_Type_free", unsafe { free(&raw mut handle) })
 }
 

@@ -86,7 +86,7 @@ fn direction(word: &str) -> Option<Direction> {
 
 fn open(mpi: &'static Mpi, text: &str, storm: bool) -> Result<Ready, String> {
     let mut words = text.splitn(4, ' ');
-    let mut word = || words.next().ok_or("a layout is a count, two paths and a type");
+    let mut word = || words.next().ok_or("layout and storm need a count, two paths and a type");
     let (count, memory, packed, text) = (word()?, word()?, word()?, word()?);
     let count = count.parse::<u64>().map_err(|e| format!("count {count}: {e}"))?;
     let ty: Datatype =

@@ -28,7 +28,8 @@ impl Packer {
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if a call fails, or if a number of the layout does not fit in an `int`.
+    /// Returns a one-line message if the type has large counts (`MPI_Count`), if the library lacks one of its
+    /// named types, if a call fails or is not supported, or if a number of the layout does not fit in an `int`.
     pub(super) fn new(mpi: &'static Mpi, layout: &Layout) -> Result<Self, String> {
         let int = |value: u64| {
             c_int::try_from(value).map_err(|_| {
@@ -51,7 +52,8 @@ impl Packer {
         let mut position = 0;
         // SAFETY: `mpi.pack` has the signature of `MPI_Pack`. `handle` is a committed datatype of this
         // library. `prepare.rs` has allocated `memory` for `count` elements of the datatype. `packed` has
-        // at least `payload` bytes (the assertion above).
+        // at least `payload` bytes (the assertion above). `position` is a local variable, and `mpi.world` is
+        // a communicator of this library.
         let code = unsafe {
             (self.mpi.pack)(
                 memory.as_ptr().cast(),
@@ -76,7 +78,8 @@ impl Packer {
         let mut position = 0;
         // SAFETY: `mpi.unpack` has the signature of `MPI_Unpack`. `handle` is a committed datatype of this
         // library. `packed` has at least `payload` bytes (the assertion above). `prepare.rs` has allocated
-        // `memory`, which is borrowed mutably, for `count` elements of the datatype.
+        // `memory`, which is borrowed mutably, for `count` elements of the datatype. `position` is a local
+        // variable of this function, and `mpi.world` is the library's `MPI_COMM_WORLD`.
         let code = unsafe {
             (self.mpi.unpack)(
                 packed.as_ptr().cast(),

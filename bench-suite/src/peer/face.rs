@@ -43,7 +43,8 @@ impl Face {
     ///
     /// # Errors
     ///
-    /// Returns a one-line message if a call fails, or if a number of the layout does not fit in an `int`.
+    /// Returns a one-line message if the type has large counts (`MPI_Count`), if a call fails, or if a number of
+    /// the layout does not fit in an `int`.
     pub fn competitor(self, layout: &Layout) -> Result<Box<dyn Competitor>, String> {
         Ok(Box::new(Caller(Packer::new(self.0, layout)?)))
     }

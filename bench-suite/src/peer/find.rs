@@ -26,7 +26,7 @@ impl Peer {
     /// # Errors
     ///
     /// Returns a one-line message if the name or the path is empty, or if the name contains a comma, a
-    /// quote or a line break.
+    /// double quote or a line break.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (name, path) = match split::once(text, b'=') {
             Some((name, path)) => (name.to_owned(), PathBuf::from(path)),

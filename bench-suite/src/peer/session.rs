@@ -51,7 +51,7 @@ impl Session {
     /// # Errors
     ///
     /// Returns a one-line message if the library of `peer` does not exist or has no known ABI, or if the
-    /// child process crashes or hangs.
+    /// child process does not start, crashes or hangs.
     pub fn start(peer: Peer, command: PathBuf) -> Result<Self, String> {
         Self::start_with(peer, command, PATIENCE)
     }

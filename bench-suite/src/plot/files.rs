@@ -14,7 +14,8 @@ use plotters::style::RGBColor;
 
 const SIZE: (u32, u32) = (960, 420);
 
-/// Returns the SVG text; `None` if the record has fewer than two block sizes.
+/// Returns the SVG text; `None` if the record has no table of files, or if neither kind of calls has two rows
+/// with a block size in this direction.
 pub(super) fn svg(record: &Record, direction: Direction) -> Result<Option<String>, String> {
     let Some(run) = report::read(record) else { return Ok(None) };
     let peers: Vec<&str> =

@@ -1,6 +1,6 @@
 //! Draws a record as SVG pictures.
 //!
-//! `record.rs` reads the record. `bandwidth.rs` draws bandwidth against size, `files.rs` the
+//! `record.rs` reads the record. `bandwidth.rs` draws bandwidth against size. `files.rs` draws the
 //! bandwidth of accesses to a file against the size of a block. `speedup.rs` draws the
 //! ratios to the best peer and to the best hand loop, including all losses. `break_even.rs` draws the
 //! number of uses that repay a compilation. `axis.rs` has the code that these files share. The same

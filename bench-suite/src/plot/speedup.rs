@@ -65,7 +65,7 @@ pub(super) fn svg(
         let title =
             format!("{set}, {direction}: typepack's bandwidth over that of others, by layout");
         write(root, &title, (20, 20), Stand::Left, 18, INK)?;
-        let how = "Bars: mean over the sizes. Thin lines: from the least to the greatest size. \
+        let how = "Bars: mean over the sizes. Thin lines: from the least to the greatest ratio. \
                    Red: below 0.97.";
         write(root, how, (20, 42), Stand::Left, 13, INK)?;
         let against = [

@@ -1,6 +1,7 @@
 //! Computes the regret of one row from the times of the free choice and of the forced candidates.
 //!
-//! `kernels.rs` and `../message/regret/` measure the times; `verdict.rs` judges many rows.
+//! `kernels.rs`, `../message/regret/` and `../files/regret.rs` measure the times; `verdict.rs` judges many
+//! rows.
 //!
 //! The rounds have two halves, so that luck does not count twice. If the best candidate were picked and
 //! timed on the same rounds, the minimum over several noisy figures would be too small, and the regret too

@@ -2,9 +2,9 @@
 //!
 //! `policy.rs` measures the compilation policy against two fixed choices: never compile, and compile at
 //! commit. `kernels.rs` measures the free choice of a kernel against forced leaf kernels and forced compiled
-//! kernels. `../message/regret/` does the same for the ways of long messages. Both use `judge.rs`, which
-//! picks the best way on one half of the rounds and times it on the other half, and `verdict.rs`, which
-//! compares the rows with the bars and prints them.
+//! kernels. `../message/regret/` does the same for the ways of long messages, and `../files/regret.rs` for
+//! the ways of accesses to files. All three use `judge.rs`, which picks the best way on one half of the
+//! rounds and times it on the other half. `verdict.rs` compares the rows with the bars and prints them.
 //!
 //! `../suite.rs` measures the policy for `typepack-bench peers`; `typepack-bench regret` measures everything.
 

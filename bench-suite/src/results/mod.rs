@@ -1,7 +1,7 @@
 //! Writes `bench-suite/RESULTS.md` from the records in `bench-suite/record/`.
 //!
 //! `typepack-bench results` uses this module. [`read`] reads the records of a folder. A record consists
-//! of a CSV file, a text file and a folder of pictures, which all have the same name. [`text`] returns the
+//! of a CSV file, and usually a text file and a folder of pictures, which all have the same name. [`text`] returns the
 //! page: a summary of all bars, and then, machine by machine, each record with its tables.
 //!
 //! `packing.rs` turns the tables of `typepack-bench peers` back into a [`Suite`](crate::suite::Suite).
@@ -133,7 +133,7 @@ fn counted(number: usize, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
-/// Formats a ratio to a peer. A loss is in bold.
+/// Formats a ratio to a peer or to a hand loop. A loss is in bold.
 fn ratio(value: f64) -> String {
     if value < crate::summary::TIE { format!("**{value:.2}**") } else { format!("{value:.2}") }
 }

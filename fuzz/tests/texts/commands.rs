@@ -1,4 +1,5 @@
-//! Runs every command line in the `sh` blocks of the README, of CONTRIBUTING and of the guide.
+//! Runs every command line in the `sh` blocks of the README, of CONTRIBUTING, of the guide and of
+//! `runtime/examples/README.md`.
 //!
 //! - A line must end with exit code 0, or with the code that a comment at its end states: `# ends with
 //!   code 3`. If the comment is `# prints TEXT`, one line of the output must be TEXT.

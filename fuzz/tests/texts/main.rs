@@ -4,7 +4,7 @@
 //!
 //! In the order of reading: `markdown.rs` reads a page; `links.rs`, `snippets.rs` and `errors.rs`
 //! compare pages with the tree; `commands.rs` and `examples.rs` run programs, which `programs.rs`
-//! finds; `book.rs` renders the guide; `sources.rs` checks the comments of the sources; `top.rs`
+//! builds and installs; `book.rs` renders the guide; `sources.rs` checks the comments of the sources; `top.rs`
 //! checks the top level of the tree.
 //!
 //! A check that cannot run on this machine calls `skipped`, and `scripts/test` lists the reason at its

@@ -1,4 +1,4 @@
-//! Tests that the top level of the repository has exactly the entries that the design lists, and that
+//! Tests that the top level of the repository has exactly the entries that this file lists, and that
 //! the README is short.
 
 use super::skipped::skipped;

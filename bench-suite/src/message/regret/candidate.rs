@@ -8,8 +8,8 @@ use typepack_engine::contiguous::{self, Method};
 
 /// The name of the free choice in rows.
 pub const FREE: &str = "free";
-/// The variables that force a way. None of them may be set when a run begins, because the free choice must
-/// be free.
+/// The variables that force a way or influence the free choice. None of them may be set when a run begins,
+/// because the free choice must be free.
 pub const VARIABLES: [&str; 4] =
     ["TYPEPACK_TRANSPORT", "TYPEPACK_COPY", "TYPEPACK_TUNE", "TYPEPACK_TUNE_FILE"];
 

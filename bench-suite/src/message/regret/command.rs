@@ -58,8 +58,9 @@ pub struct RegretArguments {
 ///
 /// # Errors
 ///
-/// Returns a [`Fault`] if the arguments are wrong, if a variable that forces a way is set, or if the free choice
-/// cannot be measured. If a candidate fails, the function returns no error; the text states the fault.
+/// Returns a [`Fault`] if the arguments are wrong, if one of `VARIABLES` is set, if the system allows no new network
+/// namespaces, if the program cannot be compiled, if a job of the free choice does not start, or if a file cannot be
+/// written. If another job fails, the function returns no error; the text states the fault.
 pub fn run(
     arguments: &RegretArguments,
     mut progress: impl FnMut(usize, usize),
