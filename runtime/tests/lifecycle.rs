@@ -2,8 +2,11 @@
 //! MPI, forks, and deaths.
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
+#[path = "../../fuzz/support/attempts.rs"]
+mod attempts;
 mod job;
 
+use attempts::attempts;
 use job::{body, is_rank, mpiexec, ranks, ranks_with, run, text};
 use std::process::{Command, Output};
 use typepack::{Communicator, Datatype, Error, ErrorKind, Named, Op, Source, Tag, commit};
@@ -188,7 +191,10 @@ fn a_death_is_an_error_for_those_who_wait() {
         // SAFETY: `signal` with SIG_IGN installs no handler, so no code runs in a signal.
         unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
         ranks(WAITS + 1, "", |world| {
-            world.barrier().unwrap();
+            if world.barrier().is_err() {
+                // Rank `WAITS` was quick, and this rank has learnt of the death first.
+                std::process::exit(6);
+            }
             if world.rank() == WAITS {
                 // Give the other ranks time to fall asleep. The assertions do not depend on this time.
                 std::thread::sleep(std::time::Duration::from_millis(100));
@@ -200,14 +206,18 @@ fn a_death_is_an_error_for_those_who_wait() {
         });
         return;
     }
-    let mut command = Command::new(mpiexec());
-    command.args(["-n", &(WAITS + 1).to_string()]);
-    command.args(body("a_death_is_an_error_for_those_who_wait"));
-    let output = run(command, "death", &[]);
-    let lines = text(&output);
-    assert_eq!(output.status.code(), Some(134), "{lines}");
-    for wait in 0..WAITS {
-        let told = format!("wait {wait} was told: job: rank {WAITS} killed by signal 6 (SIGABRT)");
-        assert!(lines.contains(&told), "{told}\n{lines}");
-    }
+    let mut untold: Vec<usize> = (0..WAITS).collect();
+    attempts(|| {
+        let mut command = Command::new(mpiexec());
+        command.args(["-n", &(WAITS + 1).to_string()]);
+        command.args(body("a_death_is_an_error_for_those_who_wait"));
+        let output = run(command, "death", &[]);
+        let lines = text(&output);
+        assert_eq!(output.status.code(), Some(134), "{lines}");
+        assert!(!lines.contains("panicked"), "{lines}");
+        let killed = format!("was told: job: rank {WAITS} killed by signal 6 (SIGABRT)");
+        untold.retain(|wait| !lines.contains(&format!("wait {wait} {killed}")));
+        // A rank that gets no CPU for the 200 ms before SIGKILL reports nothing.
+        if untold.is_empty() { Ok(()) } else { Err(format!("{untold:?}: {lines}")) }
+    });
 }

@@ -3,11 +3,14 @@
 //! message longer than two gibibytes.
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
+#[path = "../../fuzz/support/attempts.rs"]
+mod attempts;
 mod forbid;
 mod job;
 #[path = "../../fuzz/support/skipped.rs"]
 mod skipped;
 
+use attempts::attempts;
 use forbid::forbid;
 use job::{Random, body, is_rank, mpiexec, ranks, ranks_with, run, text};
 use skipped::skipped;
@@ -235,17 +238,19 @@ fn a_death_in_the_middle_is_an_error() {
     let _alone = alone();
     for dies in ["0", "1"] {
         let told = format!("was told: job: rank {dies} killed by signal 9 (SIGKILL)");
-        let mut tellings = 0;
-        for delay in ["500", "3000", "20000"] {
-            let mut command = Command::new(mpiexec());
-            command.args(["-n", "2"]).args(body(name));
-            let env = [("TYPEPACK_TRANSPORT", "cma"), ("DIES", dies), ("DELAY", delay)];
-            let output = run(command, name, &env);
-            assert_eq!(output.status.code(), Some(137), "{}", text(&output));
-            tellings += usize::from(text(&output).contains(&told));
-        }
-        // Not every run has this report: if the surviving rank gets no CPU for 200 ms, the launcher kills it
-        // before it learns of the death. So the test demands the report in at least one run.
-        assert!(tellings > 0, "{told}");
+        attempts(|| {
+            let mut tellings = 0;
+            for delay in ["500", "3000", "20000"] {
+                let mut command = Command::new(mpiexec());
+                command.args(["-n", "2"]).args(body(name));
+                let env = [("TYPEPACK_TRANSPORT", "cma"), ("DIES", dies), ("DELAY", delay)];
+                let output = run(command, name, &env);
+                assert_eq!(output.status.code(), Some(137), "{}", text(&output));
+                tellings += usize::from(text(&output).contains(&told));
+            }
+            // Not every run has this report: if the surviving rank gets no CPU for 200 ms, the launcher kills it
+            // before it learns of the death. So the test demands the report in at least one run.
+            if tellings > 0 { Ok(()) } else { Err(told.clone()) }
+        });
     }
 }

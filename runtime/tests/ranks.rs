@@ -7,6 +7,7 @@ mod harness;
 mod job;
 mod role;
 
+use harness::attempts::attempts;
 use harness::{Finished, run, start};
 use role::{command, job, play, rank};
 
@@ -54,10 +55,16 @@ fn a_code_after_finalizing_counts() {
 
 #[test]
 fn a_programs_own_answer_is_not_commented() {
-    let done = run(job(3, "all exit 5", ""));
-    assert_eq!((done.code, done.left.len()), (5, 0), "{done:?}");
-    assert_eq!(done.err.lines().count(), 3, "{done:?}");
-    assert!(!done.err.contains("mpiexec"), "{done:?}");
+    attempts(|| {
+        let done = run(job(3, "all exit 5", ""));
+        assert_eq!((done.code, done.left.len()), (5, 0), "{done:?}");
+        let own = done.err.lines().filter(|line| line.ends_with(": bad argument")).count();
+        assert_eq!(own, 3, "{done:?}");
+        let others: Vec<_> = done.err.lines().filter(|line| line.contains("mpiexec")).collect();
+        // mpiexec waits 100 ms after the first exit. It ends a rank that gets no CPU for so long, and then it names
+        // the rank that has exited first.
+        if others.is_empty() { Ok(()) } else { Err(format!("{done:?}")) }
+    });
 }
 
 #[test]
@@ -79,11 +86,17 @@ fn a_killed_rank_ends_the_job_also_behind_a_wrapper() {
 #[test]
 fn a_waiting_rank_is_told_who_died() {
     // Rank 0 ignores SIGTERM and sleeps in a receive. The launcher, which raises the failure epoch and wakes
-    // the ranks, must wake rank 0 before it sends SIGKILL.
-    let done = run(job(2, "deaf", ""));
-    assert_eq!(done.code, 137, "{done:?}");
-    assert!(done.out.contains("told: "), "{done:?}");
-    assert!(done.out.contains("rank 1 killed by signal 9 (SIGKILL)"), "{done:?}");
+    // the ranks, must wake rank 0 before it sends SIGKILL. Rank 0 has 200 ms; if it gets no CPU for so long, it
+    // says nothing.
+    attempts(|| {
+        let done = run(job(2, "deaf", ""));
+        assert_eq!(done.code, 137, "{done:?}");
+        if !done.out.contains("told: ") {
+            return Err(format!("{done:?}"));
+        }
+        assert!(done.out.contains("rank 1 killed by signal 9 (SIGKILL)"), "{done:?}");
+        Ok(())
+    });
 }
 
 #[test]

@@ -2,8 +2,11 @@
 //! decomposition, boundary, stencil, halo width and number of fields give the serial solution, and that bad
 //! input gives the right line on stderr.
 
+#[path = "../../../fuzz/support/attempts.rs"]
+mod attempts;
 mod tool;
 
+use attempts::attempts;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -401,10 +404,19 @@ fn no_run_destroys_a_file_that_it_was_to_read_or_could_not_write() {
 #[test]
 fn a_bad_variable_is_one_line_of_one_rank() {
     for ranks in [0, 3] {
-        let outcome = typepack(ranks, "halo --grid 8x8x8", &[("TYPEPACK_JIT", "sometimes")]);
-        let said = said(&outcome);
-        assert!(said.starts_with("typepack: TYPEPACK_JIT: "), "{said}");
-        assert_eq!((said.lines().count(), outcome.code), (1, Some(2)), "{said}");
+        attempts(|| {
+            let outcome = typepack(ranks, "halo --grid 8x8x8", &[("TYPEPACK_JIT", "sometimes")]);
+            let said = said(&outcome);
+            assert_eq!(outcome.code, Some(2), "{said}");
+            // The ranks cannot join the job and wait for each other. mpiexec ends the job 100 ms after the end of
+            // the first one, also if rank 0 has got no CPU meanwhile and has said nothing.
+            if ranks > 0 && said.is_empty() {
+                return Err(outcome.stderr);
+            }
+            assert!(said.starts_with("typepack: TYPEPACK_JIT: "), "{said}");
+            assert_eq!(said.lines().count(), 1, "{said}");
+            Ok(())
+        });
     }
 }
 

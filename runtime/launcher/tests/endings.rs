@@ -7,7 +7,10 @@ use std::os::unix::process::CommandExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use harness::{Job, kill, mpiexec, run, shared_names, shell, start};
+use harness::attempts::attempts;
+use harness::{
+    Job, Signs, expect_no_shared_name_but, kill, mpiexec, run, shared_names, shell, start,
+};
 
 /// Waits until the shells of all ranks have started `sleep`.
 fn wait_for_sleepers(job: &Job, ranks: usize) {
@@ -41,15 +44,24 @@ fn a_signal_gives_128_more() {
 
 #[test]
 fn ranks_that_all_fail_in_order_all_get_to_say_why() {
-    // Rank 0 prints its message late. mpiexec must wait for the message even though rank 1 has already
-    // failed.
-    let script = "[ $TYPEPACK_RANK = 0 ] && { sleep 0.02; echo bad argument >&2; }; exit 2";
-    let done = run(shell(2, script));
-    assert_eq!(done.code, 2);
-    let lines: Vec<_> = done.err.lines().collect();
-    assert_eq!(lines[0], "bad argument", "{done:?}");
-    assert!(lines[1].starts_with("mpiexec: rank 1 "), "{done:?}");
-    assert_eq!(lines.len(), 2, "{done:?}");
+    // Rank 0 prints its message 20 ms after it has seen the end of rank 1. mpiexec must wait for the message, but
+    // waits only 100 ms. So a rank 0 that gets no CPU for so long does not get to say why.
+    let script = "[ $TYPEPACK_RANK = 1 ] && { echo $$ >$SIGNS/new; mv $SIGNS/new $SIGNS/pid; exit 2; }; \
+                  until [ -e $SIGNS/pid ]; do sleep 0.01; done; read pid <$SIGNS/pid; \
+                  until grep -q 'State:.Z' /proc/$pid/status; do sleep 0.005; done; \
+                  sleep 0.02; echo bad argument >&2; exit 2";
+    attempts(|| {
+        let signs = Signs::new();
+        let done = run(signs.shell(2, script));
+        assert_eq!(done.code, 2, "{done:?}");
+        let lines: Vec<_> = done.err.lines().collect();
+        assert!(lines.last().is_some_and(|line| line.starts_with("mpiexec: rank 1 ")), "{done:?}");
+        match lines[..lines.len() - 1] {
+            ["bad argument"] => Ok(()),
+            [] => Err(format!("{done:?}")),
+            _ => panic!("{done:?}"),
+        }
+    });
 }
 
 #[test]
@@ -63,7 +75,7 @@ fn killing_one_rank_ends_all() {
     assert_eq!((done.code, done.left.len()), (137, 0), "{done:?}");
     let line = format!("mpiexec: rank 2 (pid {victim}) killed by signal 9 (SIGKILL)\n");
     assert_eq!(done.err, line);
-    assert_eq!(shared_names(), before);
+    expect_no_shared_name_but(&before);
 }
 
 #[test]
@@ -109,7 +121,7 @@ fn killing_mpiexec_leaves_nothing() {
         job.expect_gone();
         assert_eq!(job.finish().code, 137);
     }
-    assert_eq!(shared_names(), before);
+    expect_no_shared_name_but(&before);
 }
 
 #[test]
@@ -136,34 +148,48 @@ fn interrupt_and_terminate_end_the_job() {
 
 #[test]
 fn ranks_may_clean_up_on_interrupt() {
-    let script = "trap 'sleep 0.3; echo saved; exit 0' TERM; while :; do sleep 0.01; done";
-    let job = start(shell(2, script));
-    thread::sleep(Duration::from_millis(300));
-    job.signal(libc::SIGINT);
-    let done = job.finish();
-    assert_eq!((done.code, done.out.as_str()), (130, "saved\nsaved\n"), "{done:?}");
+    let script = "trap 'sleep 0.3; echo saved; exit 0' TERM; : >$SIGNS/ready.$TYPEPACK_RANK; \
+                  while :; do sleep 0.01; done";
+    attempts(|| {
+        let signs = Signs::new();
+        let job = start(signs.shell(2, script));
+        signs.wait(&job, "ready", 2);
+        job.signal(libc::SIGINT);
+        let done = job.finish();
+        assert_eq!(done.code, 130, "{done:?}");
+        // A rank that gets no CPU for the 2 s of grace saves nothing.
+        if done.out == "saved\nsaved\n" { Ok(()) } else { Err(format!("{done:?}")) }
+    });
 }
 
 #[test]
 fn a_second_interrupt_is_at_once() {
-    let job = start(shell(2, "trap '' TERM; while :; do sleep 0.01; done"));
-    thread::sleep(Duration::from_millis(300));
-    let started = Instant::now();
-    job.signal(libc::SIGINT);
-    thread::sleep(Duration::from_millis(50));
-    assert!(job.processes().len() > 1, "the first signal ended the ranks");
-    job.signal(libc::SIGINT);
-    let done = job.finish();
-    assert_eq!((done.code, done.left.len()), (130, 0), "{done:?}");
-    // The elapsed time shows that the second signal has ended the job: otherwise the job would have taken the
-    // whole grace time of 2 s.
-    assert!(started.elapsed() < Duration::from_millis(1900));
+    let script = "trap ': >$SIGNS/asked.$TYPEPACK_RANK' TERM; : >$SIGNS/ready.$TYPEPACK_RANK; \
+                  while :; do sleep 0.01; done";
+    attempts(|| {
+        let signs = Signs::new();
+        let mut job = start(signs.shell(2, script));
+        signs.wait(&job, "ready", 2);
+        let started = Instant::now();
+        job.signal(libc::SIGINT);
+        // Both ranks have been asked, so mpiexec has taken the first signal, and the second one is another signal.
+        signs.wait(&job, "asked", 2);
+        job.signal(libc::SIGINT);
+        job.wait();
+        let time = started.elapsed();
+        let done = job.finish();
+        assert_eq!((done.code, done.left.len()), (130, 0), "{done:?}");
+        // The time shows that the second signal has ended the job: otherwise the job would have taken the whole
+        // grace time of 2 s. On a loaded machine it may take so long in any case.
+        if time < Duration::from_secs(2) { Ok(()) } else { Err(format!("{time:?}")) }
+    });
 }
 
 #[test]
 fn a_stubborn_job_is_killed_after_the_grace() {
-    let job = start(shell(1, "trap '' TERM; while :; do sleep 0.01; done"));
-    thread::sleep(Duration::from_millis(300));
+    let signs = Signs::new();
+    let job = start(signs.shell(1, "trap '' TERM; : >$SIGNS/deaf; while :; do sleep 0.01; done"));
+    signs.wait(&job, "deaf", 1);
     job.signal(libc::SIGTERM);
     let done = job.finish();
     assert_eq!((done.code, done.left.len()), (143, 0), "{done:?}");
@@ -221,9 +247,11 @@ fn ends_are_seen_where_the_end_of_children_is_ignored() {
 
 #[test]
 fn user_signals_are_passed_on() {
-    let script = "trap 'echo got; exit 0' USR1; echo ready; while :; do sleep 0.01; done";
-    let job = start(shell(2, script));
-    thread::sleep(Duration::from_millis(400));
+    let script = "trap 'echo got; exit 0' USR1; : >$SIGNS/ready.$TYPEPACK_RANK; \
+                  while :; do sleep 0.01; done";
+    let signs = Signs::new();
+    let job = start(signs.shell(2, script));
+    signs.wait(&job, "ready", 2);
     job.signal(libc::SIGUSR1);
     let done = job.finish();
     assert_eq!(done.code, 0, "{done:?}");

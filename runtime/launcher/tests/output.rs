@@ -145,9 +145,14 @@ fn a_stuck_reader_does_not_keep_signals_away() {
     let mut command = shell(2, "yes");
     command.stdout(Stdio::piped());
     let mut job = start_as_is(command);
+    job.wait_for("the output of both ranks", || {
+        let writers = job.processes().into_iter().filter(|p| p.command.starts_with("yes"));
+        (writers.count() >= 2).then_some(())
+    });
+    // Give the ranks time to fill the pipe to which mpiexec writes. The assertions do not depend on this time.
     thread::sleep(Duration::from_millis(200));
     job.signal(libc::SIGINT);
-    // Wait until all ranks have ended. The queued output is still unread.
+    // Wait until all ranks have ended, so mpiexec has taken the signal. The queued output is still unread.
     job.wait_for("the ranks' end", || (job.processes().len() <= 1).then_some(()));
     job.signal(libc::SIGINT);
     assert_eq!(job.wait(), 130);
@@ -242,7 +247,9 @@ fn two_jobs_do_not_share_a_core() {
     first.signal(libc::SIGINT);
     first.finish();
     let single = |mask: &str| mask.bytes().all(|byte| byte.is_ascii_digit());
-    assert!(!(single(&here) && here == there), "both on {here}");
+    // With a single CPU, every process runs there.
+    let only = single(&allowed(std::process::id().cast_signed()));
+    assert!(only || !(single(&here) && here == there), "both on {here}");
 }
 
 #[test]

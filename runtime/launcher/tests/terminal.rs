@@ -43,18 +43,18 @@ fn on_terminal(script: &str) -> (Job, File) {
     (start_as_is(command), master)
 }
 
-/// Reads from the terminal until `text` appears, and returns everything that was read.
-fn read_until(terminal: &mut File, text: &str) -> String {
+/// Reads from the terminal until `text` has appeared `count` times, and returns everything that was read.
+fn read_until(terminal: &mut File, text: &str, count: usize) -> String {
     let mut seen = String::new();
     let mut buffer = [0; 256];
-    while !seen.contains(text) {
+    while seen.matches(text).count() < count {
         // If the job ends without writing `text`, the read below fails. If the job neither writes nor ends,
         // the poll times out.
         let mut ready = [PollFd::new(terminal, PollFlags::IN)];
         let limit = Timespec { tv_sec: harness::LIMIT.as_secs() as i64, tv_nsec: 0 };
-        let count =
+        let events =
             rustix::event::poll(&mut ready, Some(&limit)).expect("the terminal can be polled");
-        assert_eq!(count, 1, "nothing more after {seen:?}");
+        assert_eq!(events, 1, "nothing more after {seen:?}");
         let n = terminal.read(&mut buffer).unwrap_or_else(|e| panic!("{e} after {seen:?}"));
         seen.push_str(&String::from_utf8_lossy(&buffer[..n]));
     }
@@ -66,16 +66,10 @@ fn control_c_reaches_each_rank_once() {
     let script = "trap 'echo asked; exit 0' TERM; trap 'echo wrong' INT; \
                   echo ready; while :; do sleep 0.01; done";
     let (mut job, mut terminal) = on_terminal(script);
-    // Both ranks print the text, so read until it has appeared twice, in any order.
-    let mut seen = read_until(&mut terminal, "ready");
-    if seen.matches("ready").count() < 2 {
-        seen.push_str(&read_until(&mut terminal, "ready"));
-    }
+    // Both ranks print each text, in any order.
+    read_until(&mut terminal, "ready", 2);
     terminal.write_all(b"\x03").expect("the key is written");
-    let mut text = read_until(&mut terminal, "asked");
-    if text.matches("asked").count() < 2 {
-        text.push_str(&read_until(&mut terminal, "asked"));
-    }
+    let text = read_until(&mut terminal, "asked", 2);
     assert!(text.contains("[0] asked") && text.contains("[1] asked"), "{text}");
     assert!(!text.contains("wrong"), "{text}");
     assert_eq!(job.wait(), 130);
@@ -86,7 +80,7 @@ fn control_c_reaches_each_rank_once() {
 fn what_is_typed_reaches_rank_0() {
     let (mut job, mut terminal) = on_terminal("read line; echo got $line");
     terminal.write_all(b"hello\n").expect("the keys are written");
-    let text = read_until(&mut terminal, "[0] got hello");
+    let text = read_until(&mut terminal, "[0] got hello", 1);
     assert!(!text.contains("[1] got hello"), "{text}");
     assert_eq!(job.wait(), 0);
 }

@@ -355,7 +355,7 @@ impl Fabric {
 
     /// Returns whether `rank` has died. A dead rank no longer copies anything.
     #[cold]
-    fn has_died(&self, rank: usize) -> bool {
+    pub fn has_died(&self, rank: usize) -> bool {
         self.segment.as_ref().is_some_and(|segment| segment.state(rank) == State::Dead)
     }
 

@@ -3,7 +3,7 @@
 //! A test calls [`ranks`] with the name of the test. In the test runner, this call starts `mpiexec` with the
 //! test binary and this name. All processes of the job have a special environment variable, the mark. In a
 //! process with the mark, the same call runs the body of the test. If a job runs for longer than its time
-//! limit (two minutes by default), it is killed, and the test fails.
+//! limit (five minutes by default), it is killed, and the test fails.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use typepack::Communicator;
 
 const MARK: &str = "JOB_TEST";
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// Returns the time limit of a job. The variable `JOB_TEST_MINUTES` sets another limit, in minutes.
 fn limit() -> Duration {

@@ -74,6 +74,11 @@ pub fn play() {
     match role.as_str() {
         "good" => world.barrier().expect("a barrier"),
         "exit 0" if rank == 1 => std::process::exit(0),
+        "deaf" if rank == 0 => {
+            // Rank 0 ignores SIGTERM now, so rank 1 may die.
+            world.barrier().expect("a barrier");
+            wait_for_ever(&world, peer);
+        }
         "kill" if rank == 1 => kill(std::process::id().try_into().expect("pid"), 9),
         "drop and exit 5" if rank == 1 => {
             drop((world, universe));
@@ -81,11 +86,15 @@ pub fn play() {
         }
         "all exit 5" => {
             eprintln!("rank {rank}: bad argument");
+            // mpiexec waits only 100 ms for the other ranks after the first one has exited.
+            world.barrier().expect("a barrier");
             drop((world, universe));
             std::process::exit(5);
         }
         "panic" if rank == 1 => panic!("as asked"),
         "deaf" if rank == 1 => {
+            world.barrier().expect("a barrier");
+            // Give rank 0 time to fall asleep. The assertions do not depend on this time.
             std::thread::sleep(std::time::Duration::from_millis(50));
             kill(std::process::id().try_into().expect("pid"), 9);
         }

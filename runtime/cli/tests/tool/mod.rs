@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub const DEADLINE: Duration = Duration::from_secs(60);
+pub const DEADLINE: Duration = Duration::from_secs(240);
 
 /// Builds `mpiexec` into the folder of the `typepack` program, and returns that folder.
 pub fn bin() -> &'static Path {

@@ -4,20 +4,26 @@
 
 #![expect(dead_code, reason = "each test file uses another part")]
 
+#[path = "../../../../fuzz/support/attempts.rs"]
+pub mod attempts;
 #[path = "../../../../fuzz/support/script.rs"]
 pub mod script;
 
 use std::fs;
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long a test waits for an event before it fails.
-pub const LIMIT: Duration = Duration::from_secs(30);
+pub const LIMIT: Duration = Duration::from_secs(120);
+
+/// How long a process that has been killed may take to disappear after the end of `mpiexec`. A process that nobody
+/// has killed stays longer.
+const DYING: Duration = Duration::from_secs(1);
 
 /// Name of the environment variable that marks the processes of one job.
 const MARK: &str = "MPIEXEC_TEST_MARK";
@@ -31,7 +37,7 @@ pub struct Finished {
     pub out: String,
     /// What the job wrote to standard error.
     pub err: String,
-    /// The processes of the job that still existed immediately after the end of `mpiexec`.
+    /// The processes of the job that have outlived `mpiexec`.
     pub left: Vec<Process>,
 }
 
@@ -128,7 +134,13 @@ impl Job {
     /// Waits for the end of `mpiexec`, and returns the results of the job.
     pub fn finish(mut self) -> Finished {
         let code = self.wait();
-        let left = self.processes();
+        let ended = Instant::now();
+        let mut left = self.processes();
+        // The kernel ends a killed process only when the process gets the CPU.
+        while !left.is_empty() && ended.elapsed() < DYING {
+            thread::sleep(Duration::from_millis(5));
+            left = self.processes();
+        }
         let text = |thread: Option<thread::JoinHandle<String>>| {
             thread.map(|t| t.join().expect("the reading thread does not panic")).unwrap_or_default()
         };
@@ -230,6 +242,62 @@ pub fn kill(pid: i32, signal: i32) {
     assert!(pid > 1, "process {pid} must not be killed");
     // SAFETY: kill accesses no memory of this process.
     unsafe { libc::kill(pid, signal) };
+}
+
+/// A folder in which the ranks of a job make files, to tell a test how far they have come. The job has its path in
+/// the variable `SIGNS`.
+pub struct Signs(PathBuf);
+
+impl Signs {
+    /// Makes an empty folder.
+    pub fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("typepack-signs-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        // A folder of this name may have stayed behind if an earlier process of this number was killed.
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).expect("a folder");
+        Self(path)
+    }
+
+    /// Returns the command `mpiexec -n ranks sh -c script`. The script makes its signs by `: >$SIGNS/name`.
+    pub fn shell(&self, ranks: usize, script: &str) -> Command {
+        let mut command = shell(ranks, script);
+        command.env("SIGNS", &self.0);
+        command
+    }
+
+    /// Waits until the ranks have made `count` signs whose names begin with `name`.
+    pub fn wait(&self, job: &Job, name: &str, count: usize) {
+        job.wait_for(name, || {
+            let names = fs::read_dir(&self.0).expect("the folder").flatten();
+            let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+            (names.filter(|found| found.starts_with(name)).count() >= count).then_some(())
+        });
+    }
+}
+
+impl Drop for Signs {
+    fn drop(&mut self) {
+        // The result is ignored: a folder that stays fails no test.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Checks that `/dev/shm` has no file that is not in `before`. Other programs may make files there for some time, so
+/// only a file that stays counts.
+pub fn expect_no_shared_name_but(before: &[String]) {
+    let started = Instant::now();
+    loop {
+        let mut names = shared_names();
+        names.retain(|name| !before.contains(name));
+        if names.is_empty() {
+            return;
+        }
+        assert!(started.elapsed() < LIMIT, "files stay in /dev/shm: {names:?}");
+        thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// Returns the names of all files in `/dev/shm`.

@@ -20,18 +20,25 @@ pub enum Cancelled {
 impl MessageEngine {
     /// Detaches an operation from the memory with which it was started. After this call no rank reads or
     /// writes that memory, and no thread can ask for the operation's result. If the operation is a send,
-    /// its message still goes out, from a copy. If it is a receive that has matched, it still takes its
-    /// message and discards the data.
+    /// its message still goes out, from a copy, unless the receiver has died. If it is a receive that has
+    /// matched, it still takes its message and discards the data.
     pub fn detach(&mut self, id: u64) {
         match self.requests.get(id) {
             Some(Request::Send(send)) => {
                 let (bytes, dest) = (send.label.bytes, send.dest);
+                let is_needed = !self.fabric.has_died(dest.index());
                 // First make the other rank stop reading the memory. Only then copy the data and give the
                 // memory back.
                 let _later = self.with_peer(dest.index(), |peer, work| {
                     peer.withdraw(work, id);
+                    // Nobody takes a message to a dead rank. The copy of a long message would only delay the
+                    // error of the caller, and the launcher ends this rank soon after the death.
                     if let Some(send) = work.requests.send(id) {
-                        send.supply.detach(bytes);
+                        if is_needed {
+                            send.supply.detach(bytes)
+                        } else {
+                            send.supply = Supply::Lost
+                        }
                     }
                     // Try to send the Withdraw at once, because it may take a long time until this rank
                     // runs another turn. Until the Withdraw arrives, the receiver cannot copy any message

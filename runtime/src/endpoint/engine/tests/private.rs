@@ -6,6 +6,7 @@ use super::super::*;
 use super::any;
 use crate::message::envelope::BYTES;
 use crate::message::envelope::Space;
+use crate::shm::layout::State;
 use crate::shm::pair;
 use crate::shm::ring::{Producer, RingMemory};
 use crate::shm::segment::{JobFlags, Segment};
@@ -218,6 +219,30 @@ fn what_is_withdrawn_is_left_alone() {
             finished(&mut here, sent, 200_000);
             finished(&mut there, received, 200_000);
             assert!(source == target);
+        }
+    }
+}
+
+/// Checks that the detach of a send copies the message only if its receiver lives: the copy of a long message would
+/// delay the error of the caller.
+#[test]
+fn a_message_to_a_dead_rank_is_not_copied() {
+    for dies in [false, true] {
+        let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0).expect("a segment"));
+        let [(mut here, _), (mut there, _)] = pair_in(&segment);
+        let (mut source, mut target) = (pattern(3 << 20, 1), vec![0; 3 << 20]);
+        let sent = send(&mut here, &mut source, &byte());
+        receive(&mut there, &mut target, &byte());
+        here.progress().expect("a turn");
+        there.progress().expect("a turn");
+        if dies {
+            segment.slot(1).state.store(State::Dead as u32, Ordering::Release);
+        }
+        here.detach(sent);
+        let supply = here.requests.send(sent).map(|send| &send.supply).expect("the send");
+        match supply {
+            Supply::Packed(copy) => assert!(!dies && *copy == source),
+            other => assert!(dies && matches!(other, Supply::Lost), "{other:?}"),
         }
     }
 }
