@@ -236,15 +236,14 @@ pub fn set_info(win: raw::Win, info: raw::Info) -> Result {
     let win = WINDOWS.find(win.0)?;
     // In contrast to the calls that make windows, this one does not take the null handle.
     info::find(info)?;
-    win.window.set_hints(&hints(info)?);
-    Ok(())
+    Ok(win.window.set_hints(&hints(info)?)?)
 }
 
 /// `MPI_Win_get_info`.
 pub fn get_info(win: raw::Win, info_used: Output<raw::Info>) -> Result {
     let win = WINDOWS.find(win.0)?;
     let out = info_used.required("info_used")?;
-    let entries = win.window.hints().all().into_iter();
+    let entries = win.window.hints()?.all().into_iter();
     out.set(info::make(entries.map(|(key, value)| (key.into(), value.into())).collect())?);
     Ok(())
 }
