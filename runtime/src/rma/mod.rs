@@ -221,6 +221,16 @@ impl Window {
     /// Returns `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Win_free")]
     pub fn free(self) -> Result<()> {
+        self.end()
+    }
+
+    /// Waits until all ranks have called this function or [`free`](Self::free). The window is not used after it. In
+    /// contrast to `free`, the window's memory stays until the value is dropped. Collective.
+    ///
+    /// # Errors
+    /// Returns the errors of [`free`](Self::free).
+    #[doc(hidden)]
+    pub fn end(&self) -> Result<()> {
         self.meet()
     }
 }
