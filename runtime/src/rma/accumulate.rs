@@ -8,8 +8,9 @@
 //! A rank that holds the exclusive lock of the target's memory (`lock.rs`) uses neither way: no other rank may access
 //! the memory.
 //!
-//! A lock of a range is a word with the number of the rank that holds it. If the holder dies, another rank takes over
-//! the lock.
+//! A lock of a range is a word with the number of the rank that holds it. If the holder has died or has left the job, or
+//! if the job has no rank of this number, a rank that waits for the lock gets an error: nobody releases the lock, and
+//! a dead holder may have updated only a part of an element.
 
 use super::Window;
 use super::atomic::{self, Atomic};
@@ -403,6 +404,25 @@ fn hold(
     may_spin: bool,
 ) -> Result<Held<'_>> {
     let word = words.get(target, Word::Range(number))?;
+    // Without heaps, the job has one rank, which has not died.
+    let state = |rank: usize| match memory::heaps() {
+        Some(heaps) => (rank < heaps.ranks()).then(|| heaps.state(rank)),
+        None => (rank == own).then_some(State::Registered),
+    };
+    hold_word(word, own, may_spin, state)
+}
+
+/// Takes the lock `word`. `state` returns the state of a rank of the world, or `None` if there is no such rank.
+///
+/// # Errors
+/// Returns `ErrorKind::ProcAborted` if the holder of the lock has died, and `ErrorKind::Other` if the word names a rank
+/// that has left the job or that does not exist.
+fn hold_word(
+    word: &AtomicU64,
+    own: usize,
+    may_spin: bool,
+    state: impl Fn(usize) -> Option<State>,
+) -> Result<Held<'_>> {
     let mine = own as u64 + 1;
     let mut tries = if may_spin { 0u32 } else { 1000 };
     loop {
@@ -410,17 +430,12 @@ fn hold(
             Ok(_) => return Ok(Held(word)),
             Err(0) => continue,
             Err(owner) if tries > 1000 => {
-                // A faulty rank may have written any number into the word. `state` takes only ranks of the world, so
-                // the range is checked first.
-                let rank = usize::try_from(owner - 1).unwrap_or(usize::MAX);
-                let dead = memory::heaps()
-                    .is_some_and(|heaps| rank < heaps.ranks() && heaps.state(rank) == State::Dead);
-                if dead
-                    && word
-                        .compare_exchange(owner, mine, Ordering::Acquire, Ordering::Relaxed)
-                        .is_ok()
-                {
-                    return Ok(Held(word));
+                let holder = usize::try_from(owner - 1).ok();
+                let state = holder.and_then(&state);
+                // A rank that leaves the job releases its locks first. So look again after its state has been read.
+                let is_released = || word.load(Ordering::Relaxed) != owner;
+                if !matches!(state, Some(State::Started | State::Registered)) && !is_released() {
+                    return Err(abandoned(owner, state));
                 }
             }
             Err(_) => {}
@@ -434,6 +449,23 @@ fn hold(
             _ => std::thread::sleep(Duration::from_micros(50)),
         }
     }
+}
+
+/// Returns the error for a lock that nobody releases. `owner` is the value of the lock's word, and `state` the state of
+/// the rank that the word names.
+#[cold]
+fn abandoned(owner: u64, state: Option<State>) -> Error {
+    let (kind, detail) = match state {
+        Some(State::Dead) => {
+            (ErrorKind::ProcAborted, format!("rank {} died in an update of this memory", owner - 1))
+        }
+        Some(_) => {
+            let detail = format!("rank {} has left the job, but its lock is taken", owner - 1);
+            (ErrorKind::Other, detail)
+        }
+        None => (ErrorKind::Other, format!("a lock of this memory has the value {owner:#x}")),
+    };
+    Error::new(kind, "target_rank", detail)
 }
 
 impl Job<'_> {
@@ -686,6 +718,33 @@ fn plan_of(ty: &Datatype) -> Result<Plan> {
         None => {
             let plan = commit(ty)?;
             Ok(kept.map_or(plan.clone(), |kept| kept.get_or_init(|| plan).clone()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks that a rank does not wait for a lock that nobody releases, whatever a faulty rank has written into the
+    /// word of the lock.
+    #[test]
+    fn a_lock_that_nobody_releases_is_an_error() {
+        let states = [State::Registered, State::Dead, State::Finalized];
+        let state = |rank: usize| states.get(rank).copied();
+        let refused = |value: u64, may_spin: bool| {
+            let word = AtomicU64::new(value);
+            let kind = hold_word(&word, 0, may_spin, state).map(drop).map_err(|error| error.kind());
+            assert_eq!(word.load(Ordering::Relaxed), if kind.is_ok() { 0 } else { value });
+            kind
+        };
+        for may_spin in [false, true] {
+            assert_eq!(refused(0, may_spin), Ok(()));
+            assert_eq!(refused(2, may_spin), Err(ErrorKind::ProcAborted));
+            assert_eq!(refused(3, may_spin), Err(ErrorKind::Other));
+            for value in [4, 1 << 32, u64::MAX - 1, u64::MAX] {
+                assert_eq!(refused(value, may_spin), Err(ErrorKind::Other), "{value:#x}");
+            }
         }
     }
 }

@@ -11,7 +11,7 @@
 
 use super::create::mapped_at;
 use super::target::Located;
-use super::words::Word;
+use super::words::{Word, check_process};
 use super::{Flavor, Window};
 use crate::memory::{self, Block};
 use crate::sys::memory::Mapping;
@@ -68,8 +68,11 @@ impl Attached {
         self.own.clone()
     }
 
-    fn own(&self) -> MutexGuard<'_, Own> {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    /// # Errors
+    /// Returns `ErrorKind::State` in a forked child.
+    fn own(&self) -> Result<MutexGuard<'_, Own>> {
+        check_process()?;
+        Ok(self.own.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -112,7 +115,7 @@ impl Window {
                 format!("{start:#x} is null, or {bytes} bytes there exceed the address space");
             refused("base", detail)
         })?;
-        let mut own = self.attached.own();
+        let mut own = self.attached.own()?;
         let overlaps = |entry: &&Entry| start < entry[0] + entry[1] && entry[0] < end;
         if let Some(entry) = own.entries.iter().find(overlaps) {
             let detail = format!(
@@ -140,7 +143,7 @@ impl Window {
     #[doc(alias = "MPI_Win_detach")]
     pub fn detach(&self, base: *const u8) -> Result<()> {
         self.check_dynamic()?;
-        let mut own = self.attached.own();
+        let mut own = self.attached.own()?;
         let found = own.entries.iter().rposition(|entry| entry[0] == base as u64);
         let found =
             found.ok_or_else(|| refused("base", format!("no memory is attached at {base:?}")))?;
@@ -173,7 +176,7 @@ impl Window {
     /// Returns the table of a rank.
     fn table_of(&self, target: usize) -> Result<Arc<[Entry]>> {
         if target == self.rank() {
-            return Ok(self.attached.own().entries.as_slice().into());
+            return Ok(self.attached.own()?.entries.as_slice().into());
         }
         let word = |index| self.words.get(target, Word::Attached(index));
         let mut copy = self.attached.copies[target].lock().unwrap_or_else(PoisonError::into_inner);

@@ -16,9 +16,8 @@
 use super::Window;
 use super::lock::LockKind;
 use super::wait;
-use super::words::{Word, in_child};
+use super::words::{Word, check_process};
 use crate::comm::Group;
-use crate::sys::fork;
 use crate::{Error, ErrorKind, Result, WindowErrorKind};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -152,9 +151,15 @@ impl Epochs {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    /// Locks the state. All calls that begin and end epochs come through here, and no other code locks the state.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` in a forked child. A child must not even try the lock, because another thread of the
+    /// parent may have held it at the fork.
+    fn lock(&self) -> Result<MutexGuard<'_, State>> {
+        check_process()?;
         // The state is a few independent values, and no change of it can panic halfway.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Checks that this rank may access the memory of `target`. Returns true if no other rank may access that memory at
@@ -165,9 +170,7 @@ impl Epochs {
     #[inline]
     pub fn check_access(&self, target: usize) -> Result<bool> {
         // The memory of other ranks is not mapped in a forked child.
-        if fork::is_child() {
-            return Err(in_child());
-        }
+        check_process()?;
         match self.at.get(target).map(|at| at.load(Ordering::Relaxed)) {
             Some(at::EXCLUSIVE) => return Ok(true),
             Some(at::STARTED | at::SHARED) => return Ok(false),
@@ -189,9 +192,7 @@ impl Epochs {
     /// Returns `WindowErrorKind::Synchronization` if it has not.
     #[inline]
     pub fn check_locked(&self, target: usize) -> Result<()> {
-        if fork::is_child() {
-            return Err(in_child());
-        }
+        check_process()?;
         let at = self.at.get(target).map(|at| at.load(Ordering::Relaxed));
         if matches!(at, Some(at::SHARED | at::EXCLUSIVE)) || self.has_locked_all() {
             return Ok(());
@@ -204,7 +205,8 @@ impl Epochs {
     /// # Errors
     /// Returns `WindowErrorKind::Synchronization` if it has not.
     pub fn check_any_lock(&self) -> Result<()> {
-        if self.has_locked_all() || !self.lock().locked.is_empty() {
+        let state = self.lock()?;
+        if self.has_locked_all() || !state.locked.is_empty() {
             return Ok(());
         }
         Err(outside("the rank has locked no target"))
@@ -229,7 +231,7 @@ impl Epochs {
 
     /// Checks that this rank is in no epoch, so that the window may be freed.
     pub fn check_free(&self) -> Result<()> {
-        let state = self.lock();
+        let state = self.lock()?;
         if state.is_idle() && state.posted.is_none() {
             return Ok(());
         }
@@ -273,7 +275,7 @@ impl Window {
     pub fn fence(&self, assert: Assertions) -> Result<()> {
         use Assertions as A;
         assert.check(&[A::NO_STORE, A::NO_PUT, A::NO_PRECEDE, A::NO_SUCCEED])?;
-        let state = self.epochs.lock();
+        let state = self.epochs.lock()?;
         if !state.is_idle() || state.posted.is_some() {
             return Err(outside("the rank is in an epoch of another kind, which must end first"));
         }
@@ -313,7 +315,7 @@ impl Window {
         use Assertions as A;
         assert.check(&[A::NO_CHECK, A::NO_STORE, A::NO_PUT])?;
         let ranks = self.ranks_of(group)?;
-        let mut state = self.epochs.lock();
+        let mut state = self.epochs.lock()?;
         if state.posted.is_some() {
             return Err(outside("the rank has posted already, and must wait first"));
         }
@@ -347,7 +349,7 @@ impl Window {
     pub fn start(&self, group: &Group, assert: Assertions) -> Result<()> {
         assert.check(&[Assertions::NO_CHECK])?;
         let ranks = self.ranks_of(group)?;
-        let mut state = self.epochs.lock();
+        let mut state = self.epochs.lock()?;
         if !state.is_idle() {
             return Err(outside("the rank is in an access epoch, which must end first"));
         }
@@ -377,7 +379,7 @@ impl Window {
     /// Returns `WindowErrorKind::Synchronization` if there is no such epoch.
     #[doc(alias = "MPI_Win_complete")]
     pub fn complete(&self) -> Result<()> {
-        let mut state = self.epochs.lock();
+        let mut state = self.epochs.lock()?;
         let ranks = state.started.take();
         let ranks = ranks.ok_or_else(|| outside("the rank has not started an access epoch"))?;
         for &rank in &ranks {
@@ -406,7 +408,7 @@ impl Window {
             let word = self.words.get(self.comm.rank(), Word::Completed(rank))?;
             wait::until(&self.comm, || word.load(Ordering::Acquire) >= count)?;
         }
-        self.epochs.lock().posted = None;
+        self.epochs.lock()?.posted = None;
         Ok(())
     }
 
@@ -424,14 +426,14 @@ impl Window {
                 return Ok(false);
             }
         }
-        self.epochs.lock().posted = None;
+        self.epochs.lock()?.posted = None;
         Ok(true)
     }
 
     /// Returns the ranks for which this rank has posted, each with the number of epochs that this other rank must have
     /// completed.
     fn awaited(&self) -> Result<Vec<(usize, u64)>> {
-        let state = self.epochs.lock();
+        let state = self.epochs.lock()?;
         let ranks = state.posted.as_ref().ok_or_else(|| outside("the rank has not posted"))?;
         Ok(ranks.iter().map(|&rank| (rank, state.posts[rank])).collect())
     }
@@ -451,7 +453,7 @@ impl Window {
         self.check_locks()?;
         let holds = !assert.has(Assertions::NO_CHECK);
         {
-            let mut state = self.epochs.lock();
+            let mut state = self.epochs.lock()?;
             if state.started.is_some() || state.posted.is_some() || state.all.is_some() {
                 return Err(outside(
                     "the rank is in an epoch of another kind, which must end first",
@@ -465,7 +467,7 @@ impl Window {
             self.epochs.set(target, at::WAITING);
         }
         if holds && let Err(error) = wait::lock(&self.comm, &self.words, target, kind) {
-            self.epochs.lock().locked.remove(&target);
+            self.epochs.lock()?.locked.remove(&target);
             self.epochs.set(target, at::NOTHING);
             return Err(error);
         }
@@ -487,7 +489,7 @@ impl Window {
     pub fn unlock_raw(&self, target: usize) -> Result<()> {
         self.check_target(target)?;
         self.make_progress()?;
-        let mut state = self.epochs.lock();
+        let mut state = self.epochs.lock()?;
         let held = self.epochs.at[target].load(Ordering::Relaxed) > at::WAITING;
         let lock = if held { state.locked.remove(&target) } else { None };
         let (kind, holds) = lock.ok_or_else(|| outside("the rank has not locked this target"))?;
@@ -510,7 +512,7 @@ impl Window {
         self.check_locks()?;
         let holds = !assert.has(Assertions::NO_CHECK);
         {
-            let mut state = self.epochs.lock();
+            let mut state = self.epochs.lock()?;
             if !state.is_idle() || state.posted.is_some() {
                 return Err(outside("the rank is in another epoch, which must end first"));
             }
@@ -533,7 +535,7 @@ impl Window {
     #[doc(alias = "MPI_Win_unlock_all")]
     pub fn unlock_all_raw(&self) -> Result<()> {
         self.make_progress()?;
-        let mut state = self.epochs.lock();
+        let mut state = self.epochs.lock()?;
         let ready = self.epochs.has_locked_all();
         let all = if ready { state.all.take() } else { None };
         let holds = all.ok_or_else(|| outside("the rank has not locked all ranks"))?;
@@ -578,6 +580,41 @@ impl Window {
     /// Returns `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Win_sync")]
     pub fn sync(&self) -> Result<()> {
+        check_process()?;
         self.make_progress()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks that a forked child gets an error, and does not wait for a lock that nobody in the child releases.
+    #[test]
+    fn a_child_does_not_wait_for_the_state() {
+        assert!(crate::sys::fork::watch());
+        let epochs = Epochs::new(2);
+        let held = epochs.lock().unwrap();
+        // SAFETY: the child makes checks that fail before they take a lock, and ends with `_exit`.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: `alarm` accesses no memory. If a check waits, the signal ends the child.
+            unsafe { libc::alarm(20) };
+            let refused = |result: Result<()>| result.is_err_and(|e| e.kind() == ErrorKind::State);
+            let all = refused(epochs.lock().map(drop))
+                && refused(epochs.check_any_lock())
+                && refused(epochs.check_free())
+                && refused(epochs.check_locked(0))
+                && refused(epochs.check_access(0).map(drop));
+            // SAFETY: `_exit` ends the child process and accesses no memory.
+            unsafe { libc::_exit(i32::from(!all)) };
+        }
+        assert!(child > 0, "fork");
+        let mut status = 0;
+        // SAFETY: `child` is a child of this process, and `status` is writable.
+        let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert_eq!((waited, status), (child, 0));
+        drop(held);
+        assert!(epochs.check_free().is_ok());
     }
 }

@@ -49,10 +49,10 @@ use serve::Hosting;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use target::Target;
 use wait::Meetings;
-use words::Words;
+use words::{Words, check_process};
 
 /// Calls that complete operations make progress only once in this number of calls. Most of them have nothing to wait
 /// for, and cost less than a turn of progress.
@@ -142,16 +142,28 @@ impl Window {
         })
     }
 
+    fn lock_hints(&self) -> Result<MutexGuard<'_, WindowHints>> {
+        check_process()?;
+        Ok(self.hints.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Returns the hints that are in force.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` in a forked child.
     #[doc(alias = "MPI_Win_get_info")]
-    pub fn hints(&self) -> WindowHints {
-        self.hints.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn hints(&self) -> Result<WindowHints> {
+        Ok(self.lock_hints()?.clone())
     }
 
     /// Sets hints. Hints that `given` does not name keep their values.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` in a forked child.
     #[doc(alias = "MPI_Win_set_info")]
-    pub fn set_hints(&self, given: &[(String, String)]) {
-        self.hints.lock().unwrap_or_else(PoisonError::into_inner).set(given, false);
+    pub fn set_hints(&self, given: &[(String, String)]) -> Result<()> {
+        self.lock_hints()?.set(given, false);
+        Ok(())
     }
 
     /// Checks that `target` is a rank of the window.
@@ -165,7 +177,7 @@ impl Window {
 
     /// Checks that the program has not promised never to lock this window.
     fn check_locks(&self) -> Result<()> {
-        if !self.hints.lock().unwrap_or_else(PoisonError::into_inner).no_locks {
+        if !self.lock_hints()?.no_locks {
             return Ok(());
         }
         Err(epochs::outside("the hint no_locks promises that nobody locks this window"))
@@ -209,6 +221,16 @@ impl Window {
     /// Returns `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Win_free")]
     pub fn free(self) -> Result<()> {
+        self.end()
+    }
+
+    /// Waits until all ranks have called this function or [`free`](Self::free). The window is not used after it. In
+    /// contrast to `free`, the window's memory stays until the value is dropped. Collective.
+    ///
+    /// # Errors
+    /// Returns the errors of [`free`](Self::free).
+    #[doc(hidden)]
+    pub fn end(&self) -> Result<()> {
         self.meet()
     }
 }

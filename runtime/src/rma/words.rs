@@ -90,9 +90,7 @@ impl Words {
     /// Returns `ErrorKind::State` in a forked child, and `ErrorKind::Internal` if there is no such word.
     #[inline]
     pub fn get(&self, rank: usize, word: Word) -> Result<&AtomicU64> {
-        if fork::is_child() {
-            return Err(in_child());
-        }
+        check_process()?;
         let queue = ROUNDS + self.rounds * LINE;
         let posted = queue + self.members.next_power_of_two() * WORD;
         let at = match word {
@@ -116,9 +114,19 @@ fn missing(rank: usize, word: Word) -> Error {
     Error::new(ErrorKind::Internal, "win", detail)
 }
 
-/// Returns the error for a call on a window in a forked child.
+/// Checks that this process may use windows. Every call on a window that takes a lock of this process, or accesses
+/// memory of the job, makes this check first.
+///
+/// # Errors
+/// Returns `ErrorKind::State` in a forked child: memory of other ranks is not mapped there, and a lock may be held by a
+/// thread that does not exist there.
+#[inline]
+pub(super) fn check_process() -> Result<()> {
+    if fork::is_child() { Err(in_child()) } else { Ok(()) }
+}
+
 #[cold]
-pub(super) fn in_child() -> Error {
+fn in_child() -> Error {
     let detail = "a forked child of a rank cannot use windows; it may exec or exit";
     Error::new(ErrorKind::State, "process", detail)
 }

@@ -17,8 +17,8 @@ use crate::group;
 use crate::info;
 use crate::raw::{self, Aint};
 use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use typepack::rma::Window;
 use typepack::{Communicator, ErrorClass, ErrorKind};
 
@@ -69,6 +69,7 @@ fn create(
         name: Mutex::default(),
         attributes: Attributes::new(),
         values,
+        is_freed: AtomicBool::new(false),
     };
     out.set(raw::Win(WINDOWS.insert(Arc::new(win))?));
     Ok(())
@@ -152,6 +153,10 @@ pub fn create_dynamic(info: raw::Info, comm: raw::Comm, win: Output<raw::Win>) -
 }
 
 /// `MPI_Win_free`. If the rank is in an epoch, the call fails and the window stays.
+///
+/// A call on the window may still be running: a call of another thread, or a call that has called the program's
+/// function that frees the window (a delete callback or an error handler). This function does not wait for such a
+/// call. The window's memory stays until the call has ended.
 pub fn free(win: InOut<raw::Win>) -> Result {
     let (handle, out) = win.read("win")?;
     let object = WINDOWS.find(handle.0)?;
@@ -162,23 +167,20 @@ pub fn free(win: InOut<raw::Win>) -> Result {
         failure
     };
     object.window.check_free().map_err(|error| raise(error.into()))?;
-    object.attributes.clear(handle.0).map_err(&raise)?;
-    if WINDOWS.remove(handle.0).is_none() {
-        let detail = "another thread frees the window at the same time";
+    // A delete callback of this call may call this function again.
+    if object.is_freed.swap(true, Ordering::AcqRel) {
+        let detail = "a delete callback or another thread frees a window that is being freed";
         return Err(raise(Failure::new(abi::ERR_WIN, "win", detail)));
     }
+    if let Err(failure) = object.attributes.clear(handle.0) {
+        object.is_freed.store(false, Ordering::Release);
+        return Err(raise(failure));
+    }
+    // Only this call frees the window (`is_freed`), so the handle is still valid.
+    WINDOWS.remove(handle.0);
     out.set(raw::Win::NULL);
-    // The other ranks wait for this rank in `Window::free`, so this rank must call it. From now on, no call of another
-    // thread on the window can begin. First wait for the calls that have begun.
-    let mut object = object;
-    let freed = loop {
-        match Arc::try_unwrap(object) {
-            Ok(object) => break object.window.free(),
-            Err(used) => object = used,
-        }
-        std::thread::sleep(Duration::from_micros(50));
-    };
-    freed.map_err(|error| raise(error.into()))
+    // The other ranks wait for this rank, so this rank must meet them.
+    object.window.end().map_err(|error| raise(error.into()))
 }
 
 /// `MPI_Win_shared_query`. `MPI_PROC_NULL` stands for the lowest rank with memory.
@@ -236,15 +238,14 @@ pub fn set_info(win: raw::Win, info: raw::Info) -> Result {
     let win = WINDOWS.find(win.0)?;
     // In contrast to the calls that make windows, this one does not take the null handle.
     info::find(info)?;
-    win.window.set_hints(&hints(info)?);
-    Ok(())
+    Ok(win.window.set_hints(&hints(info)?)?)
 }
 
 /// `MPI_Win_get_info`.
 pub fn get_info(win: raw::Win, info_used: Output<raw::Info>) -> Result {
     let win = WINDOWS.find(win.0)?;
     let out = info_used.required("info_used")?;
-    let entries = win.window.hints().all().into_iter();
+    let entries = win.window.hints()?.all().into_iter();
     out.set(info::make(entries.map(|(key, value)| (key.into(), value.into())).collect())?);
     Ok(())
 }

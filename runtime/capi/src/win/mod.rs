@@ -22,6 +22,7 @@ use crate::handle::Kind;
 use crate::raw;
 use attribute::Values;
 use std::ffi::c_int;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 use typepack::rma::Window;
 
@@ -33,6 +34,8 @@ pub struct Win {
     name: Mutex<Vec<u8>>,
     attributes: Attributes,
     values: Values,
+    /// Set while `MPI_Win_free` frees the window.
+    is_freed: AtomicBool,
 }
 
 impl Handled for Win {

@@ -127,8 +127,45 @@ static void all_calls(int peer)
     REFUSED(MPI_Fetch_and_op(&one, &old, MPI_INT, peer, 0, MPI_SUM, open));
     REFUSED(MPI_Compare_and_swap(&one, &old, &old, MPI_INT, peer, 0, open));
     REFUSED(MPI_Win_flush(peer, open));
+    REFUSED(MPI_Win_flush_local(peer, open));
+    REFUSED(MPI_Win_flush_all(open));
+    REFUSED(MPI_Win_flush_local_all(open));
+    REFUSED(MPI_Win_unlock_all(open));
+    REFUSED(MPI_Win_sync(open));
+    REFUSED(MPI_Win_free(&open));
     OK(MPI_Win_unlock_all(open));
+
+    /* Calls that begin an epoch. With these assertions, the calls would wait for no other rank. */
+    MPI_Info info;
+    REFUSED(MPI_Win_fence(MPI_MODE_NOPRECEDE | MPI_MODE_NOSUCCEED, open));
+    REFUSED(MPI_Win_lock(MPI_LOCK_SHARED, rank, MPI_MODE_NOCHECK, open));
+    REFUSED(MPI_Win_lock_all(MPI_MODE_NOCHECK, open));
+    REFUSED(MPI_Win_start(group, MPI_MODE_NOCHECK, open));
+    REFUSED(MPI_Win_post(MPI_GROUP_EMPTY, 0, open));
+    REFUSED(MPI_Win_get_info(open, &info));
+
+    /* Calls that end an epoch that is open. */
+    OK(MPI_Win_post(MPI_GROUP_EMPTY, 0, open));
+    REFUSED(MPI_Win_wait(open));
+    REFUSED(MPI_Win_test(open, &flag));
+    OK(MPI_Win_wait(open));
+    OK(MPI_Win_start(MPI_GROUP_EMPTY, 0, open));
+    REFUSED(MPI_Win_complete(open));
+    OK(MPI_Win_complete(open));
+    OK(MPI_Win_lock(MPI_LOCK_SHARED, rank, MPI_MODE_NOCHECK, open));
+    REFUSED(MPI_Win_unlock(rank, open));
+    OK(MPI_Win_unlock(rank, open));
+    REFUSED(MPI_Win_free(&open));
     OK(MPI_Win_free(&open));
+
+    MPI_Win dynamic;
+    OK(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &dynamic));
+    OK(MPI_Win_set_errhandler(dynamic, MPI_ERRORS_RETURN));
+    OK(MPI_Win_attach(dynamic, here, sizeof here));
+    REFUSED(MPI_Win_attach(dynamic, there, sizeof there));
+    REFUSED(MPI_Win_detach(dynamic, here));
+    OK(MPI_Win_detach(dynamic, here));
+    OK(MPI_Win_free(&dynamic));
 
     REFUSED(MPI_Finalize());
 

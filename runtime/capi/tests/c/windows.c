@@ -45,6 +45,77 @@ static int on_delete(MPI_Win win, int key, void *value, void *extra)
     return MPI_SUCCESS;
 }
 
+static MPI_Win to_free;
+static int freed_with;
+
+/* Frees the window in `to_free`, once. Each of the library's calls that runs this function must return. */
+static void free_now(void)
+{
+    if (to_free == MPI_WIN_NULL) return;
+    MPI_Win win = to_free;
+    int code = MPI_Win_free(&win);
+    MPI_Error_class(code, &freed_with);
+    to_free = MPI_WIN_NULL;
+}
+
+static int freeing_delete(MPI_Win win, int key, void *value, void *extra)
+{
+    (void)win, (void)key, (void)value, (void)extra;
+    free_now();
+    return MPI_SUCCESS;
+}
+
+static void freeing_handler(MPI_Win *win, int *code, ...)
+{
+    (void)win, (void)code;
+    free_now();
+}
+
+/* Windows that are freed by functions of the program which the library calls. */
+static void freed_in_callbacks(void)
+{
+    int key, one = 1;
+    OK(MPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, freeing_delete, &key, NULL));
+    long *base;
+
+    /* In MPI_Win_free itself: the inner call fails, and the outer one goes on. */
+    MPI_Win win = allocated(64, 1, &base);
+    OK(MPI_Win_set_attr(win, key, &one));
+    to_free = win, freed_with = -1;
+    OK(MPI_Win_free(&win));
+    CHECK(win == MPI_WIN_NULL && freed_with == MPI_ERR_WIN);
+
+    /* In a call that replaces or deletes an attribute: the window is freed. */
+    for (int replaces = 0; replaces < 2; replaces++) {
+        win = allocated(64, 1, &base);
+        OK(MPI_Win_set_attr(win, key, &one));
+        to_free = win, freed_with = -1;
+        if (replaces)
+            OK(MPI_Win_set_attr(win, key, &one));
+        else
+            OK(MPI_Win_delete_attr(win, key));
+        CHECK(freed_with == MPI_SUCCESS);
+        RAISES(MPI_ERR_WIN, MPI_Win_sync(win));
+    }
+    OK(MPI_Win_free_keyval(&key));
+
+    /* In an error handler, called for an error and called by the program. */
+    MPI_Errhandler handler;
+    OK(MPI_Win_create_errhandler(freeing_handler, &handler));
+    for (int by_program = 0; by_program < 2; by_program++) {
+        OK(MPI_Win_allocate(64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
+        OK(MPI_Win_set_errhandler(win, handler));
+        to_free = win, freed_with = -1;
+        if (by_program)
+            OK(MPI_Win_call_errhandler(win, MPI_ERR_OTHER));
+        else
+            RAISES(MPI_ERR_RMA_SYNC, MPI_Win_complete(win));
+        CHECK(freed_with == MPI_SUCCESS);
+        RAISES(MPI_ERR_WIN, MPI_Win_sync(win));
+    }
+    OK(MPI_Errhandler_free(&handler));
+}
+
 static void flavors(void)
 {
     long *base = NULL;
@@ -599,6 +670,7 @@ int main(int argc, char **argv)
     OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
     flavors();
+    freed_in_callbacks();
     shared();
     hints();
     derived();
