@@ -233,7 +233,7 @@ fn any_byte_of_a_truth_value_counts() {
 }
 
 /// Checks the examples of MPI-2.2 section 4.2, with the calls for external32 instead of `MPI_Pack`.
-/// Successive calls fill one packing unit, which is then unpacked in parts.
+/// Several calls may fill one packing unit, and a different number of calls may unpack the unit.
 #[test]
 fn examples_of_the_mission_text() {
     let (int, float, char) = (named(Named::INT), named(Named::FLOAT), named(Named::CHAR));

@@ -329,7 +329,7 @@ impl Universe {
         process_sets(self.world.size(), self.rank(), segment())
     }
 
-    /// Leaves the job as the drop does, except that the process can return to the job. All other calls must
+    /// Leaves the job as dropping the `Universe` does, except that the process can return to the job. All other calls must
     /// be over, and none may follow before [`resume`](Self::resume).
     ///
     /// # Errors

@@ -363,7 +363,7 @@ fn two_jobs_on_the_same_name_do_not_meet() {
             });
         }
     });
-    // The two files and folders of the jobs, and the file that they share; nothing else.
+    // The folder contains only the folders of the two jobs, and the file that the jobs share.
     let mut names: Vec<_> = std::fs::read_dir(&folder).expect("a folder").flatten().collect();
     names.sort_by_key(std::fs::DirEntry::file_name);
     let names: Vec<_> = names.iter().map(std::fs::DirEntry::file_name).collect();

@@ -236,17 +236,17 @@ fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
     let name = definition.name.clone();
     match (&definition.layout, &definition.halo) {
         (None, Some(halo)) if definition.sizes.is_empty() && !definition.pack => {
-            Ok(vec![row(name, whole, What::Halo(words(halo)?))])
+            Ok(vec![row(name, whole, What::Halo(words("halo", halo)?))])
         }
         (Some(layout), None) if definition.sizes.is_empty() => {
-            let layout = words(layout)?;
+            let layout = words("layout", layout)?;
             if layout.contains('{') {
                 return Err("the layout contains {n}, so it needs sizes".to_owned());
             }
             Ok(vec![row(name, whole, What::Message { layout, pack: definition.pack })])
         }
         (Some(layout), None) => {
-            let layout = words(layout)?;
+            let layout = words("layout", layout)?;
             if !layout.contains("{n}") {
                 return Err("sizes is given, so the layout must contain {n}".to_owned());
             }
@@ -351,15 +351,15 @@ fn collectives_of(definition: &RowDefinition, operation: &str) -> Result<Vec<Row
     Ok(rows)
 }
 
-/// Returns `text`, the words of a layout or a halo. Checks that they are one line, because `session.rs`
+/// Returns `text`, the words of the key `key`, which is `layout` or `halo`. Checks that they are one line, because `session.rs`
 /// sends them to the C program as a part of a line.
-fn words(text: &str) -> Result<String, String> {
+fn words(key: &str, text: &str) -> Result<String, String> {
     let sound = !text.is_empty() && text.len() < 1000 && !text.contains(char::is_control);
     if sound {
         Ok(text.to_owned())
     } else {
         Err(format!(
-            "layout or halo has {} bytes; it must be one line of 1 to 999 bytes without control \
+            "{key} has {} bytes; it must be one line of 1 to 999 bytes without control \
              characters",
             text.len()
         ))

@@ -15,10 +15,11 @@ pub(super) fn truncated(what: &'static str, bytes: u64, room: u64) -> Error {
     Error::new(ErrorKind::Truncated, what, detail)
 }
 
-/// Returns the error for an answer of another rank that is too short.
+/// Returns the error for an answer of another rank that has another length than the data that this rank asked for.
 #[cold]
 pub(super) fn broken(target: usize) -> Error {
-    let detail = format!("the answer of rank {target} does not have the length of the data");
+    let detail =
+        format!("the answer of rank {target} is not as long as the data that this rank asked for");
     Error::new(ErrorKind::Other, "target_rank", detail)
 }
 

@@ -460,7 +460,7 @@ impl Window {
                 ));
             }
             if state.locked.contains_key(&target) {
-                return Err(outside("the rank has locked this target already"));
+                return Err(outside("this rank has locked the target already"));
             }
             self.epochs.leave_fence()?;
             state.locked.insert(target, (kind, holds));

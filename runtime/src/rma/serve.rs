@@ -467,7 +467,7 @@ pub(super) struct Wish {
     pub kind: Kind,
     pub named: Option<Named>,
     pub update: Update,
-    /// The size of an element; a request has whole elements.
+    /// The size of an element in bytes. A request contains only whole elements.
     pub size: usize,
 }
 

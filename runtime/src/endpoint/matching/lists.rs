@@ -114,7 +114,8 @@ struct Link {
     after: u32,
 }
 
-/// Number of bytes that an entry with [`FORMS`] links occupies, if it is the only entry of one list.
+/// Number of bytes that the tables need for an entry: its [`FORMS`] links, one list that contains no other entry, and two
+/// buckets.
 pub const ENTRY_BYTES: usize = FORMS * size_of::<Link>() + size_of::<List>() + 2 * size_of::<u32>();
 
 const UNLINKED: Link = Link { list: NONE, before: NONE, after: NONE };
@@ -161,7 +162,7 @@ impl<const N: usize> Lists<N> {
         self.find(key).map(|list| self.lists[list as usize].first)
     }
 
-    /// Returns the entry after `entry` in the list in which link `place` puts `entry`.
+    /// Returns the entry after `entry` in the list to which link `place` of `entry` belongs.
     pub fn next(&self, entry: u32, place: usize) -> Option<u32> {
         Some(self.links[entry as usize][place].after).filter(|after| *after != NONE)
     }
