@@ -112,10 +112,10 @@ impl Plan {
     /// such a type in a receive buffer (MPI-5.0 section 5.1.11). If it is unpacked anyway, it must be
     /// unpacked in typemap order.
     ///
-    /// If loops, tables and lists are nested without interleaving, or interleaved like rows and
-    /// columns, a proof gives the answer. Otherwise, the runs of part of the layout are sorted and
-    /// compared. One call sorts at most 2^20 runs and 64 MiB of table entries. If that is not enough,
-    /// the answer is [`Answer::Unknown`].
+    /// If loops, tables and lists are nested without interleaving, or interleaved like rows and columns,
+    /// a proof gives the answer. Otherwise, the runs of the layout, or of parts of it, are sorted and
+    /// compared. One call sorts at most 2^20 runs and 64 MiB of table entries. If that is not enough, the
+    /// answer is [`Answer::Unknown`].
     pub fn overlaps(&self, count: u64) -> Answer {
         super::overlap::overlaps(self.program(), count)
     }

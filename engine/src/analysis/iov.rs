@@ -2,11 +2,11 @@
 //! never stored. `readv`, `process_vm_readv` and file views need such lists (MPICH offers
 //! `MPIX_Type_iov_len` and `MPIX_Type_iov` for this purpose).
 //!
-//! This file works on the loop program of a plan, like `exec/`. [`Iov`] counts the runs of every
-//! node once. After that, finding a run by its number, or the run that holds a packed byte, takes
-//! one division per loop and one binary search per sequence or list, over the numbers of runs that are
-//! stored for every 32nd part or entry: O(depth + log list). From there, [`Runs`] yields each further run
-//! in amortised constant time (`runs.rs`).
+//! This file works on the loop program of a plan, like `exec/`. [`Iov`] counts the runs of every node
+//! once. After that, it finds a run by its number, or the run that holds a packed byte, in O(depth + log
+//! list), with one division per loop and one binary search per sequence or list. For a search by number,
+//! it stores the number of runs before every 32nd part or entry. From the run that was found, [`Runs`]
+//! yields each further run in amortised constant time (`runs.rs`).
 //!
 //! **Definition of a run.** A run is either a block of the program or one entry of a dense list. A
 //! list is dense if the copies inside each entry adjoin each other without gaps. Inside the program,

@@ -1,7 +1,7 @@
 //! Properties of a layout: its signature, its facts, its overlap, and its runs of memory.
 //!
-//! The input is a plan's loop program or its datatype; no code here moves a byte. `pack/`, `transfer/`
-//! and the runtime use the results.
+//! The input is a plan's loop program or its datatype; no code here moves a byte. `pack/`,
+//! `transfer/`, `view/` and the runtime use the results.
 //!
 //! - `facts.rs`: block sizes, density, order and alignment of a layout ([`Facts`]);
 //! - `overlap.rs`: decides whether a byte of memory occurs twice; `known.rs`: stores these answers

@@ -42,9 +42,9 @@ pub(super) fn overlaps(program: &Program, count: u64) -> Answer {
         runs: 0,
         words: WORDS,
     };
-    // If there are at most `RUNS` runs, the proofs are tried first with a run budget of 0, that is,
-    // without sorting; if the proofs fail, all runs are sorted together. If there are more runs, the
-    // budget is spent on sorting the runs of one nest, sequence or list at a time.
+    // If there are at most `RUNS` runs, the proofs are tried first with a run budget of 0, that is, without
+    // sorting runs; if the proofs fail, all runs are sorted together. If there are more runs, the budget is
+    // spent on sorting the runs of one nest, sequence or list at a time.
     let runs = u128::from(question.summaries[body.node.index()].runs) * u128::from(iterations);
     let few = runs <= u128::from(RUNS);
     question.runs = if few { 0 } else { RUNS };

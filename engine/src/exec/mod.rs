@@ -100,8 +100,8 @@ pub(crate) unsafe fn run<const PACK: bool>(
 }
 
 /// Packs or unpacks all `bytes` packed bytes of `count` elements, like [`run`] with the range
-/// `0..bytes`. Functions that pack or unpack whole buffers call this function instead of `run`, because
-/// this function is short enough to inline.
+/// `0..bytes`. `pack_at_raw` and `unpack_at_raw` call this function instead of `run`, because this
+/// function is short enough to inline.
 ///
 /// # Safety
 ///
@@ -145,9 +145,9 @@ pub unsafe fn pack_raw(
     range: Range<u64>,
     dst: *mut u8,
 ) {
-    // SAFETY: the caller guarantees the conditions of `run` for packing, which only reads the
-    // memory at `origin`. The plan does not byte-swap, because `external32/` keeps the plans that do
-    // private.
+    // SAFETY: the caller guarantees the conditions of `run` for packing, which only reads the memory at
+    // `origin`. The plan swaps no bytes: only `external32/` has plans that do, and it calls `run`
+    // itself.
     unsafe { run::<true>(plan, count, origin.cast_mut(), range, dst) }
 }
 
@@ -169,8 +169,8 @@ pub unsafe fn unpack_raw(
     range: Range<u64>,
     src: *const u8,
 ) {
-    // SAFETY: the caller guarantees the conditions of `run` for unpacking, which only reads the
-    // bytes at `src`. The plan does not byte-swap, because `external32/` keeps the plans that do
-    // private.
+    // SAFETY: the caller guarantees the conditions of `run` for unpacking, which only reads the bytes
+    // at `src`. The plan swaps no bytes, because `external32/` passes its byte-swapping plans to `run`
+    // directly.
     unsafe { run::<false>(plan, count, origin, range, src.cast_mut()) }
 }

@@ -91,8 +91,9 @@ pub(super) unsafe fn ragged<const PACK: bool>(
                 let mem =
                     mem.wrapping_offset(place.body.offset as isize).wrapping_add(from as usize);
                 let (width, bytes) = (plan.width(place.body.node), (to - from) as usize);
-                // SAFETY: bytes `from..to` of this run are in the range. If the plan swaps bytes,
-                // the range cuts no basic element, so these bytes are whole basic elements.
+                // SAFETY: bytes `from..to` of this run are in the range. If the plan swaps bytes, the
+                // range cuts no basic element, so these bytes are whole basic elements. This machine
+                // has the plan's instruction set.
                 unsafe { copy_swapped::<PACK>(plan.isa(), width, mem, packed, bytes) };
             }
         }

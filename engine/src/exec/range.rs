@@ -38,9 +38,9 @@ pub(super) unsafe fn nest<const PACK: bool>(
     if let Level::Loop { stride, .. } = planned.nest.levels[inner]
         && (inner == 0 || inner == 1 && outer == 1)
     {
-        // If all levels but the innermost have one iteration and the range consists of whole
-        // leaves, one call of the kernel executes the range. `plan/segments.rs` proposes such
-        // ranges for such nests.
+        // If the nest is a single loop, or a loop inside a single iteration of the outermost level,
+        // and if the range consists of whole leaves, one call of the kernel executes the range.
+        // `plan/segments.rs` proposes such ranges for such nests.
         let (first, skip) = planned.leaf_bytes.divide(range.start);
         let (count, rest) = planned.leaf_bytes.divide(bytes);
         if skip == 0 && rest == 0 {
@@ -79,7 +79,8 @@ unsafe fn partial<const PACK: bool>(
         let at = base.wrapping_offset(place.displacement() as isize);
         // SAFETY: `at` is the address of a leaf of the nest. Bytes `skip..skip + bytes` of the leaf
         // are in the range, and the caller guarantees that the range is valid. If the plan swaps
-        // bytes, these are whole basic elements, because the range cuts no basic element.
+        // bytes, these are whole basic elements, because the range cuts no basic element; `swap`
+        // describes this leaf, and this machine has the plan's instruction set.
         unsafe {
             match &planned.swap {
                 None => {

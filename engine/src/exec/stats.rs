@@ -43,8 +43,8 @@ pub struct Bytes {
     pub fused: u64,
     /// Bytes of fused copies that compiled kernels moved straight from one layout to another.
     pub fused_kernel: u64,
-    /// Number of kernel calls (not of bytes) whose result differed from the interpreter's result.
-    /// Counted under `Settings::verify`.
+    /// Number of checks under `Settings::verify` (not of bytes) in which the result of a kernel, or of
+    /// the transposing executor of fused copies, differed from the interpreter's result.
     pub disagreements: u64,
 }
 
@@ -143,8 +143,8 @@ mod tests {
     #[test]
     fn every_thread_counts_also_those_whose_slot_is_taken() {
         // Each round runs more threads at once than there are slots, and there are two rounds. Each
-        // thread adds a multiple of a unit that is far larger than the number of bytes that any other
-        // test moves.
+        // thread adds `MANY` twice. `MANY` is far larger than the number of bytes that any other test
+        // moves.
         const MANY: u64 = 1 << 50;
         let before = bytes().disagreements;
         for _ in 0..2 {

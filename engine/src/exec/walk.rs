@@ -59,6 +59,8 @@ pub(super) unsafe fn walk<const PACK: bool>(
                 let mem = mem.wrapping_add(stop.from as usize);
                 // SAFETY: the stop is a block or a part of a block. All its `bytes` bytes are in
                 // the range, so the caller guarantees that they are valid at `mem` and at `packed`.
+                // If the plan swaps bytes, they are whole basic elements. This machine has the
+                // plan's instruction set.
                 unsafe { copy_swapped::<PACK>(isa, width, mem, packed, bytes as usize) };
                 stats::add(Executor::Interpreter, bytes);
             }

@@ -43,9 +43,10 @@ pub(super) unsafe fn whole<const PACK: bool>(
     unsafe { deep::<PACK>(plan, planned, outer, base, packed, bytes) }
 }
 
-/// Executes the case that [`whole`] does not inline: a nest of several levels, for several elements.
-/// For a nest of two or three levels, the function copies only 10 words of the parameter block, because
-/// copying all 25 words would take as long as a short call of the kernel.
+/// Executes the case that [`whole`] does not inline: a nest of several levels whose outermost count is
+/// not the one in the plan's parameter block, usually because the call has several elements. For a nest
+/// of two or three levels, the function copies only 10 words of the parameter block, because copying
+/// all 25 words would take as long as a short call of the kernel.
 ///
 /// # Safety
 ///
@@ -124,9 +125,10 @@ pub(super) unsafe fn list<const PACK: bool>(
                 }
                 None => {
                     let (isa, bytes) = (plan.isa(), part.bytes as usize);
-                    // SAFETY: the caller guarantees that all parts of all elements are valid. This
-                    // part is a block of `bytes` bytes at `mem`; `packed` has advanced past the
-                    // previous parts.
+                    // SAFETY: the caller guarantees that all parts of all elements are valid. This part
+                    // is a block of `bytes` bytes at `mem`; `packed` has advanced past the previous
+                    // parts. The block consists of whole elements of width `part.width`, and this
+                    // machine has the plan's instruction set.
                     unsafe { copy_swapped::<PACK>(isa, part.width, mem, packed, bytes) };
                     stats::add(Executor::Interpreter, part.bytes);
                 }

@@ -103,7 +103,8 @@ pub fn unpack_external<T: NoUninit + AnyBitPattern>(
 /// - [`ErrorKind::Conversion`] for `src` if a value in the range does not fit in its size in
 ///   external32.
 /// - [`ErrorKind::Argument`] for `range` if the range exceeds the packed form.
-/// - [`ErrorKind::Buffer`] for `dst` if `dst` is not exactly as long as the range.
+/// - [`ErrorKind::Buffer`] for `dst` if `dst` is not exactly as long as the range, or if the range ends
+///   before its start.
 /// - [`ErrorKind::Overflow`] for `count` if the size of the packed form does not fit in an `i64`.
 pub fn pack_external_range<T: NoUninit>(
     external: &External32,
@@ -135,7 +136,8 @@ pub fn pack_external_range<T: NoUninit>(
 ///
 /// - [`ErrorKind::Buffer`] for `dst` if the elements do not lie within `dst`.
 /// - [`ErrorKind::Argument`] for `range` if the range exceeds the packed form.
-/// - [`ErrorKind::Buffer`] for `src` if `src` is not exactly as long as the range.
+/// - [`ErrorKind::Buffer`] for `src` if `src` is not exactly as long as the range, or if the range ends
+///   before its start.
 /// - [`ErrorKind::Overflow`] for `count` if the size of the packed form does not fit in an `i64`.
 pub fn unpack_external_range<T: NoUninit + AnyBitPattern>(
     external: &External32,

@@ -73,7 +73,8 @@ pub fn unpack<T: NoUninit + AnyBitPattern>(
 /// # Errors
 ///
 /// - [`ErrorKind::Buffer`] for `src` if the elements do not lie within `src`.
-/// - [`ErrorKind::Argument`] for `range` if the range exceeds the packed form.
+/// - [`ErrorKind::Argument`] for `range` if its start is greater than its end, or if it exceeds the
+///   packed form.
 /// - [`ErrorKind::Buffer`] for `dst` if `dst` is not exactly as long as the range.
 /// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes does not fit in an `i64`.
 pub fn pack_range<T: NoUninit>(
@@ -104,7 +105,8 @@ pub fn pack_range<T: NoUninit>(
 /// # Errors
 ///
 /// - [`ErrorKind::Buffer`] for `dst` if the elements do not lie within `dst`.
-/// - [`ErrorKind::Argument`] for `range` if the range exceeds the packed form.
+/// - [`ErrorKind::Argument`] for `range` if its start is greater than its end, or if it exceeds the
+///   packed form.
 /// - [`ErrorKind::Buffer`] for `src` if `src` is not exactly as long as the range.
 /// - [`ErrorKind::Overflow`] for `count` if the number of packed bytes does not fit in an `i64`.
 pub fn unpack_range<T: NoUninit + AnyBitPattern>(
@@ -138,7 +140,7 @@ fn of(plan: &Plan) -> (u64, &Footprint) {
 /// is the number of packed bytes of an element, and `place` is the memory that an element covers.
 /// `memory` and `packed` are the lengths of the two buffers. For the usual call, the checks take a few
 /// instructions. Returns `None` if a number overflows, if data may lie before the buffer, or if a
-/// buffer may be too small; the caller must then call [`checked`], which decides.
+/// buffer may be too small; the caller must then make the exact checks, as [`checked`] does.
 #[inline]
 pub(crate) fn room(
     (bytes, place): (u64, &Footprint),
@@ -280,8 +282,8 @@ mod tests {
         assert!(check_bounds(&far, u64::MAX, usize::MAX, 1, "src").is_err());
     }
 
-    /// Checks types whose body is a list of nests and blocks. Packs each type as a whole, and then in
-    /// two pieces, split at each multiple of 37 bytes in turn.
+    /// Checks a type whose body is a list of two nests and a block. Packs and unpacks 1 to 3 elements
+    /// as a whole. Then packs them in two pieces, split at each multiple of 37 bytes in turn.
     #[test]
     fn bodies_of_several_nests() {
         let (f64, f32) = (Datatype::named(Named::F64), Datatype::named(Named::F32));

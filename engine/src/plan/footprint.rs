@@ -103,7 +103,7 @@ impl Footprint {
     ///
     /// Returns `ErrorKind::Overflow` if the extent, the length of a block, a distance between data or
     /// the true upper bound does not fit in an `i64`. Returns `ErrorKind::Internal` if a sequence has no
-    /// parts or a list has no copies.
+    /// parts, a table has no entries or a list has no copies.
     pub(crate) fn of_program(program: &Program) -> Result<Self> {
         let extent = i128::from(program.factor) * i128::from(program.stride);
         let extent = i64::try_from(extent).map_err(|_| too_far("the extent", Some(extent)))?;

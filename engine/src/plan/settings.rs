@@ -4,9 +4,9 @@ use crate::isa::Isa;
 use crate::kernel::Compiler;
 use std::sync::Arc;
 
-/// The strategies for executing a nest. A nest consists of loops, one inside another, around a
-/// block or a few short runs. `contiguous::copy` is the engine's function for copying a run of
-/// bytes.
+/// The strategies for executing a nest. A nest consists of loops, one inside another, around a block or
+/// a few short runs. The iterations of a loop lie at a constant stride or at displacements from a
+/// table. `contiguous::copy` is the engine's function for copying a run of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strategy {

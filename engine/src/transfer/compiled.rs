@@ -7,7 +7,8 @@
 //! different lengths. Usually a call executes whole iterations of the row, until the row of one of the two sides
 //! ends. If all levels are common to both sides, one call executes the whole copy. If a range begins or ends
 //! inside an iteration of the row, a call executes the largest box that fits, as `exec/` does for one layout. If
-//! the range contains only a part of a leaf, the interpreter (`interpreted.rs`) or `staged.rs` copies that part.
+//! a leaf lies only partly in the range, the interpreter (`interpreted.rs`) or `staged.rs` copies that part of
+//! the leaf.
 
 use super::interpreted::Interpreted;
 use super::levels::Walk;

@@ -22,8 +22,8 @@ use std::ops::Range;
 /// 8 B).
 const SPLIT: u64 = 3;
 
-/// Minimum length of a block that is copied with `contiguous::copy`, which may use wider registers than this
-/// code. From this length on, the wider registers save more time than the call costs.
+/// Minimum length, in bytes, of a block that is copied with `contiguous::copy`, which may use wider registers
+/// than this code. From this length on, the wider registers save more time than the call costs.
 const MEMCPY: usize = 256;
 
 /// Both sides of a transfer, as levels over blocks. The blocks of both sides have the same length.
@@ -34,9 +34,9 @@ pub(super) struct Interpreted {
 }
 
 impl Interpreted {
-    /// Returns the two sides of a transfer as levels. Returns `None` if a side has too many levels or is
-    /// not loops and tables over one block, or if the longer block cannot be split into at least `SPLIT`
-    /// blocks of the shorter length.
+    /// Returns the two sides of a transfer as levels. Returns `None` if a side has too many levels or is not
+    /// loops and tables over one block, or if the block lengths differ and the longer block cannot be split
+    /// into at least `SPLIT` blocks of the shorter length.
     pub(super) fn of(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> Option<Self> {
         let (mut from, a) = SideLevels::of(src.plan.program(), src.count)?;
         let (mut to, b) = SideLevels::of(dst.plan.program(), dst.count)?;
@@ -197,9 +197,9 @@ pub(super) fn row_of(bytes: u64) -> Row {
     macro_rules! rows {
         ($($lengths:pat => $block:expr,)*) => {
             match bytes {
-                // SAFETY: the caller guarantees the conditions of `Row`, so `bytes` is in `$lengths`.
-                // An `Exact` is chosen for exactly one length and copies that many bytes. An `Ends<N>`
-                // is chosen only for lengths from `N` to `2 * N`.
+                // SAFETY: the caller guarantees the conditions of `Row`, so `bytes` is in `$lengths`. An
+                // `Exact` is chosen for exactly one length and copies that many bytes. An `Ends<N>` is chosen
+                // only for lengths from `N` to `2 * N`, and `Chunks` only for more than 64 bytes.
                 $($lengths => |src, dst, strides, bytes| unsafe {
                     let block: fn(usize) -> _ = $block;
                     along(src, dst, strides, &block(bytes))
@@ -235,8 +235,9 @@ pub(super) fn row_of(bytes: u64) -> Row {
 ///
 /// The conditions of [`walk`] hold for blocks of `bytes` bytes.
 unsafe fn by_block(from: &mut Walk<'_>, to: &mut Walk<'_>, blocks: u64, bytes: usize) {
-    // SAFETY: the caller guarantees that the blocks of both walks are valid. The block type in each
-    // arm copies `bytes` bytes; an `Ends<N>` is chosen only for lengths from `N` to `2 * N`.
+    // SAFETY: the caller guarantees that the blocks of both walks are valid. The block type in each arm
+    // copies `bytes` bytes; an `Ends<N>` is chosen only for lengths from `N` to `2 * N`, and `Chunks` only
+    // for more than 64 bytes.
     unsafe {
         match bytes {
             1 => walk(from, to, blocks, &Exact::<1>),
@@ -272,9 +273,10 @@ unsafe fn walk(from: &mut Walk<'_>, to: &mut Walk<'_>, blocks: u64, block: &impl
     while left > 0 {
         let count = from.left().min(to.left()).min(left);
         let ((source, a), (target, b)) = (from.inner(), to.inner());
-        // SAFETY: `count` is at most the number of blocks left in the current row of each walk, and
-        // at most `left`. So both rows have these blocks, and the caller guarantees that they are
-        // valid.
+        // SAFETY: `count` is at most the number of blocks left in the current row of each walk, and at most
+        // `left`. So both rows have these blocks. The caller guarantees that they are valid, and that no
+        // block that is read overlaps a block that is written. The plans outlive the walks, as `Walk::at`
+        // requires.
         unsafe {
             match (*source, *target) {
                 (SideLevel::Loop { stride: s, .. }, SideLevel::Loop { stride: d, .. }) => {

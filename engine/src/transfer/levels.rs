@@ -16,8 +16,8 @@ use crate::table::Table;
 /// Maximum number of levels of a side. `staged.rs` handles deeper programs.
 pub(super) const LEVELS: usize = 8;
 
-/// One level of a side. It has at least 2 iterations, with one exception: a side that is a single
-/// leaf has one level with 1 iteration.
+/// One level of a side. It usually has at least 2 iterations. But if one side of the transfer is a
+/// single leaf, the innermost level of either side may have 1 iteration.
 #[derive(Clone, Copy)]
 pub(super) enum SideLevel {
     Loop { count: u64, stride: i64 },
@@ -107,8 +107,8 @@ pub(super) struct SideLevels {
 
 impl SideLevels {
     /// Returns the levels of `count` elements and the leaf below them, which is a block or a sequence.
-    /// Returns `None` if the program is empty, if one of the levels is a ragged list (a list of runs of
-    /// different lengths), or if there are more than `LEVELS` levels.
+    /// Returns `None` if the program is empty, if one of the levels is a ragged list (a list whose
+    /// entries may have different lengths), or if there are more than `LEVELS` levels.
     #[inline]
     pub(super) fn of(program: &Program, count: u64) -> Option<(Self, &Node)> {
         // Start with an array of zeros, because that is the initialisation for which the compiler

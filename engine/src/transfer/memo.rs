@@ -1,8 +1,9 @@
 //! Remembers the recent transfers of a thread: how the two sides of each transfer fit together, and
 //! the kernel of the transfer.
 //!
-//! `mod.rs` calls [`of`] for every copy between two layouts with gaps. For a new pair of plans and
-//! counts, [`of`] calls `nest.rs`, `transpose.rs` and `interpreted.rs` and remembers the result.
+//! `mod.rs` and `apart.rs` call [`of`] for a copy between two layouts with gaps, unless the body of one
+//! of the two programs is a ragged list. For a new pair of plans and counts, [`of`] calls `nest.rs`,
+//! `transpose.rs` and `interpreted.rs` and remembers the result.
 //!
 //! Each thread has a memo of its own. An MPI call passes two types, but no third object that could
 //! store how they fit together. If a plan stored how it fits together with other plans, the plan would

@@ -2,17 +2,16 @@
 //!
 //! A fused copy executes two plans (`plan/`) at the same time. Both programs describe the same sequence
 //! of packed bytes. So the copy moves packed byte `i` from its position in the source to its position
-//! So the copy moves packed byte `i` from its position in the source to its position in the
-//! destination, without a packed buffer. There are four ways to execute a copy, and the first way
-//! that applies is used:
+//! in the destination, without a packed buffer. There are four ways to execute a copy, and the first
+//! way that applies is used:
 //!
-//! 1. If one side is a single run of memory, the copy is a pack or an unpack by the kernel of the
-//!    other side's plan.
+//! 1. If one side is a single run of memory, the copy is a pack or an unpack by the kernel of the other
+//!    side's plan. If both sides are single runs, one memory copy suffices.
 //! 2. If both sides are loops and tables over blocks or windows (sequences of a few short blocks), they
 //!    may have loops in common, which form the common nest (`nest.rs`). The kernel of that nest
-//!    executes the copy (`compiled.rs`), once earlier copies have moved as many bytes as the threshold
-//!    of the source plan's compiler requires. If visiting the blocks in packed order is slow for one of
-//!    the layouts, `transpose.rs` executes the copy in a better order.
+//!    executes the copy (`compiled.rs`), once this copy and the earlier ones together have as many
+//!    bytes as the threshold of the source plan's compiler requires. If visiting the blocks in packed
+//!    order is slow for one of the layouts, `transpose.rs` executes the copy in a better order.
 //! 3. If both sides are loops and tables over blocks, and the block lengths are equal or one is a
 //!    multiple of the other (at least three times as long), `interpreted.rs` copies block by block.
 //! 4. In all other cases, `staged.rs` copies long runs directly. It moves short runs with the
@@ -214,8 +213,8 @@ pub unsafe fn copy_raw(src: Side<'_, *const u8>, dst: Side<'_, *mut u8>, range: 
     }
 }
 
-/// Returns true if the body of the plan's program is a ragged list (a list of runs of different
-/// lengths), which only `staged.rs` can copy. This test avoids the lookup in the memo.
+/// Returns true if the body of the plan's program is a ragged list (a list whose entries may have
+/// different lengths), which only `staged.rs` can copy. This test avoids the lookup in the memo.
 fn is_ragged(plan: &Plan) -> bool {
     let program = plan.program();
     program.body.is_some_and(|body| matches!(program.node(body.node).op, Op::Ragged { .. }))

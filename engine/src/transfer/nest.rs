@@ -10,10 +10,11 @@
 //!    iterations). If that is not possible, but the longer leaf is a block and its length is a multiple
 //!    of the other length, turn that block into a loop. A run of the common leaf ends wherever a run of
 //!    either side ends.
-//! 2. Find the common levels, from the inside out. Levels with equal counts are common. If one
-//!    count divides the other, split the longer loop (100 iterations against 10 x 10). The first
-//!    level that is not common is the *row*. One call of the kernel executes as many iterations of
-//!    the row as both sides have left.
+//! 2. Find the common levels, from the inside out. Levels with equal counts are common. If one count divides
+//!    the other, split the longer loop (100 iterations against 10 x 10). The *row* is the first level that is
+//!    not common. If a side has no level left, or if the nest reaches its maximum depth first, the row is the
+//!    last common level. One call of the kernel executes as many iterations of the row as both sides have
+//!    left.
 //! 3. Unroll short innermost loops over short blocks into the leaf.
 
 use super::Side;
@@ -65,9 +66,9 @@ pub(super) struct Nest {
 type Meeting = [SideLevel; 2];
 
 impl Nest {
-    /// Returns the common nest of a transfer. Returns `None` if the sides have no common nest, or
-    /// if its kernel would not be faster than other executors. The function does not check whether
-    /// there is a compiler.
+    /// Returns the common nest of a transfer. Returns `None` if the sides have no common nest, if its kernel
+    /// would not be faster than other executors, or if the settings of one of the plans force the
+    /// interpreter. The function does not check whether there is a compiler.
     pub(super) fn of(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> Option<Self> {
         let settings = src.plan.settings();
         let forced = |strategy| {

@@ -1,18 +1,18 @@
 //! Copies between any two layouts: long runs directly, short runs through a buffer that stays in
 //! the L1 cache.
 //!
-//! `mod.rs` and `memo.rs` use this file if no other executor can execute the transfer. `interpreted.rs`
-//! uses this file for the partial blocks at the ends of a range. If the range is short or neither
-//! program has long runs, rule 3 copies the whole range. Otherwise, the first of these rules that fits
-//! the current position applies:
+//! `mod.rs`, `apart.rs` and `memo.rs` use this file if no other executor can execute the transfer, or if none
+//! would be faster. `compiled.rs` and `interpreted.rs` use this file for the partial leaves and blocks at the
+//! ends of a range. If the range is short or neither program has long runs, rule 3 copies the whole range.
+//! Otherwise, the first of these rules that fits the current position applies:
 //!
 //! 1. If one side has a run of at least [`ALONE`] bytes and the other side has short runs, a kernel
 //!    packs into the long run, or unpacks from it, without the buffer.
 //! 2. If both sides have runs of at least [`LONG`] bytes, one call of `contiguous::copy` copies the bytes
 //!    that the two runs have in common.
-//! 3. Otherwise the next [`BUFFER`] bytes are packed into a buffer on the stack, and unpacked from the
-//!    buffer while they are in the L1 cache. For short runs, most of the time is overhead per run,
-//!    which is lower in the plans' kernels than in a walk along two programs.
+//! 3. Otherwise the next chunks, of at most [`BUFFER`] bytes each, are packed one by one into a buffer on the
+//!    stack, and unpacked from the buffer while they are in the L1 cache. For short runs, most of the time is
+//!    overhead per run, which is lower in the plans' kernels than in a walk along two programs.
 
 use super::Side;
 use crate::analysis::cursor::Cursor;

@@ -7,10 +7,10 @@
 //! if its stride there equals the length of the block.
 //!
 //! 1. A level that continues the block on both sides becomes part of the block, wherever the level is.
-//! 2. Two levels are transposed in registers (`../leaf/tiles.rs`) if one of them continues the block in
-//!    the source, the other one continues it in the destination, and packed order would be slow. Packed
-//!    order is slow if the levels inside one of these two levels touch more cache lines than the L1
-//!    cache holds.
+//! 2. Two levels of at least 4 iterations each are transposed in registers (`../leaf/tiles.rs`) if one of
+//!    them continues the block in the source, the other one continues it in the destination, and packed
+//!    order would be slow. Packed order is slow if the levels inside one of these two levels touch more
+//!    cache lines than the L1 cache holds.
 //! 3. The innermost level is divided into parts if a level A exists whose consecutive iterations share
 //!    cache lines on one side, and if the levels inside A touch more lines than the L1 cache holds. Each
 //!    part is executed for a chunk of iterations of A. This rule is used only where rule 2 does not
@@ -125,11 +125,11 @@ impl Transposed {
                     width: width as usize,
                     height: far.count as usize,
                 };
-                // SAFETY: the matrix consists of `width` iterations of `near` and all iterations of
-                // `far`, at one position of the other levels. `near` continues the block in the source,
-                // and `far` does so in the destination. The caller guarantees that all these blocks are
-                // valid. The blocks of the destination are disjoint: `of` proved it for counts that are
-                // at least as large.
+                // SAFETY: the matrix consists of `width` iterations of `near` and all iterations of `far`,
+                // at one position of the other levels. `near` continues the block in the source, and `far`
+                // does so in the destination. The caller guarantees that all these blocks are valid. The
+                // blocks of the destination are disjoint: `of` proved it for counts that are at least as
+                // large. `transpose` uses the instruction set of a plan, which this machine has.
                 return unsafe { transpose(t) };
             }
             let part = match order {

@@ -114,11 +114,11 @@ impl FileView {
         self.steps(tiles, position, bytes, |done, length, direct, buffer| {
             let range = at + done..at + done + length;
             let target = direct.map_or(buffer, |offset| file.wrapping_offset(offset as isize));
-            // SAFETY: `steps` divides the caller's bytes, which are valid in memory. The target is either
-            // one piece of the view, which is valid for `length` bytes, or the buffer, which has at least
+            // SAFETY: `steps` divides the caller's bytes, which are valid in memory. The target is either one
+            // piece of the view, which is valid for `length` bytes, or the buffer, which has at least
             // `length` bytes and overlaps nothing. In the second case, `unpack_raw` reads the bytes that
-            // `pack_external_raw` has written to the buffer, and `tiles` filetypes hold the view bytes that
-            // it writes.
+            // `pack_external_raw` has written to the buffer, and writes view bytes that lie in the first
+            // `tiles` filetypes.
             unsafe {
                 pack_external_raw(external, count, origin, range, target)?;
                 if direct.is_none() {
@@ -179,9 +179,10 @@ impl FileView {
         })
     }
 
-    /// Divides `bytes` view bytes from `position` on into steps, in order. Calls `step` once for each, with
-    /// the number of view bytes before the step, the length of the step, the file offset if the step lies
-    /// in one piece (`None` otherwise), and a buffer of `BUFFER` bytes.
+    /// Divides `bytes` view bytes from `position` on into steps, in order. Calls `step` once for each step.
+    /// The arguments of `step` are the distance from `position` to the start of the step, in view bytes; the
+    /// length of the step; the file offset if the step lies in one piece (`None` otherwise); and a buffer of
+    /// `BUFFER` bytes.
     fn steps(
         &self,
         tiles: u64,

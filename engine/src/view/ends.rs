@@ -111,8 +111,8 @@ impl FileView {
 
     /// Returns the number of the first etype that begins at or after offset `end`, which counts from the
     /// view's displacement. If `end` is the end of the file, the result is the end of the file in etypes, as
-    /// `MPI_SEEK_END` needs it. Returns `u64::MAX` if the number of that etype is 2^63 or more, and 0 if the
-    /// view has no data.
+    /// `MPI_SEEK_END` needs it. Returns `u64::MAX` if the position of the first view byte at or after `end`
+    /// is 2^63 or more, and 0 if the view has no data.
     #[doc(alias = "MPI_SEEK_END")]
     pub fn etypes_at(&self, end: u64) -> u64 {
         if self.filetype_bytes() == 0 {

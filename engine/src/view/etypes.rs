@@ -2,9 +2,10 @@
 //! consists of copies of the etype, at displacements that are multiples of the etype's extent, and its own
 //! extent is such a multiple too.
 //!
-//! Nearly every etype has no gaps. Then a filetype is right if every offset and every length of its runs is a
-//! multiple of the etype's extent; one pass over the program checks this. Otherwise the runs of the filetype
-//! are compared with those of the etype, one by one.
+//! Nearly every etype has no gaps. Then a filetype is right if the length of every run, and the offset of
+//! every run minus the true lower bound of the etype, is a multiple of the etype's extent; one pass over the
+//! program checks this. In all other cases, the runs of the filetype are compared with those of the etype,
+//! one by one.
 
 use super::FileView;
 use crate::analysis::cursor::Cursor;
@@ -18,7 +19,8 @@ const COMPARED: u64 = 1 << 20;
 
 impl FileView {
     /// Checks that `filetype` consists of whole etypes, holes included. Both types describe bytes of the
-    /// file. Named types do not have to be equal; only positions count. A filetype without data passes.
+    /// file. Named types do not have to be equal; only positions count. A filetype without data passes. Every
+    /// filetype passes if the etype has no data or an extent that is not positive.
     ///
     /// If the etype has gaps, the check compares at most 2^20 runs of the filetype.
     ///
@@ -91,8 +93,8 @@ impl FileView {
     }
 }
 
-/// Returns true if every run of `program` begins at `start` plus a multiple of `step` and its length is a
-/// multiple of `step`. All four are numbers of bytes.
+/// Returns true if every run of `program` begins at `start` plus a multiple of `step`, and has a length that
+/// is a multiple of `step`. `start` and `step` are in bytes.
 fn multiples(program: &Program, step: i64, start: i64) -> bool {
     // For each node: the offset of its first run, modulo `step`; `None` if the length of a run, or the
     // distance between two runs, is not a multiple of `step`.

@@ -164,8 +164,8 @@ impl FileView {
     /// # Errors
     ///
     /// Returns `ErrorKind::Type` for `filetype` if `end` is not 0 and the view has no data. Returns
-    /// `ErrorKind::Overflow` for `position` if the offset of one of these view bytes, or the number of
-    /// view bytes, does not fit in an `i64`.
+    /// `ErrorKind::Overflow` for `position` if these filetypes have more than 2^63 - 1 view bytes, or if the
+    /// data of the last of them ends beyond offset 2^63 - 1.
     pub fn tiles(&self, end: u64) -> Result<u64> {
         if end == 0 {
             return Ok(0);
@@ -248,7 +248,8 @@ impl FileView {
     }
 }
 
-/// Returns the position after `length` view bytes from `position` on.
+/// Returns the position after `length` view bytes from `position` on; 0 if `length` is 0, so that an empty
+/// range needs no filetypes. Returns `ErrorKind::Overflow` for `position` if the sum exceeds 2^64 - 1.
 fn past(position: u64, length: u64) -> Result<u64> {
     if length == 0 {
         return Ok(0);

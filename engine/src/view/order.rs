@@ -2,9 +2,9 @@
 //! than the one before it.
 //!
 //! `mod.rs` calls [`check`] when a view is made. The plan of a type does not show the order of its
-//! elements, because passes join elements that touch. So this file computes the first and the last
-//! displacement of every node of the typed program, in one pass over nodes, tables and lists, without
-//! walking the elements.
+//! elements, because the passes of a commit join elements that touch. So this file computes the first and
+//! the last displacement of every node of the typed program (`ir/typed/`), whose blocks know their basic
+//! type. It makes one pass over nodes, tables and lists, and does not walk the elements.
 
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorKind, Result};
@@ -55,7 +55,8 @@ impl Ends {
 ///
 /// # Errors
 ///
-/// Returns `ErrorKind::Type` for `argument`. Returns the errors of [`TypedProgram::lower`].
+/// Returns `ErrorKind::Type` for `argument` if one of these checks fails. Returns the errors of
+/// [`TypedProgram::lower`].
 pub(super) fn check(ty: &Datatype, argument: &'static str) -> Result<()> {
     let fail = |detail: String| Err(Error::new(ErrorKind::Type, argument, detail));
     if ty.size() == 0 {
@@ -89,7 +90,8 @@ pub(super) fn check(ty: &Datatype, argument: &'static str) -> Result<()> {
     }
 }
 
-/// Returns the ends of one element of the program; or, if displacements decrease, the two displacements.
+/// Returns the ends of one element of the program, or `None` if it has no data. If the displacements
+/// decrease somewhere, the error contains the displacement before the decrease and the one after it.
 fn walk(typed: &TypedProgram) -> std::result::Result<Option<Ends>, (i128, i128)> {
     let program = typed.program();
     let mut all: Vec<std::result::Result<Ends, (i128, i128)>> =

@@ -7,9 +7,10 @@ use crate::named::Named;
 
 /// Returns `datatype` as it is in a file in which an element of each named type takes `width(named)`
 /// bytes. The result describes bytes: its size and extent are those in the file, and `FileView::new`
-/// takes it as an etype or a filetype. Counts, strides and displacements in elements follow the extents
-/// in the file; displacements in bytes stay as they are (MPI-5.0 section 14.5). No gap is added between
-/// the members of a pair or at the end of a struct, because the bytes of a file have no alignment.
+/// takes it as an etype or a filetype. A stride or a displacement that counts elements is multiplied by
+/// the extent in the file; one that counts bytes stays as it is (MPI-5.0 section 14.5). No gap is added
+/// between the members of a pair or at the end of a struct, because the bytes of a file have no
+/// alignment.
 ///
 /// For external32, pass [`external32::size_of`](crate::external32::size_of).
 ///

@@ -69,7 +69,7 @@ impl Class {
     }
 }
 
-/// All basic types, grouped by class.
+/// All basic types that have data, grouped by class.
 const CLASSES: &[(&[Named], Class)] = &[
     (
         &[
