@@ -126,7 +126,7 @@ impl Iterator for Cursor<'_> {
 
 impl Plan {
     /// Returns the length of the first run of memory of one element, in bytes; 0 if an element has no data.
-    /// The length is computed in the first call.
+    /// The first call computes and stores the length.
     pub fn first_run_bytes(&self) -> u64 {
         let first = || Ok(Self::first_run(self).unwrap_or(0));
         self.kept(Room::FirstRun, first).copied().unwrap_or(0)

@@ -82,8 +82,8 @@ impl Nest {
         let (mut to, b) = SideLevels::of(dst.plan.program(), dst.count)?;
         if a.op == Op::Block && b.op == Op::Block && a.bytes.min(b.bytes) > TransferShape::RUN_BYTES
         {
-            // For blocks of at least `ROW_BYTES` bytes, one call of `contiguous::copy` per block is as fast
-            // as a kernel.
+            // Two such long blocks form a common leaf only if their lengths are equal. For blocks of at
+            // least `ROW_BYTES` bytes, one call of `contiguous::copy` per block is as fast as a kernel.
             if a.bytes != b.bytes || (a.bytes >= ROW_BYTES && !forced(Strategy::Kernel)) {
                 return None;
             }

@@ -1,10 +1,10 @@
 //! Finds the first view byte at or after an offset of the file. This is needed for reads that reach the end
 //! of the file, and for positions relative to the end.
 //!
-//! The search goes down the loop program of the filetype once. At each level it finds the first operand whose
-//! data ends after the offset. In a loop, a division finds this operand. In a table, a list or a sequence, a
-//! binary search finds it if the data of the view does not overlap, and a linear search otherwise. The list
-//! `ends` of the view (`mod.rs`) says where the data of each node ends.
+//! The search goes down the loop program of the filetype once. At each level it finds the first iteration,
+//! entry or part whose data ends after the offset. In a loop, a division finds the iteration. In a table, a
+//! list or a sequence, a binary search finds the entry or part if the data of the view does not overlap, and
+//! a linear search otherwise. The list `ends` of the view (`mod.rs`) says where the data of each node ends.
 
 use super::FileView;
 use crate::error::Result;
@@ -136,8 +136,9 @@ impl FileView {
         }
     }
 
-    /// Returns the first of `count` operands for which `ends_after` is true. At least the last one is
-    /// such an operand, because the node that has these operands ends after the limit.
+    /// Returns the index of the first of `count` entries, copies or parts of a node for which `ends_after` is
+    /// true. If no earlier one qualifies, the last one does, because the data of the node ends after the
+    /// limit. So the function does not call `ends_after` for the last one.
     fn find(&self, count: usize, ends_after: impl Fn(usize) -> bool) -> usize {
         let last = count.saturating_sub(1);
         if !self.is_disjoint() {

@@ -25,8 +25,8 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mismatch {
-    /// Number of basic elements before this position. If the message or the buffer is `MPI_PACKED`,
-    /// only the sizes are compared, and this number is the size of the buffer in bytes.
+    /// Number of basic elements before this position. If the whole message or the whole buffer is
+    /// `MPI_PACKED`, only the sizes are compared, and this number is the size of the buffer in bytes.
     pub element: u64,
     /// The basic type in the message.
     pub sent: Basic,
