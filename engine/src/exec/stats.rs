@@ -43,8 +43,8 @@ pub struct Bytes {
     pub fused: u64,
     /// Bytes of fused copies that compiled kernels moved straight from one layout to another.
     pub fused_kernel: u64,
-    /// Number of checks under `Settings::verify` (not of bytes) in which the result of a kernel, or of
-    /// the transposing executor of fused copies, differed from the interpreter's result.
+    /// Number of checks under `Settings::verify` (not of bytes) that found a wrong result: the result of a
+    /// kernel, or of the code that transposes blocks in a fused copy, differed from the interpreter's.
     pub disagreements: u64,
 }
 

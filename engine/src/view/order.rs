@@ -3,8 +3,8 @@
 //!
 //! `mod.rs` calls [`check`] when a view is made. The plan of a type does not show the order of its
 //! elements, because the passes of a commit join elements that touch. So this file computes the first and
-//! the last displacement of every node of the typed program (`ir/typed/`), whose blocks know their basic
-//! type. It makes one pass over nodes, tables and lists, and does not walk the elements.
+//! the last displacement of every node of the typed program (`ir/typed/`), in which the single elements
+//! remain visible. It makes one pass over nodes, tables and lists, and does not walk the elements.
 
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorKind, Result};
