@@ -38,8 +38,10 @@
 //!          Help: the place of the data in the receiver's heap, in the format of an RTS
 //! ```
 //!
-//! Invariant: all fields of a decoded [`Envelope`] have allowed values, whatever words the slot held.
-//! `transport/answers.rs` checks whether an envelope fits the request that it names.
+//! Invariant: all fields of a decoded [`Envelope`] have allowed values, whatever words the slot held. The
+//! invariant does not cover places in memory: `transport/types.rs` and `transport/peer.rs` check offsets in a
+//! heap, and the kernel checks addresses in private memory. `transport/answers.rs` checks whether an envelope
+//! fits the request that it names.
 
 pub use super::label::{Label, Shape};
 use super::typecheck;
@@ -209,8 +211,8 @@ impl Place {
     }
 }
 
-/// The reason why seven words are not a valid envelope. The text names the wrong field and its allowed
-/// values.
+/// The reason why seven words are not a valid envelope. The text names the wrong field, and the limits of
+/// this field if it has any.
 ///
 /// The text is constant, so that the code of [`Envelope::decode`] stays short: with texts that contain the
 /// wrong values, an 8-byte message took 12 % longer. [`Malformed::of`] appends the seven words to the text.

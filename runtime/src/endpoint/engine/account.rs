@@ -21,11 +21,12 @@ use crate::message::payload::Kept;
 use crate::sys::limits;
 use crate::transport::types::Located;
 
-/// The least bound for the messages of all senders, in bytes. While they occupy no more than this, this
-/// rank does not read the memory limit.
+/// The least bound for the messages of all senders, in bytes. As long as the messages occupy no more than
+/// this number of bytes, and no sender exceeds its own bound, this rank does not read the memory limit.
 const ALL_MIN: u64 = 1 << 20;
 
-/// The unexpected messages of all ranks may together occupy the memory limit divided by this number.
+/// The unexpected messages of all ranks may together occupy the memory limit divided by this number. (The
+/// bound of a rank is at least `ALL_MIN`.)
 const SHARE: u64 = 4;
 
 /// The account of the unexpected messages of this rank.
@@ -33,8 +34,9 @@ const SHARE: u64 = 4;
 pub struct Account {
     /// Number of bytes that the messages of one sender may occupy.
     each: u64,
-    /// Number of bytes that the messages of all senders may occupy. `None` until the messages have
-    /// occupied more than `ALL_MIN` bytes, because finding the number takes reading files.
+    /// Number of bytes that the messages of all senders may occupy. `None` until the messages have occupied
+    /// more than `ALL_MIN` bytes, or one sender has exceeded its own bound. Until then the account saves the
+    /// reading of the files that state the memory limit.
     all: Option<u64>,
     /// Number of ranks that share the memory.
     ranks: u64,
@@ -84,8 +86,8 @@ impl Account {
         (data + ENTRY_BYTES) as u64
     }
 
-    /// Adds a message of `from` that occupies `bytes` bytes. Returns true if `from` must send no more payloads
-    /// from now on.
+    /// Adds a message of `from` that occupies `bytes` bytes. Returns true if the message has made `from`
+    /// full: `from` must send no more payloads from now on. Returns false if `from` was full before.
     #[inline]
     pub fn add(&mut self, from: usize, bytes: u64) -> bool {
         if from >= self.senders.len() {
@@ -109,7 +111,8 @@ impl Account {
         sender.full
     }
 
-    /// Subtracts a message of `from` that occupied `bytes` bytes.
+    /// Subtracts a message of `from` that occupied `bytes` bytes. Returns the senders for which the caller
+    /// must call [`Account::free`].
     #[inline]
     pub fn subtract(&mut self, from: usize, bytes: u64) -> Freed {
         let before = self.total;
