@@ -13,7 +13,8 @@
 //!
 //! Invariants: a whole turn leaves no unmatched message in shared memory, except behind the first `ENVELOPES_PER_TURN`
 //! envelopes of a ring (the engine copies eager data to private memory, and other data stays with its sender). The turn
-//! of a call that only starts an operation need not be a whole one (`progress_at_start`). No function here waits.
+//! of a call that only starts an operation need not be a whole one (`progress_at_start`). No function here waits,
+//! except for the end of one piece that another rank is copying (`detach.rs`).
 //!
 //! Most messages are short and never wait in a queue. Their whole way is in `engine/short.rs`.
 

@@ -388,8 +388,8 @@ impl Endpoint {
         self.turn_unless_idle(&mut *self.lock()?)
     }
 
-    /// Returns whether a waiting rank sleeps at once and does not spin. By default, it does so if the job has more
-    /// ranks than CPUs (`TYPEPACK_SPIN_US`).
+    /// Returns whether a waiting rank sleeps at once and does not spin. `TYPEPACK_SPIN_US` sets the spin time; by
+    /// default it is 0 if the job has more ranks than CPUs.
     #[inline]
     pub fn sleeps_at_once(&self) -> bool {
         self.spin.is_zero()

@@ -16,7 +16,7 @@ pub enum Source {
     /// Every rank.
     #[doc(alias = "MPI_ANY_SOURCE")]
     Any,
-    /// The rank with this number in the communicator.
+    /// The rank with this number in the communicator, or in the world for the calls of `Messages`.
     Rank(usize),
 }
 

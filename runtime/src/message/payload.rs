@@ -6,8 +6,8 @@
 //! runtime, only this file and the one-sided operations (`rma/`) call these executors.
 //!
 //! Invariant: the memory behind a `Layout` is valid until its request is complete or detached. The callers of
-//! `MessageEngine::send` and `MessageEngine::receive` guarantee this. The callers pass the guarantee on to the blocking
-//! calls, the scopes, the schedules and the callers of `Messages`.
+//! `MessageEngine::send` and `MessageEngine::receive` guarantee this. Such callers are the blocking calls, the scopes,
+//! the schedules and `Messages`, which demands it of its own callers.
 
 use super::Tag;
 use super::label::Sender;

@@ -12,7 +12,7 @@
 //! takes its message, and a copy or a combination does nothing.
 //!
 //! A new schedule reuses the memory of a schedule that has ended. So listing the new steps allocates nothing if the
-//! ended schedule had at least as many steps, waits between steps, and plans. (For scratch memory, see
+//! ended schedule had at least as many steps, plans and waits between steps. (For scratch memory, see
 //! [`Schedule::clear`].)
 
 use super::part::Part;

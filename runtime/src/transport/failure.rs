@@ -1,5 +1,4 @@
-//! Builds the two kinds of errors that only the transport knows: another rank broke the protocol, or this
-//! library has a bug.
+//! Builds the errors for two cases: another rank broke the protocol, or this library has a bug.
 
 use crate::shm::ring::Violation;
 use crate::{Error, ErrorKind};

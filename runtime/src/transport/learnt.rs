@@ -30,7 +30,7 @@ const VERSION: &str = "typepack tune file 1";
 /// The beginning of the first line of a tune file of any version.
 const OURS: &str = "typepack tune file ";
 
-/// The least number of bytes of a situation's messages, the situation, and the best way.
+/// The least number of bytes of a size class of `tuning.rs`, the situation, and the best way for its messages.
 pub type Learnt = (u64, Situation, Way);
 
 /// Returns the text of a tune file. `processor` describes the processor of this machine.

@@ -486,8 +486,8 @@ impl Peer {
     }
 
     /// Defines type `number` as the type whose encoded form of `bytes` bytes the other rank has written at offset `at`
-    /// of its heap, and tells the other rank that it may reuse the memory. If this rank cannot map that heap, it only
-    /// records this (`Known::blind`).
+    /// of its heap, and tells the other rank that it may reuse the memory. If this rank cannot map that heap, it
+    /// records this (`Known::blind`) instead of the definition, and gives the same answer.
     #[cold]
     fn define_long(&mut self, fabric: &Fabric, number: u32, bytes: u64, at: u64) -> Result<()> {
         let from = self.link.rank;

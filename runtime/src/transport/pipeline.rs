@@ -122,7 +122,8 @@ impl Pipeline {
     /// Packs the first piece of the send `id`, whose RTS is in the ring, if the other rank has answered the last RTS of
     /// this size class with a CTS. The CTS is on its way for some hundred nanoseconds, and this rank would only wait.
     /// If the answer is no CTS, the piece is dropped. Does nothing if another message comes first in the chunks, if
-    /// another piece is packed ahead already, or if no chunk may be used for this.
+    /// another piece that was packed ahead still waits for its answer, or if the pool gives no chunk for this purpose
+    /// ([`Pool::begin_ahead`]).
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the other rank broke the protocol, and `ErrorKind::NoMemory` if memory ran

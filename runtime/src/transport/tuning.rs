@@ -458,7 +458,7 @@ pub fn describe((bytes, situation, way): &Learnt) -> String {
 pub struct Measured {
     /// The situation.
     pub situation: Situation,
-    /// The least number of bytes of the messages.
+    /// The least number of bytes of the size class. (The first class also has shorter messages.)
     pub bytes: u64,
     /// The ways in the order of their numbers, and the median of the latest times per byte in nanoseconds, or
     /// `None` if the way was not tried.
@@ -488,7 +488,7 @@ fn key(situation: Situation, bytes: u64) -> usize {
     situation.index() * CLASSES + class(bytes)
 }
 
-/// Returns the least number of bytes of the messages of a key.
+/// Returns the least number of bytes of the size class of a key. (The first class also has shorter messages.)
 fn least(key: usize) -> u64 {
     1024 << (key % CLASSES)
 }

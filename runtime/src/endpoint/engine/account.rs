@@ -1,20 +1,20 @@
 //! The account of the unexpected messages: how much memory of this rank they occupy, for each sender and in
 //! total.
 //!
-//! `incoming.rs` adds every message that no receive has matched, and `receive.rs` subtracts it when a
-//! receive takes it. If a sender's messages occupy more than the bound of one sender
-//! (`TYPEPACK_UNEXPECTED_MAX`), or those of all senders more than this rank's share of the memory, this
-//! rank sets the word `full` in the area of the pair. From then on the sender keeps the data of its
-//! messages until a receive matches them, except for messages of at most 64 bytes, whose sends then wait
-//! for the match (`transport/peer.rs`). It still sends the envelope of every message, and this rank takes
-//! all envelopes out of the ring, because a receive may wait for a later message. Data that is in the
-//! ring already is accepted, so data exceeds the bound by at most the size of a ring. This rank clears
-//! the word when the sender's messages occupy at most half of the bound of one sender, and those of all
-//! senders at most half of the other bound.
+//! `incoming.rs` adds every message that no receive has matched, and `receive.rs` subtracts it when a receive
+//! takes it. If a sender's messages occupy more than the bound of one sender (`TYPEPACK_UNEXPECTED_MAX`), or
+//! those of all senders more than this rank's share of the memory, this rank sets the word `full` in the area
+//! of the pair. From then on the sender keeps the data of the user's messages until a receive matches them. A
+//! message of at most 64 bytes still goes out with its data, but its send waits for the match
+//! (`transport/peer.rs`). The library's own messages ignore the word. The sender still sends the envelope of
+//! every message, and this rank takes all envelopes out of the ring, because a receive may wait for a later
+//! message. Data that is in the ring already is accepted, so longer messages of the user exceed the bound by
+//! at most the size of a ring. This rank clears the word when the sender's messages occupy at most half of
+//! the bound of one sender, and those of all senders at most half of the other bound.
 //!
-//! Envelopes and messages of at most 64 bytes also count, but are never held back, so they may exceed the
-//! bound by any amount. Messages of a rank to itself do not count: a rank that held one back until a
-//! receive matched it would wait for itself.
+//! Envelopes, messages of at most 64 bytes, and the library's own messages also count, but are never held
+//! back, so they may exceed the bound by any amount. Messages of a rank to itself do not count: a rank that
+//! held one back until a receive matched it would wait for itself.
 
 use super::super::matching::{Arrived, ENTRY_BYTES};
 use crate::message::payload::Kept;

@@ -11,7 +11,7 @@ pub enum Cancelled {
     /// The send is cancelled: no receive gets the message. The send's number is free.
     Recalled,
     /// The send is complete as far as the program is concerned, and its number is free. The message still
-    /// goes out, from a copy, because a receive may have matched it.
+    /// goes out, from a copy, because a receive may have matched it, or because it cannot be recalled.
     Completed,
     /// The send stays as it was: it is complete already, there was no memory for the copy, or the number
     /// names no send.

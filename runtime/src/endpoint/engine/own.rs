@@ -1,6 +1,6 @@
 //! Messages of this rank to itself. If the receive is posted first, or if the message is long or synchronous,
-//! one copy moves the data from layout to layout when both the send and the receive are known. A short
-//! message without a posted receive is packed into private memory, and its send is complete at once. No
+//! one copy moves the data into the layout of the receive when both the send and the receive are known. A
+//! short message without a posted receive is packed into private memory, and its send is complete at once. No
 //! transport takes part.
 //!
 //! `../engine.rs` uses this file for every send whose destination is this rank. If the receive is posted

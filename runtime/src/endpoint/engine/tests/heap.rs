@@ -187,7 +187,7 @@ fn a_fetched_message_is_a_packed_and_unpacked_one() {
         }
     }
     // The fused copy handles the messages whose source lies in the heap, except those whose encoded type is too long to
-    // get a number. More than half of these messages must be left.
+    // get a number. The exceptions must be fewer than half of these messages.
     let traffic = here.traffic();
     assert!(traffic.fused > fused / 2 && traffic.fused <= fused, "{traffic:?}, {fused}");
     assert_eq!(traffic.fused + traffic.pipelined, 200);
