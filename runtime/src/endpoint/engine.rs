@@ -149,8 +149,8 @@ impl MessageEngine {
         self.account.bound(unexpected);
     }
 
-    /// Sets whether the engine measures which way is best for a long message, and the method that all copies of
-    /// long runs must use.
+    /// Sets whether the engine measures which way is best for a long message, and the method that all copies of long
+    /// runs must use (`None`: any method).
     pub fn tune(&mut self, measures: bool, copy: Option<Method>) {
         self.tuning.set(measures, copy);
     }

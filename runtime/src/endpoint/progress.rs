@@ -106,8 +106,8 @@ impl Endpoint {
         }
     }
 
-    /// Sets whether this rank measures which of several ways is best, and the method that all copies of long
-    /// runs must use.
+    /// Sets whether this rank measures which of several ways is best, and the method that all copies of long runs must
+    /// use (`None`: any method).
     ///
     /// # Errors
     /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
@@ -601,8 +601,8 @@ impl Endpoint {
         let mut state = self.insist().unwrap_or_else(PoisonError::into_inner);
         let news = state.news();
         while !let_go(&mut state.core) {
-            // `let_go` has returned false: another thread of this process is copying from or to the
-            // operation's memory without the lock. That thread wakes this one when it has finished.
+            // `let_go` has returned false: another thread of this process is running an errand of the operation, which
+            // uses the operation's memory without the lock. That thread wakes this one when the errand has ended.
             state.sleepers += 1;
             let waited = self.called.wait_timeout(state, NAP);
             (state, _) = waited.unwrap_or_else(PoisonError::into_inner);

@@ -27,7 +27,7 @@ use heaps::Heaps;
 /// Size of a cache line in bytes. Every block begins at the start of a cache line.
 const LINE: usize = 64;
 
-/// The heaps of the job. Empty until this process has joined a job.
+/// The heaps of the job. Empty until this process has joined a job of several ranks.
 static JOB: OnceLock<Arc<Heaps>> = OnceLock::new();
 
 /// Makes all later blocks come from this rank's heap, which `heaps` contains.

@@ -11,7 +11,7 @@
 //! | RTS | sender | a message waits at its sender; the RTS may say where its data lies |
 //! | ACK | receiver | a receive has matched a synchronous message |
 //! | CTS | receiver | a receive has matched the RTS; the sender packs the data (`transport/pipeline.rs`) |
-//! | FIN | receiver | the receiver has copied the data of an RTS from its place |
+//! | FIN | receiver | the receiver has copied the data of an RTS in place |
 //! | REFUSED | receiver | a receive has matched the RTS and does not take its data |
 //! | Help | receiver | the receiver copies the data; the sender may copy a part (`shm/work_split.rs`) |
 //! | Define | sender | the meaning of a type number from here on |

@@ -97,7 +97,8 @@ impl Peer {
     /// Moves items of the queue into the ring while the ring has room. Returns true if anything moved.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Other` if the other rank broke the protocol.
+    /// Returns `ErrorKind::Other` if the other rank broke the protocol, and `ErrorKind::NoMemory` if
+    /// memory ran out.
     pub fn flush<R: RequestTable>(&mut self, work: &mut Work<'_, R>) -> Result<bool> {
         let mut moved = false;
         while let Some(next) = self.link.tx.as_ref().and_then(Tx::first) {

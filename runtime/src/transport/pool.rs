@@ -101,7 +101,8 @@ impl Pool {
     /// Returns the address of the first chunk of rank `rank`.
     ///
     /// # Errors
-    /// Returns `ErrorKind::NoMemory` if address space ran out.
+    /// Returns `ErrorKind::NoMemory` if address space ran out, and `ErrorKind::Other` if the system refuses for another
+    /// reason.
     pub fn of(&self, rank: usize) -> Result<NonNull<u8>> {
         Ok(self.contacts.pool(rank)?)
     }
