@@ -79,7 +79,7 @@ impl Peers {
     /// Returns the world rank of `rank`, the rank that the program passed to a call.
     ///
     /// # Errors
-    /// Returns an error of kind `kind` about `argument` if the group has no such rank.
+    /// Returns an error of kind `kind` about `argument` if the group that the calls use has no such rank.
     #[inline]
     pub(super) fn world_rank(
         &self,
@@ -96,7 +96,7 @@ impl Peers {
     /// Returns the slot (the place in the job) of `rank`, the rank that the program passed to a call.
     ///
     /// # Errors
-    /// Returns an error of kind `kind` about `argument` if the group has no such rank.
+    /// Returns an error of kind `kind` about `argument` if the group that the calls use has no such rank.
     #[inline]
     pub(super) fn slot(
         &self,
@@ -110,7 +110,7 @@ impl Peers {
     /// Translates the source that the program passed to a call into the form that the message engine uses.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Rank` if the group has no such rank.
+    /// Returns `ErrorKind::Rank` if the group that the calls use has no such rank.
     #[inline]
     pub(super) fn sender(&self, source: Source) -> Result<Sender> {
         Ok(match source {
@@ -122,7 +122,8 @@ impl Peers {
     /// Translates the source in a status of the message engine into a rank of the communicator.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Other` if the sender is not in the group.
+    /// Returns `ErrorKind::Other` if the source is not in the group that the calls use, unless the status is that of
+    /// this process's own operation (see `own_status`).
     #[inline]
     pub(super) fn status(&self, status: Status) -> Result<Status> {
         match self.named().rank_of(status.source) {
@@ -131,8 +132,9 @@ impl Peers {
         }
     }
 
-    /// Translates the status of a send or of a collective operation of an intercommunicator. The source of such a
-    /// status is this process, which is not in the remote group, and has no meaning.
+    /// Translates the status of a send or of a collective operation of an intercommunicator. Such a status names this
+    /// process as its source, and this process is not in the remote group. The function returns this process's rank in
+    /// the local group instead; the program has no use for this source.
     #[cold]
     fn own_status(&self, status: Status) -> Result<Status> {
         if self.remote.is_some() && self.local.rank_of(status.source) == Some(self.rank) {
@@ -141,10 +143,10 @@ impl Peers {
         Err(stranger(status.source))
     }
 
-    /// Checks that the group has rank `rank`.
+    /// Checks that the group whose ranks the calls use has rank `rank`.
     ///
     /// # Errors
-    /// Returns an error of kind `kind` about `argument` if the group has no such rank.
+    /// Returns an error of kind `kind` about `argument` if the group that the calls use has no such rank.
     pub(super) fn check(&self, rank: usize, argument: &'static str, kind: ErrorKind) -> Result<()> {
         self.world_rank(rank, argument, kind).map(|_| ())
     }

@@ -87,9 +87,10 @@ impl Messages {
     /// - `dest` is a rank of the world, and `tag` is not negative.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Engine` if the packed size exceeds 2^63 - 1 bytes, `ErrorKind::NoMemory` if
-    /// memory runs out, and `ErrorKind::ProcAborted` if a rank has died. If the call returns an error, no
-    /// send has started.
+    /// Returns `ErrorKind::Engine` if the packed size exceeds 2^63 - 1 bytes, `ErrorKind::NoMemory` if memory
+    /// runs out, `ErrorKind::Other` if another rank has broken the protocol, and `ErrorKind::State` if this
+    /// process has left the job or is a forked child. If the call returns an error, the library no longer
+    /// uses the memory.
     pub unsafe fn send(
         &self,
         mode: SendMode,
@@ -128,8 +129,9 @@ impl Messages {
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send). If the matching message has already arrived, the call also
-    /// returns `ErrorKind::Truncated` if the message is longer than the receive, and `ErrorKind::Type` if
-    /// types are checked and differ.
+    /// returns `ErrorKind::Truncated` if the message is longer than the receive, `ErrorKind::Type` if types
+    /// are checked and differ, and `ErrorKind::Other` if the sender could not provide the data of the
+    /// message.
     pub unsafe fn receive(
         &self,
         origin: *mut u8,
@@ -153,8 +155,10 @@ impl Messages {
     /// - `source` is `Source::Any` or a rank of the world. `tag` is `Tag::Any` or not negative.
     ///
     /// # Errors
-    /// Returns the errors of [`send`](Self::send), `ErrorKind::Truncated` if the message is longer than the
-    /// receive, and `ErrorKind::Type` if types are checked and differ.
+    /// Returns the errors of [`send`](Self::send), `ErrorKind::ProcAborted` if a rank has died,
+    /// `ErrorKind::Truncated` if the message is longer than the receive, and `ErrorKind::Type` if types are
+    /// checked and differ. Also returns `ErrorKind::Other` if the sender could not provide the data of the
+    /// message.
     pub unsafe fn receive_now(
         &self,
         origin: *mut u8,
@@ -197,7 +201,7 @@ impl Messages {
     /// arrived. If `wait` is true, the call waits for such a message.
     ///
     /// # Errors
-    /// Returns `ErrorKind::ProcAborted` if a rank has died.
+    /// Returns the errors of [`wait_until`](Self::wait_until).
     pub fn probe(&self, source: Source, tag: Tag, wait: bool) -> Result<Option<Status>> {
         self.endpoint.probe(self.context, sender_of(source), tag, wait)
     }
@@ -206,18 +210,20 @@ impl Messages {
     /// no such message has arrived. If `wait` is true, the call waits for such a message.
     ///
     /// # Errors
-    /// Returns `ErrorKind::ProcAborted` if a rank has died.
+    /// Returns the errors of [`wait_until`](Self::wait_until).
     #[doc(alias = "MPI_Mprobe")]
     pub fn take(&self, source: Source, tag: Tag, wait: bool) -> Result<Option<Matched>> {
         Ok(self.endpoint.take(self.context, sender_of(source), tag, wait)?.map(Matched))
     }
 
     /// Waits until `look` returns an answer. The library calls `look` often, and holds the lock of all
-    /// communication during each call. So `look` must be short and must not communicate.
+    /// communication of this process during each call. So `look` must be short and must not communicate.
     ///
     /// # Errors
-    /// Returns `ErrorKind::ProcAborted` if a rank has died. After this error the operations that
-    /// the caller has started continue; the caller may [`abandon`](Self::abandon) them.
+    /// Returns `ErrorKind::ProcAborted` if a rank has died, `ErrorKind::Other` if another rank has broken the
+    /// protocol, `ErrorKind::NoMemory` if memory runs out, and `ErrorKind::State` if this process has left
+    /// the job or is a forked child. After an error the operations that the caller has started continue; the
+    /// caller may [`abandon`](Self::abandon) them.
     pub fn wait_until<R>(&self, mut look: impl FnMut(&mut Ongoing<'_>) -> Option<R>) -> Result<R> {
         self.endpoint.attend(|engine| look(&mut Ongoing(engine)))
     }
@@ -234,7 +240,7 @@ impl Messages {
     /// [`wait_until`](Self::wait_until) then call their `look` again.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` if this process has left the job.
+    /// Returns `ErrorKind::State` if this process has left the job or is a forked child.
     pub fn change<R>(&self, change: impl FnOnce(&mut Ongoing<'_>) -> R) -> Result<R> {
         self.endpoint.change(|engine| change(&mut Ongoing(engine)))
     }
@@ -243,7 +249,7 @@ impl Messages {
     /// operation's memory.
     ///
     /// # Errors
-    /// Returns the error of the operation, or `ErrorKind::ProcAborted` if a rank has died.
+    /// Returns the error of the operation, or the errors of [`wait_until`](Self::wait_until).
     pub fn finish(&self, operation: Operation) -> Result<Status> {
         match operation {
             Operation::Done(status) => Ok(status),
@@ -282,7 +288,7 @@ impl Messages {
     /// Moves some or all of the messages that can move now, and does not wait.
     ///
     /// # Errors
-    /// Returns `ErrorKind::ProcAborted` if a rank has died.
+    /// Returns the errors of [`wait_until`](Self::wait_until).
     pub fn progress(&self) -> Result<()> {
         self.endpoint.progress()
     }
@@ -294,8 +300,8 @@ impl Messages {
     }
 }
 
-/// The pending operations. The thread that holds this value also holds the lock of all communication, so no
-/// other thread can change the operations at the same time.
+/// The pending operations. The thread that holds this value also holds the lock of all communication of this
+/// process, so no other thread can change the operations at the same time.
 #[derive(Debug)]
 pub struct Ongoing<'a>(&'a mut MessageEngine);
 

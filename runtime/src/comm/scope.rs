@@ -105,8 +105,8 @@ impl Communicator {
     /// call returns, all operations have ended, even if one of them failed.
     ///
     /// # Panics
-    /// Panics if `f` panics. In this case the library completes the sends from copies and cancels the
-    /// receives.
+    /// Panics if `f` panics. In this case the library completes the sends from copies, cancels the receives
+    /// that no message has matched, and discards the messages of the other receives.
     pub fn scope<'env, R>(
         &self,
         f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
@@ -290,8 +290,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Waits for one operation.
     ///
     /// # Errors
-    /// Returns the error of the operation, or [`ErrorKind::ProcAborted`](crate::ErrorKind) if a rank has
-    /// died.
+    /// Returns the error of the operation, or an error of the wait, for example
+    /// [`ErrorKind::ProcAborted`](crate::ErrorKind) if a rank has died.
     #[doc(alias = "MPI_Wait")]
     pub fn wait(&'scope self, request: Request<'scope>) -> Result<Status> {
         match request.started {

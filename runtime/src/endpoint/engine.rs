@@ -1,19 +1,20 @@
 //! All message state of this process, and the functions that start its operations.
 //!
-//! `progress.rs` keeps the only [`MessageEngine`] behind its lock and runs its turns. `comm/` checks the
-//! arguments of a send or receive and then starts the operation here. The bytes go through
-//! `transport/peer.rs`. A receive is matched either when it is posted (`receive`) or when a message arrives
-//! (`incoming.rs`), and at no other time. `matching.rs` finds every match, with two exceptions
-//! (both in `engine/short.rs`):
+//! `progress.rs` has the lock that protects the only [`MessageEngine`], and runs the engine's turns. A turn is one pass
+//! over the rings and the work of the peers. `comm/` checks the arguments of a send or receive and then starts the
+//! operation here. The bytes go through `transport/peer.rs`. A receive is matched either when it is posted (`receive`)
+//! or when a message arrives (`incoming.rs`), and at no other time. `matching.rs` finds every match, with two
+//! exceptions (both in `engine/short.rs`):
 //!
 //! - If no other operation is in flight and no earlier message that the receive could match is waiting, a
 //!   blocking receive takes a short message directly from the head of the ring.
 //! - If no waiting message matches a new nonblocking receive, the receive takes a short message directly from
 //!   the head of the ring, unless an earlier receive matches that message.
 //!
-//! Invariants: an unmatched message occupies shared memory for at most one whole turn (the engine copies eager
-//! data to private memory, and other data stays with its sender). The turn of a call that only starts an
-//! operation need not be a whole one (`progress_at_start`). No function here waits.
+//! Invariants: a whole turn leaves no unmatched message in shared memory, except behind the first `ENVELOPES_PER_TURN`
+//! envelopes of a ring (the engine copies eager data to private memory, and other data stays with its sender). The turn
+//! of a call that only starts an operation need not be a whole one (`progress_at_start`). No function here waits,
+//! except for the end of one piece that another rank is copying (`detach.rs`).
 //!
 //! Most messages are short and never wait in a queue. Their whole way is in `engine/short.rs`.
 
@@ -81,7 +82,7 @@ pub struct MessageEngine {
     /// One peer per slot: first the ranks of the world, then the processes that joined the job later, up to
     /// the last one with which this rank has had contact.
     peers: Vec<Peer>,
-    /// The rank to which this rank wrote last.
+    /// The slot to which this rank sent a message last.
     latest: usize,
     /// True if there may be cache lines to fetch for the next message to `latest`.
     preparing: bool,
@@ -148,8 +149,8 @@ impl MessageEngine {
         self.account.bound(unexpected);
     }
 
-    /// Sets whether the engine measures which way is best for a long message, and the method that all copies of
-    /// long runs must use.
+    /// Sets whether the engine measures which way is best for a long message, and the method that all copies of long
+    /// runs must use (`None`: any method).
     pub fn tune(&mut self, measures: bool, copy: Option<Method>) {
         self.tuning.set(measures, copy);
     }

@@ -7,12 +7,12 @@
 //! posted first gets the message. If several messages match a receive, the receive gets the message that arrived
 //! first (MPI-5.0 section 3.5).
 //!
-//! `matching/posted.rs` keeps the receives and `matching/messages.rs` keeps the messages. Both have one list
-//! for each combination of context, source and tag (`matching/lists.rs`), so the time of a call does not
-//! grow with the number of waiting receives and messages. There are two exceptions: a call for which a table
-//! has to grow, and the first search in a form that no search has used before, such as "any source, a
-//! certain tag" (`messages.rs`). A context has no table of its own, so a context without waiting receives
-//! and messages occupies no memory.
+//! `matching/posted.rs` keeps the receives and `matching/messages.rs` keeps the messages. Both have one list for each
+//! combination of context, source and tag (`matching/lists.rs`), so the time of a call does not grow with the number of
+//! waiting receives and messages. There are exceptions: a call after which a table grows or shrinks,
+//! [`Matching::discard`], which searches a list, and the first search in a form that no search has used before, such as
+//! "any source, a certain tag" (`messages.rs`). A context has no table of its own, so a context without waiting
+//! receives and messages occupies no memory.
 
 mod lists;
 mod messages;

@@ -11,9 +11,9 @@
 //!    threads can take it.
 //! 3. If a source has an errand ready (a user's function, a long copy), the thread that finds the errand
 //!    stops polling, runs the errand without the lock, and then reports that the errand has ended.
-//! 4. After the spin time the poller announces on the shared doorbell that it will sleep, runs one more
-//!    turn, checks whether a rank has died, releases the lock, and sleeps until a rank or thread rings.
-//!    The sleep also ends after a timeout, but only as a safety net.
+//! 4. After the spin time the poller announces on the shared doorbell that it will sleep, runs one more turn, checks
+//!    whether a rank has died, releases the lock, and sleeps until a rank or thread rings. The sleep also ends when a
+//!    source wants its next turn, and after [`NAP`] as a safety net.
 //!
 //! Invariants: no thread holds the lock while it sleeps. A panic under the lock poisons the lock. No turn
 //! runs after that, so no call touches the memory of unfinished operations any more.
@@ -106,11 +106,12 @@ impl Endpoint {
         }
     }
 
-    /// Sets whether this rank measures which of several ways is best, and the method that all copies of long
-    /// runs must use.
+    /// Sets whether this rank measures which of several ways is best, and the method that all copies of long runs must
+    /// use (`None`: any method).
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child.
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
+    /// inside the library.
     pub fn tune(&self, measures: bool, copy: Option<Method>) -> Result<()> {
         let mut state = self.lock()?;
         state.rests.set(measures);
@@ -121,7 +122,8 @@ impl Endpoint {
     /// Uses the ways of long messages that earlier jobs have learnt.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child.
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
+    /// inside the library.
     pub fn know(&self, learnt: &[Learnt]) -> Result<()> {
         self.change(|engine| engine.know(learnt))
     }
@@ -129,7 +131,8 @@ impl Endpoint {
     /// Returns the ways of long messages that this job and earlier jobs have learnt.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child.
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
+    /// inside the library.
     pub fn learnt(&self) -> Result<Vec<Learnt>> {
         Ok(self.lock()?.core.engine.learnt())
     }
@@ -137,7 +140,8 @@ impl Endpoint {
     /// Returns the ways of long messages that this rank has chosen by measurement, one line each.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child.
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
+    /// inside the library.
     pub fn choices(&self) -> Result<Vec<String>> {
         Ok(self.lock()?.core.engine.choices())
     }
@@ -145,7 +149,8 @@ impl Endpoint {
     /// Returns what this rank has measured about the ways of long messages.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child.
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
+    /// inside the library.
     pub fn measured(&self) -> Result<Vec<Measured>> {
         Ok(self.lock()?.core.engine.measured())
     }
@@ -153,7 +158,8 @@ impl Endpoint {
     /// Returns the ways of long messages that this rank has from earlier jobs, one line each.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child.
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
+    /// inside the library.
     pub fn loaded(&self) -> Result<Vec<String>> {
         Ok(self.lock()?.core.engine.loaded())
     }
@@ -161,7 +167,8 @@ impl Endpoint {
     /// Makes the engine compare the types of messages and receives from now on.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child.
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
+    /// inside the library.
     pub fn check_types(&self) -> Result<()> {
         self.change(MessageEngine::check_types)
     }
@@ -169,7 +176,8 @@ impl Endpoint {
     /// Sets the number of bytes that unexpected messages of one sender may occupy.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child.
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
+    /// inside the library.
     pub fn bound(&self, unexpected: u64) -> Result<()> {
         self.change(|engine| engine.bound(unexpected))
     }
@@ -235,8 +243,8 @@ impl Endpoint {
         self.wanting.load(Ordering::Relaxed) > 0
     }
 
-    /// Runs a turn after an operation has started (see `MessageEngine::progress_at_start`). Wakes the
-    /// threads whose operations may have completed.
+    /// Runs a turn after an operation has started (see `MessageEngine::progress_at_start`), unless no operation waits
+    /// for a turn. Wakes the threads whose operations may have completed.
     #[inline]
     fn started(&self, state: &mut State, news: u64) -> Result<()> {
         if !state.core.is_idle() {
@@ -270,8 +278,8 @@ impl Endpoint {
     /// - The arguments meet the conditions of [`MessageEngine::send`].
     ///
     /// # Errors
-    /// Returns the errors of [`MessageEngine::send`], and `ErrorKind::State` after finalization or in a
-    /// forked child.
+    /// Returns the errors of [`MessageEngine::send`], `ErrorKind::State` after finalization or in a forked child, and
+    /// `ErrorKind::Internal` after a panic inside the library.
     pub unsafe fn send(
         &self,
         layout: &LayoutRef<'_>,
@@ -290,8 +298,8 @@ impl Endpoint {
     /// - The arguments meet the conditions of [`MessageEngine::send`].
     ///
     /// # Errors
-    /// Returns the errors of [`MessageEngine::send`], and `ErrorKind::State` after finalization or in a
-    /// forked child.
+    /// Returns the errors of [`MessageEngine::send`], `ErrorKind::State` after finalization or in a forked child, and
+    /// `ErrorKind::Internal` after a panic inside the library.
     #[inline]
     pub unsafe fn send_as(
         &self,
@@ -351,8 +359,9 @@ impl Endpoint {
     /// call. So `look` must be short and must not call this endpoint.
     ///
     /// # Errors
-    /// Returns `ErrorKind::ProcAborted` if a rank has died, `ErrorKind::Other` if another rank broke the
-    /// protocol, and `ErrorKind::State` after finalization or in a forked child.
+    /// Returns `ErrorKind::ProcAborted` if a rank has died, `ErrorKind::Other` if another rank broke the protocol,
+    /// `ErrorKind::NoMemory` if memory ran out, `ErrorKind::State` after finalization or in a forked child, and
+    /// `ErrorKind::Internal` after a panic inside the library.
     pub fn attend<R>(&self, mut look: impl FnMut(&mut MessageEngine) -> Option<R>) -> Result<R> {
         self.wait_until(self.lock()?, NAP, |core| look(&mut core.engine))
     }
@@ -372,13 +381,15 @@ impl Endpoint {
     /// operation needs one.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and the errors of a turn.
+    /// Returns `ErrorKind::State` after finalization or in a forked child, `ErrorKind::Internal` after a panic inside
+    /// the library, and the errors of a turn.
     #[inline]
     pub fn enter(&self) -> Result<()> {
         self.turn_unless_idle(&mut *self.lock()?)
     }
 
-    /// Returns whether a waiting rank sleeps at once, because the job has more ranks than CPUs.
+    /// Returns whether a waiting rank sleeps at once and does not spin. `TYPEPACK_SPIN_US` sets the spin time; by
+    /// default it is 0 if the job has more ranks than CPUs.
     #[inline]
     pub fn sleeps_at_once(&self) -> bool {
         self.spin.is_zero()
@@ -404,9 +415,9 @@ impl Endpoint {
         if found.is_none() { self.nothing() } else { Ok(found) }
     }
 
-    /// Returns the result of a call that has found nothing and does not wait: `None`, or an error if a rank
-    /// has died. The program will probably repeat the call. So if ranks share CPUs, this function first
-    /// yields the CPU, so that the rank whose message the program expects can run.
+    /// Returns the result of a call that has found nothing and does not wait: `None`, or an error if a rank has died.
+    /// The program will probably repeat the call. So if waiting ranks do not spin, because the ranks share CPUs, this
+    /// function first yields the CPU. Then the rank whose message the program expects can run.
     fn nothing<R>(&self) -> Result<Option<R>> {
         if self.spin.is_zero() {
             std::thread::yield_now();
@@ -417,7 +428,8 @@ impl Endpoint {
     /// Calls `change` with the engine. Then wakes the waiting threads, so that they look again.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child.
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
+    /// inside the library.
     pub fn change<R>(&self, change: impl FnOnce(&mut MessageEngine) -> R) -> Result<R> {
         let mut state = self.lock()?;
         let news = state.news();
@@ -445,8 +457,8 @@ impl Endpoint {
     /// - `posting` meets the conditions of [`MessageEngine::receive`].
     ///
     /// # Errors
-    /// Returns the errors of [`MessageEngine::receive`], and `ErrorKind::State` after finalization or in a
-    /// forked child.
+    /// Returns the errors of [`MessageEngine::receive`], `ErrorKind::State` after finalization or in a forked child,
+    /// and `ErrorKind::Internal` after a panic inside the library.
     pub unsafe fn receive(&self, posting: &Posting<'_>) -> Result<Operation> {
         let mut state = self.lock()?;
         let news = state.news();
@@ -589,8 +601,8 @@ impl Endpoint {
         let mut state = self.insist().unwrap_or_else(PoisonError::into_inner);
         let news = state.news();
         while !let_go(&mut state.core) {
-            // `let_go` has returned false: another thread of this process is copying from or to the
-            // operation's memory without the lock. That thread wakes this one when it has finished.
+            // `let_go` has returned false: another thread of this process is running an errand of the operation, which
+            // uses the operation's memory without the lock. That thread wakes this one when the errand has ended.
             state.sleepers += 1;
             let waited = self.called.wait_timeout(state, NAP);
             (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -602,7 +614,8 @@ impl Endpoint {
     /// Adds a source of progress. The function calls `make` with the number of the new source.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child.
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
+    /// inside the library.
     pub fn register<S: ProgressSource>(&self, make: impl FnOnce(u32) -> S) -> Result<()> {
         self.with_core(|core| core.register(make))
     }
@@ -610,7 +623,8 @@ impl Endpoint {
     /// Calls `change` with the engine and the sources of progress.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child.
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
+    /// inside the library.
     pub fn with_core<R>(&self, change: impl FnOnce(&mut Core) -> R) -> Result<R> {
         Ok(change(&mut self.lock()?.core))
     }
@@ -619,7 +633,8 @@ impl Endpoint {
     /// of work that ran without the lock. Then wakes the waiting threads, so that they look again.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child. In that case `report` was not called.
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
+    /// inside the library. In both cases `report` was not called.
     pub fn report(&self, report: impl FnOnce(&mut Core)) -> Result<()> {
         let mut state = self.lock()?;
         let news = state.news();
@@ -635,8 +650,8 @@ impl Endpoint {
     /// `abandon`, which detaches the operation, and repeats the call until `abandon` returns true.
     ///
     /// # Errors
-    /// Returns the errors of `start` and of the wait, and `ErrorKind::State` after finalization or in a
-    /// forked child.
+    /// Returns the errors of `start` and of the wait, `ErrorKind::State` after finalization or in a forked child, and
+    /// `ErrorKind::Internal` after a panic inside the library.
     #[inline]
     pub fn run<T: Copy, R>(
         &self,
@@ -665,7 +680,8 @@ impl Endpoint {
     /// Starts an operation of a source of progress, and runs one turn.
     ///
     /// # Errors
-    /// Returns the errors of `start`, and `ErrorKind::State` after finalization or in a forked child.
+    /// Returns the errors of `start`, `ErrorKind::State` after finalization or in a forked child, and
+    /// `ErrorKind::Internal` after a panic inside the library.
     pub fn begin(&self, start: impl FnOnce(&mut Core) -> Result<Operation>) -> Result<Operation> {
         let mut state = self.lock()?;
         let news = state.news();
@@ -711,7 +727,8 @@ impl Endpoint {
     /// Returns the counters of sent messages.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child.
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
+    /// inside the library.
     pub fn traffic(&self) -> Result<crate::endpoint::engine::Traffic> {
         Ok(self.lock()?.core.engine.traffic())
     }
@@ -758,7 +775,8 @@ impl Endpoint {
     /// Returns to the job after [`pause`](Self::pause).
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` in a forked child.
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
+    /// inside the library.
     pub fn resume(&self) -> Result<()> {
         drop(self.lock()?);
         self.fabric.returned();

@@ -294,7 +294,7 @@ impl Requests {
     }
 
     /// Removes the free entries at the end of the table if few entries are in use. A new entry in their place begins
-    /// with a later generation than any of them, so that no old number becomes valid again.
+    /// with a generation that no request in these entries has had, so that no old number becomes valid again.
     #[cold]
     #[inline(never)]
     fn shrink(&mut self) {

@@ -1,10 +1,10 @@
 //! The sources of progress. Messages are one source; this file has the interface of the other sources, which
 //! use messages.
 //!
-//! A source (for example schedules, windows, files, timers) is registered once and lives under the
-//! endpoint's lock. When a message that a source owns completes, the engine calls [`Source::completed`].
-//! While a source asks for turns ([`Source::nap`]), the engine gives it turns. An idle source costs nothing:
-//! a turn checks only one queue and one flag, however many sources exist.
+//! A source (for example schedules, windows, files, timers) is registered once and lives under the endpoint's lock.
+//! When a message that a source owns completes, [`Core`] calls [`Source::completed`]. While a source asks for turns
+//! ([`Source::nap`]), [`Core`] gives it turns. An idle source costs nothing: a turn checks only one queue and one flag,
+//! however many sources exist.
 //!
 //! A source must not do long work, or call a user's function, under the lock. For such work it prepares
 //! an [`Errand`]. Any thread that waits or tests takes the errand, runs it without the lock, and then
@@ -146,8 +146,8 @@ pub trait Source: Any + fmt::Debug + Send {
     /// Handles the completion of a message that this source owns under `token`.
     fn completed(&mut self, engine: &mut MessageEngine, token: u64, result: Result<Status>);
 
-    /// Runs one short turn. Returns true if any data or state moved. The engine calls this function while
-    /// [`Source::nap`] asks for turns.
+    /// Runs one short turn. Returns true if any data or state moved. [`Core`] calls this function while [`Source::nap`]
+    /// asks for turns.
     ///
     /// # Errors
     /// Returns an error that ends all communication of this process.
@@ -160,8 +160,8 @@ pub trait Source: Any + fmt::Debug + Send {
     /// Returns whether this source has an errand ready.
     fn has_errand(&self) -> bool;
 
-    /// Returns the next errand, and the token with which the thread that runs the errand reports that the
-    /// errand has ended.
+    /// Returns the next errand, and the token with which the thread that runs the errand reports that the errand has
+    /// ended. Returns `None` if no errand is ready.
     fn errand(&mut self) -> Option<(u64, Errand)>;
 
     /// Handles the end of the errand with this token. `panic` is the payload if the errand panicked. If a
@@ -266,8 +266,8 @@ impl Core {
     /// moved.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Other` if another rank broke the protocol, and `ErrorKind::NoMemory` if
-    /// memory ran out.
+    /// Returns `ErrorKind::Other` if another rank broke the protocol, `ErrorKind::NoMemory` if memory ran out, and the
+    /// error of a source whose turn failed.
     #[inline]
     pub fn progress(&mut self) -> Result<bool> {
         let moved = self.engine.progress()?;

@@ -65,8 +65,8 @@ impl Heaps {
         self.others.len()
     }
 
-    /// Returns the rank in whose heap `bytes` bytes at address `at` of this process lie, and their offset there.
-    /// Returns `None` if they do not lie in a heap that this process has mapped.
+    /// Returns the rank in whose heap `bytes` bytes at address `at` of this process lie, and the offset of these bytes
+    /// in that heap. Returns `None` if the bytes do not lie in a heap that this process has mapped.
     pub(crate) fn locate(&self, at: usize, bytes: u64) -> Option<(usize, u64)> {
         let within = |base: usize, len: usize| {
             let offset = at.checked_sub(base)? as u64;

@@ -1,11 +1,11 @@
 //! Memory that other ranks can read and write in place: blocks of `MPI_Alloc_mem`, shared buffers of Rust
 //! programs, and the fields of `halo/`.
 //!
-//! The receiver can copy the data of a long message in such memory directly from layout to layout,
-//! whatever the two layouts are. In all other respects the memory is ordinary. After
-//! [`init`](crate::init) has joined a job of several ranks, the memory comes from this rank's part of the
-//! shared heap (`heaps.rs` has the table of all heaps). Before that, and in a job of one rank, the memory
-//! comes from the ordinary allocator.
+//! The receiver can copy the data of a long message in such memory directly from layout to layout, whatever
+//! the two layouts are. In all other respects the memory is ordinary. After [`init`](crate::init) has joined
+//! a job of several ranks, the memory comes from this rank's part of the shared heap (`heaps.rs` has the
+//! table of all heaps). Before that, in a job of one rank, and if this process cannot map its part of the
+//! heap, the memory comes from the ordinary allocator.
 //!
 //! Invariant: a block has one owner. When the owner is dropped, the block goes back to the allocator that
 //! it came from.
@@ -27,7 +27,7 @@ use heaps::Heaps;
 /// Size of a cache line in bytes. Every block begins at the start of a cache line.
 const LINE: usize = 64;
 
-/// The heaps of the job. Empty until this process has joined a job.
+/// The heaps of the job. Empty until this process has joined a job of several ranks.
 static JOB: OnceLock<Arc<Heaps>> = OnceLock::new();
 
 /// Makes all later blocks come from this rank's heap, which `heaps` contains.
@@ -69,8 +69,8 @@ impl Block {
     /// # Errors
     ///
     /// Returns [`ErrorKind::NoMemory`] if the machine, a cgroup or the heap has too little memory left,
-    /// [`ErrorKind::Argument`] if `align` is not a power of two, and [`ErrorKind::State`] in a forked
-    /// child.
+    /// [`ErrorKind::Argument`] if `align` is not a power of two, and [`ErrorKind::State`] in a forked child,
+    /// or if the kernel refuses the memory for another reason.
     #[doc(alias = "MPI_Alloc_mem")]
     pub fn new(len: usize, align: usize, zeroed: bool) -> Result<Self> {
         if !align.is_power_of_two() {
@@ -142,7 +142,8 @@ impl<T: Pod> SharedBuffer<T> {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::NoMemory`] if the machine, a cgroup or the heap has too little memory left.
+    /// Returns [`ErrorKind::NoMemory`] if the machine, a cgroup or the heap has too little memory left, and
+    /// [`ErrorKind::State`] in a forked child, or if the kernel refuses the memory for another reason.
     pub fn zeroed(len: usize) -> Result<Self> {
         let layout = Layout::array::<T>(len).map_err(|_| refused(usize::MAX))?;
         let block = Block::new(layout.size(), layout.align(), true)?;

@@ -11,7 +11,7 @@
 //! | RTS | sender | a message waits at its sender; the RTS may say where its data lies |
 //! | ACK | receiver | a receive has matched a synchronous message |
 //! | CTS | receiver | a receive has matched the RTS; the sender packs the data (`transport/pipeline.rs`) |
-//! | FIN | receiver | the receiver has copied the data of an RTS from its place |
+//! | FIN | receiver | the receiver has copied the data of an RTS in place |
 //! | REFUSED | receiver | a receive has matched the RTS and does not take its data |
 //! | Help | receiver | the receiver copies the data; the sender may copy a part (`shm/work_split.rs`) |
 //! | Define | sender | the meaning of a type number from here on |
@@ -38,8 +38,10 @@
 //!          Help: the place of the data in the receiver's heap, in the format of an RTS
 //! ```
 //!
-//! Invariant: all fields of a decoded [`Envelope`] have allowed values, whatever words the slot held.
-//! `transport/answers.rs` checks whether an envelope fits the request that it names.
+//! Invariant: all fields of a decoded [`Envelope`] have allowed values, whatever words the slot held. The
+//! invariant does not cover places in memory: `transport/types.rs` and `transport/peer.rs` check offsets in a
+//! heap, and the kernel checks addresses in private memory. `transport/answers.rs` checks whether an envelope
+//! fits the request that it names.
 
 pub use super::label::{Label, Shape};
 use super::typecheck;
@@ -209,8 +211,8 @@ impl Place {
     }
 }
 
-/// The reason why seven words are not a valid envelope. The text names the wrong field and its allowed
-/// values.
+/// The reason why seven words are not a valid envelope. The text names the wrong field, and the limits of
+/// this field if it has any.
 ///
 /// The text is constant, so that the code of [`Envelope::decode`] stays short: with texts that contain the
 /// wrong values, an 8-byte message took 12 % longer. [`Malformed::of`] appends the seven words to the text.

@@ -16,7 +16,7 @@ pub enum Source {
     /// Every rank.
     #[doc(alias = "MPI_ANY_SOURCE")]
     Any,
-    /// The rank with this number in the communicator.
+    /// The rank with this number in the communicator, or in the world for the calls of `Messages`.
     Rank(usize),
 }
 
@@ -30,7 +30,7 @@ impl From<usize> for Source {
 /// A rank of the world has the slot with the same number as the rank. A process that joins the job later
 /// has a slot after the slots of the ranks, and has no rank in the world.
 ///
-/// Only `comm/peers.rs` makes slots from ranks. The message engine does not know the ranks of
+/// Only `comm/peers.rs` translates ranks of communicators into slots. The message engine does not know the ranks of
 /// communicators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(usize);

@@ -1,13 +1,13 @@
 //! The two ends of a message's data: the supply of packed bytes at the sender, and the sink for packed bytes
 //! at the receiver.
 //!
-//! `endpoint/engine.rs` makes a supply or a sink from the arguments of a call. The protocols of `transport/`
-//! pack and unpack any range of their bytes through this file. This is the only file of the runtime that
-//! calls the raw executors of typepack-engine, which do the packing.
+//! `endpoint/engine.rs` makes a supply or a sink from the arguments of a call. The protocols of `transport/` pack and
+//! unpack any range of their bytes through this file. The raw executors of typepack-engine do the packing. In the
+//! runtime, only this file and the one-sided operations (`rma/`) call these executors.
 //!
-//! Invariant: the memory behind a `Layout` is valid until its request is complete or detached. Callers of
-//! `Messages::send` and `Messages::receive` guarantee this. Among these callers are the scopes and the
-//! blocking calls.
+//! Invariant: the memory behind a `Layout` is valid until its request is complete or detached. The callers of
+//! `MessageEngine::send` and `MessageEngine::receive` guarantee this. Such callers are the blocking calls, the scopes,
+//! the schedules and `Messages`, which demands it of its own callers.
 
 use super::Tag;
 use super::label::Sender;
@@ -153,9 +153,9 @@ pub enum Supply {
     Packed(Vec<u8>),
     /// Packed bytes in a buffer that the program has lent for sends.
     Lent(Lent),
-    /// Zeros in place of the data, because there was no memory for the packed copy of a detached send. The
-    /// send was detached because its scope panicked or a wait failed, and the receiver must still get the
-    /// announced number of bytes.
+    /// Zeros in place of the data, because the send was detached and has no packed copy: there was no memory for the
+    /// copy, or the receiver has died. A send is detached if its scope panics or a wait fails. A receiver that lives
+    /// must still get the announced number of bytes.
     Lost,
 }
 

@@ -13,8 +13,9 @@
 //! difference: the receiver does not compare a message that is longer than the receive, because it does
 //! not know the hash of the part that fits. The receive truncates such a message without a check.
 //!
-//! Because the folded hash has 24 bits, the check misses about one mismatch in 16 million. If a rank
-//! sends wrong check bits, the worst effect is that its message is received as if there were no check.
+//! Because the folded hash has 24 bits, the check misses about one mismatch in 16 million. If a rank sends
+//! wrong check bits, the worst effect is that its message is refused, or is received as if there were no
+//! check.
 
 use super::Status;
 use super::payload::LayoutRef;
@@ -23,8 +24,8 @@ use std::fmt::Write;
 use typepack_engine::Named;
 use typepack_engine::signature::{Basic, Sameness, Signature, SignatureHash};
 
-/// The check bits of a message that a receiver cannot compare: its sender does not check types, the
-/// message has no data, or all of its data is `MPI_PACKED`.
+/// The check bits of a message that a receiver cannot compare: its sender does not check types or has no
+/// signature for them, the message has no data, or all of its data is `MPI_PACKED`.
 pub const UNKNOWN: u32 = 0;
 
 /// The check bits of a void message: an empty message that a rank sends if it cannot provide the real
@@ -69,9 +70,9 @@ pub fn of_message(plan: &Plan, count: u64) -> u32 {
     }
 }
 
-/// Returns the error if a receive of `capacity` bytes must refuse a message with these `types`, and `None`
-/// if the types allow the receive to take the message. If the receive refuses the message, it writes
-/// nothing.
+/// Returns the error if a receive of `capacity` bytes must refuse a message with these `types`, and `None` if
+/// the types allow the receive to take the message. If the receive refuses the message, it writes nothing.
+/// `check` is true if this rank compares types, and `status` describes the message.
 #[inline]
 pub fn refusal(
     check: bool,
@@ -121,7 +122,8 @@ fn compared(
 /// Checks the types of a copy within this rank by the rules for a message from this rank to itself.
 ///
 /// # Errors
-/// Returns [`ErrorKind::Type`] if the types do not match.
+/// Returns [`ErrorKind::Type`] if the types do not match, and the error of the engine if the packed size of
+/// one side exceeds 2^63 - 1 bytes.
 #[cold]
 pub fn own(from: (&Plan, u64), to: (&Plan, u64)) -> crate::Result<()> {
     let (Ok(sent), Ok(expected)) = (from.0.signature(), to.0.signature()) else { return Ok(()) };

@@ -11,8 +11,9 @@
 //! without data, which makes the receive of the other rank fail. A receive that fails in this way still
 //! takes its message, and a copy or a combination does nothing.
 //!
-//! A new schedule reuses the memory of a schedule that has ended. So listing the new steps allocates nothing
-//! if the ended schedule had at least the same number of steps.
+//! A new schedule reuses the memory of a schedule that has ended. So listing the new steps allocates nothing if the
+//! ended schedule had at least as many steps, plans and waits between steps. (For scratch memory, see
+//! [`Schedule::clear`].)
 
 use super::part::Part;
 use crate::endpoint::sources::Combine;
@@ -448,7 +449,7 @@ pub fn room_for(plan: &Plan, count: u64) -> Result<(usize, usize)> {
     Ok((words, -low as usize))
 }
 
-/// Returns the error for scratch memory of so many words of 16 bytes.
+/// Returns the error for scratch memory of `words` words of 16 bytes.
 #[cold]
 fn refused(words: usize) -> Error {
     let detail = format!("cannot allocate {} bytes of scratch memory", words as u128 * 16);

@@ -1,4 +1,5 @@
-//! Access to the area of one ordered pair of ranks: the ring, the chunks, and the words beside them.
+//! Access to the area of one ordered pair of ranks: the ring, the stamps of the chunks, the small chunk, and
+//! the words beside them.
 //!
 //! `fabric.rs` finds the area, and `link.rs` keeps one area for each direction. `shm/pair.rs` defines the
 //! layout of an area. Only this file accesses memory at the offsets of that layout. `fabric.rs` uses them
@@ -15,9 +16,9 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// The mapped area of one ordered pair.
 ///
-/// Invariant: `base` points to an area that the contacts of the fabric keep mapped as long as this value
-/// is used. The reason is that `link.rs` keeps areas inside the message engine, the engine owns the
-/// fabric, and dropping an area accesses no memory.
+/// Invariant: `base` points to an area that the contacts of the fabric keep mapped as long as this value is
+/// used. The reason is that `link.rs` keeps areas inside the message engine, the engine owns the fabric, and
+/// dropping an area accesses no memory. `pool.rs` keeps areas too, together with a reference to the contacts.
 #[derive(Clone, Copy, Debug)]
 pub struct Area {
     base: NonNull<u8>,
@@ -48,10 +49,11 @@ impl Area {
     #[inline]
     fn word(&self, offset: usize) -> &AtomicU64 {
         debug_assert!(offset + 8 <= pair::PAIR_BYTES && offset.is_multiple_of(8));
-        // SAFETY: each caller's offset is a constant of `pair.rs`, plus a masked index or the number of a
-        // slot of a ring (condition of `RingMemory::slot`), so it is a multiple of 8 and lies within the
-        // area (asserted above in debug builds). The area stays mapped for as long as `self` is used
-        // (type invariant).
+        // SAFETY: each caller's offset is a constant of `pair.rs`, plus a masked index, the number of a slot
+        // of a ring (condition of `RingMemory::slot`), or the number of a recall word (below `RECALLS`,
+        // because `Recalls::take` lends and `Offer::decode` accepts no other). So it is a multiple of 8 and
+        // lies within the area (asserted above in debug builds). The area stays mapped for as long as `self`
+        // is used (type invariant).
         unsafe { atomic_u64(self.base.as_ptr().add(offset)) }
     }
 

@@ -1,10 +1,11 @@
 //! Chooses the protocol that carries a message.
 //!
-//! The sender chooses first. A short message is eager. For a long message, [`offers`] lists the protocols
-//! in the order in which the sender asks them. The first protocol that does not decline writes the first
-//! envelope. For a long message this is an RTS (request to send), which may say where the data lies. When
-//! a receive has matched, the receiver chooses among the ways that the RTS allows, by measurement
-//! (`tuning.rs`). The other functions here are the static rules: they say which way is the first one.
+//! The sender chooses first. A short message is eager. For a long message, [`offers`] lists the protocols in
+//! the order in which the sender asks them. The first protocol that does not decline writes the first
+//! envelope. For a long message this is an RTS (request to send), which may say where the data lies. When a
+//! receive has matched, the receiver chooses among the ways that the RTS allows, by measurement
+//! (`tuning.rs`). The other functions here are the static rules: [`tells_address`] says whether the RTS names
+//! an address in private memory, and the others say which way the receiver tries first.
 //!
 //! `peer.rs` calls [`offers`] and [`carriers`], and `tuning.rs` and `private.rs` call the other functions.
 //! `endpoint/engine.rs` calls [`Terms::is_eager`] before it opens a request.
@@ -123,9 +124,10 @@ pub const HELP_MIN: u64 = 8 << 10;
 pub const PRIVATE_NEAR: u64 = 8 << 20;
 
 /// Length in bytes of the shortest message that the receiver copies from private memory to private memory
-/// between far cores, as long as it has no measurements (`tuning.rs`). From 1 MiB on, chunks were
-/// measured at 2 GB/s and system calls at 13 GB/s, on a machine with far cores. Below this length a
-/// system call costs more time than it saves. The sender names no address for a shorter message.
+/// between far cores, as long as it has no measurements (`tuning.rs`). From 1 MiB on, chunks were measured at
+/// 2 GB/s and system calls at 13 GB/s, on a machine with far cores. Below this length a system call costs
+/// more time than it saves. The sender names no address for a shorter message, unless a setting forces this
+/// way ([`Forced::Cma`]).
 pub const PRIVATE_FAR: u64 = 128 << 10;
 
 /// Returns whether a sender puts the address of its data into the RTS. The message has `bytes` bytes in one

@@ -1,10 +1,10 @@
 //! Eager: the sender packs a short message directly into the ring, beside its envelope.
 //!
-//! [`Eager::send`] is the fast path of the runtime. The message engine (`endpoint/engine/short.rs`) calls it for
-//! every message of at most `TYPEPACK_EAGER_LIMIT` bytes if no other message waits for the same rank. Two kinds of
-//! short messages do not take this path: messages that have to wait in the queue, and messages whose sender waits
-//! for the match. They go through the queue and the trait [`Protocol`], as the messages of all other
-//! protocols do.
+//! [`Eager::send`] is the fast path of the runtime. The message engine (`endpoint/engine/short.rs`) calls it for every
+//! message of at most `TYPEPACK_EAGER_LIMIT` bytes to another rank if no other message waits for the same rank. Three
+//! kinds of short messages do not take this path: messages that have to wait in the queue, messages whose sender waits
+//! for the match, and messages to a receiver that wants no more payloads. They go through the queue and the trait
+//! [`Protocol`], as the messages of all other protocols do.
 
 use super::fabric::Fabric;
 use super::failure::lost;
@@ -21,8 +21,8 @@ use crate::message::label::{Label, Status};
 pub struct Eager;
 
 impl Eager {
-    /// Writes a message if the ring has room. `pack` writes the `label.bytes` packed bytes to the address
-    /// that is passed to it. Returns false if the ring is full.
+    /// Writes a message if the ring has room. `pack` writes the `label.bytes` packed bytes to the address that is
+    /// passed to it. Returns false if the ring has no room.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the receiver broke the protocol.

@@ -64,7 +64,8 @@ impl Fabric {
     /// allocates the memory of this rank's mailbox.
     ///
     /// # Errors
-    /// Returns `ErrorKind::NoMemory` if memory ran out.
+    /// Returns `ErrorKind::NoMemory` if memory ran out, and `ErrorKind::Other` if the system refuses for another
+    /// reason.
     pub fn join(segment: Arc<Segment>, rank: usize) -> Result<Self> {
         let size = segment.ranks();
         let heaps = Some(Arc::new(Heaps::new(segment.clone(), rank)));
@@ -102,8 +103,8 @@ impl Fabric {
         self.heaps.as_ref().map_or(0, |heaps| heaps.bytes())
     }
 
-    /// Returns the heap of another rank. This process maps each heap only once. Returns `None` in a job
-    /// of one rank, in a job without a shared heap, or if the address space is too small.
+    /// Returns the heap of another rank. This process maps each heap only once. Returns `None` in a job of one rank, in
+    /// a job without a shared heap, if the address space is too small, or if `rank` is this rank.
     pub fn heap_of(&self, rank: usize) -> Option<&Arc<Mapping>> {
         self.heaps.as_ref()?.of(rank)
     }
@@ -194,7 +195,8 @@ impl Fabric {
     /// contact: it writes the number of the area into the mailbox of `to`.
     ///
     /// # Errors
-    /// Returns `ErrorKind::NoMemory` if memory ran out.
+    /// Returns `ErrorKind::NoMemory` if memory ran out, and `ErrorKind::Other` if the system refuses for another
+    /// reason.
     pub fn contact(&self, to: usize) -> Result<Area> {
         let base = self.contacts()?.connect(to, pair::SLOTS_AT).map_err(|e| of_contact(to, e))?;
         let (at, bytes) = pair::LEVELS[self.first_level()].pages();
@@ -233,7 +235,8 @@ impl Fabric {
     /// Allocates the memory of the chunk stamps and of the small chunk in the direction to `to`.
     ///
     /// # Errors
-    /// Returns `ErrorKind::NoMemory` if memory ran out.
+    /// Returns `ErrorKind::NoMemory` if memory ran out, and `ErrorKind::Other` if the system refuses for another
+    /// reason.
     pub fn reserve_stamps(&self, to: usize) -> Result<()> {
         let bytes = pair::small_chunk(self.window()) + pair::SMALL_CHUNK_BYTES - pair::STAMPS_AT;
         Ok(self.contacts()?.reserve(to, pair::STAMPS_AT, bytes, Need::Must)?)
@@ -257,8 +260,8 @@ impl Fabric {
     /// rank yet.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Other` if `from` has named an area that does not exist, and
-    /// `ErrorKind::NoMemory` if the address space is too small.
+    /// Returns `ErrorKind::Other` if `from` has named an area that does not exist or the system refuses to map the
+    /// area, and `ErrorKind::NoMemory` if the address space is too small.
     pub fn written_by(&self, from: usize) -> Result<Option<Area>> {
         let found = self.contacts()?.written_by(from).map_err(|e| of_contact(from, e))?;
         // SAFETY: `written_by` checks the number that `from` wrote, and returns the base of a mapped area.

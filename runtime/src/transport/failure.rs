@@ -1,5 +1,4 @@
-//! The two kinds of errors of the transport: another rank broke the protocol, or this library has a
-//! bug.
+//! Builds the errors for two cases: another rank broke the protocol, or this library has a bug.
 
 use crate::shm::ring::Violation;
 use crate::{Error, ErrorKind};
@@ -34,9 +33,9 @@ pub fn lost(what: &'static str, id: u64) -> Error {
     Error::new(ErrorKind::Internal, "transport", detail)
 }
 
-/// Builds the error for a value that belongs to rank `rank` and should exist but does not, for
-/// example the link from this rank. `what` names the value and ends with a preposition, because the
-/// error text appends the number of the rank.
+/// Builds the error for a value that belongs to rank `rank` and should exist but does not, for example the
+/// link from rank `rank`. `what` names the value and ends with a preposition, because the error text appends
+/// the number of the rank.
 #[cold]
 pub fn lost_at(what: &'static str, rank: usize) -> Error {
     let detail = format!("the runtime lost track of {what} rank {rank}");

@@ -1,9 +1,9 @@
 //! Heap copies: the data lies in the sender's part of the shared heap, and the receiver copies it directly
 //! into its own layout. The engine's fused copy does the work.
 //!
-//! If the receive's memory also lies in a heap, both ranks copy (`single_copy.rs`): the sender helps,
-//! because it would only wait otherwise. `tuning.rs` decides for which messages a heap copy is worth its
-//! cost. `types.rs` has the types by which an RTS describes the layout of its data.
+//! If the receive's memory also lies in a heap, both ranks copy a message of at least [`choice::HELP_MIN`] bytes
+//! (`single_copy.rs`): the sender helps, because it would only wait otherwise. `tuning.rs` decides for which messages a
+//! heap copy is worth its cost. `types.rs` has the types by which an RTS describes the layout of its data.
 
 use super::choice::{self, Terms};
 use super::fabric::Fabric;

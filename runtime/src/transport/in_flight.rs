@@ -40,8 +40,8 @@ pub enum SendStage {
     Queued,
     /// The payload is in the ring, and the ACK has not arrived yet.
     Unacknowledged,
-    /// The RTS is in the ring, or in this rank's own unexpected queue. The receiver will choose the protocol
-    /// that moves the data.
+    /// The RTS is in the ring, and the receiver will choose the protocol that moves the data. Or this rank
+    /// has sent the message to itself, and the message is in this rank's queue of unexpected messages.
     Offered(Told),
     /// The CTS has arrived. The number counts the bytes that this rank has already packed into chunks.
     Streaming(u64),
@@ -56,7 +56,8 @@ pub struct Send {
     pub label: Label,
     /// The data.
     pub supply: Supply,
-    /// True if the send may complete only after a receive has matched it, even if the message is short.
+    /// True if the send may complete only after a receive has matched its message, even if the message is
+    /// short.
     pub synchronous: bool,
     /// The state.
     pub stage: SendStage,

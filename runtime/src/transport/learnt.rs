@@ -1,9 +1,8 @@
 //! The file of `TYPEPACK_TUNE_FILE`: the fastest ways to copy long messages that jobs on this machine
 //! have measured. A way is a protocol and a copy method.
 //!
-//! `world.rs` reads the file when a rank joins the job, and rank 0 writes it when it leaves the job.
-//! `tuning.rs` uses a way from the file as the first way of a message, and measures as it does without a
-//! file.
+//! `world.rs` reads the file when a rank joins the job, and writes the file when rank 0 leaves the job. `tuning.rs`
+//! uses a way from the file as the first way of a message, and measures as it does without a file.
 //!
 //! The file is text. The first line has the version, the second line a hash of the processor's description:
 //!
@@ -31,7 +30,7 @@ const VERSION: &str = "typepack tune file 1";
 /// The beginning of the first line of a tune file of any version.
 const OURS: &str = "typepack tune file ";
 
-/// The least number of bytes of a situation's messages, the situation, and the best way.
+/// The least number of bytes of a size class of `tuning.rs`, the situation, and the best way for its messages.
 pub type Learnt = (u64, Situation, Way);
 
 /// Returns the text of a tune file. `processor` describes the processor of this machine.

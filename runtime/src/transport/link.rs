@@ -298,7 +298,8 @@ impl Link {
     /// Returns the sending half. Makes the first contact if necessary.
     ///
     /// # Errors
-    /// Returns `ErrorKind::NoMemory` if memory ran out.
+    /// Returns `ErrorKind::NoMemory` if memory ran out, and `ErrorKind::Other` if the system refuses for another
+    /// reason.
     #[inline]
     pub fn contact(&mut self, fabric: &Fabric) -> Result<&mut Tx> {
         let rank = self.rank;

@@ -44,8 +44,8 @@ impl Offers {
     /// Records that the sender has taken the memory of an RTS back.
     pub fn withdraw(&mut self, offer: u64) {
         self.withdrawals += 1;
-        // If the RTS is not in the table, this rank has already answered it, and the Withdraw and the
-        // answer have crossed.
+        // If the RTS is not in the table, this rank has already answered it, and the Withdraw and the answer
+        // have crossed, or this rank has ignored its place (`Known::blind`).
         if let Some(withdrawn) = self.open.get_mut(&offer) {
             *withdrawn = true;
         }

@@ -94,10 +94,11 @@ impl Peer {
         self.flush(work).map(drop)
     }
 
-    /// Moves entries of the queue into the ring while the ring has room. Returns true if anything moved.
+    /// Moves items of the queue into the ring while the ring has room. Returns true if anything moved.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Other` if the other rank broke the protocol.
+    /// Returns `ErrorKind::Other` if the other rank broke the protocol, and `ErrorKind::NoMemory` if
+    /// memory ran out.
     pub fn flush<R: RequestTable>(&mut self, work: &mut Work<'_, R>) -> Result<bool> {
         let mut moved = false;
         while let Some(next) = self.link.tx.as_ref().and_then(Tx::first) {
@@ -207,8 +208,8 @@ impl Peer {
         }
     }
 
-    /// Checks the place that an RTS names for its data. Returns the checked place, or `None` if the RTS
-    /// names no place.
+    /// Checks the place that an RTS names for its data. Returns the checked place, or `None` if the RTS names no place,
+    /// or if this rank cannot read the sender's heap (`Known::blind`).
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the other rank broke the protocol.
@@ -379,7 +380,8 @@ impl Peer {
 
     // ---- at either end ----
 
-    /// Handles an envelope that is not a message: an answer, a request for help, or a withdrawal.
+    /// Handles an envelope that is not a message: an answer, a request for help, a withdrawal, the definition of a long
+    /// type, or the answer to such a definition.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the other rank broke the protocol, and `ErrorKind::NoMemory` if
@@ -440,8 +442,9 @@ impl Peer {
         }
     }
 
-    /// Takes back the word by which this rank could recall the message that `envelope` answers. The receiver
-    /// has matched the message, so its envelope cannot refer to the word any more.
+    /// Takes back the word by which this rank could recall the message that `envelope` answers. The receiver has
+    /// matched the message, so the message's envelope cannot refer to the word any more. Also tells the pipeline which
+    /// answer to expect next time ([`Pipeline::expect`]).
     fn answered<R: RequestTable>(&mut self, work: &mut Work<'_, R>, envelope: &Envelope) {
         let (Envelope::Ack(id)
         | Envelope::Cts(id, _)
@@ -483,8 +486,9 @@ impl Peer {
         self.flush(work).map(drop)
     }
 
-    /// Defines type `number` as the type whose encoded form of `bytes` bytes the other rank has written at
-    /// offset `at` of its heap, and tells the other rank that it may reuse the memory.
+    /// Defines type `number` as the type whose encoded form of `bytes` bytes the other rank has written at offset `at`
+    /// of its heap, and tells the other rank that it may reuse the memory. If this rank cannot map that heap, it
+    /// records this (`Known::blind`) instead of the definition, and gives the same answer.
     #[cold]
     fn define_long(&mut self, fabric: &Fabric, number: u32, bytes: u64, at: u64) -> Result<()> {
         let from = self.link.rank;

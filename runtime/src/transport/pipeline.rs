@@ -1,9 +1,9 @@
 //! Pipeline: the sender packs a long message into chunks while the receiver unpacks the chunks that are
 //! already full. The pipeline can carry every message.
 //!
-//! Invariants: the sender fills chunks in the order in which it receives CTS envelopes, and the receiver
-//! drains chunks in the order in which it sends CTS envelopes. The ring keeps the order of envelopes, so
-//! both ranks agree to which message the bytes of a chunk belong.
+//! Invariants: the sender publishes chunks in the order in which it receives CTS envelopes, and the receiver drains
+//! chunks in the order in which it sends CTS envelopes. The ring keeps the order of envelopes, so both ranks agree to
+//! which message the bytes of a chunk belong.
 
 use super::area::{Area, SMALL};
 use super::fabric::Fabric;
@@ -26,8 +26,9 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use typepack_engine::contiguous::{self, Method};
 
-/// Size of the smallest piece of a streamed message, in bytes. Measured with `pingpong`, 64 KiB contiguous:
-/// 9.4 us with pieces of 8 KiB, 7.2 us with 16 KiB, 7.9 us with 32 KiB.
+/// Size of the smallest piece of a streamed message, in bytes. Only the last piece, and a piece in the small chunk of a
+/// pair, may be smaller. Measured with `pingpong`, 64 KiB contiguous: 9.4 us with pieces of 8 KiB, 7.2 us with 16 KiB,
+/// 7.9 us with 32 KiB.
 const PIECE_MIN: u64 = 16 << 10;
 
 /// Number of pieces of a message, unless the limits on the size of a piece require another number. With
@@ -89,7 +90,8 @@ fn class(bytes: u64) -> usize {
     (u64::BITS - bytes.leading_zeros()) as usize
 }
 
-/// Returns the number of bytes in each piece of a message of `total` bytes, except the last piece.
+/// Returns the number of bytes in each piece of a message of `total` bytes, except the last piece and pieces in the
+/// small chunk.
 fn piece_bytes(total: u64) -> u64 {
     (total / PIECES).next_multiple_of(4096).clamp(PIECE_MIN, CHUNK_BYTES as u64)
 }
@@ -117,9 +119,11 @@ impl Pipeline {
         self.answers[class(bytes)] = answer;
     }
 
-    /// Packs the first piece of the send `id`, whose RTS is in the ring, if the other rank has answered the last
-    /// RTS of this size with a CTS. The CTS is on its way for some hundred nanoseconds, and this rank would only
-    /// wait. If the answer is no CTS, the piece is dropped.
+    /// Packs the first piece of the send `id`, whose RTS is in the ring, if the other rank has answered the last RTS of
+    /// this size class with a CTS. The CTS is on its way for some hundred nanoseconds, and this rank would only wait.
+    /// If the answer is no CTS, the piece is dropped. Does nothing if another message comes first in the chunks, if
+    /// another piece that was packed ahead still waits for its answer, or if the pool gives no chunk for this purpose
+    /// ([`Pool::begin_ahead`]).
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the other rank broke the protocol, and `ErrorKind::NoMemory` if memory ran
@@ -211,8 +215,8 @@ impl Pipeline {
         link.tx.as_mut().is_some_and(|tx| tx.ready.prepare(&tx.area, self.pool.as_deref()))
     }
 
-    /// Packs the piece of the send `id` that begins at byte `done` into a free chunk. Returns the number, the
-    /// place and the length of the chunk, or `None` if no chunk is free. With `small`, the piece may go into the
+    /// Packs the piece of the send `id` that begins at byte `done` into a free chunk. Returns the number and the place
+    /// of the chunk and the length of the piece, or `None` if no chunk is free. With `small`, the piece may go into the
     /// small chunk of the pair.
     fn pack_piece<R: RequestTable>(
         &mut self,

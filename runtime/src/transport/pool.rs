@@ -11,8 +11,8 @@
 //! waits, or passes through the small chunk of its pair, so it never depends on the receivers of other
 //! messages.
 //!
-//! Invariant: a chunk that is lent under the number `n` of a pair is lent again only after the receiver of that
-//! pair has freed `n + 1` chunks.
+//! Invariant: a chunk that is lent under the number `n` of a pair is lent again only after the receiver of that pair
+//! has freed `n + 1` chunks, or after this rank has given the chunk back unpublished ([`Pool::end_ahead`]).
 
 use super::area::Area;
 use crate::Result;
@@ -35,8 +35,8 @@ const AHEAD: usize = AT_ONCE / 2;
 pub struct Pool {
     contacts: Arc<Contacts>,
     rank: usize,
-    /// While the pool has fewer chunks than this, it grows even if some of its chunks are free: the lines of a
-    /// chunk that was used long ago have left the receiver's cache.
+    /// While the pool has fewer chunks than this, it grows even if some of its chunks are free: the lines of a chunk
+    /// that was used long ago have left the receiver's cache, so this rank need not fetch them back from there.
     rotation: usize,
     /// The address of the first chunk, once a chunk has been lent.
     base: OnceLock<Base>,
@@ -101,13 +101,15 @@ impl Pool {
     /// Returns the address of the first chunk of rank `rank`.
     ///
     /// # Errors
-    /// Returns `ErrorKind::NoMemory` if address space ran out.
+    /// Returns `ErrorKind::NoMemory` if address space ran out, and `ErrorKind::Other` if the system refuses for another
+    /// reason.
     pub fn of(&self, rank: usize) -> Result<NonNull<u8>> {
         Ok(self.contacts.pool(rank)?)
     }
 
-    /// Lends a chunk for chunk number `number` of the pair from this rank to `to`, whose area is `area`. Returns
-    /// the place and the address of the chunk, or `None` if no chunk is free and the pool cannot grow.
+    /// Lends a chunk for chunk number `number` of the pair from this rank to `to`, whose area is `area`. Returns the
+    /// place and the address of the chunk, or `None` if no chunk is free and the pool cannot grow, or if there is no
+    /// address space for the pool.
     pub fn borrow(&self, to: usize, area: Area, number: u64) -> Option<(u64, *mut u8)> {
         let base = match self.base.get() {
             Some(base) => *base,
@@ -119,7 +121,7 @@ impl Pool {
         };
         let state = &mut *self.lock();
         let chunk = match state.loans.get(state.next) {
-            // This chunk has never been lent.
+            // This chunk has never been lent, or this rank has given it back unpublished.
             Some(None) => state.next,
             _ if state.loans.len() < self.rotation => {
                 self.grow(state).or_else(|| Self::find(state))?

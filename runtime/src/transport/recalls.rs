@@ -3,8 +3,9 @@
 //!
 //! `link.rs` keeps one [`Recalls`] for each receiver. `peer.rs` lends a word to a message when it writes the
 //! message's envelope, and takes the word back when the receiver has answered. A message that finds no free
-//! word cannot be recalled; if the program cancels its send, this rank completes the send from a copy
-//! (`endpoint/engine/detach.rs`). `shm/recall.rs` has the protocol between the two ranks.
+//! word cannot be recalled once its envelope is in the ring; if the program cancels its send, this rank
+//! completes the send from a copy (`endpoint/engine/detach.rs`). `shm/recall.rs` has the protocol between the
+//! two ranks.
 
 use super::area::Area;
 use crate::shm::pair::RECALLS;
@@ -51,7 +52,8 @@ impl Recalls {
         self.free.push(word);
     }
 
-    /// Recalls message `id`, to which `word` was lent. Returns false if a receive has matched the message.
+    /// Recalls message `id`, to which `word` was lent. Returns false if a receive or a probe has matched the
+    /// message.
     pub fn recall(&mut self, area: &Area, word: u8, id: u64) -> bool {
         let recalled = recall::recall(area.recall(word), id);
         if recalled {

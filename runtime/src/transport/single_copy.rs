@@ -7,11 +7,11 @@
 //! which the two files differ: it builds the place in the RTS, accepts or declines messages, and copies a
 //! piece from one memory to the other.
 //!
-//! The receiver opens a split, which is one shared copy, for the message at the front of its queue and
-//! asks the sender for help. From then on the receiver claims pieces from the start and the sender claims
-//! pieces from the end, and each rank copies the pieces that it has claimed. A sender that is busy with a
-//! computation claims nothing, and then the receiver copies the whole message. A rank claims, copies and
-//! counts a piece within one turn, so no rank holds a claimed piece while it does other work.
+//! If both ranks are to copy the message at the front of the receiver's queue, the receiver opens a split, which is one
+//! shared copy, and asks the sender for help. From then on the receiver claims pieces from the start and the sender
+//! claims pieces from the end, and each rank copies the pieces that it has claimed. A sender that is busy with a
+//! computation claims nothing, and then the receiver copies the whole message. A rank claims, copies and counts a piece
+//! within one turn, so no rank holds a claimed piece while it does other work.
 //!
 //! Invariants: `types.rs` has checked every place from an RTS or from a request for help before this file
 //! uses the place. A rank reads only message data from the other rank's memory. So if the other rank writes

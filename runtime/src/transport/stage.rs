@@ -66,7 +66,7 @@ impl Stage {
         method: Method,
         pack: impl FnOnce(*mut u8),
     ) {
-        // Runs below `LONG` are copied with vector moves, for which the buffer would not help.
+        // A piece shorter than `LONG` is copied with vector moves, for which the buffer would not help.
         if !(contiguous::LONG..=CHUNK_BYTES).contains(&len) || !self.is_there() {
             return pack(to);
         }

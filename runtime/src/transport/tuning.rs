@@ -6,8 +6,9 @@
 //! knows most about it, picks a way and tells the sender in the CTS or in the request for help. The
 //! receiver measures the time, and a chooser (`typepack_engine::choice`) learns from it.
 //!
-//! There is one chooser per [`Situation`] and size class. Its first way follows the static rule
-//! (`choice::is_fused`) and the method that has won in the neighbouring size classes.
+//! There is one chooser per [`Situation`] and size class. Its first way is the way that earlier jobs have learnt. If
+//! there is none, it is the best way of the nearest size class that has compared its ways, and otherwise the way of the
+//! static rule ([`fused_first`]).
 //!
 //! Messages overlap in time. So the unit of time is the *busy period*: it begins when a message is
 //! matched while no other long message is on its way to this rank, and ends when no long message is on
@@ -182,7 +183,7 @@ struct Entry {
     short: bool,
     /// The number of the period in which this key had its last turn; 0 if it has had none.
     turn: u64,
-    /// Number of its turns.
+    /// Number of turns that this key has had.
     turns: u64,
 }
 
@@ -275,7 +276,7 @@ impl Tuning {
         self.under_way = 0;
     }
 
-    /// Uses what earlier jobs have learnt: each way becomes the first one of its situation.
+    /// Uses what earlier jobs have learnt: each way becomes the first one of its situation and size class.
     pub fn know(&mut self, learnt: &[Learnt]) {
         self.earlier = learnt.iter().map(|(bytes, at, way)| (key(*at, *bytes), *way)).collect();
     }
@@ -457,7 +458,7 @@ pub fn describe((bytes, situation, way): &Learnt) -> String {
 pub struct Measured {
     /// The situation.
     pub situation: Situation,
-    /// The least number of bytes of the messages.
+    /// The least number of bytes of the size class. (The first class also has shorter messages.)
     pub bytes: u64,
     /// The ways in the order of their numbers, and the median of the latest times per byte in nanoseconds, or
     /// `None` if the way was not tried.
@@ -487,7 +488,7 @@ fn key(situation: Situation, bytes: u64) -> usize {
     situation.index() * CLASSES + class(bytes)
 }
 
-/// Returns the least number of bytes of the messages of a key.
+/// Returns the least number of bytes of the size class of a key. (The first class also has shorter messages.)
 fn least(key: usize) -> u64 {
     1024 << (key % CLASSES)
 }
@@ -497,8 +498,8 @@ fn class(bytes: u64) -> usize {
     (bytes.max(1).ilog2() as usize).saturating_sub(10).min(CLASSES - 1)
 }
 
-/// Returns whether the static rule copies a message in place; see [`choice::is_fused`]. `useful` is the
-/// mean number of bytes that belong to the message in each touched cache line of the source.
+/// Returns whether the static rule copies a message in place; see [`choice::is_fused`] and [`choice::is_private`].
+/// `useful` is the mean number of bytes that belong to the message in each touched cache line of the source.
 pub fn fused_first(situation: Situation, terms: Terms, useful: u64, bytes: u64) -> bool {
     match situation.place {
         None => false,

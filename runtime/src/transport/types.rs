@@ -119,7 +119,8 @@ pub struct Type {
 pub struct Known {
     types: Vec<Option<Type>>,
     /// True if this rank could not read the definition of a long type, because its address space is too small
-    /// for the sender's heap. It then cannot read data in that heap either, and ignores all places.
+    /// for the sender's heap. It then cannot read data in that heap either, so it ignores all places in that
+    /// heap and all requests for help.
     pub blind: bool,
 }
 

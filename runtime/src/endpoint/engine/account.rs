@@ -1,31 +1,32 @@
 //! The account of the unexpected messages: how much memory of this rank they occupy, for each sender and in
 //! total.
 //!
-//! `incoming.rs` adds every message that no receive has matched, and `receive.rs` subtracts it when a
-//! receive takes it. If a sender's messages occupy more than the bound of one sender
-//! (`TYPEPACK_UNEXPECTED_MAX`), or those of all senders more than this rank's share of the memory, this
-//! rank sets the word `full` in the area of the pair. From then on the sender keeps the data of its
-//! messages until a receive matches them, except for messages of at most 64 bytes, whose sends then wait
-//! for the match (`transport/peer.rs`). It still sends the envelope of every message, and this rank takes
-//! all envelopes out of the ring, because a receive may wait for a later message. Data that is in the
-//! ring already is accepted, so data exceeds the bound by at most the size of a ring. This rank clears
-//! the word when the sender's messages occupy at most half of the bound of one sender, and those of all
-//! senders at most half of the other bound.
+//! `incoming.rs` adds every message that no receive has matched, and `receive.rs` subtracts it when a receive
+//! takes it. If a sender's messages occupy more than the bound of one sender (`TYPEPACK_UNEXPECTED_MAX`), or
+//! those of all senders more than this rank's share of the memory, this rank sets the word `full` in the area
+//! of the pair. From then on the sender keeps the data of the user's messages until a receive matches them. A
+//! message of at most 64 bytes still goes out with its data, but its send waits for the match
+//! (`transport/peer.rs`). The library's own messages ignore the word. The sender still sends the envelope of
+//! every message, and this rank takes all envelopes out of the ring, because a receive may wait for a later
+//! message. Data that is in the ring already is accepted, so longer messages of the user exceed the bound by
+//! at most the size of a ring. This rank clears the word when the sender's messages occupy at most half of
+//! the bound of one sender, and those of all senders at most half of the other bound.
 //!
-//! Envelopes and messages of at most 64 bytes also count, but are never held back, so they may exceed the
-//! bound by any amount. Messages of a rank to itself do not count: a rank that held one back until a
-//! receive matched it would wait for itself.
+//! Envelopes, messages of at most 64 bytes, and the library's own messages also count, but are never held
+//! back, so they may exceed the bound by any amount. Messages of a rank to itself do not count: a rank that
+//! held one back until a receive matched it would wait for itself.
 
 use super::super::matching::{Arrived, ENTRY_BYTES};
 use crate::message::payload::Kept;
 use crate::sys::limits;
 use crate::transport::types::Located;
 
-/// The least bound for the messages of all senders, in bytes. While they occupy no more than this, this
-/// rank does not read the memory limit.
+/// The least bound for the messages of all senders, in bytes. As long as the messages occupy no more than
+/// this number of bytes, and no sender exceeds its own bound, this rank does not read the memory limit.
 const ALL_MIN: u64 = 1 << 20;
 
-/// The unexpected messages of all ranks may together occupy the memory limit divided by this number.
+/// The unexpected messages of all ranks may together occupy the memory limit divided by this number. (The
+/// bound of a rank is at least `ALL_MIN`.)
 const SHARE: u64 = 4;
 
 /// The account of the unexpected messages of this rank.
@@ -33,8 +34,9 @@ const SHARE: u64 = 4;
 pub struct Account {
     /// Number of bytes that the messages of one sender may occupy.
     each: u64,
-    /// Number of bytes that the messages of all senders may occupy. `None` until the messages have
-    /// occupied more than `ALL_MIN` bytes, because finding the number takes reading files.
+    /// Number of bytes that the messages of all senders may occupy. `None` until the messages have occupied
+    /// more than `ALL_MIN` bytes, or one sender has exceeded its own bound. Until then the account saves the
+    /// reading of the files that state the memory limit.
     all: Option<u64>,
     /// Number of ranks that share the memory.
     ranks: u64,
@@ -84,8 +86,8 @@ impl Account {
         (data + ENTRY_BYTES) as u64
     }
 
-    /// Adds a message of `from` that occupies `bytes` bytes. Returns true if `from` must send no more payloads
-    /// from now on.
+    /// Adds a message of `from` that occupies `bytes` bytes. Returns true if the message has made `from`
+    /// full: `from` must send no more payloads from now on. Returns false if `from` was full before.
     #[inline]
     pub fn add(&mut self, from: usize, bytes: u64) -> bool {
         if from >= self.senders.len() {
@@ -109,7 +111,8 @@ impl Account {
         sender.full
     }
 
-    /// Subtracts a message of `from` that occupied `bytes` bytes.
+    /// Subtracts a message of `from` that occupied `bytes` bytes. Returns the senders for which the caller
+    /// must call [`Account::free`].
     #[inline]
     pub fn subtract(&mut self, from: usize, bytes: u64) -> Freed {
         let before = self.total;

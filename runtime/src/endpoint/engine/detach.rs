@@ -11,9 +11,10 @@ pub enum Cancelled {
     /// The send is cancelled: no receive gets the message. The send's number is free.
     Recalled,
     /// The send is complete as far as the program is concerned, and its number is free. The message still
-    /// goes out, from a copy, because a receive may have matched it.
+    /// goes out, from a copy, because a receive may have matched it, or because it cannot be recalled.
     Completed,
-    /// The send stays as it was: it is complete already, or there was no memory for the copy.
+    /// The send stays as it was: it is complete already, there was no memory for the copy, or the number
+    /// names no send.
     No,
 }
 
@@ -69,10 +70,10 @@ impl MessageEngine {
         self.requests.orphan(id);
     }
 
-    /// Cancels a send. If no receive has matched the message, no receive ever will, whatever the receiver
-    /// does meanwhile. Otherwise the send completes from a copy. In both cases nobody uses the memory of
-    /// the send afterwards, and its number is free. If there is no memory for the copy, the send goes on
-    /// and keeps its number.
+    /// Cancels a send. If the message can be recalled (`transport/recalls.rs`) and neither a receive nor a
+    /// probe has matched it, no receive ever will, whatever the receiver does meanwhile. Otherwise the send
+    /// completes from a copy. In both cases nobody uses the memory of the send afterwards, and its number is
+    /// free. If there is no memory for the copy, the send goes on and keeps its number.
     pub fn cancel_send(&mut self, id: u64) -> Cancelled {
         let Some(send) = self.requests.send(id) else { return Cancelled::No };
         let (dest, label) = (send.dest, send.label);

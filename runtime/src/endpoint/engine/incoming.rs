@@ -1,9 +1,9 @@
-//! Progress: in one turn the engine takes the envelopes that have arrived, and moves a bounded amount of
-//! queued and streamed data.
+//! Progress: in one turn the engine takes envelopes that have arrived (at most `ENVELOPES_PER_TURN` from each ring),
+//! and moves a bounded amount of queued and streamed data.
 //!
-//! `progress.rs` calls [`MessageEngine::progress`] under its lock. This file matches arriving messages and
-//! passes all other envelopes to `transport/peer.rs`. A turn never waits, and ends after a bounded amount
-//! of work.
+//! `progress.rs` calls [`MessageEngine::progress`] under its lock. This file matches arriving messages and passes all
+//! other envelopes to `transport/peer.rs`. A turn ends after a bounded amount of work. It never waits, except for the
+//! end of one piece that another rank is copying, if this rank has to stop that copy.
 
 use super::*;
 

@@ -1,8 +1,10 @@
-//! Messages of this rank to itself. Once both the send and the receive are known, the engine's fused copy
-//! moves the data from layout to layout. No transport takes part.
+//! Messages of this rank to itself. If the receive is posted first, or if the message is long or synchronous,
+//! one copy moves the data into the layout of the receive when both the send and the receive are known. A
+//! short message without a posted receive is packed into private memory, and its send is complete at once. No
+//! transport takes part.
 //!
 //! `../engine.rs` uses this file for every send whose destination is this rank. If the receive is posted
-//! after the send, `receive.rs` completes both.
+//! after the send, `receive.rs` completes the receive, and also the send if it is still pending.
 
 use super::*;
 

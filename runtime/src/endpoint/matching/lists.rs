@@ -131,7 +131,8 @@ pub struct Lists<const N: usize> {
     unused: u32,
     /// Number of lists in use.
     used: usize,
-    /// The list to which the last entry was added. If it is not in use any more, no key leads to it here.
+    /// The key and the number of the list to which the last entry was added; `None` if this list has been removed
+    /// since.
     latest: Option<(Key, u32)>,
     links: Vec<[Link; N]>,
 }

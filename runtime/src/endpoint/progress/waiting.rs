@@ -7,7 +7,7 @@ use super::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use typepack_engine::choice::{Chooser, Pick};
 
-/// Number of turns between two checks of the clock and of whether a rank has died.
+/// Maximum number of turns between two checks of the clock and of whether a rank has died.
 const BURST: usize = 32;
 
 /// The numbers of rests (`pause` instructions) from which a rank chooses by measurement. It rests between
@@ -108,9 +108,8 @@ impl Endpoint {
         Ok(state)
     }
 
-    /// Runs one errand without the lock. Any thread may run an errand, not only the thread that waits for
-    /// the errand's operation. If a user's function panics, its operation fails, and no other call
-    /// unwinds.
+    /// Runs one errand without the lock. Any thread may run an errand, not only the thread that waits for the errand's
+    /// operation. If a user's function panics, only a call that waits for the operation of the errand unwinds.
     #[cold]
     pub(super) fn run_errand<'a>(
         &'a self,

@@ -91,8 +91,8 @@ fn nothing_changes_without_gain() {
     assert!(after <= before);
 }
 
-/// Checks that dimensions of extent 1 cost neither stack nor time. With one level of recursion for each of them, this
-/// test overflows its stack.
+/// Checks that dimensions of extent 1 cost neither stack nor time. If the code recursed once for each dimension, this
+/// test would overflow its stack.
 #[test]
 fn many_dimensions_of_extent_one() {
     let mut dims = vec![1; 20_000];

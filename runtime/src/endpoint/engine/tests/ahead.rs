@@ -88,8 +88,8 @@ fn message(seed: usize, len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 7 + at / 251 + seed * 131) as u8).collect()
 }
 
-/// Checks that the first message of a size waits for its CTS, that the second one does not, and that a piece
-/// is dropped when the program cancels its send.
+/// Checks that the first message of a size class waits for its CTS, that the second one does not, and that a piece is
+/// dropped when the program cancels its send.
 #[test]
 fn a_piece_is_packed_where_a_cts_is_expected() {
     let mut job = Job::new();

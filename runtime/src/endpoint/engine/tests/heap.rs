@@ -186,7 +186,8 @@ fn a_fetched_message_is_a_packed_and_unpacked_one() {
             theirs.heap().expect("a heap").free(target.as_mut_ptr());
         }
     }
-    // The fused copy must handle all messages except those whose encoded type is too long to get a number.
+    // The fused copy handles the messages whose source lies in the heap, except those whose encoded type is too long to
+    // get a number. The exceptions must be fewer than half of these messages.
     let traffic = here.traffic();
     assert!(traffic.fused > fused / 2 && traffic.fused <= fused, "{traffic:?}, {fused}");
     assert_eq!(traffic.fused + traffic.pipelined, 200);

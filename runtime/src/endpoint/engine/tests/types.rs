@@ -113,8 +113,8 @@ fn a_glance_takes_nothing_that_is_to_be_compared() {
         let from = LayoutRef { origin: data.as_mut_ptr().cast(), plan: &ints, count: bytes / 4 };
         let to = LayoutRef { origin: target.as_mut_ptr().cast(), plan: &floats, count: bytes / 4 };
         let label = Label { context: CONTEXT, tag: 3, bytes, types: OF_LAYOUT };
-        // The first message makes the ring known to the receiver, and the receiver takes it out. The glance
-        // below looks at the second message.
+        // The first message makes the ring known to the receiver, and the receiver takes this message out of the ring.
+        // The glance below looks at the second message.
         for _ in 0..2 {
             // SAFETY: the vector of `from` has `bytes` bytes and outlives the send, which completes before the call
             // returns (asserted below).

@@ -87,8 +87,9 @@ fn pending(operation: Operation) -> u64 {
     }
 }
 
-/// Checks that no receive takes a recalled message, whether the message is in the ring or in the queue of
-/// the receiver. The next message takes its place, and the receiver keeps nothing of it.
+/// Checks that no receive takes a recalled message, whether the message is in the ring or in the queue of the
+/// receiver. The receive must get the next message instead, and the receiver must keep nothing of the
+/// recalled message.
 #[test]
 fn a_recalled_message_is_gone() {
     let mut job = Job::new();
@@ -148,7 +149,8 @@ fn a_matched_message_arrives() {
     }
 }
 
-/// Checks what happens if more messages wait than can be recalled: the others complete from copies.
+/// Checks cancelled sends when more messages wait than can be recalled: the sends of the other messages
+/// complete from copies.
 #[test]
 fn too_many_messages_to_recall() {
     let mut job = Job::new();
@@ -173,8 +175,8 @@ fn too_many_messages_to_recall() {
     }
 }
 
-/// Checks recalls that break the protocol: the message is not recalled, is not known, or cannot be
-/// recalled.
+/// Checks recalls that break the protocol: the sender has not marked the message as recalled, the receiver
+/// does not know the message, or the message cannot be recalled.
 #[test]
 fn false_recalls_are_errors() {
     let label = Label { context: USER, tag: 1, bytes: 100, types: UNKNOWN };

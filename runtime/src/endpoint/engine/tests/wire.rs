@@ -1,5 +1,5 @@
-//! Tests every envelope that a receiver can send, in every state of a send. If the state allows the
-//! envelope, the envelope must have its effect; otherwise it must be an error. Another test forces each
+//! Tests every answer of a receiver to a message (ACK, CTS, FIN, REFUSED and Help), in every state of a send. If the
+//! state allows the answer, the answer must have its effect; otherwise it must be an error. Another test forces each
 //! protocol in turn and sends messages of all lengths.
 
 use super::super::*;
