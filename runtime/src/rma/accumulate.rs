@@ -8,9 +8,9 @@
 //! An accumulate of a rank that holds the exclusive lock of the target's memory (`lock.rs`) uses neither way: no other
 //! rank may access the memory. A compare and swap makes no such exception.
 //!
-//! A lock of a range is a word: 0 if nobody holds the lock, else the holder's rank in the world plus one. If the holder has died or has left the job, or
-//! if the job has no rank of this number, a rank that waits for the lock gets an error: nobody releases the lock, and
-//! a dead holder may have updated only a part of an element.
+//! A lock of a range is a word: 0 if nobody holds the lock, else the holder's rank in the world plus one. If the
+//! holder has died or has left the job, or if the job has no rank of this number, a rank that waits for the lock gets
+//! an error: nobody releases the lock, and a dead holder may have updated only a part of an element.
 
 use super::Window;
 use super::atomic::{self, Atomic};
@@ -437,7 +437,8 @@ fn hold_word(
             Err(owner) if tries > 1000 => {
                 let holder = usize::try_from(owner - 1).ok();
                 let state = holder.and_then(&state);
-                // A rank that leaves the job releases its locks first. So look at the word again after the state has been read.
+                // A rank that leaves the job releases its locks first. So look at the word again after the state has
+                // been read.
                 let is_released = || word.load(Ordering::Relaxed) != owner;
                 if !matches!(state, Some(State::Started | State::Registered)) && !is_released() {
                     return Err(abandoned(owner, state));

@@ -4,7 +4,8 @@
 //! Each rank keeps a table of what it has attached, in its heap: for each piece of memory, the address, the length, and
 //! the heap and the offset at which the piece lies. Three words of its block name the table: the number of the last
 //! change, the offset of the table in the heap, and the number of entries. The number of the change is odd while the
-//! rank writes the other two words. The other ranks keep a copy of the table, and read it again when the number has changed.
+//! rank writes the other two words. The other ranks keep a copy of the table, and read the table again when the number
+//! has changed.
 //!
 //! A table never changes after it is complete: each change makes a new table. Old tables stay until the window is
 //! freed, because another rank may still read them.

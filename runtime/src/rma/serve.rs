@@ -2,8 +2,8 @@
 //! window was created or which is attached to a dynamic window.
 //!
 //! The calling rank sends a request. The target carries it out during its next call that makes progress (for example a
-//! fence, a flush or a receive), and answers. A request names runs of memory and has at most [`DATA`] bytes of data, so a long operation is several
-//! requests, one after another. The calling rank waits for the answer of each request.
+//! fence, a flush or a receive), and answers. A request names runs of memory and has at most [`DATA`] bytes of data, so
+//! a long operation is several requests, one after another. The calling rank waits for the answer of each request.
 //!
 //! The requests of a window have a tag that all its ranks know. The target keeps a receive for them as long as the
 //! window exists ([`Hosts`], a source of progress). An answer has a tag that the calling rank has chosen.

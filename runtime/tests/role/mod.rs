@@ -110,8 +110,8 @@ pub fn play() {
         "short calls" => short_calls(&world),
         "threads" => {
             world.barrier().expect("a barrier");
-            // Let the wrapper's thread end now. If this process then got a signal, it would get the signal
-            // within this time.
+            // The wrapper's thread ends when it reads this line. If the end of the thread caused a signal to this
+            // process, the signal would arrive during the sleep.
             println!("{JOINED}");
             std::thread::sleep(std::time::Duration::from_millis(300));
             world.barrier().expect("a barrier after the end of the thread");
