@@ -211,7 +211,7 @@ fn the_death_of_a_member_hangs_nobody() {
         }
         let old = whole(&world, 4096, 9);
         if world.barrier().is_err() {
-            // Rank 1 has died before the call above ended at this rank.
+            // Rank 1 has died before the barrier ended at this rank.
             std::process::exit(6);
         }
         if world.rank() == 1 {
