@@ -23,7 +23,7 @@ pub struct WindowHints {
     pub same_unit: bool,
     /// The memory of a shared window need not be in one piece.
     pub noncontiguous: bool,
-    /// The alignment of memory that the window allocates, in bytes: a power of two from 64 to 2 MiB.
+    /// The alignment of memory that the window allocates, in bytes: a power of two from 64 to 2^21.
     pub alignment: usize,
 }
 

@@ -14,7 +14,8 @@
 //! - `create.rs`: making windows; `dynamic.rs`: windows to which the ranks attach memory;
 //! - `target.rs`: where the memory of a call lies, and whether it lies in the window;
 //! - `serve.rs`: operations on memory that the calling rank cannot map: the target carries them out;
-//! - `copies.rs`: put and get; `accumulate.rs`: the operations that are atomic; `atomic.rs`: their elements.
+//! - `copies.rs`: put and get; `accumulate.rs`: the operations that are atomic; `atomic.rs`: the
+//!   atomic instructions for their elements.
 //!
 //! Invariants:
 //! - The owner of a window's memory names its bounds when the window is made, and the other ranks check them against

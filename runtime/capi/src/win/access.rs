@@ -85,6 +85,8 @@ fn with_request(
     Ok(())
 }
 
+/// Copies the elements of `origin` to those at the target.
+///
 /// # Safety
 ///
 /// - The origin's buffer is readable for its elements, which do not overlap those at the target.
@@ -98,6 +100,8 @@ unsafe fn put_to<W: CountWidth>(win: &Win, origin: Buffer<W>, target: AtTarget<W
     })
 }
 
+/// Copies the elements at the target to those of `origin`.
+///
 /// # Safety
 ///
 /// - The origin's buffer is writable for its elements, which nobody else accesses and which do not overlap those at
@@ -113,6 +117,8 @@ unsafe fn get_from<W: CountWidth>(win: &Win, origin: Buffer<W>, target: AtTarget
     })
 }
 
+/// Updates the elements at the target with those of `origin`. The old values go to `result`, if there is one.
+///
 /// # Safety
 ///
 /// - The origin's buffer is readable for its elements, unless the operation is `MPI_NO_OP`.
