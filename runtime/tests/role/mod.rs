@@ -179,7 +179,8 @@ fn short_calls(world: &typepack::Communicator) {
     }
 }
 
-/// Sends messages in both directions until the job ends. Their lengths make the ranks use all protocols.
+/// Sends messages in both directions until the job ends. The lengths of the messages make the ranks use
+/// several protocols.
 fn exchange(world: &typepack::Communicator, to: usize) {
     let bytes = typepack::commit(&Datatype::named(Named::BYTE)).expect("a type");
     let from = (world.rank() + world.size() - 1) % world.size();

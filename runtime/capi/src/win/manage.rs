@@ -1,7 +1,7 @@
 //! Making and freeing windows, attached memory, groups and hints (MPI-5.0 section 12.2).
 //!
-//! A call that makes a window takes part in the agreement of the ranks even if this crate refuses an argument other than
-//! the communicator (`Window::refuse`). So the other ranks get an error and do not wait.
+//! A call that makes a window takes part in the agreement of the ranks even if this crate refuses an argument, unless
+//! the argument is the communicator (`Window::refuse`). So the other ranks get an error and do not wait.
 
 use super::attribute::Values;
 use super::{WINDOWS, Win};
