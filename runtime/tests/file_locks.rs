@@ -94,7 +94,7 @@ fn atomic_accesses_to_other_bytes_do_not_wait() {
             file.write_at(10, &[1u8; 10]).expect("written");
         } else {
             await_sign("begun");
-            // Write to ranges before and behind the range that rank 0 holds, and also by a nonblocking access.
+            // Write to ranges before and behind the range that rank 0 has locked, and also by a nonblocking access.
             file.write_at(0, &[2u8; 10]).expect("written");
             file.write_at(20, &[3u8; 10]).expect("written");
             let (mut data, plan) = ([4u8; 5], byte());
@@ -118,7 +118,8 @@ fn atomic_accesses_to_other_bytes_do_not_wait() {
     });
 }
 
-/// A write in two halves, with time for other ranks in between.
+/// A write in several system calls, each of half of the bytes that are left. Before each call except the first, other
+/// ranks have time for an access.
 const HALVED: Table = Table {
     pwrite: |fd, memory, bytes, at| {
         if sign("begun").exists() {
@@ -170,8 +171,8 @@ fn atomic_accesses_that_overlap_are_whole() {
     });
 }
 
-/// Rank 1 waits for the range that rank 0 holds. Rank 0 holds the range until rank 2 has got a message of rank 1, for
-/// which rank 1 must make progress.
+/// Rank 1 waits for a range of the file that rank 0 has locked. Rank 0 keeps the range locked until rank 2 has got a
+/// message of rank 1, for which rank 1 must make progress.
 #[test]
 fn a_rank_that_waits_for_a_range_makes_progress() {
     let name = "a_rank_that_waits_for_a_range_makes_progress";
@@ -259,7 +260,8 @@ fn ranks_that_wait_for_a_stream_make_progress() {
     });
 }
 
-/// The same with writes to a pipe that is full.
+/// Ranks 0 and 1 write more to a stream than fits: one of them waits for room, the other one for its turn. Rank 2 reads
+/// the data when it has got a message of each of them, for which both must make progress.
 #[test]
 fn ranks_that_wait_for_room_in_a_stream_make_progress() {
     let name = "ranks_that_wait_for_room_in_a_stream_make_progress";
@@ -289,7 +291,8 @@ fn ranks_that_wait_for_room_in_a_stream_make_progress() {
     });
 }
 
-/// A nonblocking collective write waits for a call of the other rank. A write of this rank alone must not wait for it.
+/// Rank 0 starts a nonblocking collective write, which waits for the call of rank 1. Later writes of rank 0 alone must
+/// not wait for rank 1.
 #[test]
 fn a_write_to_a_stream_does_not_wait_for_calls_of_other_ranks() {
     let name = "a_write_to_a_stream_does_not_wait_for_calls_of_other_ranks";
@@ -331,7 +334,7 @@ fn a_write_to_a_stream_does_not_wait_for_calls_of_other_ranks() {
     });
 }
 
-/// Waits for ever in the middle of a write.
+/// A write that kills its own process after the first half of the bytes.
 const DYING: Table = Table {
     pwrite: |fd, memory, bytes, at| {
         // SAFETY: the real call gets a part of the caller's memory.
@@ -343,7 +346,8 @@ const DYING: Table = Table {
     ..Table::SYSTEM
 };
 
-/// Rank 1 dies in a write, while it holds a range. The others get the range, blocking and nonblocking.
+/// Rank 1 dies in a write to a range of the file that it has locked. The other ranks then write to the range, by a
+/// blocking and by a nonblocking access.
 #[test]
 fn the_range_of_a_dead_rank_is_free() {
     let name = "the_range_of_a_dead_rank_is_free";
@@ -359,7 +363,7 @@ fn the_range_of_a_dead_rank_is_free() {
         let file = File::open(&world, &path, Mode::CREATE_READ_WRITE).expect("a file");
         file.set_atomic(true).expect("a mode");
         if world.barrier().is_err() {
-            // Rank 1 was quick, and this rank has learnt of the death first.
+            // Rank 1 has died before the barrier ended at this rank.
             std::process::exit(6);
         }
         if world.rank() == 1 {
@@ -396,7 +400,7 @@ fn the_range_of_a_dead_rank_is_free() {
         for rank in [0, 2] {
             written[rank] |= text.contains(&format!("rank {rank} has written"));
         }
-        // A rank that gets no CPU for the 200 ms before SIGKILL writes nothing.
+        // A rank that gets no CPU for the 200 ms before SIGKILL writes nothing. Then the job runs again.
         if written == [true, false, true] { Ok(()) } else { Err(text) }
     });
 }

@@ -192,7 +192,7 @@ fn a_death_is_an_error_for_those_who_wait() {
         unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
         ranks(WAITS + 1, "", |world| {
             if world.barrier().is_err() {
-                // Rank `WAITS` was quick, and this rank has learnt of the death first.
+                // Rank `WAITS` has died before the barrier ended at this rank.
                 std::process::exit(6);
             }
             if world.rank() == WAITS {
@@ -217,7 +217,7 @@ fn a_death_is_an_error_for_those_who_wait() {
         assert!(!lines.contains("panicked"), "{lines}");
         let killed = format!("was told: job: rank {WAITS} killed by signal 6 (SIGABRT)");
         untold.retain(|wait| !lines.contains(&format!("wait {wait} {killed}")));
-        // A rank that gets no CPU for the 200 ms before SIGKILL reports nothing.
+        // A rank that gets no CPU for the 200 ms before SIGKILL reports nothing. Then the job runs again.
         if untold.is_empty() { Ok(()) } else { Err(format!("{untold:?}: {lines}")) }
     });
 }

@@ -16,7 +16,7 @@ fn as_rank() {
     play();
 }
 
-/// Returns the line that `mpiexec` prints about rank 1, without the process id.
+/// Returns the end of the line that `mpiexec` prints about rank 1: what follows the process id.
 fn verdict(done: &Finished) -> String {
     let mut lines = done.err.lines().filter_map(|line| line.strip_prefix("mpiexec: rank 1 (pid "));
     let line = lines.next().unwrap_or_else(|| panic!("no line about rank 1: {done:?}"));
@@ -62,7 +62,7 @@ fn a_programs_own_answer_is_not_commented() {
         assert_eq!(own, 3, "{done:?}");
         let others: Vec<_> = done.err.lines().filter(|line| line.contains("mpiexec")).collect();
         // mpiexec waits 100 ms after the first exit. It ends a rank that gets no CPU for so long, and then it names
-        // the rank that has exited first.
+        // the rank that has exited first. In this case the job runs again.
         if others.is_empty() { Ok(()) } else { Err(format!("{done:?}")) }
     });
 }
@@ -85,9 +85,9 @@ fn a_killed_rank_ends_the_job_also_behind_a_wrapper() {
 
 #[test]
 fn a_waiting_rank_is_told_who_died() {
-    // Rank 0 ignores SIGTERM and sleeps in a receive. The launcher, which raises the failure epoch and wakes
-    // the ranks, must wake rank 0 before it sends SIGKILL. Rank 0 has 200 ms; if it gets no CPU for so long, it
-    // says nothing.
+    // Rank 0 ignores SIGTERM and sleeps in a receive. The launcher announces the death of rank 1 and wakes the
+    // ranks. It must wake rank 0 before it sends SIGKILL. Rank 0 has 200 ms; if it gets no CPU for so long, it
+    // prints nothing, and the job runs again.
     attempts(|| {
         let done = run(job(2, "deaf", ""));
         assert_eq!(done.code, 137, "{done:?}");

@@ -1,5 +1,5 @@
 //! Tests of regions that ranks share: every rank sees every part, all ranks get an error if memory runs out
-//! at one rank, and no rank hangs if a member dies.
+//! at one rank, and no rank hangs if another rank dies.
 
 #[path = "../../fuzz/support/attempts.rs"]
 mod attempts;
@@ -211,7 +211,7 @@ fn the_death_of_a_member_hangs_nobody() {
         }
         let old = whole(&world, 4096, 9);
         if world.barrier().is_err() {
-            // Rank 1 was quick, and this rank has learnt of the death first.
+            // Rank 1 has died before the barrier ended at this rank.
             std::process::exit(6);
         }
         if world.rank() == 1 {
@@ -238,7 +238,7 @@ fn the_death_of_a_member_hangs_nobody() {
         for rank in [0, 2] {
             told[rank] |= all.contains(&format!("rank {rank}: told and free"));
         }
-        // A rank that gets no CPU for the 200 ms before SIGKILL says nothing.
+        // A rank that gets no CPU for the 200 ms before SIGKILL prints nothing. Then the job runs again.
         if told == [true, false, true] { Ok(()) } else { Err(all) }
     });
 }

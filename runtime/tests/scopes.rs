@@ -167,8 +167,8 @@ fn a_detached_receive_frees_its_memory() {
 }
 
 /// Checks that a rank does not leave the job before it has taken every message for which it has sent a
-/// CTS. Rank 0 answers a message with a CTS, abandons the receive and leaves, while rank 1 is in the
-/// middle of sending.
+/// CTS ("clear to send", the answer that lets the sender begin). Rank 0 answers a message with a CTS, abandons
+/// the receive and leaves, while rank 1 is in the middle of sending.
 #[test]
 fn the_end_waits_for_what_has_been_granted() {
     ranks(2, "the_end_waits_for_what_has_been_granted", |world| {

@@ -94,7 +94,7 @@ fn short_parts_of_many_ranks_take_little_memory() {
     });
 }
 
-/// Checks that parts which are too long for the rings pass through few chunks.
+/// Checks that parts which are too long for the rings pass through few chunks of shared memory.
 #[test]
 fn long_parts_of_many_ranks_share_few_chunks() {
     ranks(128, "long_parts_of_many_ranks_share_few_chunks", |world| {
@@ -151,7 +151,7 @@ fn a_small_cgroup_makes_the_job_slow_and_then_fail() {
         if world.size() > 2 {
             exchange(&world, (&gapped(LEN, LEN), LEN, LEN), false);
             // Of the limits of 48 and 256 MiB, 16 MiB are in use and 8 MiB must stay free. So 24 and 232 MiB are left.
-            // The job may exceed this by 1 MiB for the parts of the segment that belong to no pair.
+            // The job may take 1 MiB more for those parts of the shared memory that belong to no pair of ranks.
             let most = if world.size() == 20 { 25 * MIB } else { 233 * MIB };
             let taken = shared();
             assert!(taken <= most, "the job takes {taken} bytes of shared memory");

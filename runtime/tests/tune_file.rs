@@ -1,5 +1,5 @@
-//! Tests of the file of `TYPEPACK_TUNE_FILE` over whole jobs: one job writes what it has learnt, the next job
-//! starts with the file, and a job prints one line about a file that it cannot use.
+//! Tests of the file of `TYPEPACK_TUNE_FILE` over whole jobs: one job writes which way of copying it has found to be
+//! the fastest, the next job starts with the file, and a job prints one line about a file that it cannot use.
 
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 

@@ -333,7 +333,7 @@ unsafe fn make(world: &Communicator, form: Form, call: &Collective<'_>) -> Resul
     }
 }
 
-/// Checks every collective operation, made in the form `form`. Rank `odd` passes types that differ from those of all other
+/// Checks collective operations, made in the form `form`. Rank `odd` passes types that differ from those of all other
 /// ranks; if `odd` is `None`, all ranks pass the same types.
 fn collectives(world: &Communicator, odd: Option<usize>, root: usize, form: Form) {
     let (rank, size) = (world.rank(), world.size());

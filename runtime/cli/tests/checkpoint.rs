@@ -88,7 +88,7 @@ fn checkpoints_come_every_n_steps_and_after_the_last() {
         .filter_map(|line| line.strip_prefix("checkpoint at step ")?.split(':').next())
         .collect();
     assert_eq!(at, ["3", "6", "8"]);
-    // `--checkpoint` may name the file of `--restart`. Later the same file is read by a run without a step left.
+    // `--checkpoint` may name the file of `--restart`. A later run reads this file and has no step left.
     let words =
         format!("halo --grid 8x8x8 --steps 9 --restart {file} --checkpoint {file} --every 3");
     let outcome = typepack(3, &words, &[]);
@@ -115,7 +115,7 @@ fn an_initial_field_of_a_file_is_verified_after_a_restart_too() {
 }
 
 /// Starts a job that writes a checkpoint after every step, kills one of its processes, and waits until all its
-/// processes have ended. If `during` is true, the process is killed while a checkpoint is being written.
+/// processes have ended. If `during` is true, kills the process as soon as the file of an unfinished checkpoint exists.
 fn killed(file: &str, words: &str, victim: usize, during: bool, delay: Duration) {
     let mut command = Command::new(bin().join("mpiexec"));
     command.args(["-n", "3", env!("CARGO_BIN_EXE_typepack")]).args(words.split_whitespace());
@@ -164,7 +164,7 @@ fn a_killed_job_leaves_the_last_checkpoint_whole() {
     while round < 12 || parts == 0 {
         assert!(round < 200, "no job was killed while it wrote");
         let (during, delay) = (round % 3 > 0, Duration::from_millis(7 * (round % 12)));
-        // Victim 3 is `mpiexec`.
+        // Victims 0 to 2 are ranks, and victim 3 is `mpiexec`.
         killed(&file, &words, round as usize % 4, during, delay);
         parts += u32::from(names(&folder).len() > 1);
         let step = step_of(&file);

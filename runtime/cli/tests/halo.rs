@@ -409,7 +409,7 @@ fn a_bad_variable_is_one_line_of_one_rank() {
             let said = said(&outcome);
             assert_eq!(outcome.code, Some(2), "{said}");
             // The ranks cannot join the job and wait for each other. mpiexec ends the job 100 ms after the end of
-            // the first one, also if rank 0 has got no CPU meanwhile and has said nothing.
+            // the first rank, even if rank 0 has got no CPU meanwhile and has said nothing. Then the job runs again.
             if ranks > 0 && said.is_empty() {
                 return Err(outcome.stderr);
             }

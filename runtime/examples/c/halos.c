@@ -22,7 +22,8 @@ struct halo {
     int ndims, sides, cells, dims[DIMS], coords[DIMS];
     int step[SIDES][DIMS];
     int to[SIDES], from[SIDES]; /* the ranks at the side and at the opposite side */
-    /* The cells that this rank sends towards the side, and the halo cells for one message (`begin` says which). */
+    /* The cells that this rank sends towards the side, and the halo cells that receive one message. The
+     * function `begin` says which message. */
     MPI_Datatype send[SIDES], recv[SIDES];
     double *array, *out[SIDES], *in[SIDES];
     int count[SIDES];

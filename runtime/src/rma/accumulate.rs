@@ -5,12 +5,12 @@
 //! memory in which they begin. The type and the address of the element decide between the two ways, so all ranks choose
 //! the same way.
 //!
-//! A rank that holds the exclusive lock of the target's memory (`lock.rs`) uses neither way: no other rank may access
-//! the memory.
+//! An accumulate of a rank that holds the exclusive lock of the target's memory (`lock.rs`) uses neither way: no other
+//! rank may access the memory. A compare and swap makes no such exception.
 //!
-//! A lock of a range is a word with the number of the rank that holds it. If the holder has died or has left the job, or
-//! if the job has no rank of this number, a rank that waits for the lock gets an error: nobody releases the lock, and
-//! a dead holder may have updated only a part of an element.
+//! A lock of a range is a word: 0 if nobody holds the lock, else the holder's rank in the world plus one. If the
+//! holder has died or has left the job, or if the job has no rank of this number, a rank that waits for the lock gets
+//! an error: nobody releases the lock, and a dead holder may have updated only a part of an element.
 
 use super::Window;
 use super::atomic::{self, Atomic};
@@ -62,10 +62,10 @@ pub(super) struct Element {
 }
 
 impl Element {
-    /// Returns the type of the elements of `plan`.
+    /// Returns the type of the elements of `plan`; `None` if the plan has no data.
     ///
     /// # Errors
-    /// Returns an error of the class `MPI_ERR_TYPE` if the data consist of several types.
+    /// Returns an error of the class `MPI_ERR_TYPE` if the data do not consist of one predefined datatype.
     fn of(plan: &Plan, argument: &'static str) -> Result<Option<Self>> {
         if plan.element_bytes() == 0 {
             return Ok(None);
@@ -122,9 +122,9 @@ impl Element {
 
 /// The memory at the target of an accumulate.
 pub(super) struct Place<'a> {
-    /// The address of displacement 0 in this process.
+    /// The address of the elements' origin ([`Located`]) in this process.
     pub at: *mut u8,
-    /// The offset of displacement 0 in the memory of the target, in bytes.
+    /// The offset of the origin in the memory of the target, in bytes.
     pub offset: i64,
     pub plan: &'a Plan,
     pub count: u64,
@@ -179,9 +179,11 @@ impl Window {
     ///   the call. Neither overlaps the other, nor the elements at the target.
     ///
     /// # Errors
-    /// Returns the errors of [`put_raw`](Self::put_raw), an error of the class `MPI_ERR_TYPE` if the types of
-    /// operands, results and target do not all consist of one and the same predefined datatype, and an error of the
-    /// class `MPI_ERR_OP` if the operation is not defined on that datatype.
+    /// Returns the errors of [`put_raw`](Self::put_raw), `ErrorKind::Truncated` also if `result` has too little room,
+    /// an error of the class `MPI_ERR_TYPE` if the types of operands, results and target do not all consist of one and
+    /// the same predefined datatype, and an error of the class `MPI_ERR_OP` if the operation is not defined on that
+    /// datatype. Returns an error of the class `MPI_ERR_UNSUPPORTED_OPERATION` if the elements are pairs that have no
+    /// predefined name, and this rank cannot map the target's memory.
     #[doc(alias = "MPI_Accumulate")]
     #[doc(alias = "MPI_Get_accumulate")]
     #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
@@ -260,7 +262,7 @@ impl Window {
     ///
     /// # Errors
     /// Returns the errors of [`put_raw`](Self::put_raw), and an error of the class `MPI_ERR_TYPE` if `plan` is
-    /// not the plan of one integer, truth value or byte.
+    /// not the plan of one integer (`MPI_CHAR` is one here), truth value or byte.
     #[doc(alias = "MPI_Compare_and_swap")]
     pub unsafe fn compare_and_swap_raw(
         &self,
@@ -375,6 +377,9 @@ impl Window {
 
 /// Takes the lock of the range of memory in which byte `offset` of the memory of `target` lies. `own` is this rank's
 /// number in the world.
+///
+/// # Errors
+/// Returns the errors of `hold_word`.
 pub(super) fn hold_range(
     words: &Words,
     target: usize,
@@ -432,7 +437,8 @@ fn hold_word(
             Err(owner) if tries > 1000 => {
                 let holder = usize::try_from(owner - 1).ok();
                 let state = holder.and_then(&state);
-                // A rank that leaves the job releases its locks first. So look again after its state has been read.
+                // A rank that leaves the job releases its locks first. So look at the word again after the state has
+                // been read.
                 let is_released = || word.load(Ordering::Relaxed) != owner;
                 if !matches!(state, Some(State::Started | State::Registered)) && !is_released() {
                     return Err(abandoned(owner, state));
@@ -568,7 +574,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Updates the elements in `bytes` bytes of memory at displacement `start` of `place`.
+    /// Updates the elements in `bytes` bytes of memory, which begin `start` bytes after the origin of `place`.
     ///
     /// # Safety
     ///
@@ -683,7 +689,8 @@ impl Job<'_> {
             false => Some(hold_range(self.words, self.target, offset, self.own, self.may_spin)?),
         };
         // SAFETY: the local arrays are as long as an element with its gaps (checked above). The element at `place` is
-        // valid, and this rank holds its lock. The caller guarantees the operand and the result.
+        // valid, and this rank holds its lock, or no other rank may access it (`alone`). The caller guarantees the
+        // operand and the result.
         unsafe {
             pack_raw(place.plan, place.count, place.at, range.clone(), packed);
             if !result.is_null() {
@@ -710,7 +717,7 @@ impl Job<'_> {
 
 /// Returns the plan of one element of a predefined type.
 fn plan_of(ty: &Datatype) -> Result<Plan> {
-    /// The plans of the predefined types, indexed by the number of the type in the standard's ABI.
+    /// The plans of the predefined types, indexed by the low byte of the type's number in the standard's ABI.
     static PLANS: [OnceLock<Plan>; 256] = [const { OnceLock::new() }; 256];
     let kept = ty.as_named().and_then(|named| PLANS.get(named.abi_value() as usize & 0xff));
     match kept.and_then(OnceLock::get) {

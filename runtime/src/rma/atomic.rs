@@ -139,6 +139,7 @@ width!(update8, exchange8, AtomicU64, u64);
 
 /// Replaces the element of `size` bytes (at most 16) at `at` by the element at `new` if it equals the element at
 /// `compare`. The old value goes to `result`. `hold` takes the lock for an element that has no atomic instruction.
+/// Returns the error of `hold` if it fails.
 ///
 /// # Safety
 ///

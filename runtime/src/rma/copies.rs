@@ -1,4 +1,5 @@
-//! Put and get: a fused copy between the memory of this rank and that of the target, from layout to layout.
+//! Put and get: one copy between the memory of this rank and that of the target, from layout to layout, without a
+//! buffer between them. If this rank cannot map the target's memory, requests carry the data (`serve.rs`).
 
 use super::serve::{Far, Kind, Wish};
 use super::target::Located;
@@ -34,7 +35,9 @@ impl Window {
     /// # Errors
     /// Returns `ErrorKind::Rank` if there is no such rank, `WindowErrorKind::Synchronization` if no epoch
     /// permits the access, `WindowErrorKind::Displacement` or `WindowErrorKind::Range` if the elements do not lie in
-    /// the window, and `ErrorKind::Truncated` if `from` has more data than the elements at the target.
+    /// the window, and `ErrorKind::Truncated` if `from` has more data than the elements at the target. If this rank
+    /// cannot map the target's memory, also returns an error of the class with which the target has refused the
+    /// operation, and `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Put")]
     #[inline]
     pub unsafe fn put_raw(
@@ -93,7 +96,8 @@ impl Window {
     ///   the target.
     ///
     /// # Errors
-    /// Returns the errors of [`put_raw`](Self::put_raw).
+    /// Returns the errors of [`put_raw`](Self::put_raw), but `ErrorKind::Truncated` if the elements at the target have
+    /// more data than `to`.
     #[doc(alias = "MPI_Get")]
     #[inline]
     pub unsafe fn get_raw(

@@ -8,7 +8,8 @@
 //! 2. The ranks allocate the blocks (`words.rs`), and behind them the memory that the window allocates.
 //! 3. If memory has to be aligned to more than a cache line, each rank tells where its memory begins.
 //!
-//! The memory of a shared window is one piece in the heap of rank 0, unless the program allows several pieces.
+//! The memory of a shared window is one piece in the heap of rank 0, unless all ranks allow several pieces by the hint
+//! `alloc_shared_noncontig`.
 
 use super::dynamic::Attached;
 use super::epochs::Epochs;
@@ -49,9 +50,9 @@ struct Mine {
     unit: u64,
 }
 
-/// The words of the first step: the error class if this rank has failed, the flavor, the size of the memory, the
-/// displacement unit, the alignment, 1 if the memory may be in several pieces, and the heap and the offset in which
-/// the memory of the program lies.
+/// The words of the first step: the error class if this rank has failed (else 0), the flavor, the size of the memory in
+/// bytes, the displacement unit, the alignment in bytes, 1 if the memory may be in several pieces, and for memory of
+/// the program the rank in whose heap it lies and its offset in this heap.
 type Words1 = [u64; 8];
 
 /// The number that stands for the heap if memory lies in no rank's heap.
@@ -62,9 +63,10 @@ impl Window {
     /// displacement counts units of `unit` bytes. `hints` are keys and values of an info object. Collective.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Comm` if `comm` is an intercommunicator, `ErrorKind::Argument` if `unit` is not positive,
-    /// `ErrorKind::NoMemory` if a rank has too little memory, and `ErrorKind::ProcAborted` if a rank has died. An
-    /// error of one rank is an error on all ranks.
+    /// Returns `ErrorKind::Comm` if `comm` is an intercommunicator, `WindowErrorKind::Size` if `bytes` is negative,
+    /// `ErrorKind::Argument` if `unit` is not positive, `ErrorKind::Other` if the ranks make windows of different
+    /// flavors, `ErrorKind::NoMemory` if a rank has too little memory, and `ErrorKind::ProcAborted` if a rank has died.
+    /// An error of one rank is an error on all ranks.
     #[doc(alias = "MPI_Win_allocate")]
     pub fn allocate(
         comm: &Communicator,
@@ -77,7 +79,7 @@ impl Window {
 
     /// Makes a window like [`allocate`](Self::allocate), whose memory all ranks can use through pointers
     /// ([`shared_query`](Self::shared_query)). The memory of a rank begins where that of the rank below ends, unless
-    /// the hint `alloc_shared_noncontig` is true. Collective.
+    /// the hint `alloc_shared_noncontig` is true on all ranks. Collective.
     ///
     /// # Errors
     /// Returns the errors of [`allocate`](Self::allocate).
@@ -100,7 +102,8 @@ impl Window {
     ///   them only as the epochs of the window permit.
     ///
     /// # Errors
-    /// Returns the errors of [`allocate`](Self::allocate).
+    /// Returns the errors of [`allocate`](Self::allocate), and `WindowErrorKind::Base` if `base` is null and `bytes` is
+    /// positive.
     #[doc(alias = "MPI_Win_create")]
     pub unsafe fn create_raw(
         comm: &Communicator,
@@ -242,7 +245,8 @@ fn agreed(
         let detail = "the ranks make different windows at the same time";
         return Err(Error::new(ErrorKind::Other, "win", detail));
     }
-    // Later steps need this rank's own base address, which no other rank uses.
+    // In this rank's own words, the base address replaces the offset: later steps need the address, and no other rank
+    // uses it.
     let mut all = all;
     if flavor == Flavor::Create {
         all[comm.rank()][7] = mine.base as u64;

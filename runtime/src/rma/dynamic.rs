@@ -4,7 +4,8 @@
 //! Each rank keeps a table of what it has attached, in its heap: for each piece of memory, the address, the length, and
 //! the heap and the offset at which the piece lies. Three words of its block name the table: the number of the last
 //! change, the offset of the table in the heap, and the number of entries. The number of the change is odd while the
-//! rank changes the table. The other ranks keep a copy of the table, and read it again when the number has changed.
+//! rank writes the other two words. The other ranks keep a copy of the table, and read the table again when the number
+//! has changed.
 //!
 //! A table never changes after it is complete: each change makes a new table. Old tables stay until the window is
 //! freed, because another rank may still read them.
@@ -24,8 +25,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(super) type Entry = [u64; 4];
 const ENTRY: usize = size_of::<Entry>();
 
-/// Largest number of pieces that a rank may attach to a window. Other ranks refuse a longer table, whose length would
-/// be a word that a faulty rank has written.
+/// Largest number of pieces that a rank may attach to a window. Other ranks refuse a longer table: only a faulty rank
+/// writes such a length.
 const MOST_ENTRIES: u64 = 1 << 20;
 
 /// Indices of the three words in the line `attached` of a block (`words.rs`).
@@ -53,7 +54,7 @@ pub(super) struct Attached {
 #[derive(Debug, Default)]
 pub(super) struct Own {
     pub entries: Vec<Entry>,
-    /// The blocks of the current table and of all earlier ones; other ranks may still read them.
+    /// The memory of the current table and of all earlier ones; other ranks may still read it.
     tables: Vec<Block>,
 }
 
@@ -99,8 +100,9 @@ impl Window {
     ///
     /// # Errors
     /// Returns `WindowErrorKind::Flavor` if the window is not dynamic, `WindowErrorKind::Size` if `bytes` is
-    /// negative, `WindowErrorKind::Attach` if `base` is null or part of the memory is attached already, and
-    /// `ErrorKind::NoMemory` if memory runs out.
+    /// negative, and `ErrorKind::NoMemory` if memory runs out. Returns `WindowErrorKind::Attach` if `base` is null and
+    /// `bytes` is positive, if the bytes exceed the address space, if part of the memory is attached already, or if
+    /// this rank has attached 2^20 pieces already.
     #[doc(alias = "MPI_Win_attach")]
     pub unsafe fn attach_raw(&self, base: *mut u8, bytes: i64) -> Result<()> {
         self.check_dynamic()?;

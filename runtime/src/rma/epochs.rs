@@ -10,8 +10,8 @@
 //! of an epoch meet. A fence opens an epoch even if the program makes no operation in it. Such an unused epoch ends
 //! when the rank begins an epoch of another kind.
 //!
-//! Invariant: no thread holds the state of the epochs while it waits for another rank. Before a call waits, it checks
-//! the state and notes there what it begins, so that another thread cannot begin the same.
+//! Invariant: no thread holds the lock of [`State`] while it waits for another rank. Before a call waits, it checks
+//! the state and notes there which epoch it begins, so that another thread cannot begin the same epoch.
 
 use super::Window;
 use super::lock::LockKind;
@@ -264,8 +264,9 @@ impl Window {
     }
 
     /// Waits until all ranks have called `fence`, and ends the epoch that the last fence began. All operations of the
-    /// ranks before the fence are visible after it. Unless `NO_SUCCEED` is promised, a new epoch begins, in which each
-    /// rank may access the memory of all ranks. Collective.
+    /// ranks before the fence are visible after it. If `NO_PRECEDE` and `NO_SUCCEED` are both promised, the call does
+    /// not wait. Unless `NO_SUCCEED` is promised, a new epoch begins, in which each rank may access the memory of all
+    /// ranks. Collective.
     ///
     /// # Errors
     /// Returns `WindowErrorKind::Synchronization` if this rank is in an epoch of another kind,
@@ -280,8 +281,8 @@ impl Window {
             return Err(outside("the rank is in an epoch of another kind, which must end first"));
         }
         drop(state);
-        // With `NO_PRECEDE` alone, the ranks still meet: the accesses of the next epoch must not come before the
-        // stores of their target before the fence.
+        // With `NO_PRECEDE` alone, the ranks still meet: the accesses of the next epoch must come after the stores
+        // that their target has made before the fence.
         if !(assert.has(A::NO_PRECEDE) && assert.has(A::NO_SUCCEED)) {
             self.meet()?;
         }
@@ -307,9 +308,9 @@ impl Window {
     /// Begins an exposure epoch, in which the ranks of `group` may access the memory of this rank.
     ///
     /// # Errors
-    /// Returns `WindowErrorKind::Synchronization` if such an epoch is open already, `ErrorKind::Group` if the
-    /// group has members that the window does not have, and `WindowErrorKind::Assert` if `assert` has bits that this
-    /// call does not take.
+    /// Returns `WindowErrorKind::Synchronization` if such an epoch is open already, if this rank holds a lock of the
+    /// window, or if it has made operations since the last fence, `ErrorKind::Group` if the group has members that the
+    /// window does not have, and `WindowErrorKind::Assert` if `assert` has bits that this call does not take.
     #[doc(alias = "MPI_Win_post")]
     pub fn post(&self, group: &Group, assert: Assertions) -> Result<()> {
         use Assertions as A;
@@ -339,7 +340,7 @@ impl Window {
     }
 
     /// Begins an epoch in which this rank may access the memory of the ranks of `group`. Waits until these ranks
-    /// have posted.
+    /// have posted, unless `NO_CHECK` is promised.
     ///
     /// # Errors
     /// Returns `WindowErrorKind::Synchronization` if another access epoch is open, `ErrorKind::Group` if the
@@ -439,7 +440,7 @@ impl Window {
     }
 
     /// Locks the memory of rank `target`, and begins an epoch in which this rank may access it. Waits until no other
-    /// rank holds a lock that excludes this one.
+    /// rank holds a lock that excludes this one, unless `NO_CHECK` is promised: the call then takes no lock.
     ///
     /// # Errors
     /// Returns `ErrorKind::Rank` if there is no such rank, `WindowErrorKind::Synchronization` if this rank has
@@ -483,8 +484,8 @@ impl Window {
     /// then complete at the target.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Rank` if there is no such rank, and `WindowErrorKind::Synchronization` if this rank has
-    /// not locked the target.
+    /// Returns `ErrorKind::Rank` if there is no such rank, `WindowErrorKind::Synchronization` if this rank has
+    /// not locked the target, and `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Win_unlock")]
     pub fn unlock_raw(&self, target: usize) -> Result<()> {
         self.check_target(target)?;
@@ -502,10 +503,10 @@ impl Window {
     }
 
     /// Takes a shared lock of the memory of every rank, and begins an epoch in which this rank may access the memory of
-    /// all ranks.
+    /// all ranks. If `NO_CHECK` is promised, the call takes no lock.
     ///
     /// # Errors
-    /// Returns the errors of [`lock_raw`](Self::lock_raw).
+    /// Returns the errors of [`lock_raw`](Self::lock_raw) except `ErrorKind::Rank`.
     #[doc(alias = "MPI_Win_lock_all")]
     pub fn lock_all_raw(&self, assert: Assertions) -> Result<()> {
         assert.check(&[Assertions::NO_CHECK])?;
@@ -531,7 +532,8 @@ impl Window {
     /// Unlocks the memory of all ranks, and ends the epoch that `MPI_Win_lock_all` began.
     ///
     /// # Errors
-    /// Returns `WindowErrorKind::Synchronization` if this rank has not locked all ranks.
+    /// Returns `WindowErrorKind::Synchronization` if this rank has not locked all ranks, and `ErrorKind::ProcAborted`
+    /// if a rank has died.
     #[doc(alias = "MPI_Win_unlock_all")]
     pub fn unlock_all_raw(&self) -> Result<()> {
         self.make_progress()?;

@@ -23,7 +23,7 @@ pub struct WindowHints {
     pub same_unit: bool,
     /// The memory of a shared window need not be in one piece.
     pub noncontiguous: bool,
-    /// The alignment of memory that the window allocates, in bytes: a power of two.
+    /// The alignment of memory that the window allocates, in bytes: a power of two from 64 to 2^21.
     pub alignment: usize,
 }
 
@@ -63,8 +63,8 @@ fn orders(value: &str) -> Option<String> {
 }
 
 impl WindowHints {
-    /// Sets the hints of a list of keys and values. `new` says whether the window is being made. Some hints are ignored
-    /// if it is false.
+    /// Sets the hints of a list of keys and values. `new` says whether the window is being made. If `new` is false, the
+    /// hints about the placement of memory (`alloc_shared_noncontig`, `mpi_minimum_memory_alignment`) are ignored.
     pub fn set(&mut self, given: &[(String, String)], new: bool) {
         for (key, value) in given {
             let value = value.trim();

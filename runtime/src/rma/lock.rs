@@ -13,7 +13,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Number of bits of a counter. There are fewer ranks than values, so no two requests have the same ticket.
+/// Number of bits of a counter. A rank has at most one request for a lock at a time, and there are fewer ranks than
+/// values of a counter. So no two requests that wait or hold the lock have the same ticket.
 const BITS: u32 = 20;
 const MASK: u64 = (1 << BITS) - 1;
 const NEXT: u32 = 0;
@@ -119,11 +120,12 @@ pub(super) fn release(word: &impl LockWord, kind: LockKind) {
     });
 }
 
-/// Returns the ticket of the request that may have the lock next, if a request waits. Whoever has changed the word
-/// wakes the rank of this ticket.
+/// Returns the ticket of the request that may have the lock next, if a request waits. If a rank holds the lock
+/// exclusively, returns the ticket of that rank. Whoever has changed the word wakes the rank of the returned ticket.
 pub(super) fn waiting(word: &impl LockWord) -> Option<u64> {
     let word = word.value();
-    // A request that waits has a ticket that `readers` has not passed. The first one is `readers` itself.
+    // A request that waits, or that holds the lock exclusively, has a ticket that `readers` has not passed. The first
+    // such ticket is `readers` itself.
     let first = get(word, READERS);
     (first != get(word, NEXT)).then_some(first)
 }

@@ -1,10 +1,11 @@
 //! One-sided communication (MPI-5.0 chapter 12): windows, and the calls of one rank that read and write the memory
 //! of another.
 //!
-//! A window is memory of every rank of a communicator. Where the memory lies in the shared heap, the other ranks map
-//! it, and an operation is a copy that the calling rank makes at once, from any layout to any layout: no message, and
-//! no help of the target. Such memory comes from the window itself ([`Window::allocate`]) or from `MPI_Alloc_mem`. For
-//! other memory, the calling rank sends a request, which the target carries out in its next call of the library.
+//! A window is memory of every rank of a communicator. Where the memory lies in the heap of a rank, which the other
+//! ranks can map, an operation is a copy that the calling rank makes at once, from any layout to any layout: no
+//! message, and no help of the target. Such memory comes from the window itself ([`Window::allocate`]) or from
+//! `MPI_Alloc_mem`. For other memory, the calling rank sends a request, which the target carries out in its next call
+//! that makes progress.
 //!
 //! - `words.rs`: the block of each rank, with the words that other ranks read and write;
 //! - `lock.rs`, `wait.rs`: the lock of a window, the meeting of its ranks, and waiting;
@@ -13,7 +14,8 @@
 //! - `create.rs`: making windows; `dynamic.rs`: windows to which the ranks attach memory;
 //! - `target.rs`: where the memory of a call lies, and whether it lies in the window;
 //! - `serve.rs`: operations on memory that the calling rank cannot map: the target carries them out;
-//! - `copies.rs`: put and get; `accumulate.rs`: the operations that are atomic; `atomic.rs`: their elements.
+//! - `copies.rs`: put and get; `accumulate.rs`: the operations that are atomic; `atomic.rs`: the
+//!   atomic instructions for their elements.
 //!
 //! Invariants:
 //! - The owner of a window's memory names its bounds when the window is made, and the other ranks check them against
@@ -54,11 +56,13 @@ use target::Target;
 use wait::Meetings;
 use words::{Words, check_process};
 
-/// Calls that complete operations make progress only once in this number of calls. Most of them have nothing to wait
-/// for, and cost less than a turn of progress.
+/// If this rank serves no requests, the calls that complete operations make progress only once in this number of calls.
+/// Most of these calls have nothing to wait for, and cost less than a turn of progress.
 const CALLS_PER_TURN: u32 = 16;
 
 /// Memory of every rank of a communicator, which the other ranks read and write by one-sided calls.
+///
+/// In a forked child of a rank, the calls that access memory, synchronise or use hints return `ErrorKind::State`.
 #[doc(alias = "MPI_Win")]
 pub struct Window {
     comm: Communicator,
@@ -120,7 +124,7 @@ impl Window {
 
     /// Returns the address in this process, the length in bytes and the displacement unit of the memory of a rank.
     /// The address is null and the length 0 if this process cannot load from the memory. `None` stands for the
-    /// lowest rank with memory.
+    /// lowest rank with memory, or for rank 0 if no rank has memory.
     ///
     /// # Errors
     /// Returns `ErrorKind::Rank` if there is no such rank, and `WindowErrorKind::Flavor` for a dynamic window.
@@ -156,7 +160,8 @@ impl Window {
         Ok(self.lock_hints()?.clone())
     }
 
-    /// Sets hints. Hints that `given` does not name keep their values.
+    /// Sets hints. Hints that `given` does not name keep their values, and so do hints that only a call that makes a
+    /// window can set.
     ///
     /// # Errors
     /// Returns `ErrorKind::State` in a forked child.
@@ -183,7 +188,7 @@ impl Window {
         Err(epochs::outside("the hint no_locks promises that nobody locks this window"))
     }
 
-    /// Waits until all ranks have called this function, and then makes progress.
+    /// Waits until all ranks have called this function, and then calls `make_progress`.
     fn meet(&self) -> Result<()> {
         self.meetings.meet(&self.comm, &self.words)?;
         self.make_progress()
@@ -215,7 +220,8 @@ impl Window {
         self.epochs.check_free()
     }
 
-    /// Frees the window after all ranks have made this call. Collective.
+    /// Frees the window after all ranks have made this call. It does not check whether an epoch is open
+    /// ([`check_free`](Self::check_free) does). Collective.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died.
@@ -224,8 +230,8 @@ impl Window {
         self.end()
     }
 
-    /// Waits until all ranks have called this function or [`free`](Self::free). The window is not used after it. In
-    /// contrast to `free`, the window's memory stays until the value is dropped. Collective.
+    /// Waits until all ranks have called this function or [`free`](Self::free). The caller must not use the window
+    /// afterwards. In contrast to `free`, the window's memory stays until the value is dropped. Collective.
     ///
     /// # Errors
     /// Returns the errors of [`free`](Self::free).

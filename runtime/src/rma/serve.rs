@@ -1,15 +1,15 @@
 //! Operations on memory that the calling rank cannot map. This is private memory of the target's program, from which a
 //! window was created or which is attached to a dynamic window.
 //!
-//! The calling rank sends a request, and the target carries it out during its next call of the library (any call), and
-//! answers. A request names runs of memory and has at most [`DATA`] bytes of data, so a long operation is several
-//! requests, one after another. The calling rank waits for the answer of each request.
+//! The calling rank sends a request. The target carries it out during its next call that makes progress (for example a
+//! fence, a flush or a receive), and answers. A request names runs of memory and has at most [`DATA`] bytes of data, so
+//! a long operation is several requests, one after another. The calling rank waits for the answer of each request.
 //!
 //! The requests of a window have a tag that all its ranks know. The target keeps a receive for them as long as the
 //! window exists ([`Hosts`], a source of progress). An answer has a tag that the calling rank has chosen.
 //!
 //! ```text
-//! request   kind, tag of the answer, number of runs, element, update, 0    words of 64 bits
+//! request   kind, tag of the answer, number of runs, type, update, 0       words of 64 bits
 //!           offset and length of each run                                  words of 64 bits
 //!           operands: packed bytes
 //! answer    0 or an error class                                            a word of 64 bits
@@ -116,14 +116,16 @@ pub(super) enum Memory {
 #[derive(Debug)]
 pub(super) struct Host {
     pub words: Arc<Words>,
-    /// This rank in the window, and in the world.
+    /// This rank in the window.
     pub rank: usize,
+    /// This rank in the world.
     pub own: usize,
     pub memory: Memory,
 }
 
 impl Host {
-    /// Returns the address from which the offsets of a window count, after checking that all runs lie in the memory.
+    /// Returns the address from which the offsets of a window count (null for a dynamic window), or `None` if a run
+    /// does not lie in the memory.
     fn base(&self, runs: &[(u64, u64)]) -> Option<*mut u8> {
         match &self.memory {
             &Memory::Piece(base, bytes) => {
@@ -212,8 +214,8 @@ impl Host {
                     let (words, own) = (&self.words, self.own);
                     super::accumulate::hold_range(words, self.rank, offset as i64, own, false)
                 };
-                // SAFETY: the element lies in the window's memory (`base`). The operands are `bytes` bytes of the
-                // request, and `old` has `bytes` bytes.
+                // SAFETY: the element lies in the window's memory (`base`), which other ranks reach only by requests
+                // to this rank. Each operand is `bytes` bytes of the request, and `old` has `bytes` bytes.
                 let swapped = unsafe {
                     let (new, compare) = (new.as_ptr(), compare.as_ptr());
                     atomic::compare_and_swap(
@@ -270,8 +272,8 @@ impl Host {
         let operands = Some(&operands).filter(|_| update != Update::NoOp);
         let results = Some(&results).filter(|part| part.count > 0);
         // SAFETY: all runs lie in the window's memory (`Host::base`), and have `bytes` bytes. So do the operands and
-        // the results, which are memory of this call. A run of elements without gaps holds whole elements: `run_of`
-        // rounds down to whole elements otherwise.
+        // the results, which are memory of this call. If a run ends within an element, `run_of` updates only the
+        // elements that the run holds completely.
         unsafe { job.run(&place, &Stream::new(operands), &Stream::new(results), bytes as u64) }
     }
 }
@@ -308,7 +310,7 @@ pub(crate) fn register(endpoint: &Endpoint) -> Result<()> {
 }
 
 impl Hosts {
-    /// Posts the receive of the next request of a window. Serves the requests that have arrived already first.
+    /// First serves the requests of a window that have arrived already, and then posts the receive of the next request.
     fn post(&mut self, engine: &mut MessageEngine, index: usize) -> Result<()> {
         loop {
             let Some(Some(hosted)) = self.windows.get_mut(index) else { return Ok(()) };
@@ -316,8 +318,8 @@ impl Hosts {
             let layout = LayoutRef { origin, plan: bytes()?, count: REQUEST as u64 };
             let tag = Tag::Is(hosted.tag);
             let posting = Posting::new(layout, hosted.context, Sender::Any, tag)?;
-            // SAFETY: the buffer has `REQUEST` bytes. Until the receive has ended or is detached (`remove`), this
-            // source keeps the buffer and does not touch it. The tag is not negative.
+            // SAFETY: the buffer has `REQUEST` bytes. Until the receive has ended, or is cancelled or detached by the
+            // drop of `Hosting`, this source keeps the buffer and does not touch it. The tag is not negative.
             match unsafe { engine.receive(&posting)? } {
                 Operation::Done(status) => self.answer(engine, index, status),
                 Operation::Pending(id) => {
@@ -455,7 +457,8 @@ impl Drop for Hosting {
 /// The elements of an operation at a target whose memory this rank cannot map.
 pub(super) struct Far<'a> {
     pub target: usize,
-    /// The offset of displacement 0 in the target's memory, in bytes.
+    /// The offset of the elements' origin in the target's memory, in bytes; see
+    /// [`Located::There`](super::target::Located).
     pub offset: i64,
     pub plan: &'a Plan,
     pub count: u64,
@@ -476,7 +479,8 @@ impl Window {
     /// of packed bytes, `operand` appends the operands to the request, and `result` gets the old values.
     ///
     /// # Errors
-    /// Returns the error of the target, and `ErrorKind::ProcAborted` if a rank has died.
+    /// Returns an error of the class with which the target has refused the operation, `ErrorKind::Other` if an element
+    /// has more than [`RUNS`] runs, and `ErrorKind::ProcAborted` if a rank has died.
     pub(super) fn ask(
         &self,
         far: &Far<'_>,

@@ -9,7 +9,8 @@ use std::sync::Arc;
 /// The memory of one rank in a window.
 #[derive(Debug)]
 pub(super) struct Target {
-    /// The address of the memory in this process if `is_mapped`, else null.
+    /// The address of the memory in this process. It is null if `is_mapped` is false, and may be null if the memory has
+    /// no bytes.
     pub base: *mut u8,
     /// Whether this process can load from the memory and store to it.
     pub is_mapped: bool,
@@ -26,24 +27,27 @@ unsafe impl Send for Target {}
 // SAFETY: a shared reference gives no access to the memory behind the address.
 unsafe impl Sync for Target {}
 
-/// Where the elements of a call lie at its target.
+/// Where the elements of a call lie at its target: the place of their origin, which is byte displacement 0 of the first
+/// element.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Located {
-    /// This process can access the elements. Displacement 0 has this address in this process.
+    /// This process can access the elements. The origin has this address in this process.
     Here(*mut u8),
-    /// This process cannot map the memory. Displacement 0 has this offset in bytes in the target's memory (in a dynamic
+    /// This process cannot map the memory. The origin has this offset in bytes in the target's memory (in a dynamic
     /// window, this address in the target's process).
     There(i64),
 }
 
 impl Window {
-    /// Returns where displacement 0 of `count` elements of `plan` lies, after checking that all data of the elements
-    /// lie in the window's memory at `target`. `displacement` counts units of the target's displacement unit; in a
-    /// dynamic window, it is an address in the target's process.
+    /// Returns where `count` elements of `plan` lie, after checking that all data of the elements lie in the window's
+    /// memory at `target`. `displacement` counts units of the target's displacement unit; in a dynamic window, it is an
+    /// address in the target's process.
     ///
     /// # Errors
-    /// Returns `WindowErrorKind::Displacement` if the displacement is negative, `WindowErrorKind::Range` if a
-    /// byte lies outside the memory, and `ErrorKind::Rank` if there is no rank `target`.
+    /// Returns `WindowErrorKind::Displacement` if the displacement is negative (not in a dynamic window),
+    /// `WindowErrorKind::Range` if a byte lies outside the memory, and `ErrorKind::Rank` if there is no rank `target`.
+    /// In a dynamic window, also returns `WindowErrorKind::Attach` if the target changes its table of attached memory
+    /// too often, and `ErrorKind::Other` if the table does not lie in the target's heap.
     #[inline]
     pub(super) fn locate(
         &self,

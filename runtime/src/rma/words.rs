@@ -7,8 +7,8 @@
 //! attached    the memory attached to a dynamic window (`dynamic.rs`)                    a line
 //! rounds      the numbers of the last meeting, one for each round (`wait.rs`)           a line each
 //! queue       who waits for the lock, by ticket                                         a word each
-//! posted      by rank of the window: how often that rank has posted for this one        a word each
-//! completed   by rank of the window: how often that rank has completed at this one      a word each
+//! posted      by rank of the window: how often it has posted for the block's rank       a word each
+//! completed   by rank of the window: how often it has completed at the block's rank     a word each
 //! ```
 //!
 //! Every word is zero at first. A faulty rank may write any value to a word. So a reader checks a value before it uses

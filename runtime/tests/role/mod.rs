@@ -110,8 +110,8 @@ pub fn play() {
         "short calls" => short_calls(&world),
         "threads" => {
             world.barrier().expect("a barrier");
-            // Let the wrapper's thread end now. If this process then got a signal, it would get the signal
-            // within this time.
+            // The wrapper's thread ends when it reads this line. If the end of the thread caused a signal to this
+            // process, the signal would arrive during the sleep.
             println!("{JOINED}");
             std::thread::sleep(std::time::Duration::from_millis(300));
             world.barrier().expect("a barrier after the end of the thread");
@@ -179,7 +179,8 @@ fn short_calls(world: &typepack::Communicator) {
     }
 }
 
-/// Sends messages in both directions until the job ends. Their lengths make the ranks use all protocols.
+/// Sends messages in both directions until the job ends. The lengths of the messages make the ranks use
+/// several protocols.
 fn exchange(world: &typepack::Communicator, to: usize) {
     let bytes = typepack::commit(&Datatype::named(Named::BYTE)).expect("a type");
     let from = (world.rank() + world.size() - 1) % world.size();

@@ -1,6 +1,6 @@
 //! The calls that read and write the memory of other ranks (MPI-5.0 section 12.3).
 //!
-//! An operation is over when its call returns, so the request of a call that returns one is complete.
+//! An operation is over when its call returns, so a call that returns a request returns a complete request.
 
 use super::{WINDOWS, Win, target};
 use crate::abi;
@@ -23,7 +23,7 @@ type Buffer<W> = (*const c_void, <W as CountWidth>::Count, raw::Datatype);
 /// The elements of a call at its target: rank, displacement, count and datatype.
 type AtTarget<W> = (c_int, Aint, <W as CountWidth>::Count, raw::Datatype);
 
-/// Checks the arguments of a buffer, and calls `work` with its elements.
+/// Checks the arguments of a buffer, and calls `work` with its elements. `argument` is the name of the address.
 fn with_part<N: Number, R>(
     (address, elements, ty): (*const c_void, N, raw::Datatype),
     argument: &'static str,
@@ -85,6 +85,8 @@ fn with_request(
     Ok(())
 }
 
+/// Copies the elements of `origin` to those at the target.
+///
 /// # Safety
 ///
 /// - The origin's buffer is readable for its elements, which do not overlap those at the target.
@@ -98,6 +100,8 @@ unsafe fn put_to<W: CountWidth>(win: &Win, origin: Buffer<W>, target: AtTarget<W
     })
 }
 
+/// Copies the elements at the target to those of `origin`.
+///
 /// # Safety
 ///
 /// - The origin's buffer is writable for its elements, which nobody else accesses and which do not overlap those at
@@ -113,6 +117,8 @@ unsafe fn get_from<W: CountWidth>(win: &Win, origin: Buffer<W>, target: AtTarget
     })
 }
 
+/// Updates the elements at the target with those of `origin`. The old values go to `result`, if there is one.
+///
 /// # Safety
 ///
 /// - The origin's buffer is readable for its elements, unless the operation is `MPI_NO_OP`.
@@ -369,7 +375,7 @@ fn check_predefined(ty: raw::Datatype) -> Result {
 ///
 /// - `origin_addr` is readable for an element, unless the operation is `MPI_NO_OP`.
 /// - `result_addr` is writable for an element, and nobody else accesses it.
-/// - Neither overlaps the other, nor the element at the target.
+/// - The element at `origin_addr`, the element at `result_addr` and the element at the target do not overlap.
 pub unsafe fn fetch_and_op(
     origin_addr: *const c_void,
     result_addr: *mut c_void,

@@ -14,6 +14,7 @@ fn assertions(assert: c_int) -> Assertions {
     Assertions::from_bits(assert as u32)
 }
 
+/// Calls `call` with the window of a handle.
 fn with(win: raw::Win, call: impl FnOnce(&Window) -> typepack::Result<()>) -> Result {
     Ok(call(&WINDOWS.find(win.0)?.window)?)
 }

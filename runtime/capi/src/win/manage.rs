@@ -1,7 +1,7 @@
 //! Making and freeing windows, attached memory, groups and hints (MPI-5.0 section 12.2).
 //!
-//! A collective call whose arguments this crate refuses still takes part in the runtime's agreement
-//! (`Window::refuse`), so that the other ranks get an error and do not wait.
+//! A call that makes a window takes part in the agreement of the ranks even if this crate refuses an argument, unless
+//! the argument is the communicator (`Window::refuse`). So the other ranks get an error and do not wait.
 
 use super::attribute::Values;
 use super::{WINDOWS, Win};
@@ -45,8 +45,8 @@ fn check_memory(base: *const c_void, size: Aint) -> Result {
     Err(Failure::new(abi::ERR_SIZE, "size", detail))
 }
 
-/// Makes a window and its handle. `make` makes the runtime's window. `made` gets the window before the handle is
-/// written.
+/// Makes a window and its handle. `arguments` checks the arguments, and returns the hints and the place for the
+/// handle. `make` makes the runtime's window. `made` gets the window before the handle is written.
 fn create(
     comm: raw::Comm,
     arguments: impl FnOnce() -> Result<(Hints, Place<raw::Win>)>,

@@ -1,8 +1,8 @@
 //! Windows and one-sided communication (MPI-5.0 chapter 12): handles, error handlers and names.
 //!
-//! `manage.rs` makes and frees windows and has the calls about their memory and hints, `attribute.rs` their
-//! attributes. `epochs.rs` has the synchronisation, and `access.rs` the calls that read and write the memory of other
-//! ranks.
+//! `manage.rs` makes and frees windows, and has the calls about their memory and hints. `attribute.rs` has the calls
+//! about their attributes, `epochs.rs` the calls that synchronise, and `access.rs` the calls that read and write the
+//! memory of other ranks.
 //!
 //! The runtime's window (`typepack::rma::Window`) checks epochs, ranks, displacements and types. This folder checks
 //! handles, pointers and counts, and converts values.
@@ -34,7 +34,7 @@ pub struct Win {
     name: Mutex<Vec<u8>>,
     attributes: Attributes,
     values: Values,
-    /// Set while `MPI_Win_free` frees the window.
+    /// Set when `MPI_Win_free` begins to free the window, and cleared if a delete callback fails.
     is_freed: AtomicBool,
 }
 

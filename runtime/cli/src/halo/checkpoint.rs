@@ -156,7 +156,7 @@ pub fn write(
     let failed =
         |error: std::io::Error| format!("--checkpoint: {}: {}", path.display(), plain(&error));
     let made = if root { make_part(&part).map(Some).map_err(failed) } else { Ok(None) };
-    // `_made` keeps the file locked until the end of this function. By then the file has been renamed.
+    // `_made` keeps the file locked until the end of this function. By then the file has been renamed or removed.
     let _made = agree(comm, made, FAILURE)?;
     let checksum = checksum(options.grid.0, cartesian, fields)?;
     let header = Header::new(options, steps, checksum);

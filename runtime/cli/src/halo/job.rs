@@ -66,7 +66,8 @@ pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
 }
 
 /// Solves the equation, measures the times, and verifies the result if the options request it. The only files
-/// that it writes are checkpoints. The only text that it prints is a line for each checkpoint that it writes or reads.
+/// that it writes are checkpoints. The only text that it prints on standard output is a line for each checkpoint that
+/// it writes or reads.
 pub fn solve(options: &Options, universe: &Universe) -> Result<Run, Stop> {
     let world = universe.world();
     let root = world.rank() == 0;
@@ -262,7 +263,7 @@ fn prepare(
     Ok(solver)
 }
 
-/// Computes the time steps from `first` on, and writes the checkpoints. If stderr is a terminal, rank 0 shows
+/// Computes the time steps after step `first`, and writes the checkpoints. If stderr is a terminal, rank 0 shows
 /// a progress bar.
 fn compute(
     options: &Options,

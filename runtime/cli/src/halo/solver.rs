@@ -40,7 +40,7 @@ pub struct Phases {
     /// Computing the interior while messages are under way, including the calls that make progress for the
     /// messages.
     pub interior: Duration,
-    /// Waiting for the end of the exchange.
+    /// Waiting for the end of the exchange, including the unpacking in this time.
     pub wait: Duration,
     /// Computing the cells whose new values depend on the halo.
     pub rim: Duration,
@@ -246,7 +246,8 @@ impl Rows for DuringExchange<'_> {
     }
 }
 
-/// Read access to rows of the whole padded fields. Used when no exchange is under way.
+/// Read access to rows of the whole padded fields. Used when no exchange is under way, and during an exchange with
+/// hand-written loops, which receives into separate buffers.
 struct Complete<'a> {
     fields: Vec<&'a [f64]>,
     padded: [usize; 3],

@@ -60,8 +60,8 @@ pub fn compare(found: &[Vec<f64>], wanted: &[Vec<f64>], grid: [usize; 3]) -> Opt
     })
 }
 
-/// Returns the checksum of the fields of all ranks: the sum of one hash per cell, which depends on the value and
-/// the position of the cell. The checksum does not depend on the decomposition.
+/// Returns the checksum of the fields of all ranks: the sum of one hash per cell, which depends on the value, the
+/// field and the position of the cell. The checksum does not depend on the decomposition.
 pub fn checksum(
     grid: [usize; 3],
     cartesian: &Cartesian,

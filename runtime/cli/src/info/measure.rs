@@ -101,8 +101,8 @@ fn possible(ranks: usize) -> Result<(), String> {
     }
 }
 
-/// Returns one rank at each distance from rank 0, with the distance. The distance is `None` if the two ranks are
-/// not bound to CPUs.
+/// Returns one rank at each distance from rank 0, with the distance. The distance is `None` unless both
+/// ranks are bound to CPUs.
 fn partners(placement: Option<&Placement>, size: usize) -> Vec<(usize, Option<Distance>)> {
     let cpu = |rank| placement.and_then(|placement| placement.cpu(rank));
     let mut found: Vec<(usize, Option<Distance>)> = Vec::new();

@@ -51,7 +51,7 @@ fn print(text: &str) -> Result<(), String> {
         .map_err(|error| format!("standard output: {error}"))
 }
 
-/// Prints the versions, paths, variables and functions of this installation.
+/// Prints the versions, paths, variables and functions of this installation, and the choices in the tune file.
 pub fn about_the_installation(options: &Options) -> Result<(), String> {
     let mut text = format!("typepack {}: MPI 5.0, ABI 1.0\n", env!("CARGO_PKG_VERSION"));
     let exe = std::env::current_exe()
