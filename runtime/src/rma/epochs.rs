@@ -497,9 +497,11 @@ impl Window {
         self.epochs.set(target, at::NOTHING);
         drop(state);
         if holds {
-            wait::unlock(&self.comm, &self.words, target, kind)?;
+            wait::unlock(&self.comm, &self.words, target, kind)
+        } else {
+            order();
+            Ok(())
         }
-        Ok(())
     }
 
     /// Takes a shared lock of the memory of every rank, and begins an epoch in which this rank may access the memory of
@@ -543,10 +545,12 @@ impl Window {
         let holds = all.ok_or_else(|| outside("the rank has not locked all ranks"))?;
         self.epochs.all.store(0, Ordering::Relaxed);
         drop(state);
-        if holds {
-            for target in 0..self.comm.size() {
-                wait::unlock(&self.comm, &self.words, target, LockKind::Shared)?;
-            }
+        if !holds {
+            order();
+            return Ok(());
+        }
+        for target in 0..self.comm.size() {
+            wait::unlock(&self.comm, &self.words, target, LockKind::Shared)?;
         }
         Ok(())
     }
@@ -561,6 +565,7 @@ impl Window {
     pub fn flush(&self, target: usize) -> Result<()> {
         self.check_target(target)?;
         self.epochs.check_locked(target)?;
+        order();
         self.make_progress()
     }
 
@@ -573,6 +578,7 @@ impl Window {
     #[doc(alias = "MPI_Win_flush_local_all")]
     pub fn flush_all(&self) -> Result<()> {
         self.epochs.check_any_lock()?;
+        order();
         self.make_progress()
     }
 
@@ -583,8 +589,15 @@ impl Window {
     #[doc(alias = "MPI_Win_sync")]
     pub fn sync(&self) -> Result<()> {
         check_process()?;
+        order();
         self.make_progress()
     }
+}
+
+/// Orders this rank's accesses to window memory before the call and those after the call, as all ranks see them. A copy
+/// to mapped memory consists of plain stores, and progress alone does not order them.
+fn order() {
+    std::sync::atomic::fence(Ordering::SeqCst);
 }
 
 #[cfg(test)]
