@@ -110,8 +110,7 @@ impl Endpoint {
     /// use (`None`: any method).
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
-    /// inside the library.
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
     pub fn tune(&self, measures: bool, copy: Option<Method>) -> Result<()> {
         let mut state = self.lock()?;
         state.rests.set(measures);
@@ -122,8 +121,7 @@ impl Endpoint {
     /// Uses the ways of long messages that earlier jobs have learnt.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
-    /// inside the library.
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
     pub fn know(&self, learnt: &[Learnt]) -> Result<()> {
         self.change(|engine| engine.know(learnt))
     }
@@ -131,8 +129,7 @@ impl Endpoint {
     /// Returns the ways of long messages that this job and earlier jobs have learnt.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
-    /// inside the library.
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
     pub fn learnt(&self) -> Result<Vec<Learnt>> {
         Ok(self.lock()?.core.engine.learnt())
     }
@@ -140,8 +137,7 @@ impl Endpoint {
     /// Returns the ways of long messages that this rank has chosen by measurement, one line each.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
-    /// inside the library.
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
     pub fn choices(&self) -> Result<Vec<String>> {
         Ok(self.lock()?.core.engine.choices())
     }
@@ -149,8 +145,7 @@ impl Endpoint {
     /// Returns what this rank has measured about the ways of long messages.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
-    /// inside the library.
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
     pub fn measured(&self) -> Result<Vec<Measured>> {
         Ok(self.lock()?.core.engine.measured())
     }
@@ -158,8 +153,7 @@ impl Endpoint {
     /// Returns the ways of long messages that this rank has from earlier jobs, one line each.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
-    /// inside the library.
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
     pub fn loaded(&self) -> Result<Vec<String>> {
         Ok(self.lock()?.core.engine.loaded())
     }
@@ -167,8 +161,7 @@ impl Endpoint {
     /// Makes the engine compare the types of messages and receives from now on.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
-    /// inside the library.
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
     pub fn check_types(&self) -> Result<()> {
         self.change(MessageEngine::check_types)
     }
@@ -176,8 +169,7 @@ impl Endpoint {
     /// Sets the number of bytes that unexpected messages of one sender may occupy.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
-    /// inside the library.
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
     pub fn bound(&self, unexpected: u64) -> Result<()> {
         self.change(|engine| engine.bound(unexpected))
     }
@@ -428,8 +420,7 @@ impl Endpoint {
     /// Calls `change` with the engine. Then wakes the waiting threads, so that they look again.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
-    /// inside the library.
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
     pub fn change<R>(&self, change: impl FnOnce(&mut MessageEngine) -> R) -> Result<R> {
         let mut state = self.lock()?;
         let news = state.news();
@@ -614,8 +605,7 @@ impl Endpoint {
     /// Adds a source of progress. The function calls `make` with the number of the new source.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
-    /// inside the library.
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
     pub fn register<S: ProgressSource>(&self, make: impl FnOnce(u32) -> S) -> Result<()> {
         self.with_core(|core| core.register(make))
     }
@@ -623,8 +613,7 @@ impl Endpoint {
     /// Calls `change` with the engine and the sources of progress.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
-    /// inside the library.
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
     pub fn with_core<R>(&self, change: impl FnOnce(&mut Core) -> R) -> Result<R> {
         Ok(change(&mut self.lock()?.core))
     }
@@ -727,8 +716,7 @@ impl Endpoint {
     /// Returns the counters of sent messages.
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
-    /// inside the library.
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
     pub fn traffic(&self) -> Result<crate::endpoint::engine::Traffic> {
         Ok(self.lock()?.core.engine.traffic())
     }
@@ -775,8 +763,7 @@ impl Endpoint {
     /// Returns to the job after [`pause`](Self::pause).
     ///
     /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
-    /// inside the library.
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
     pub fn resume(&self) -> Result<()> {
         drop(self.lock()?);
         self.fabric.returned();
