@@ -98,7 +98,10 @@ impl FileView {
     /// - Relative to `file`, the pieces of the view that hold the view bytes are valid for writes (and
     ///   for reads under `Settings::verify`).
     /// - No byte is both read and written.
-    #[expect(clippy::too_many_arguments, reason = "two sides, each with a pointer and two numbers")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the elements, the file, and the length of the copy"
+    )]
     pub unsafe fn write_external_raw(
         &self,
         external: &External32,
@@ -146,7 +149,10 @@ impl FileView {
     /// - All data of each basic element to which some of the bytes belong is valid for writes and reads.
     /// - Relative to `file`, the pieces of the view that hold the view bytes are valid for reads.
     /// - No byte is both read and written.
-    #[expect(clippy::too_many_arguments, reason = "two sides, each with a pointer and two numbers")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the elements, the file, and the length of the copy"
+    )]
     pub unsafe fn read_external_raw(
         &self,
         external: &External32,
