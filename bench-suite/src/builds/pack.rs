@@ -77,7 +77,7 @@ pub fn run(
         progress(done + 1, work.len());
         match one.layout() {
             Ok(layout) if layout.memory > MOST_MEMORY => {
-                let mib = layout.memory >> 20;
+                let mib = layout.memory.div_ceil(1 << 20);
                 let most = MOST_MEMORY >> 20;
                 faults.push(format!(
                     "{}: left out; it needs {mib} MiB of memory, and at most {most} are allowed",

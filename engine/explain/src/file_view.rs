@@ -94,12 +94,7 @@ impl FileRanks {
             let (pieces, low, high) = if bytes == 0 {
                 ("0".to_owned(), "-".to_owned(), "-".to_owned())
             } else {
-                let (mut pieces, mut end) = (0, None);
-                for piece in view.pieces(0, bytes)?.take(PIECES + 1) {
-                    // A piece that begins at the end of the previous piece is not counted again.
-                    pieces += usize::from(end != Some(piece.offset));
-                    end = Some(piece.offset + piece.bytes as i64);
-                }
+                let pieces = view.pieces(0, bytes)?.take(PIECES + 1).count();
                 let pieces =
                     if pieces > PIECES { format!("> {PIECES}") } else { pieces.to_string() };
                 (pieces, offset(0)?.to_string(), offset(bytes - 1)?.to_string())
@@ -163,7 +158,8 @@ impl FileRanks {
         // already counted.
         let (mut once, mut twice) = (start, start);
         let (mut holes, mut shared) = (0, 0);
-        for _ in 0..PIECES {
+        // The last turn finds that no piece is left.
+        for _ in 0..=PIECES {
             let Some(Reverse((low, high, index))) = next.pop() else {
                 return Ok(Some(Coverage { bytes: once - start, holes, shared }));
             };

@@ -30,8 +30,8 @@ pub(crate) fn coalesce(program: &mut Program) -> bool {
     })
 }
 
-/// Returns true if this pass would not change `op`. For a list of runs, the function always returns
-/// false, because it does not look for touching entries.
+/// Returns false if this pass may change `op`. For a list of runs and for a dense loop, the function always
+/// returns false: it looks neither for touching entries nor at the offset of the body.
 #[inline]
 pub(super) fn is_coalesced(nodes: &[Node], op: &Op) -> bool {
     match op {

@@ -6,7 +6,7 @@
 
 use super::{GUIDE, files, none, source_texts, text};
 
-/// The folders whose programs and library print lines for users.
+/// The folders of the code that prints lines for users, except that of the command `typepack`.
 const FOLDERS: &[&str] =
     &["engine/src", "runtime/job/src", "runtime/launcher/src", "runtime/src", "runtime/capi/src"];
 

@@ -173,7 +173,7 @@ fn check_transfer(shape: &TransferShape) -> Result<()> {
             let max = TransferShape::RUN_BYTES;
             return refuse(format!(
                 "a run at source offset {} and destination offset {} has {} bytes; it must have 1 to \
-                 {max} bytes, and its offsets must lie between -{span} and {span}",
+                 {max} bytes, and must lie between offsets -{span} and {span} on both sides",
                 run.from, run.to, run.bytes
             ));
         }

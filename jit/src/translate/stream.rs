@@ -116,7 +116,7 @@ impl Stream {
         if !self.is_loop() {
             return (0..leaves).map(|i| self.address(b, base, cursor, i)).collect();
         }
-        // The addresses are base, base + s, base + 2s and base + 3s, and then the same four from
+        // With s for the step, the addresses are base, base + s, base + 2s and base + 3s, and then the same four from
         // base + 4s on. On x86-64, these additions fit into addressing modes, because s and 3s are in
         // registers. AArch64 uses one addition for each.
         let mut base = cursor;

@@ -109,7 +109,7 @@ impl Communicator {
         self.reduce_directly_steps(steps, &all, &block, counts, combine)
     }
 
-    /// The way through rank 0. `all` has this rank's elements, and `block` gets the result.
+    /// Adds the steps of the way through rank 0. `all` has this rank's elements, and `block` gets the result.
     fn reduce_then_scatter_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,
@@ -147,7 +147,7 @@ impl Communicator {
         Ok(())
     }
 
-    /// The direct way. `all` has this rank's elements, and `block` gets the result.
+    /// Adds the steps of the direct way. `all` has this rank's elements, and `block` gets the result.
     fn reduce_directly_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,

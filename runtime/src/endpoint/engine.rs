@@ -217,9 +217,10 @@ impl MessageEngine {
     }
 
     /// Returns true if no other rank waits for this rank: this rank has written everything that it has to
-    /// write, and all data for which it has sent a CTS has arrived. (This includes data for detached
-    /// receives, because the senders of this data are still sending.) Messages of this rank to itself do
-    /// not count: when the rank leaves the job, no thread is left that could receive them.
+    /// write, and it has taken all data that it has begun to receive, through chunks or in place. (This
+    /// includes data for detached receives, because the senders of this data are still waiting.) Messages of
+    /// this rank to itself do not count: when the rank leaves the job, no thread is left that could receive
+    /// them.
     pub fn others_are_served(&self) -> bool {
         let is_send = |id| self.requests.is_send(id);
         self.requests.sends_in_flight() == 0 && !self.peers.iter().any(|peer| peer.is_owed(is_send))

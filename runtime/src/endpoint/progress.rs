@@ -246,8 +246,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Runs a turn for the other operations after a call that has completed at once, because every call must
-    /// make progress. Runs no turn if no other operation waits for one.
+    /// Runs a turn for the other operations in a call that completes at once, because every call must make
+    /// progress. Runs no turn if no other operation waits for one.
     #[inline]
     fn turn_unless_idle(&self, state: &mut State) -> Result<()> {
         if state.core.is_idle() { Ok(()) } else { self.turn(state) }
@@ -721,8 +721,8 @@ impl Endpoint {
         Ok(self.lock()?.core.engine.traffic())
     }
 
-    /// Completes all operations for which other ranks wait (sends, and receives for which a CTS has been
-    /// sent). Then closes the endpoint, so that all later calls return errors. If `wait` is false because
+    /// Completes all operations for which other ranks wait (sends, and receives that have begun to take
+    /// their data). Then closes the endpoint, so that all later calls return errors. If `wait` is false because
     /// the program is panicking, this function only closes the endpoint, and the launcher sees that the rank
     /// left early.
     ///

@@ -128,7 +128,7 @@ impl Requests {
         self.entry(id)?.request.as_mut()
     }
 
-    /// Returns the send in flight with the number `id`.
+    /// Returns the send in flight with the number `id`, if it exists.
     pub fn send(&mut self, id: u64) -> Option<&mut Send> {
         match self.get(id) {
             Some(Request::Send(send)) => Some(send),

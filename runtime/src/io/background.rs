@@ -305,7 +305,8 @@ impl Job {
 /// Registers the operations in the background as a source of progress of this endpoint.
 ///
 /// # Errors
-/// Returns `ErrorKind::State` after finalization or in a forked child.
+/// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic
+/// inside the library.
 pub(crate) fn register(endpoint: &Endpoint) -> Result<()> {
     endpoint.register(|number| Operations { number, entries: Vec::new() })
 }

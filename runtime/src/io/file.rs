@@ -602,7 +602,8 @@ impl File {
                 Err(wrong("disp", detail))
             }
             (Some(_), true) => {
-                let detail = "a file that is used in sequence needs MPI_DISPLACEMENT_CURRENT";
+                let detail = "a file that is used in sequence (MPI_MODE_SEQUENTIAL) needs \
+                              MPI_DISPLACEMENT_CURRENT";
                 Err(wrong("disp", detail))
             }
             (Some(byte), false) => {

@@ -132,7 +132,10 @@ impl Representation {
                 if let Some(known) = user().iter().find(|known| known.name == name) {
                     return Ok(Self::User(known));
                 }
-                let detail = format!("there is no data representation with the name \"{name}\"");
+                let detail = format!(
+                    "\"{name}\" names no data representation; the names are native, internal, external32, and \
+                     those that MPI_Register_datarep has registered"
+                );
                 Err(Error::new(ErrorKind::File(FileErrorKind::Representation), "datarep", detail))
             }
         }

@@ -185,7 +185,9 @@ impl Window {
         if !self.lock_hints()?.no_locks {
             return Ok(());
         }
-        Err(epochs::outside("the hint no_locks promises that nobody locks this window"))
+        Err(epochs::outside(
+            "the hint no_locks promises that nobody locks this window, so it cannot be locked",
+        ))
     }
 
     /// Waits until all ranks have called this function, and then calls `make_progress`.

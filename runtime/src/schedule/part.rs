@@ -29,8 +29,9 @@ impl<'a> Part<'a> {
 /// destination (`room`) must equal the packed size of the source (`bytes`).
 pub(super) fn check_own(bytes: u64, room: u64, rank: usize) -> Result<()> {
     if bytes > room {
-        let detail =
-            format!("this rank's own part has {bytes} bytes, but at most {room} bytes fit");
+        let detail = format!(
+            "this rank's own part has {bytes} bytes, but its destination has room for {room} bytes"
+        );
         return Err(Error::new(ErrorKind::Truncated, "count", detail));
     }
     if bytes == room {

@@ -61,7 +61,7 @@ impl PlanRef {
     }
 }
 
-/// The memory that a step reads or writes. An operand is like a `Part` (`part.rs`), except that its `plan`
+/// The memory that a step reads or writes: a `Part` (`part.rs`) and its packed length. The `plan` of an operand
 /// is an index into the schedule's list of plans.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operand {

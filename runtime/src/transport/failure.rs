@@ -26,7 +26,8 @@ pub fn of_place(rank: usize, violation: Violation) -> Error {
     }
 }
 
-/// Builds the error for operation `id`, which is in a queue but not in the table of requests.
+/// Builds the error for operation `id`, which is missing from the table of requests or is in a state that it cannot
+/// have here. `what` names the operation. The error means a bug of this library.
 #[cold]
 pub fn lost(what: &'static str, id: u64) -> Error {
     let detail = format!("the runtime lost track of {what} (id {id:#x})");

@@ -1,5 +1,6 @@
 //! The messages whose data this rank may read in place. The table has an entry for each RTS (the envelope
-//! that announces a long message) that names the place of its data, until this rank has answered the RTS.
+//! that announces a long message) that names the place of its data and whose place this rank has checked,
+//! until this rank has answered the RTS.
 //!
 //! `link.rs` keeps one table for each sender. The protocols that copy only once (`heap.rs`, `private.rs`)
 //! ask the table before they copy. They read the sender's memory only between [`Offers::begin`] and
@@ -14,8 +15,8 @@ use std::collections::HashMap;
 /// The table for one sender.
 #[derive(Debug, Default)]
 pub struct Offers {
-    /// Every unanswered RTS that names a place, by the sender's request id. The value is true if the sender
-    /// has withdrawn the RTS.
+    /// Every unanswered RTS whose place this rank has checked ([`note`](Self::note)), by the sender's request
+    /// id. The value is true if the sender has withdrawn the RTS.
     open: HashMap<u64, bool>,
     /// Number of Withdraw envelopes that have arrived.
     withdrawals: u64,
@@ -35,8 +36,8 @@ impl Offers {
         }
     }
 
-    /// Returns whether this rank may read the data of an RTS in place: the RTS names a place, and the
-    /// sender has not withdrawn it.
+    /// Returns whether this rank may read the data of an RTS in place: this rank has checked the place, has not
+    /// answered the RTS, and the sender has not withdrawn it.
     pub fn is_open(&self, offer: u64) -> bool {
         self.open.get(&offer) == Some(&false)
     }

@@ -20,13 +20,13 @@ use super::protocol::{Advance, Arrival, CopyPlan, Matched, Offered, Protocol, Wo
 use super::single_copy::{Copier, Far};
 use super::tuning::{self, Situation, Way};
 use super::types::Located;
-use crate::Result;
 use crate::message::envelope::{Envelope, Offer, Place, Space};
 use crate::message::label::{Sender, Slot};
 use crate::message::payload::{SHORT, Sink, buffer};
 use crate::shm::recall;
 use crate::shm::ring::Violation;
 use crate::shm::topology::Distance;
+use crate::{Error, ErrorKind, Result};
 use std::sync::atomic::Ordering;
 use typepack_engine::contiguous::{self, Method};
 
@@ -438,7 +438,12 @@ impl Peer {
             | Envelope::Synchronous(..)
             | Envelope::Rts(..)
             | Envelope::Recall(..)
-            | Envelope::Define { .. } => Err(lost_at("a message from", from)),
+            | Envelope::Define { .. } => {
+                let detail = format!(
+                    "the protocols got a message from rank {from} that only the engine handles"
+                );
+                Err(Error::new(ErrorKind::Internal, "transport", detail))
+            }
         }
     }
 

@@ -82,10 +82,10 @@ pub trait Copier {
     /// Number of bytes that a rank copies in one turn (one call of [`Protocol::advance`]), rounded up to
     /// a whole piece if two ranks share the copy.
     const TURN: u64;
-    /// Length of the shortest piece of a shared copy, in bytes.
+    /// Minimum length of a piece of a shared copy, except the last piece, in bytes.
     const PIECE_MIN: u64 = Self::TURN;
-    /// Length of the longest piece, in bytes. Pieces are longer only if a message would otherwise have too
-    /// many of them.
+    /// Normal maximum length of a piece of a shared copy, in bytes. Pieces are longer only if a message would
+    /// otherwise have too many of them.
     const PIECE_MAX: u64 = Self::TURN;
 
     /// Returns the place for an RTS: where the receiver can read the `bytes` bytes of the message in this

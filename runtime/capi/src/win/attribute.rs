@@ -52,7 +52,7 @@ fn changeable(values: &Values, keyval: c_int) -> Result {
     if values.get(keyval).is_none() {
         return Ok(());
     }
-    let detail = format!("{keyval} is predefined and cannot be changed");
+    let detail = format!("the attribute of key {keyval} is predefined and cannot be changed");
     Err(Failure::new(abi::ERR_KEYVAL, "win_keyval", detail))
 }
 

@@ -44,10 +44,10 @@ pub struct Options {
     /// When to draw in colour
     #[arg(long, value_enum, default_value_t = Colour::Auto)]
     pub colour: Colour,
-    /// Print a compiled kernel instead: its parameters, size, compile time and CLIF
+    /// Print a compiled kernel instead of the report: its parameters, size, compile time and CLIF
     #[arg(long)]
     pub clif: bool,
-    /// Print a compiled kernel instead: its parameters, size, compile time and instructions
+    /// Print a compiled kernel instead of the report: its parameters, size, compile time and instructions
     #[arg(long)]
     pub asm: bool,
     /// Number of the kernel's nest in the report's "Execution", from 0 [default: 0]

@@ -85,7 +85,7 @@ pub fn run(universe: &Universe, seconds: u16) -> Result<(), Stop> {
     agree(&world, printed, FAILURE)
 }
 
-/// Checks that this job can measure.
+/// Checks that this job can run `--measure`.
 fn possible(ranks: usize) -> Result<(), String> {
     if ranks < 2 {
         let hint = "for example mpiexec -n 2 typepack info --measure";
