@@ -2,13 +2,16 @@
 //! address in the target's process.
 //!
 //! Each rank keeps a table of what it has attached, in its heap: for each piece of memory, the address, the length, and
-//! the heap and the offset at which the piece lies. Three words of its block name the table: the number of the last
-//! change, the offset of the table in the heap, and the number of entries. The number of the change is odd while the
-//! rank writes the other two words. The other ranks keep a copy of the table, and read the table again when the number
-//! has changed.
+//! the heap and the offset at which the piece lies. The other ranks keep a copy of the table. They read the table again
+//! when the number of the last change, a word of the rank's block, has changed.
 //!
-//! A table never changes after it is complete: each change makes a new table. Old tables stay until the window is
-//! freed, because another rank may still read them.
+//! A rank has two places for its table, and each change writes the table into the other place. Two words of the block
+//! name each place: the offset of the table in the heap, and the number of entries. After change `n`, the current table
+//! is complete in place `n % 2`, so a reader never waits for a writer. If the number has changed while a reader copied
+//! the table, the reader copies again, because the next change but one uses the same place.
+//!
+//! If a table grows beyond the memory of its place, the place gets memory for twice as many entries. The old memory stays
+//! allocated until the window is freed, because another rank may still read it.
 
 use super::create::mapped_at;
 use super::target::Located;
@@ -18,7 +21,7 @@ use crate::memory::{self, Block};
 use crate::sys::memory::Mapping;
 use crate::transport::types::reach;
 use crate::{Error, ErrorKind, Plan, Result, WindowErrorKind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The words of an entry: address, length, heap and offset of a piece of memory.
@@ -29,16 +32,21 @@ const ENTRY: usize = size_of::<Entry>();
 /// writes such a length.
 const MOST_ENTRIES: u64 = 1 << 20;
 
-/// Indices of the three words in the line `attached` of a block (`words.rs`).
+/// Index of the number of the last change in the line `attached` of a block (`words.rs`).
 const CHANGE: usize = 0;
-const TABLE: usize = 1;
-const ENTRIES: usize = 2;
+
+/// Returns the indices of the two words that name the place of the table after change `change`: the offset of the table,
+/// and the number of its entries.
+fn place_of(change: u64) -> [usize; 2] {
+    if change.is_multiple_of(2) { [1, 2] } else { [3, 4] }
+}
 
 /// The number that stands for the heap if memory lies in no rank's heap.
 const NO_HEAP: u64 = u64::MAX;
 
-/// Number of times that a rank tries to read a table that changes, before it gives up.
-const TRIES: usize = 1000;
+/// Number of changes of a table during which a rank tries to read the table. A correct program does not get near this
+/// number, because it does not access the memory of a rank while that rank attaches and detaches all the time.
+const TRIES: usize = 1 << 20;
 
 /// The number of a rank's last change when its table was read, and a copy of the table.
 type ReadTable = (u64, Arc<[Entry]>);
@@ -54,8 +62,10 @@ pub(super) struct Attached {
 #[derive(Debug, Default)]
 pub(super) struct Own {
     pub entries: Vec<Entry>,
-    /// The memory of the current table and of all earlier ones; other ranks may still read it.
-    tables: Vec<Block>,
+    /// For each place, the memory of the table and all memory that the place had before; other ranks may still read it.
+    tables: [Vec<Block>; 2],
+    /// Number of entries for which the newest memory of each place has room.
+    room: [usize; 2],
 }
 
 impl Attached {
@@ -154,23 +164,34 @@ impl Window {
         self.replace(&mut own, entries)
     }
 
-    /// Makes a new table with `entries`, and announces it as the current table of this rank.
+    /// Makes `entries` the current table of this rank.
     fn replace(&self, own: &mut Own, entries: Vec<Entry>) -> Result<()> {
-        let block = Block::new(entries.len() * ENTRY, 64, true)?;
+        let word = |index| self.words.get(self.rank(), Word::Attached(index));
+        let change = word(CHANGE)?.load(Ordering::Relaxed).wrapping_add(1);
+        let place = (change % 2) as usize;
+        if own.tables[place].is_empty() || own.room[place] < entries.len() {
+            let room = entries.len().next_power_of_two().max(16);
+            own.tables[place].push(Block::new(room * ENTRY, 64, true)?);
+            own.room[place] = room;
+        }
+        let Some(block) = own.tables[place].last() else {
+            return Err(refused("win", "the place of the table has no memory".to_owned()));
+        };
+        // A reader that sees a word of the new table also sees the number of the previous change or a later one, and so
+        // knows that its copy of the table which was in this place is not whole.
+        fence(Ordering::Release);
         for (at, word) in entries.as_flattened().iter().enumerate() {
-            // SAFETY: the block has just been allocated with room for all entries, aligned to a cache line, and no
-            // other code has its address.
-            unsafe { block.as_ptr().cast::<u64>().add(at).write(*word) };
+            // SAFETY: the block has room for all entries and is aligned to a cache line. This process writes it only
+            // here, under the lock of `own`. Other processes read it by whole words.
+            let to = unsafe { AtomicU64::from_ptr(block.as_ptr().cast::<u64>().add(at)) };
+            to.store(*word, Ordering::Relaxed);
         }
         let base = memory::heaps().and_then(|heaps| heaps.used()).map(|heap| heap.base());
         let at = base.map_or(0, |base| block.as_ptr() as u64 - base.as_ptr() as u64);
-        let word = |index| self.words.get(self.rank(), Word::Attached(index));
-        let change = word(CHANGE)?.load(Ordering::Relaxed);
-        word(CHANGE)?.store(change.wrapping_add(1), Ordering::SeqCst);
-        word(TABLE)?.store(at, Ordering::SeqCst);
-        word(ENTRIES)?.store(entries.len() as u64, Ordering::SeqCst);
-        word(CHANGE)?.store(change.wrapping_add(2), Ordering::SeqCst);
-        own.tables.push(block);
+        let [table, count] = place_of(change);
+        word(table)?.store(at, Ordering::Relaxed);
+        word(count)?.store(entries.len() as u64, Ordering::Relaxed);
+        word(CHANGE)?.store(change, Ordering::SeqCst);
         own.entries = entries;
         Ok(())
     }
@@ -182,18 +203,23 @@ impl Window {
         }
         let word = |index| self.words.get(target, Word::Attached(index));
         let mut copy = self.attached.copies[target].lock().unwrap_or_else(PoisonError::into_inner);
+        let mut change = word(CHANGE)?.load(Ordering::SeqCst);
         for _ in 0..TRIES {
-            let change = word(CHANGE)?.load(Ordering::SeqCst);
             if change == copy.0 {
                 return Ok(copy.1.clone());
             }
-            let at = word(TABLE)?.load(Ordering::SeqCst);
-            let entries = word(ENTRIES)?.load(Ordering::SeqCst);
-            if change % 2 == 0 && word(CHANGE)?.load(Ordering::SeqCst) == change {
-                *copy = (change, self.read_table(target, at, entries)?);
+            let [table, count] = place_of(change);
+            let (at, entries) =
+                (word(table)?.load(Ordering::Relaxed), word(count)?.load(Ordering::Relaxed));
+            let read = self.read_table(target, at, entries);
+            // The loads above come before the next load of the number; see `replace`.
+            fence(Ordering::Acquire);
+            let now = word(CHANGE)?.load(Ordering::SeqCst);
+            if now == change {
+                *copy = (change, read?);
                 return Ok(copy.1.clone());
             }
-            std::thread::yield_now();
+            change = now;
         }
         let detail = format!("rank {target} changes its attached memory too often to be read");
         Err(refused("win", detail))

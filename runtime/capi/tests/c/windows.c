@@ -515,6 +515,51 @@ static void attached(void)
     for (int i = 0; i < 12; i++) OK(MPI_Free_mem(pieces[i]));
 }
 
+/* Rank 0 attaches and detaches other memory all the time, while the other ranks read a word that stays attached. Then
+   rank 0 attaches many pieces: the memory of its tables must not grow with the square of their number. */
+static void attached_meanwhile(void)
+{
+    enum { CHANGES = 2000, PIECES = 5000 };
+    static long other[PIECES];
+    MPI_Win win;
+    OK(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    quiet(win);
+    long *word, value;
+    MPI_Aint at, last;
+    OK(MPI_Alloc_mem(sizeof *word, MPI_INFO_NULL, &word));
+    *word = 77;
+    if (rank == 0) OK(MPI_Win_attach(win, word, sizeof *word));
+    OK(MPI_Get_address(word, &at));
+    OK(MPI_Bcast(&at, 1, MPI_AINT, 0, MPI_COMM_WORLD));
+    OK(MPI_Win_lock_all(0, win));
+    for (int change = 0; change < CHANGES; change++) {
+        if (rank == 0) {
+            OK(MPI_Win_attach(win, &other[change % 50], sizeof *other));
+            if (change >= 3) OK(MPI_Win_detach(win, &other[(change - 3) % 50]));
+        } else {
+            value = 0;
+            OK(MPI_Get(&value, 1, MPI_LONG, 0, at, 1, MPI_LONG, win));
+            OK(MPI_Win_flush(0, win));
+            CHECK(value == 77);
+        }
+    }
+    OK(MPI_Win_unlock_all(win));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    for (int i = 0; i < 3 && rank == 0; i++) OK(MPI_Win_detach(win, &other[(CHANGES - 3 + i) % 50]));
+    for (int i = 0; i < PIECES && rank == 0; i++) {
+        other[i] = i;
+        OK(MPI_Win_attach(win, &other[i], sizeof *other));
+    }
+    OK(MPI_Get_address(&other[PIECES - 1], &last));
+    OK(MPI_Bcast(&last, 1, MPI_AINT, 0, MPI_COMM_WORLD));
+    OK(MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win));
+    OK(MPI_Get(&value, 1, MPI_LONG, 0, last, 1, MPI_LONG, win));
+    OK(MPI_Win_unlock(0, win));
+    CHECK(value == PIECES - 1);
+    OK(MPI_Win_free(&win));
+    OK(MPI_Free_mem(word));
+}
+
 /* Windows on memory that the program has not allocated by the library. Other ranks access it through requests. */
 static void private_memory(void)
 {
@@ -679,6 +724,7 @@ int main(int argc, char **argv)
     atomics();
     results();
     attached();
+    attached_meanwhile();
     private_memory();
     errors();
     OK(MPI_Finalize());
