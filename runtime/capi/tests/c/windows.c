@@ -515,6 +515,16 @@ static void attached(void)
     for (int i = 0; i < 12; i++) OK(MPI_Free_mem(pieces[i]));
 }
 
+/* Returns the shared memory that this process uses, in MiB. */
+static long shared_memory(void)
+{
+    long pages = 0, shared = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file != NULL && fscanf(file, "%*d %ld %ld", &pages, &shared) == 2);
+    fclose(file);
+    return shared * 4 / 1024;
+}
+
 /* Rank 0 attaches and detaches other memory all the time, while the other ranks read a word that stays attached. Then
    rank 0 attaches many pieces: the memory of its tables must not grow with the square of their number. */
 static void attached_meanwhile(void)
@@ -546,10 +556,12 @@ static void attached_meanwhile(void)
     OK(MPI_Win_unlock_all(win));
     OK(MPI_Barrier(MPI_COMM_WORLD));
     for (int i = 0; i < 3 && rank == 0; i++) OK(MPI_Win_detach(win, &other[(CHANGES - 3 + i) % 50]));
+    long before = shared_memory();
     for (int i = 0; i < PIECES && rank == 0; i++) {
         other[i] = i;
         OK(MPI_Win_attach(win, &other[i], sizeof *other));
     }
+    CHECK(shared_memory() - before < 64);
     OK(MPI_Get_address(&other[PIECES - 1], &last));
     OK(MPI_Bcast(&last, 1, MPI_AINT, 0, MPI_COMM_WORLD));
     OK(MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win));
