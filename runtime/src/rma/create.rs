@@ -169,10 +169,10 @@ impl Window {
         // Every rank takes the next tag, even if it has no private memory, so that the tags of all ranks stay equal.
         // Requests have even tags, and answers have odd tags.
         let tag = (comm.next_place().tag & (i32::MAX >> 1)) << 1;
-        let is_private = flavor == Flavor::Create && all[comm.rank()][6] == NO_HEAP;
         let memory = match flavor {
             Flavor::Dynamic => Some(Memory::Attached(attached.shared())),
-            Flavor::Create if is_private => {
+            // Also memory in a heap, because another rank may be unable to map the heap.
+            Flavor::Create => {
                 let own = &targets[comm.rank()];
                 Some(Memory::Piece(own.base as usize, own.bytes))
             }
