@@ -164,7 +164,7 @@ pub fn measure(
     effort: &Effort,
     faults: &mut Vec<String>,
 ) -> Measured {
-    let raw = rounds(row, memory, sessions, effort, faults);
+    let raw = rounds(row, memory, sessions, effort, 1, faults);
     let extent = raw.iter().flatten().last().map_or_else(Extent::default, |(extent, _)| *extent);
     let turns: Vec<Option<Vec<Turn>>> =
         raw.into_iter().map(|job| job.map(|(_, turns)| turns)).collect();
@@ -193,12 +193,13 @@ pub fn measure(
 
 /// Prepares `row` in every job and lets the jobs take their turns. Returns, for each job, the sizes of the row
 /// and the turns; `None` for a job that has failed, whose fault is a new line of `faults`. A job that took longer
-/// than [`SLOW`] for a turn has fewer turns.
+/// than [`SLOW`] for a turn has fewer turns, but at least `least`, unless `effort` asks for fewer.
 pub(super) fn rounds(
     row: &Row,
     memory: Memory,
     sessions: &mut [Session],
     effort: &Effort,
+    least: usize,
     faults: &mut Vec<String>,
 ) -> Vec<Option<(Extent, Vec<Turn>)>> {
     let command = row.command(memory);
@@ -227,7 +228,7 @@ pub(super) fn rounds(
             match session.turn(effort.milliseconds) {
                 Ok(turn) => {
                     turns.push(turn);
-                    if start.elapsed() > SLOW {
+                    if start.elapsed() > SLOW && turns.len() >= least {
                         slow.push(session.library().name.clone());
                     }
                 }

@@ -18,7 +18,7 @@ use super::library::Library;
 use super::session::{Extent, PATIENCE, Session, Spent, Turn, UserMemory, cpus};
 use super::suite::{Distance, Effort, rounds};
 use crate::measure::median;
-use crate::regret::judge::{Judged, Tried, judge};
+use crate::regret::judge::{Judged, LEAST_ROUNDS, Tried, judge};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -128,7 +128,7 @@ impl<'a> Jobs<'a> {
                 }
             }
         }
-        let jobs = rounds(row, memory, &mut sessions, effort, faults);
+        let jobs = rounds(row, memory, &mut sessions, effort, LEAST_ROUNDS, faults);
         for (session, job) in sessions.iter().zip(&jobs) {
             self.woken += session.woken();
             if job.is_none() {
