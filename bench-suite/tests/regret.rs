@@ -4,6 +4,8 @@
 //! The runs of messages need a C compiler, and this build's `mpiexec`, `mpicc` and library. If one of these is
 //! missing, the tests print a message and pass.
 
+#[path = "../../fuzz/support/attempts.rs"]
+mod attempts;
 #[path = "../../fuzz/support/fault_lines.rs"]
 mod fault_lines;
 #[path = "support/prefix.rs"]
@@ -13,6 +15,7 @@ mod script;
 #[path = "../../fuzz/support/skipped.rs"]
 mod skipped;
 
+use attempts::attempts;
 use prefix::{prefix, text};
 use skipped::skipped;
 use std::fs;
@@ -32,16 +35,16 @@ fn run(arguments: &[&str]) -> Output {
     command(arguments).output().expect("the command runs")
 }
 
-/// Runs `regret messages` with one small row of 8-byte blocks and with the options `more`. The message is too
-/// long to be sent eagerly. Returns the table with the summary, and the lines of the CSV file, or `None` if
+/// Runs `regret messages` with one small row of 8-byte blocks, with turns of `milliseconds`, and with the options
+/// `more`. The message is too long to be sent eagerly. Returns the table with the summary, and the lines of the CSV file, or `None` if
 /// this machine cannot run several jobs on the same cores.
-fn small(prefix: &Path, more: &[&str]) -> Option<(String, Vec<Vec<String>>)> {
+fn small(prefix: &Path, milliseconds: &str, more: &[&str]) -> Option<(String, Vec<Vec<String>>)> {
     let (rows, csv) = (prefix.join("rows.toml"), prefix.join("figures.csv"));
     let row = "name = \"columns\"\ntext = \"t\"\nlayout = \"blocks 8 64 8000\"";
     fs::write(&rows, format!("[[row]]\n{row}\n")).expect("a file");
     let names = [prefix, &rows, &csv].map(|path| path.display().to_string());
     let files = ["--prefix", &names[0], "--rows", &names[1], "--csv", &names[2]];
-    let tiny = ["messages", "--rounds", "2", "--milliseconds", "1"];
+    let tiny = ["messages", "--rounds", "2", "--milliseconds", milliseconds];
     let output = run(&[&tiny[..], &files[..], more].concat());
     let (table, said) = (text(&output.stdout), text(&output.stderr));
     if said.contains("network namespaces") {
@@ -123,7 +126,7 @@ fn rows_are_listed_with_their_candidates_and_options_named() {
 #[test]
 fn messages_are_measured_with_every_candidate() {
     let Some(prefix) = prefix("regret-messages") else { return };
-    let Some((table, lines)) = small(&prefix, &[]) else { return };
+    let Some((table, lines)) = small(&prefix, "1", &[]) else { return };
     assert!(!table.contains("Faults") && !table.contains("failed"), "{table}");
     assert!(table.contains("2 of 2 rows judged"), "{table}");
     let methods = typepack_engine::contiguous::available().count();
@@ -145,10 +148,19 @@ fn a_bad_free_choice_has_a_regret() {
     let Some(prefix) = prefix("regret-bad") else { return };
     let slow = "TYPEPACK_VERIFY=1 TYPEPACK_SPIN_US=0 TYPEPACK_TRANSPORT=pipeline";
     wrap_launcher(&prefix, &format!("[ -n \"$TYPEPACK_TRANSPORT\" ] || export {slow}"));
-    let Some((table, lines)) = small(&prefix, &["--memory", "alloc"]) else { return };
-    let regret = |field: usize| lines[0][field].parse::<f64>().expect("a regret");
-    assert!(regret(11) > 1.25 && regret(12) > 1.25, "{table}");
-    assert!(table.contains("\nregret: rows above 1.25\n  columns alloc, "), "{table}");
+    attempts(|| {
+        // The first messages of a job are slow with every choice. So the turns are long enough for many messages.
+        let Some((table, lines)) = small(&prefix, "20", &["--memory", "alloc"]) else {
+            return Ok(());
+        };
+        let regret = |field: usize| lines[0][field].parse::<f64>().expect("a regret");
+        // If the ranks of the best candidate get no CPU for some time, the free choice looks as good as the candidate.
+        if regret(11) <= 1.25 || regret(12) <= 1.25 {
+            return Err(table);
+        }
+        assert!(table.contains("\nregret: rows above 1.25\n  columns alloc, "), "{table}");
+        Ok(())
+    });
 }
 
 #[test]
@@ -161,7 +173,7 @@ fn candidates_that_fail_are_lines_and_a_row_without_choice_is_not_judged() {
         )
     };
     wrap_launcher(&prefix, &refuse("ring-*"));
-    let Some((table, lines)) = small(&prefix, &["--memory", "alloc"]) else { return };
+    let Some((table, lines)) = small(&prefix, "1", &["--memory", "alloc"]) else { return };
     let faults = table.split_once("\nFaults\n").expect("faults").1;
     let line = "columns alloc: ring-vector: crashed: exit status: 3 (fatal: no luck)";
     assert!(faults.contains(line), "{faults}");
@@ -171,7 +183,7 @@ fn candidates_that_fail_are_lines_and_a_row_without_choice_is_not_judged() {
 
     fs::rename(prefix.join("bin/own-mpiexec"), prefix.join("bin/mpiexec")).expect("the launcher");
     wrap_launcher(&prefix, &refuse("ring-*|heap-[!v]*"));
-    let Some((table, _)) = small(&prefix, &["--memory", "alloc"]) else { return };
+    let Some((table, _)) = small(&prefix, "1", &["--memory", "alloc"]) else { return };
     let line = "columns alloc: the measured candidates are: heap-vector; a row needs at least 2";
     assert!(table.contains(line) && table.contains("not judged"), "{table}");
     assert!(table.contains("not measured") && !table.contains("pass"), "{table}");

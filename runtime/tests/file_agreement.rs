@@ -547,7 +547,7 @@ fn the_death_of_a_rank_hangs_nobody() {
         let universe = typepack::init().expect("joining the job");
         let world = universe.world();
         if world.rank() != 1 {
-            // This rank ignores SIGTERM, so that it has 200 ms before SIGKILL ends it.
+            // This rank ignores SIGTERM, so that it can go on until SIGKILL ends it.
             // SAFETY: SIG_IGN only makes the process ignore the signal and installs no handler.
             unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
         }
@@ -578,9 +578,10 @@ fn the_death_of_a_rank_hangs_nobody() {
         std::process::exit(6);
     }
     let mut command = Command::new(mpiexec());
-    command.args(["-n", "3"]).args(body(name));
+    // SIGKILL must not come before the other ranks have told of the error, so it comes a minute after SIGTERM.
+    command.args(["-n", "3", "-kill-after", "60"]).args(body(name));
     let output = run(command, name, &[]);
-    assert!(!output.status.success());
     let text = text(&output);
+    assert!(!output.status.success(), "{text}");
     assert_eq!(text.matches("told and written").count(), 2, "{text}");
 }

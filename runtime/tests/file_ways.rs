@@ -15,6 +15,9 @@ use typepack_job::sys::files::{self, Table};
 /// Number of accesses of each kind. A chooser tries the other way after 20 accesses or so.
 const ACCESSES: u64 = 120;
 
+/// Number of accesses of each kind after the first one.
+const LATER: u64 = ACCESSES - 1;
+
 /// Number of bytes of one rank's piece in each period of the view.
 const PIECE: u64 = 8192;
 
@@ -40,8 +43,9 @@ fn path(world: &Communicator) -> PathBuf {
 }
 
 /// Writes and reads through a view that is one run (`strided` is false) or has long pieces, and compares every byte
-/// in memory and in the file. Returns the number of system calls that wrote.
-fn exchange(world: &Communicator, strided: bool, bytes: u64) -> u64 {
+/// in memory and in the file. Returns the numbers of system calls that wrote: in the first write, which extends the
+/// file, and in all later writes.
+fn exchange(world: &Communicator, strided: bool, bytes: u64) -> [u64; 2] {
     let (rank, ranks) = (world.rank() as u64, world.size() as u64);
     let path = path(world);
     let file = File::open(world, &path, Mode::READ_WRITE | Mode::CREATE).expect("a file");
@@ -61,6 +65,7 @@ fn exchange(world: &Communicator, strided: bool, bytes: u64) -> u64 {
     };
     let offset = if strided { 0 } else { (rank * bytes) as i64 };
     let before = WRITES.load(Ordering::Relaxed);
+    let mut first = 0;
     let mut memory = vec![0u8; bytes as usize];
     for round in 0..ACCESSES {
         let access =
@@ -69,6 +74,9 @@ fn exchange(world: &Communicator, strided: bool, bytes: u64) -> u64 {
             *byte = value(round, place(at));
         }
         file.write_as(access, &memory, &plan, bytes).expect("written");
+        if round == 0 {
+            first = WRITES.load(Ordering::Relaxed) - before;
+        }
         memory.fill(0);
         let access = Access { write: false, ..access };
         assert_eq!(file.read_as(access, &mut memory, &plan, bytes).expect("read"), bytes as usize);
@@ -81,17 +89,17 @@ fn exchange(world: &Communicator, strided: bool, bytes: u64) -> u64 {
         }
     }
     assert_eq!(std::fs::metadata(&path).expect("the file").len(), bytes * ranks);
-    let writes = WRITES.load(Ordering::Relaxed) - before;
+    let later = WRITES.load(Ordering::Relaxed) - before - first;
     world.barrier().expect("a barrier");
     file.close().expect("closed");
     if rank == 0 {
         std::fs::remove_file(&path).expect("removed");
     }
     world.barrier().expect("a barrier");
-    writes
+    [first, later]
 }
 
-fn exchange_all(world: &Communicator) -> [u64; 3] {
+fn exchange_all(world: &Communicator) -> [[u64; 2]; 3] {
     // SAFETY: the functions of `COUNTING` pass the caller's memory to the system calls.
     unsafe { files::replace(COUNTING) };
     let writes = [(false, 4096), (false, 200_000), (true, 8 * PIECE)]
@@ -105,13 +113,14 @@ fn exchange_all(world: &Communicator) -> [u64; 3] {
 fn a_free_choice_tries_both_ways() {
     let name = "a_free_choice_tries_both_ways";
     ranks_with(2, name, &[("TYPEPACK_TUNE", "on"), ("TYPEPACK_IO", "auto")], |world| {
-        let [short, long, strided] = exchange_all(world);
+        let [[_, short], [_, long], [_, strided]] = exchange_all(world);
         // If an access is one run, the library first writes it by a system call, and tries the window later. If an
         // access has long pieces, the library first uses the window. Later it tries system calls, eight for each
-        // access.
-        assert!((8..ACCESSES).contains(&short), "{short}");
-        assert!((8..ACCESSES).contains(&long), "{long}");
-        assert!((10..8 * ACCESSES).contains(&strided), "{strided}");
+        // access. A rank that gets no CPU during a trial makes no second trial in this test, because the time of trials
+        // is limited. So one trial must be enough for the test.
+        assert!((7..LATER).contains(&short), "{short}");
+        assert!((7..LATER).contains(&long), "{long}");
+        assert!((8..8 * LATER).contains(&strided), "{strided}");
     });
 }
 
@@ -120,9 +129,9 @@ fn without_measuring_the_static_order_stays() {
     let name = "without_measuring_the_static_order_stays";
     ranks_with(2, name, &[("TYPEPACK_TUNE", "off"), ("TYPEPACK_IO", "auto")], |world| {
         let [short, long, strided] = exchange_all(world);
-        assert_eq!((short, long), (ACCESSES, ACCESSES));
+        assert_eq!((short, long), ([1, LATER], [1, LATER]));
         // Only the first write, which extends the file, makes system calls.
-        assert!(strided <= 9, "{strided}");
+        assert!(strided[0] <= 9 && strided[1] == 0, "{strided:?}");
     });
 }
 
@@ -131,15 +140,17 @@ fn a_forced_way_is_not_left() {
     let name = "a_forced_way_is_not_left";
     if !job::is_rank() || std::env::var("TYPEPACK_IO").as_deref() == Ok("pwrite") {
         ranks_with(2, name, &[("TYPEPACK_TUNE", "on"), ("TYPEPACK_IO", "pwrite")], |world| {
-            assert_eq!(exchange_all(world), [ACCESSES, ACCESSES, 8 * ACCESSES]);
+            assert_eq!(exchange_all(world), [[1, LATER], [1, LATER], [8, 8 * LATER]]);
         });
     }
     if !job::is_rank() || std::env::var("TYPEPACK_IO").as_deref() == Ok("mmap") {
         ranks_with(2, name, &[("TYPEPACK_TUNE", "on"), ("TYPEPACK_IO", "mmap")], |world| {
-            let [short, long, strided] = exchange_all(world);
+            let all = exchange_all(world);
             // Only writes that extend the file make system calls: one for the last piece, or one for each piece while
             // the pieces of the other rank are holes.
-            assert!(short <= 1 && long <= 1 && strided <= 9, "{short} {long} {strided}");
+            let [short, long, strided] = all.map(|[first, _]| first);
+            assert!(short <= 1 && long <= 1 && strided <= 9, "{all:?}");
+            assert!(all.iter().all(|[_, later]| *later == 0), "{all:?}");
         });
     }
 }

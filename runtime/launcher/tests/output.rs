@@ -256,9 +256,11 @@ fn two_jobs_do_not_share_a_core() {
 fn a_process_that_outlives_its_rank_is_left_alone() {
     // The shell's child `sleep` keeps the output pipe open. mpiexec must not wait for the `sleep`, and the
     // `sleep` must not die with mpiexec.
-    let done = run(shell(1, "sleep 300 & echo $!"));
-    assert_eq!(done.code, 0, "{done:?}");
-    let pid: i32 = done.out.trim().parse().expect("the output is a process id");
-    assert!(std::path::Path::new(&format!("/proc/{pid}/cmdline")).exists());
-    harness::kill(pid, libc::SIGKILL);
+    let mut job = start(shell(1, "sleep 300 & echo $!"));
+    assert_eq!(job.wait(), 0);
+    let left = job.processes();
+    assert_eq!(left.len(), 1, "{left:?}");
+    harness::kill(left[0].pid, libc::SIGKILL);
+    let done = job.finish();
+    assert_eq!(done.out, format!("{}\n", left[0].pid), "{done:?}");
 }
