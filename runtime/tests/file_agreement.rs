@@ -19,7 +19,8 @@ use typepack::io::{
     Access, File, Mode, Position, Started, UserRepresentation, Whence, register_representation,
 };
 use typepack::{
-    Communicator, Datatype, Error, ErrorClass, ErrorKind, FileErrorKind, Named, Part, Plan, commit,
+    Communicator, Datatype, Error, ErrorClass, ErrorKind, FileErrorKind, Named, Part, Plan, Source,
+    Tag, commit,
 };
 use typepack_job::sys::files::{self, FileKind, Table};
 use typepack_job::sys::signal;
@@ -313,6 +314,56 @@ fn start(file: &File, write: bool, data: &mut [u8], plan: &Plan) -> Started {
 /// Completes an access and returns the number of bytes.
 fn finish(world: &Communicator, started: Started) -> typepack::Result<u64> {
     Ok(world.messages().finish(started.operation)?.bytes)
+}
+
+/// Checks that a rank makes progress while it waits in the opening of a stream for a process that opens the other end.
+/// Here this process is another rank, which first sends a message that only moves if the waiting rank makes progress.
+#[test]
+fn a_rank_that_opens_a_stream_makes_progress() {
+    let name = "a_rank_that_opens_a_stream_makes_progress";
+    ranks_with(2, name, &[("TYPEPACK_TRANSPORT", "pipeline")], |world| {
+        const LENGTH: usize = 8 << 20;
+        let (rank, other, messages) = (world.rank(), 1 - world.rank(), world.messages());
+        let alone = world.split(Some(rank as u32), 0).expect("a communicator").expect("a member");
+        let byte = commit(&Datatype::named(Named::U8)).expect("a plan");
+        let path = path(world, "waits");
+        for first in [0, 1, 0, 1] {
+            if rank == 0 {
+                make_fifo(&path);
+            }
+            world.barrier().expect("a barrier");
+            // Rank 0 reads the stream, and rank 1 writes it.
+            let mode = if rank == 0 { Mode::READ_ONLY } else { Mode::WRITE_ONLY };
+            let open = || File::open(&alone, &path, mode).expect("a file");
+            let file = if rank == first {
+                let mut data = vec![0u8; LENGTH];
+                let to = data.as_mut_ptr();
+                // SAFETY: `data` lives until `finish` has completed the receive, and no other code accesses it before.
+                let receive = unsafe {
+                    messages.receive(to, &byte, LENGTH as u64, Source::Rank(other), Tag::Any)
+                };
+                let file = open();
+                messages.finish(receive.expect("started")).expect("received");
+                assert!(data.iter().all(|&byte| byte == 7));
+                file
+            } else {
+                world.send(&vec![7u8; LENGTH], &byte, LENGTH as u64, other, 0).expect("sent");
+                open()
+            };
+            if rank == 0 {
+                let mut back = [0u8; 4];
+                assert_eq!(file.read_shared(&mut back).expect("read"), 3);
+                assert_eq!(back, [1, 2, 3, 0]);
+            } else {
+                file.write_shared(&[1u8, 2, 3]).expect("written");
+            }
+            file.close().expect("closed");
+            world.barrier().expect("a barrier");
+            if rank == 0 {
+                std::fs::remove_file(&path).expect("removed");
+            }
+        }
+    });
 }
 
 /// Checks that nonblocking writes to a stream, and a blocking write after them, arrive in the order in which the

@@ -720,3 +720,46 @@ fn a_truncated_mapping_loses_nothing_of_two_ranks() {
 fn a_truncated_mapping_loses_nothing_of_three_ranks() {
     truncated(3, "a_truncated_mapping_loses_nothing_of_three_ranks");
 }
+
+/// Checks that reads count exactly the bytes that a file has after another process has made it shorter or longer: within
+/// a page, at the end of a page, and by several pages. Each read before the change tells the library how far the file
+/// reaches.
+#[test]
+fn reads_of_a_file_that_changes_its_size_count_exactly() {
+    let name = "reads_of_a_file_that_changes_its_size_count_exactly";
+    let as_rank = |world: &Communicator| {
+        const PAGE: usize = 4096;
+        const FULL: usize = 5 * PAGE + 100;
+        let path = path(world, name);
+        let file = new_file(world, &path);
+        let byte = Datatype::named(Named::U8);
+        let odd = Datatype::resized(0, 2, &byte).expect("a type");
+        let content: Vec<u8> = (0..FULL).map(|at| (at % 251 + 1) as u8).collect();
+        let mut lengths = vec![0, 1, 10, FULL - 1, FULL, FULL + 1];
+        lengths.extend((1..=5).flat_map(|page| [page * PAGE - 1, page * PAGE, page * PAGE + 1]));
+        for (filetype, step) in [(&byte, 1), (&odd, 2)] {
+            file.set_view(Some(0), &byte, filetype, "native").expect("a view");
+            for (&length, &first) in lengths.iter().zip(lengths.iter().cycle().skip(7)) {
+                for at in [0, 1, PAGE / step, 3 * PAGE / step + 5, 5 * PAGE / step + 20] {
+                    for most in [1, 7, PAGE, 2 * PAGE, FULL] {
+                        std::fs::write(&path, &content).expect("written");
+                        let mut back = vec![0u8; first.max(1)];
+                        let read = file.read_at(0, &mut back).expect("read");
+                        assert_eq!(read, back.len().min(FULL.div_ceil(step)));
+                        // Another descriptor changes the size, as another process would.
+                        let other = std::fs::OpenOptions::new().write(true).open(&path);
+                        other.expect("the file").set_len(length as u64).expect("a size");
+                        let mut back = vec![0u8; most];
+                        let read = file.read_at(at as u64, &mut back).expect("read");
+                        let wanted = length.div_ceil(step).saturating_sub(at).min(most);
+                        assert_eq!(read, wanted, "{length} {step} {at} {most}");
+                        let byte_of = |i: usize| content.get((at + i) * step).copied().unwrap_or(0);
+                        assert!((0..read).all(|i| back[i] == byte_of(i)), "{length} {at} {most}");
+                    }
+                }
+            }
+        }
+        file.close().expect("closed");
+    };
+    ranks_with(1, name, &[("TYPEPACK_IO", "mmap")], as_rank);
+}

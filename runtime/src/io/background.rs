@@ -12,6 +12,8 @@
 //! that waits for data of a stream stops no other file and no other direction. A job that waits for an agreement has no
 //! place in such a queue yet: accesses of this rank alone must not wait for calls that other ranks have not made.
 //!
+//! A thread of its own opens a stream ([`open_stream`]).
+//!
 //! The program completes the request with the same calls as the request of a message. A program that abandons
 //! the request waits until no thread uses its memory any more.
 
@@ -28,10 +30,13 @@ use crate::endpoint::sources::{Core, Errand, Panic, Source};
 use crate::message::Status;
 use crate::message::payload::Layout;
 use crate::schedule::table::Place;
-use crate::sys::files::FileKind;
+use crate::sys::files::{self, Access as Opening, FileKind};
 use crate::sys::signal::{SignalSet, set_mask};
 use crate::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -256,13 +261,7 @@ impl Lane {
 
     /// The body of an I/O thread.
     fn serve(&self) {
-        // Block signals in this thread, so that the kernel delivers the program's signals to threads of the program.
-        // Signals that a fault of this thread raises stay unblocked, even if the thread that started this one blocks
-        // them.
-        let own =
-            [libc::SIGBUS, libc::SIGSEGV, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGABRT];
-        let others: Vec<i32> = (1..=64).filter(|signal| !own.contains(signal)).collect();
-        set_mask(&SignalSet::new(&others));
+        block_signals();
         while let Some((token, job)) = self.take() {
             let endpoint = job.file.endpoint().clone();
             let moved = match token {
@@ -282,6 +281,45 @@ impl Lane {
             });
         }
     }
+}
+
+/// Blocks signals in the calling thread, so that the kernel delivers the program's signals to threads of the program.
+/// Signals that a fault of this thread raises stay unblocked, even if the thread that started this one blocks them.
+fn block_signals() {
+    let own =
+        [libc::SIGBUS, libc::SIGSEGV, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGABRT];
+    let others: Vec<i32> = (1..=64).filter(|signal| !own.contains(signal)).collect();
+    set_mask(&SignalSet::new(&others));
+}
+
+/// Opens a stream in a thread of its own, because the kernel may wait until another process opens the other end. The
+/// calling thread makes progress while it waits. If it gives up, because a rank has died, the new thread closes the
+/// stream when the kernel has opened it.
+///
+/// # Errors
+/// The outer result is an error if no thread can be started, and an error under the conditions of
+/// [`Endpoint::attend`]. The inner result is that of the system call.
+pub(super) fn open_stream(
+    endpoint: &Arc<Endpoint>,
+    name: &CStr,
+    access: Opening,
+) -> Result<io::Result<OwnedFd>> {
+    let opened = Arc::new(Mutex::new(None));
+    let (name, waiter, slot) = (name.to_owned(), Arc::downgrade(endpoint), opened.clone());
+    let open = move || {
+        block_signals();
+        let result = files::open(&name, access);
+        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        if let Some(endpoint) = waiter.upgrade() {
+            endpoint.nudge();
+        }
+    };
+    let thread = std::thread::Builder::new().name("typepack-open".into()).spawn(open);
+    thread.map_err(|error| {
+        let detail = format!("cannot start a thread that opens the stream: {error}");
+        Error::new(ErrorKind::Other, "filename", detail)
+    })?;
+    endpoint.attend(|_| opened.lock().unwrap_or_else(PoisonError::into_inner).take())
 }
 
 impl Job {

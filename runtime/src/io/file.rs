@@ -5,7 +5,7 @@
 
 use super::access::Position;
 use super::agree::{agree, agree_same, system, text_words, told, verdict, word};
-use super::background::Lane;
+use super::background::{Lane, open_stream};
 use super::hints::Hints;
 use super::locks::Span;
 use super::mode::Mode;
@@ -291,23 +291,31 @@ struct Opened {
 }
 
 /// Opens a file. `first` says whether this rank makes the file if it does not exist.
-fn open_one(place: &Place, mode: Mode, permissions: u32, first: bool) -> Result<Opened> {
+fn open_one(
+    endpoint: &Arc<Endpoint>,
+    place: &Place,
+    mode: Mode,
+    permissions: u32,
+    first: bool,
+) -> Result<Opened> {
     let (read, write) = (mode.reads(), mode.writes());
+    let is_stream = place.found.is_some_and(|facts| facts.kind == FileKind::Stream);
     let open = |name: &CString, create, exclusive| {
-        files::open(name, Opening { read, write, create, exclusive, mode: permissions })
+        let access = Opening { read, write, create, exclusive, mode: permissions };
+        if is_stream { open_stream(endpoint, name, access) } else { Ok(files::open(name, access)) }
     };
     let create = first && mode.contains(Mode::CREATE);
     let exclusive = create && mode.contains(Mode::EXCLUSIVE);
     let (fd, made) = if create && !exclusive && place.found.is_none() {
         // The kernel says whether this call has made the file.
-        match open(&place.resolved, true, true) {
+        match open(&place.resolved, true, true)? {
             Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {
-                (open(&place.given, true, false), false)
+                (open(&place.given, true, false)?, false)
             }
             opened => (opened, true),
         }
     } else {
-        (open(&place.given, create, exclusive), exclusive)
+        (open(&place.given, create, exclusive)?, exclusive)
     };
     let fd = fd.map_err(|error| system("filename", &error))?;
     let checked = || {
@@ -376,7 +384,7 @@ impl File {
         let words = Shared::new(&comm)?;
         // Rank 0 makes the file. The other ranks open it afterwards, so that only one rank can meet a file
         // that exists already.
-        let open = |first| open_one(&place, mode, known.permissions, first);
+        let open = |first| open_one(comm.endpoint(), &place, mode, known.permissions, first);
         let made = agree(&comm, if comm.rank() == 0 { open(true).map(Some) } else { Ok(None) })?;
         let opened = match made {
             Some(opened) => Ok(opened),
@@ -607,7 +615,8 @@ impl File {
                 Err(wrong("disp", detail))
             }
             (Some(byte), false) => {
-                u64::try_from(byte).map_err(|_| wrong("disp", format!("{byte} is negative")))
+                let negative = |_| wrong("disp", format!("the displacement {byte} is negative"));
+                u64::try_from(byte).map_err(negative)
             }
         });
         let byte = match sequence {
@@ -765,6 +774,7 @@ impl Inner {
     /// Agrees whether a rank has written, and if so, lets rank 0 sync for the whole machine. Returns rank
     /// 0's error on rank 0 only.
     fn synced(&self) -> Result<()> {
+        self.windows.look_again();
         let mut written = [i64::from(self.written.swap(false, Ordering::Relaxed))];
         self.comm.allreduce(&mut written, crate::coll::Op::Max)?;
         if written[0] == 0 || self.comm.rank() != 0 || self.target.kind == FileKind::Stream {

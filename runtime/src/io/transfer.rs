@@ -336,6 +336,41 @@ pub(super) unsafe fn run(
     (done, result)
 }
 
+/// Reads all data of an access from the mapped window, if the window knows that the file reaches that far. Such a read
+/// needs no system call for the size of the file. Returns false if nothing is known or the file has become shorter; then
+/// the elements have no defined value.
+///
+/// # Safety
+///
+/// - The condition of [`run`] holds for a read.
+unsafe fn read_known(
+    file: &Target,
+    windows: &Windows,
+    view: &View,
+    memory: &Memory<'_>,
+    start: u64,
+) -> Result<bool> {
+    let bytes = memory.bytes();
+    let Some(last) = bytes.checked_sub(1) else { return Ok(false) };
+    let low = view.offset(start)?;
+    let Some(window) = windows.window(file, low) else { return Ok(false) };
+    let known = window.known();
+    if view.offset(start + last)? >= known {
+        return Ok(false);
+    }
+    let displacement = window.zero().wrapping_add(view.displacement() as usize);
+    // SAFETY: the view is ordered (`may_map` is used only for such views), so all view bytes of the access lie between
+    // `low`, which lies in the window, and `known`, which is at most the end of the window. The memory of the window
+    // stays accessible whatever happens to the file. The elements are valid (the condition of `# Safety`), and the
+    // window, which this process made, is no memory of the program.
+    unsafe { memory.copy(false, view, 0, displacement, start, bytes)? };
+    if window.still_reaches(known) {
+        return Ok(true);
+    }
+    windows.give_up(&window);
+    Ok(false)
+}
+
 /// Moves data between memory and the mapped window, and counts it in `done`. Returns false if system calls
 /// must move the rest.
 ///
@@ -352,12 +387,18 @@ unsafe fn through_window(
     done: &mut u64,
 ) -> Result<bool> {
     let _signal = mapped::admit();
+    // SAFETY: the caller guarantees the condition of `run`, which `read_known` has too.
+    if !write && unsafe { read_known(file, windows, view, memory, start)? } {
+        *done = memory.bytes();
+        return Ok(true);
+    }
     let mut size = calls::size(file)?;
     let bytes = memory.bytes();
     while *done < bytes {
         let at = start + *done;
         let low = view.offset(at)?;
         let Some(window) = windows.window(file, low) else { return Ok(false) };
+        window.learn(size);
         // The next view bytes that lie in the window.
         let mut length = view.below(at, bytes - *done, window.end())?;
         if length == 0 {

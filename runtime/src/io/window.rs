@@ -21,7 +21,7 @@ use crate::settings::FileMethod;
 use crate::sys::files::{self, FileKind};
 use crate::sys::mapped::FileMapping;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Size of a window, and of the steps at which windows begin, in bytes.
@@ -55,6 +55,9 @@ pub(super) struct Window {
     map: FileMapping,
     /// The file offset of the first byte.
     start: u64,
+    /// The byte of the mapping at which the last page begins into which the file has reached, as far as this window
+    /// knows; 0 if the window knows nothing.
+    last: AtomicUsize,
 }
 
 impl Window {
@@ -71,6 +74,25 @@ impl Window {
     /// Returns whether copies to or from the window may have gone wrong.
     pub fn is_broken(&self) -> bool {
         self.map.is_broken()
+    }
+
+    /// Takes note of the size of the file.
+    pub fn learn(&self, size: u64) {
+        let last = size.min(self.end()).saturating_sub(self.start + 1) as usize;
+        self.last.store(self.map.page_of(last), Ordering::Relaxed);
+    }
+
+    /// Returns the file offset up to which a read probably needs no look at the size of the file. After such a read,
+    /// [`still_reaches`](Self::still_reaches) must return true.
+    pub fn known(&self) -> u64 {
+        self.start + self.last.load(Ordering::Relaxed) as u64
+    }
+
+    /// Returns whether the file reaches beyond the offset `known`, an earlier result of [`known`](Self::known). This
+    /// needs no system call: the page that begins there is accessible only if the file reaches into it. If the file does
+    /// not, because it has become shorter, the window is broken afterwards.
+    pub fn still_reaches(&self, known: u64) -> bool {
+        self.map.reaches((known - self.start) as usize)
     }
 }
 
@@ -142,7 +164,7 @@ impl Windows {
         let start = at / WINDOW * WINDOW;
         match files::map(&target.fd, start, WINDOW as usize, self.writable) {
             Ok(map) => {
-                let window = Arc::new(Window { map, start });
+                let window = Arc::new(Window { map, start, last: AtomicUsize::new(0) });
                 kept.window = Some(window.clone());
                 Some(window)
             }
@@ -181,6 +203,14 @@ impl Windows {
     pub fn forget(&self) {
         self.reached.store(0, Ordering::Relaxed);
         self.kept().reserved = 0..0;
+        self.look_again();
+    }
+
+    /// Forgets how far the file reaches. The next read looks at the size of the file.
+    pub fn look_again(&self) {
+        if let Some(window) = &self.kept().window {
+            window.last.store(0, Ordering::Relaxed);
+        }
     }
 
     /// Gives up a window that is broken.

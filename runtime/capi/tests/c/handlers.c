@@ -152,6 +152,12 @@ static void hear_file(MPI_File *file, int *code, ...)
     heard_code = *code;
 }
 
+static void change_file(MPI_File *file, int *code, ...)
+{
+    heard_file = *file;
+    *code = *code == MPI_ERR_NO_SUCH_FILE ? MPI_SUCCESS : MPI_ERR_OTHER;
+}
+
 /* Checks that the default error handler of files is MPI_ERRORS_RETURN, and that the program can set
    another one. */
 static void files(void)
@@ -184,6 +190,12 @@ static void files(void)
            MPI_File_open(MPI_COMM_WORLD, "/nonexistent", MPI_MODE_RDONLY, MPI_INFO_NULL, &file));
     CHECK(heard_code == MPI_ERR_NO_SUCH_FILE);
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    /* A call returns the code that the error handler leaves. */
+    OK(MPI_File_create_errhandler(change_file, &handler));
+    OK(MPI_File_set_errhandler(MPI_FILE_NULL, handler));
+    OK(MPI_Errhandler_free(&handler));
+    OK(MPI_File_delete("/nonexistent", MPI_INFO_NULL));
+    CHECK(MPI_File_delete("/dev", MPI_INFO_NULL) == MPI_ERR_OTHER);
     OK(MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN));
 }
 

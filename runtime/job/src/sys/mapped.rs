@@ -154,6 +154,24 @@ impl FileMapping {
         self.len == 0
     }
 
+    /// Returns the first byte of the page that holds byte `at` of the mapping.
+    pub fn page_of(&self, at: usize) -> usize {
+        at & !(PAGE.load(Ordering::Relaxed) - 1)
+    }
+
+    /// Finds out whether the file still reaches into the page that begins at byte `page` of the mapping
+    /// ([`page_of`](Self::page_of)). If it does not, the mapping is broken afterwards, and the result is false. The
+    /// calling thread must hold the value that [`admit`] returns.
+    pub fn reaches(&self, page: usize) -> bool {
+        if page >= self.len {
+            return false;
+        }
+        // SAFETY: the byte lies in the mapping, whose memory stays accessible. Nobody relies on its value, which other
+        // processes may change.
+        unsafe { self.base.as_ptr().add(page).read_volatile() };
+        !self.is_broken()
+    }
+
     /// Returns whether a page of the mapping was missing when a thread accessed the page. In that case, data of
     /// earlier copies to or from the mapping may be wrong.
     pub fn is_broken(&self) -> bool {
@@ -483,6 +501,23 @@ mod tests {
             unsafe { other.cast::<u8>().add(5000).write_volatile(1) };
             assert_eq!(FIRST.load(Ordering::Relaxed), 3);
         });
+    }
+
+    #[test]
+    fn a_page_behind_the_end_of_the_file_is_found() {
+        let file = file("reaches", 3 * 4096 + 1);
+        let mapping = FileMapping::new(file.as_fd(), 0, 8 * 4096, false).expect("a mapping");
+        assert_eq!(
+            [0, 4095, 4096, 3 * 4096 + 1].map(|at| mapping.page_of(at)),
+            [0, 0, 4096, 3 * 4096]
+        );
+        let _admitted = admit();
+        assert!(mapping.reaches(0) && mapping.reaches(3 * 4096) && !mapping.is_broken());
+        assert!(!mapping.reaches(8 * 4096) && !mapping.is_broken());
+        file.set_len(3 * 4096).expect("shorter");
+        assert!(mapping.reaches(2 * 4096));
+        assert!(!mapping.reaches(3 * 4096) && mapping.is_broken());
+        assert!(!mapping.reaches(0));
     }
 
     #[test]
