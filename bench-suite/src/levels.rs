@@ -22,7 +22,7 @@ pub fn march(isa: Isa) -> &'static str {
 }
 
 /// A row counts as long if it has at least 15/16 of this number of packed bytes. The limit is lower than the
-/// number because a layout may have a little fewer bytes than the requested size.
+/// number because a layout may have slightly fewer bytes than the requested size.
 const LONG: u64 = 16 << 10;
 
 fn judged(row: &SuiteRow, holds: bool) -> Judged {

@@ -45,7 +45,8 @@ pub enum ErrorKind {
     Request,
     /// Any other argument, or a `TYPEPACK_*` variable, outside its domain.
     Argument,
-    /// A rank of the job has died, or the launcher is ending the job.
+    /// A rank of the job has died, or takes no further part in the calls on a file after an error. Or the launcher is
+    /// ending the job or has ended.
     ProcAborted,
     /// Too little memory or address space is left.
     NoMemory,

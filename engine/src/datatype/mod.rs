@@ -228,8 +228,8 @@ impl Datatype {
         Self(Handle::Named(&all[named.index()]))
     }
 
-    /// Makes a node and computes its bounds. Returns an error if a child is a bound marker, or if a bound
-    /// does not fit in an `i64`. All constructors use this function, except `dup` and the struct of MPI-1,
+    /// Makes a node and computes its bounds. Returns an error if a child is a bound marker, or if the size, an
+    /// extent or a bound does not fit in an `i64`. All constructors use this function, except `dup` and the struct of MPI-1,
     /// which accept bound markers.
     fn build(constructor: Constructor) -> Result<Self> {
         let children = constructor.children();

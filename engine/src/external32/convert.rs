@@ -342,7 +342,7 @@ pub(super) unsafe fn refused(runs: &Runs, origin: *const u8) -> Option<(i64, i12
     })
     .find_map(|at| {
         // SAFETY: `at` is the displacement of one of the elements of `runs`, the caller guarantees
-        // that these are valid, and `converters` belong to the elements' kind.
+        // that the elements are valid, and `converters` is for the kind of the elements.
         unsafe { (converters.refused)(origin.wrapping_offset(at as isize)) }
             .map(|value| (at, value))
     })

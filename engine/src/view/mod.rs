@@ -183,8 +183,10 @@ impl FileView {
         let last = i128::from(tiles - 1) * i128::from(self.extent);
         let reach = last + i128::from(self.plan.footprint().true_ub);
         if packed.max(reach) > i128::from(i64::MAX) {
-            let detail =
-                format!("{} of the view reach beyond byte 2^63 - 1 of the file", bytes(end));
+            let detail = format!(
+                "the filetypes that hold the first {} of the view end beyond 2^63 - 1 bytes",
+                bytes(end)
+            );
             return Err(Error::new(ErrorKind::Overflow, "position", detail));
         }
         Ok(tiles)

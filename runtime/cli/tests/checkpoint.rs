@@ -305,7 +305,7 @@ fn a_checkpoint_that_cannot_be_written_is_refused_before_the_first_step() {
     let (busy, part) = (path(&folder, "busy"), folder.file("busy.typepack-part", b"theirs"));
     let holder = std::fs::File::open(&part).expect("the file of another job");
     holder.lock().expect("a lock");
-    let line = format!("typepack: --checkpoint: {busy}: another job writes {part}");
+    let line = format!("typepack: --checkpoint: {busy}: another job is writing {part}");
     refused(2, &format!("halo --grid 6x5x4 --checkpoint {busy}"), &line, 2);
     assert_eq!(std::fs::read(&part).expect("the file of another job"), b"theirs");
     drop(holder);

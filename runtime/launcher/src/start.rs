@@ -324,7 +324,7 @@ fn inherited(job: &Environment, app: &Environment) -> BTreeMap<OsString, OsStrin
     }
     for (name, value) in job.set.iter().chain(&app.set) {
         // A name without a value stands for the variable's value in mpiexec's environment. If it is not set
-        // there, leave it unset and report no error, because scripts name variables that exist only on some
+        // there, leave it as it is and report no error, because scripts name variables that exist only on some
         // machines.
         if let Some(value) = value.clone().or_else(|| env::var_os(name)) {
             variables.insert(name.clone(), value);

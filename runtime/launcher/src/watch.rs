@@ -588,7 +588,7 @@ impl<'a> Job<'a> {
     }
 
     /// Reads the rest of the output from the ranks' pipes. The ranks have ended, so all their output is
-    /// already in the pipes. If the job did not fail, this function also waits for a moment for output from
+    /// already in the pipes. If the job did not fail, this function also waits briefly for output from
     /// processes that ranks have left behind.
     fn drain(&mut self) {
         let until = Instant::now() + LINGER;

@@ -149,7 +149,9 @@ impl Communicator {
         let mut theirs = [0, 0];
         bridge.trade(place, leader, &mine, &mut theirs)?;
         if mine[0] == 0 || theirs[0] == 0 {
-            return Err(strange("cannot be reached, because a rank of one group had an error"));
+            return Err(strange(
+                "cannot be reached, because a rank of one of the two groups had an error",
+            ));
         }
         let size = usize::try_from(theirs[0]).ok().filter(|size| *size <= self.endpoint().size());
         let size = size.ok_or_else(|| strange("has no valid size"))?;

@@ -57,7 +57,7 @@ impl Pending {
         place
     }
 
-    /// Removes an operation, unless it was removed before.
+    /// Removes an operation, unless it was removed before, and drops the values that were kept for it.
     fn remove(&mut self, place: usize, id: u64) {
         if let Some(held) = self.ids.get_mut(place)
             && *held == Some(id)

@@ -54,6 +54,19 @@ pub struct Access {
     pub collective: bool,
 }
 
+/// Returns the middle part of the names of the functions that begin and end a split collective access, for example
+/// `write_at_all` of `MPI_File_write_at_all_begin`.
+fn split_name(write: bool, position: Position) -> &'static str {
+    match (write, position) {
+        (false, Position::At(_)) => "read_at_all",
+        (false, Position::Individual) => "read_all",
+        (false, Position::Shared) => "read_ordered",
+        (true, Position::At(_)) => "write_at_all",
+        (true, Position::Individual) => "write_all",
+        (true, Position::Shared) => "write_ordered",
+    }
+}
+
 impl Access {
     const fn of(position: Position) -> Self {
         Self { write: false, position, collective: false }
@@ -474,12 +487,18 @@ impl File {
             (split.write, split.position, split.address) == (access.write, position, address)
         }) else {
             let (kind, detail) = match &state.split {
-                None => (ErrorKind::Request, "no split collective access has begun"),
+                None => (ErrorKind::Request, "no split collective access has begun".to_owned()),
                 Some(split) if (split.write, split.position) != (access.write, position) => {
-                    (ErrorKind::Request, "the split collective access began with another call")
+                    let begun = split_name(split.write, split.position);
+                    let detail = format!(
+                        "MPI_File_{begun}_begin began the split collective access, so only \
+                         MPI_File_{begun}_end can end it"
+                    );
+                    (ErrorKind::Request, detail)
                 }
                 Some(_) => {
-                    (ErrorKind::Buffer, "the split collective access began with another buffer")
+                    let detail = "the split collective access began with another buffer";
+                    (ErrorKind::Buffer, detail.to_owned())
                 }
             };
             return Err(Error::new(kind, "file", detail));

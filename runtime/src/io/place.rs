@@ -71,7 +71,9 @@ impl Place {
             };
             links += 1;
             if links > LINKS {
-                return Err(bad("the name leads through too many symbolic links"));
+                return Err(bad(&format!(
+                    "the name leads through more than {LINKS} symbolic links"
+                )));
             }
             let folder = path_of(&resolved).parent().unwrap_or_else(|| Path::new(""));
             resolved = name_of(&folder.join(path_of(&next)))?;

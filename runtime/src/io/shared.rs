@@ -130,7 +130,8 @@ impl Shared {
     /// rank. Collective. While a rank waits, it makes progress.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::ProcAborted`] if a rank has died. Then no other meeting takes place.
+    /// Returns [`ErrorKind::ProcAborted`] if a rank has died, or if a meeting has failed on a rank. Then no other
+    /// meeting takes place.
     pub fn meet(&self, comm: &Communicator, mine: u64, mut each: impl FnMut(u64)) -> Result<()> {
         let size = comm.size();
         if size == 1 {
@@ -247,6 +248,8 @@ fn slots(ranks: usize) -> usize {
 
 #[cold]
 fn gone(rank: usize) -> Error {
-    let detail = format!("rank {rank} of the file's ranks has left after an error");
+    let detail = format!(
+        "rank {rank} takes no further part in collective calls on this file, because an earlier call on it failed there"
+    );
     Error::new(ErrorKind::ProcAborted, "file", detail)
 }

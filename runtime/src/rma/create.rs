@@ -332,7 +332,7 @@ fn targets(
     all.iter().enumerate().map(target).collect()
 }
 
-/// Finds memory of another rank: `bytes` bytes at `offset` of the heap of world rank `heap`. The base is null if this
+/// Finds memory of a rank: `bytes` bytes at `offset` of the heap of world rank `heap`. The base is null if this
 /// process cannot map the memory.
 fn far(heap: u64, offset: u64, bytes: u64, unit: u64) -> Target {
     let nowhere =

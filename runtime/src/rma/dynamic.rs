@@ -44,11 +44,11 @@ fn place_of(change: u64) -> [usize; 2] {
 /// The number that stands for the heap if memory lies in no rank's heap.
 const NO_HEAP: u64 = u64::MAX;
 
-/// Number of changes of a table during which a rank tries to read the table. A correct program does not get near this
-/// number, because it does not access the memory of a rank while that rank attaches and detaches all the time.
+/// Number of times that a rank tries to read the table of another rank. A try fails only if that rank has made a change
+/// during the try, so only a faulty rank makes all of them fail.
 const TRIES: usize = 1 << 20;
 
-/// The number of a rank's last change when its table was read, and a copy of the table.
+/// The number of the last change that the copy of a table includes, and the copy.
 type ReadTable = (u64, Arc<[Entry]>);
 
 /// What the ranks have attached, as this rank knows it.

@@ -104,7 +104,7 @@ impl Fabric {
     }
 
     /// Returns the heap of another rank. This process maps each heap only once. Returns `None` in a job of one rank, in
-    /// a job without a shared heap, if the address space is too small, or if `rank` is this rank.
+    /// a job without a shared heap, if the heap cannot be mapped, or if `rank` is this rank or no rank of the job.
     pub fn heap_of(&self, rank: usize) -> Option<&Arc<Mapping>> {
         self.heaps.as_ref()?.of(rank)
     }

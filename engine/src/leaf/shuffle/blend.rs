@@ -97,8 +97,8 @@ impl Blend {
                 .filter(|&(_, at)| (start..start + REGISTER).contains(at))
                 .map(|(nth, &at)| (nth, at))
                 .collect();
-            // Find the smallest number of bytes by which the load must begin early so that all its data is
-            // in the register and falls on bytes that no other load uses.
+            // Find the smallest number of bytes by which the load must begin before `start` so that all its data is
+            // in the register and falls on bytes that no earlier load uses.
             let early = (0..REGISTER.min(start + 1)).find(|early| {
                 let from = start - early;
                 data.iter().all(|(_, at)| *at < from + REGISTER && blended[at - from].is_none())

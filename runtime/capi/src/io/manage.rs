@@ -164,7 +164,7 @@ fn whence(whence: c_int) -> Result<Whence> {
         abi::SEEK_CUR => Ok(Whence::Current),
         abi::SEEK_END => Ok(Whence::End),
         other => {
-            let detail = format!("{other} is neither MPI_SEEK_SET, MPI_SEEK_CUR nor MPI_SEEK_END");
+            let detail = format!("{other} is not MPI_SEEK_SET, MPI_SEEK_CUR or MPI_SEEK_END");
             Err(Failure::new(abi::ERR_ARG, "whence", detail))
         }
     }

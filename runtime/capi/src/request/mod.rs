@@ -346,7 +346,11 @@ fn asked(functions: Generalized) -> Outcome {
 pub fn messages() -> Result<&'static Messages> {
     match comm::world::messages() {
         Some(messages) => Ok(messages),
-        None => Err(Failure::new(abi::ERR_OTHER, "request", "this process has not joined a job")),
+        None => Err(Failure::new(
+            abi::ERR_OTHER,
+            "request",
+            "MPI is not initialised: this process has not joined a job",
+        )),
     }
 }
 

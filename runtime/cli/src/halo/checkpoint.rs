@@ -116,7 +116,7 @@ fn make_part(part: &Path) -> std::io::Result<fs::File> {
         // it; the next attempt makes a new file.
         remove(part)?;
     }
-    let detail = format!("another job writes {}", part.display());
+    let detail = format!("another job is writing {}", part.display());
     Err(std::io::Error::new(ErrorKind::ResourceBusy, detail))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The launcher uses most of this file, to start the ranks and to watch them. `shm/attach.rs` and the
 //! runtime use the functions that concern their own process, such as [`own_group`]. Between `fork`
-//! and `execve`, the child makes only raw system calls on data that was prepared before the fork. Any other
+//! and `execve`, the child makes only async-signal-safe calls on data that was prepared before the fork. Any other
 //! function might wait for ever for a library's lock that was held, at the time of the fork, by a thread
 //! that does not exist in the child.
 
