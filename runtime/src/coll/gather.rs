@@ -7,8 +7,7 @@ use super::collective::check_parts;
 use super::{Collective, Root};
 use crate::comm::Communicator;
 use crate::schedule::program::{Builder, StepId};
-use crate::schedule::table::Place;
-use crate::schedule::{Part, calls};
+use crate::schedule::Part;
 use crate::{Error, ErrorKind, Result};
 
 impl Communicator {
@@ -93,28 +92,6 @@ impl Communicator {
             });
         }
         Ok(brought)
-    }
-
-    /// Receives the parts of the ranks in `from`, which send them by messages. The other parts must have come in
-    /// another way. `place` has the context and the tag of the call.
-    ///
-    /// # Safety
-    ///
-    /// - The elements of `parts` are writable, and nobody else accesses them until the function returns.
-    pub(super) unsafe fn receive_by_messages<'a>(
-        &self,
-        place: Place,
-        parts: &[Part<'a>],
-        from: &[usize],
-    ) -> Result<()> {
-        let list = |steps: &mut Builder<'_, 'a>| {
-            from.iter().try_for_each(|&from| {
-                steps.receive(&parts[from], self.peer(from)?).map(|_received| ())
-            })
-        };
-        // SAFETY: the steps use only the elements of `parts`, which are writable, and which nobody else accesses
-        // until the call returns (condition of `# Safety`).
-        unsafe { calls::run(self.endpoint(), place, list) }
     }
 
     pub(super) fn scatter_steps<'a>(

@@ -41,7 +41,7 @@ const RARELY: u64 = 16;
 
 /// Length in bytes of the shortest message for which streaming stores are one of the ways. A shorter message fits
 /// in the caches. After ordinary stores the receiver reads it from there, which is faster than from memory.
-const STREAMING: u64 = 1 << 20;
+const STREAMING: u64 = 16 << 10;
 
 /// Number of size classes. Class `n` has messages of 2^(n + 10) to 2^(n + 11) bytes; the first class also has
 /// all shorter ones and the last class all longer ones.

@@ -1,30 +1,33 @@
 //! The protocol of cells: short data from one rank to all other ranks of a communicator, in shared memory,
 //! without messages.
 //!
-//! Every rank has a few cells. All ranks make the same calls, which are numbered from 1. In a call, a rank may
-//! publish data in its cell of this call ([`Seat::publish`]), and any other rank may wait for that cell
-//! ([`Seat::arrived`]). The calls use the cells of a rank in turn. `typepack`'s `coll/cells/` makes collective
-//! calls from these steps.
+//! Every rank has a few cells. All ranks make the same calls, and a call has one or more steps. [`step`] numbers the
+//! steps: the numbers grow from step to step and from call to call. In a step, a rank may publish data in its cell of
+//! this step ([`Seat::publish`]), and any other rank may wait for that cell ([`Seat::arrived`]). The steps use the cells
+//! of a rank in turn. `typepack`'s `coll/cells/` makes collective calls from these steps.
 //!
 //! ```text
-//! cell     stamp: number of the call | head: length of the data, or a mark | six words of data
-//! done     number of the last call that the rank has ended
-//! waits    number of the call in which the rank may sleep; ROOM if it may sleep until it has room; otherwise 0
+//! cell     stamp: number of the step | head: length of the data, or a mark | six words of data
+//! done     number of the last step that the rank has ended
+//! waits    number of the step in which the rank may sleep; ROOM if it may sleep until it has room; otherwise 0
 //! ```
 //!
 //! `coll/cells/` defines the marks, for example for a rank that has failed.
 //!
-//! A rank may publish only after all other ranks have ended the call that used the same cell before. A rank that reads
-//! the stamp of call `n` from another rank knows that the other rank has ended call `n - 1`. If this knowledge is not
-//! enough, the rank reads the words `done` of the other ranks, and waits until they allow it to publish.
+//! A rank may publish only after all other ranks have ended the step in which this rank used the same cell before. In a
+//! call, a rank may publish one step ahead: before it has ended the step before. So a rank that reads the stamp of a
+//! step from another rank knows that the other rank has ended all steps but this one and the one before it in the same
+//! call. If this knowledge is not enough, the rank reads the words `done` of the other ranks, and waits until they allow it to
+//! publish. A rank that ends a call ends all steps of the call, also those that it has left out ([`last_step`]). So a
+//! rank that waits for a cell can tell that the cell will never come ([`Seat::has_left`]).
 //!
 //! A rank that is about to sleep first writes `waits`, and then announces its sleep on its doorbell
-//! (`doorbell.rs`). A rank that has published or ended a call reads the words `waits` of the others after a fence
+//! (`doorbell.rs`). A rank that has published or ended a step reads the words `waits` of the others after a fence
 //! ([`Seat::sleepers`]), and rings the ranks that may sleep. So either the sleeper sees the new stamp before it
 //! sleeps, or the other rank sees that it must ring.
 //!
 //! Invariants: each rank writes only its own words. A stamp is written after the data, with release ordering.
-//! Memory of zeros is a valid state, because no call has number 0.
+//! Memory of zeros is a valid state, because no step has number 0.
 
 use crate::sync::Word;
 
@@ -34,13 +37,31 @@ pub const CELLS: usize = 4;
 /// Number of words of data in a cell.
 pub const WORDS: usize = 6;
 
-/// Number of cells in a group. The cells of a rank form two groups, and the calls use the groups in turn, one call
-/// per cell. A rank waits for room only when it begins to use a group again. So a rank looks for ranks that wait for
-/// room only after the last call of a group.
-const GROUP: u64 = CELLS as u64 / 2;
+/// Number of low bits in the number of a step that count the steps of one call. The bits above are the number of the
+/// call.
+const STEP_BITS: u32 = 24;
 
-/// The value of `waits` of a rank that waits until other ranks have ended a call.
+/// Maximum number of steps of a call. One number is left free, so that the number before the first step of a call is at
+/// least two more than the number of any step of the call before.
+pub const STEPS: u64 = (1 << STEP_BITS) - 1;
+
+/// Number of steps of a call that a rank may publish before it has ended the step before them.
+const AHEAD: u64 = 1;
+
+/// The value of `waits` of a rank that waits until other ranks have ended a step.
 const ROOM: u64 = u64::MAX;
+
+/// Returns the number of step `index` of call `call`. Calls are numbered from 1, and `index` is less than [`STEPS`].
+#[inline]
+pub fn step(call: u64, index: u64) -> u64 {
+    call << STEP_BITS | index
+}
+
+/// Returns a number that is at least the number of every step of the call that has step `number`.
+#[inline]
+pub fn last_step(number: u64) -> u64 {
+    number | STEPS
+}
 
 const STAMP: usize = 0;
 const HEAD: usize = 1;
@@ -64,28 +85,37 @@ pub trait CellMemory {
 #[derive(Debug)]
 pub struct Seat {
     rank: usize,
-    /// For each rank, the number of a call that the rank has ended, as far as this rank knows.
+    /// For each rank, the number of a step that the rank has ended, as far as this rank knows.
     known: Box<[u64]>,
-    /// The number of a call that all other ranks have ended, as far as this rank knows.
+    /// The number of a step that all other ranks have ended, as far as this rank knows.
     least: u64,
+    /// For each of this rank's cells, the number of the last step in which this rank published in the cell.
+    used: [u64; CELLS],
 }
 
 impl Seat {
     /// Returns the seat of `rank` among `size` ranks, before the first call.
     pub fn new(rank: usize, size: usize) -> Self {
-        Self { rank, known: vec![0; size].into(), least: 0 }
+        Self { rank, known: vec![0; size].into(), least: 0, used: [0; CELLS] }
     }
 
-    /// Returns the index of the cell that call `number` uses.
+    /// Returns this rank.
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Returns the index of the cell that step `number` uses. Each step of a call uses another cell than the step
+    /// before it, and so does the first step of a call after a call of one step.
     #[inline]
     pub fn cell(number: u64) -> usize {
-        (number % CELLS as u64) as usize
+        ((number >> STEP_BITS) + number) as usize % CELLS
     }
 
-    /// Returns whether this rank may write to its cell of call `number`.
+    /// Returns whether this rank may write to its cell of step `number`.
     #[inline]
     pub fn has_room<M: CellMemory>(&mut self, memory: &M, number: u64) -> bool {
-        let needed = ((number - 1) / GROUP).saturating_sub(1) * GROUP;
+        let needed = self.used[Self::cell(number)];
         self.least >= needed || self.has_become_free(memory, needed)
     }
 
@@ -104,11 +134,12 @@ impl Seat {
         least >= needed
     }
 
-    /// Publishes `head` and the first [`WORDS`] words of `data` in this rank's cell of call `number`. The rank must
+    /// Publishes `head` and the first [`WORDS`] words of `data` in this rank's cell of step `number`. The rank must
     /// have room. If the other ranks need more data, the rank must have written the data elsewhere before.
     #[inline]
-    pub fn publish<M: CellMemory>(&self, memory: &M, number: u64, head: u64, data: &[u64]) {
+    pub fn publish<M: CellMemory>(&mut self, memory: &M, number: u64, head: u64, data: &[u64]) {
         let cell = Self::cell(number);
+        self.used[cell] = number;
         for (at, word) in data.iter().take(WORDS).enumerate() {
             memory.cell(self.rank, cell, DATA + at).store_relaxed(*word);
         }
@@ -116,15 +147,24 @@ impl Seat {
         memory.cell(self.rank, cell, STAMP).store_release(number);
     }
 
-    /// Returns the head of the cell of rank `from` in call `number`, if that rank has published it.
+    /// Returns the head of the cell of rank `from` in step `number`, if that rank has published it.
     #[inline]
     pub fn arrived<M: CellMemory>(&mut self, memory: &M, from: usize, number: u64) -> Option<u64> {
         let cell = Self::cell(number);
         if memory.cell(from, cell, STAMP).load_acquire() != number {
             return None;
         }
-        self.known[from] = self.known[from].max(number - 1);
+        self.known[from] = self.known[from].max(number.saturating_sub(1 + AHEAD));
         Some(memory.cell(from, cell, HEAD).load_relaxed())
+    }
+
+    /// Returns whether rank `from` has ended step `number` and has published nothing in it, so that its cell will never
+    /// arrive.
+    pub fn has_left<M: CellMemory>(&self, memory: &M, from: usize, number: u64) -> bool {
+        // The rank ends a step after it has published, and uses the cell again only after this rank has ended the step,
+        // too. So if the step has ended but the cell has another stamp, the rank has not published.
+        self.has_ended(memory, from, number)
+            && memory.cell(from, Self::cell(number), STAMP).load_acquire() != number
     }
 
     /// Returns the data words of a cell that has arrived. The words that its owner has not written are arbitrary.
@@ -134,21 +174,25 @@ impl Seat {
         std::array::from_fn(|at| memory.cell(from, cell, DATA + at).load_relaxed())
     }
 
-    /// Records that all other ranks have begun call `number`, and so have ended the calls before it.
-    #[inline]
-    pub fn all_have_begun(&mut self, number: u64) {
-        self.least = self.least.max(number - 1);
+    /// Returns whether rank `from` has ended step `number`.
+    pub fn has_ended<M: CellMemory>(&self, memory: &M, from: usize, number: u64) -> bool {
+        memory.done(from).load_acquire() >= number
     }
 
-    /// Ends call `number`: this rank reads no cell of this call any more. Returns true if the rank must then ring
-    /// the ranks that wait for room.
+    /// Records that all other ranks have published in step `number`.
     #[inline]
-    pub fn end<M: CellMemory>(&self, memory: &M, number: u64) -> bool {
+    pub fn all_have_published(&mut self, number: u64) {
+        self.least = self.least.max(number - 1 - AHEAD);
+    }
+
+    /// Ends step `number` and all steps before it: this rank reads no cell of these steps any more. The caller then
+    /// rings the ranks that wait for room.
+    #[inline]
+    pub fn end<M: CellMemory>(&self, memory: &M, number: u64) {
         memory.done(self.rank).store_release(number);
-        number.is_multiple_of(GROUP)
     }
 
-    /// Announces that this rank may sleep until the cells of call `number` have arrived.
+    /// Announces that this rank may sleep until the cells of step `number` have arrived.
     pub fn waits<M: CellMemory>(&self, memory: &M, number: u64) {
         memory.waits(self.rank).store_relaxed(number);
     }
@@ -163,8 +207,8 @@ impl Seat {
         memory.waits(self.rank).store_relaxed(0);
     }
 
-    /// Returns the other ranks that wait in call `number`. The caller has published before, or has seen that all
-    /// have published.
+    /// Returns the other ranks that wait in step `number`. The caller has published before, or has seen that all
+    /// have published, or has ended the step.
     pub fn sleepers<'a, M: CellMemory>(
         &'a self,
         memory: &'a M,
@@ -176,7 +220,7 @@ impl Seat {
         (0..self.known.len()).filter(|rank| *rank != self.rank).filter(waits)
     }
 
-    /// Returns the other ranks that wait for room. The caller has ended a call before.
+    /// Returns the other ranks that wait for room. The caller has ended a step before.
     pub fn sleepers_for_room<'a, M: CellMemory>(
         &'a self,
         memory: &'a M,
@@ -287,23 +331,58 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_has_room_for_two_groups() {
-        loom::model(room_for_two_groups);
+    fn a_rank_has_room_when_all_have_ended_the_step_that_used_the_cell() {
+        loom::model(room_for_each_cell);
     }
 
-    fn room_for_two_groups() {
+    fn room_for_each_cell() {
         let memory = Memory::new(3);
         let mut seat = Seat::new(0, 3);
         for number in 1..=CELLS as u64 {
             assert!(seat.has_room(&memory, number), "{number}");
+            seat.publish(&memory, number, 0, &[]);
         }
         let next = CELLS as u64 + 1;
         assert!(!seat.has_room(&memory, next));
-        memory.done[1].store(GROUP, Ordering::Relaxed);
+        memory.done[1].store(1, Ordering::Relaxed);
         assert!(!seat.has_room(&memory, next));
-        memory.done[2].store(GROUP, Ordering::Relaxed);
-        assert!(seat.has_room(&memory, next) && seat.has_room(&memory, next + GROUP - 1));
-        assert!(!seat.has_room(&memory, next + GROUP));
+        memory.done[2].store(2, Ordering::Relaxed);
+        assert!(seat.has_room(&memory, next) && !seat.has_room(&memory, next + 1));
+        // The ranks have ended a call of many steps.
+        for rank in [1, 2] {
+            memory.done[rank].store(last_step(step(0, 1)), Ordering::Relaxed);
+        }
+        for index in 0..CELLS as u64 {
+            assert!(seat.has_room(&memory, step(1, index)));
+        }
+    }
+
+    #[test]
+    fn steps_are_numbered_in_order_and_use_the_cells_in_turn() {
+        assert!(step(1, 0) > last_step(step(0, 5)) && step(7, STEPS - 1) < last_step(step(7, 0)));
+        assert!(step(8, 0) - 1 - AHEAD >= step(7, STEPS - 1));
+        for (call, index) in [(1, 0), (1, 1), (9, 2), (9, STEPS - 2)] {
+            let cell = Seat::cell(step(call, index));
+            assert_eq!(Seat::cell(step(call, index + 1)), (cell + 1) % CELLS);
+            assert_eq!(Seat::cell(step(call + 1, index)), (cell + 1) % CELLS);
+        }
+    }
+
+    /// Checks that a rank that has ended a step without data is told apart from one that has published, and from one
+    /// that has not come yet.
+    #[test]
+    fn a_cell_that_will_never_come_is_known() {
+        loom::model(|| {
+            let memory = Memory::new(2);
+            let (mut owner, reader) = (Seat::new(0, 2), Seat::new(1, 2));
+            let (first, second) = (step(1, 0), step(1, 1));
+            assert!(!reader.has_left(&memory, 0, first));
+            owner.publish(&memory, first, 0, &[]);
+            assert!(!reader.has_left(&memory, 0, first));
+            owner.end(&memory, last_step(first));
+            assert!(!reader.has_left(&memory, 0, first) && reader.has_left(&memory, 0, second));
+            assert!(!reader.has_left(&memory, 0, step(2, 0)));
+        });
     }
 
     /// The ranks of a model in which every rank sleeps whenever it waits.
@@ -381,9 +460,8 @@ mod tests {
                         job.slots[1].wait_for(|| seat.arrived(memory, 0, number));
                         seat.has_waited(memory);
                     }
-                    if seat.end(memory, number) {
-                        job.ring(seat.sleepers_for_room(memory));
-                    }
+                    seat.end(memory, number);
+                    job.ring(seat.sleepers_for_room(memory));
                 }
             });
         });

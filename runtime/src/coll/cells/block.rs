@@ -1,24 +1,48 @@
-//! The memory of the cells: the shared words of the protocol (`shm/cells.rs` of the job crate), and beside each
-//! cell a buffer for data that does not fit in the cell.
+//! The memory of the cells: the shared words of the protocol (`shm/cells.rs` of the job crate), and for each rank a
+//! ring for data that does not fit in a cell.
 //!
 //! `mod.rs` makes the block together with the other ranks, as a region (`region/`). Each rank has one part:
 //!
 //! ```text
-//! part   done | waits | cells, one cache line each | buffers, LENGTH bytes each
+//! part   done | waits | cells, one cache line each | times, a line for each rank | ring, RING bytes
 //! ```
 //!
-//! Invariant: every part has `BYTES` bytes, and stays mapped as long as the block lives. Each rank may write to its own
+//! In the first call with more data than a piece of this ring, the ranks make another region with a longer ring, which
+//! every rank then uses instead.
+//!
+//! A rank writes each piece of data behind the piece before it, and its cell names the place. Why not always to the same
+//! place: the other ranks have read the old data there, so their caches share the lines, and every store of the owner
+//! must first take a line back from another core. In a ring that is longer than the second-level caches, the lines have
+//! left these caches before the rank uses them again. Measured on a Zen 4 with second-level caches of 1 MiB, two ranks
+//! on near cores, a broadcast of 64 KiB: 10.4 us in a ring of 256 KiB, 4.9 us in 1 MiB, 3.4 us in 2 MiB, 5.6 us in 4 MiB.
+//!
+//! Invariant: every part has its full size, and stays mapped as long as the block lives. Each rank may write to its own
 //! part at any time. So no rank trusts the parts of the others: a reader checks the length of the data, and accepts any
 //! bytes as data.
 
+use super::MOST;
 use crate::comm::Communicator;
 use crate::region::Parts;
-use crate::shm::cells::{CELLS, CellMemory, Seat};
+use crate::shm::cells::{CELLS, CellMemory};
 use crate::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Maximum number of bytes of data that a rank passes through its cell or its buffer in one call.
-pub(super) const LENGTH: usize = 16 << 10;
+/// Size of the first ring in bytes.
+const RING: usize = 64 << 10;
+
+/// Size of the longer ring of each rank in bytes, if there are few ranks.
+const LONG: usize = 2 << 20;
+
+/// Maximum size of the longer rings of all ranks together, in bytes.
+const ALL_LONG: usize = 16 << 20;
+
+/// A piece of data is at most this part of a ring. At most [`CELLS`] pieces of a rank are in use at a time, the new one
+/// included. They follow each other in the ring, except that the end of the ring may be too short for a piece. So the
+/// new piece never overlaps a piece that other ranks still read.
+const PIECES: usize = 2 * CELLS;
+
+/// Largest piece of the first ring, in bytes.
+pub(super) const SHORT: u64 = (RING / PIECES) as u64;
 
 /// Size of a cache line in bytes.
 const LINE: usize = 64;
@@ -27,16 +51,35 @@ const LINE: usize = 64;
 const DONE: usize = 0;
 const WAITS: usize = LINE;
 const FIRST_CELL: usize = 2 * LINE;
-/// Offset of the first buffer in a part, in bytes: a multiple of eight cache lines.
-const FIRST_BUFFER: usize = (FIRST_CELL + CELLS * LINE).next_multiple_of(8 * LINE);
+/// Offset of the times that this rank has measured, one line for each rank that may ask for them (`copies.rs`), in
+/// bytes. A line has the number of the step, and the time in nanoseconds.
+const FIRST_TIME: usize = FIRST_CELL + CELLS * LINE;
+/// Offset of the ring in a part, in bytes: a multiple of eight cache lines.
+const FIRST_RING: usize = (FIRST_TIME + MOST * LINE).next_multiple_of(8 * LINE);
 /// The size of each rank's part in bytes.
-const BYTES: usize = FIRST_BUFFER + CELLS * LENGTH;
+const BYTES: usize = FIRST_RING + RING;
 
 /// The parts of all ranks.
 pub(super) struct Block {
     /// The address of each rank's part.
     starts: Box<[*mut u8]>,
     _parts: Parts,
+    long: Long,
+    /// The place in this rank's ring behind the last piece, in bytes.
+    next: usize,
+}
+
+/// The longer rings.
+enum Long {
+    NotYet,
+    /// A rank had too little memory.
+    Denied,
+    Made {
+        /// The address of each rank's ring.
+        starts: Box<[*mut u8]>,
+        len: usize,
+        _parts: Parts,
+    },
 }
 
 // SAFETY: a block is a list of addresses of memory that several processes use at the same time. Words are accessed
@@ -51,37 +94,118 @@ impl Block {
     /// Returns `ErrorKind::NoMemory` on all ranks if a rank has too little memory, `ErrorKind::Other` if a rank has
     /// named a part of another size, and `ErrorKind::ProcAborted` if a rank has died.
     pub(super) fn new(comm: &Communicator) -> Result<Self> {
-        let parts = Parts::allocate(comm, BYTES)?;
-        let start = |rank| match parts.as_ptr(rank) {
-            Some(start) if parts.len(rank) == BYTES => Ok(start),
-            _ => {
-                let detail = format!(
-                    "rank {rank} has named a part of {} bytes; it must have {BYTES} bytes",
-                    parts.len(rank)
-                );
-                Err(Error::new(ErrorKind::Other, "comm", detail))
-            }
-        };
-        let starts = (0..comm.size()).map(start).collect::<Result<_>>()?;
-        Ok(Self { starts, _parts: parts })
+        let (starts, parts) = allocate(comm, BYTES)?;
+        Ok(Self { starts, _parts: parts, long: Long::NotYet, next: 0 })
     }
 
-    /// Returns the address of the buffer beside the cell of `rank` in call `number`. It has [`LENGTH`] bytes.
+    /// Makes the longer rings. Collective. If a rank has too little memory, no rank has a longer ring.
+    ///
+    /// # Errors
+    /// Returns the errors of [`new`](Self::new), except `ErrorKind::NoMemory`.
+    #[cold]
+    pub(super) fn lengthen(&mut self, comm: &Communicator) -> Result<()> {
+        let len = LONG.min(ALL_LONG / comm.size()).next_multiple_of(LINE * PIECES);
+        self.long = match allocate(comm, len) {
+            Ok((starts, parts)) => Long::Made { starts, len, _parts: parts },
+            Err(error) if error.kind() == ErrorKind::NoMemory => Long::Denied,
+            Err(error) => return Err(error),
+        };
+        self.next = 0;
+        Ok(())
+    }
+
+    /// Returns whether the ranks have not yet tried to make the longer rings.
     #[inline]
-    pub(super) fn buffer(&self, rank: usize, number: u64) -> *mut u8 {
-        self.starts[rank].wrapping_add(FIRST_BUFFER + Seat::cell(number) * LENGTH)
+    pub(super) fn may_lengthen(&self) -> bool {
+        matches!(self.long, Long::NotYet)
+    }
+
+    /// Returns the size of the ring of each rank in bytes.
+    #[inline]
+    fn len(&self) -> usize {
+        match self.long {
+            Long::Made { len, .. } => len,
+            Long::NotYet | Long::Denied => RING,
+        }
+    }
+
+    /// Returns the largest number of bytes of a piece.
+    #[inline]
+    pub(super) fn room(&self) -> u64 {
+        (self.len() / PIECES) as u64
+    }
+
+    /// Returns the place of the next piece of this rank, which has `bytes` bytes, at most [`room`](Self::room).
+    #[inline]
+    pub(super) fn place(&mut self, bytes: u64) -> u64 {
+        let bytes = (bytes as usize).next_multiple_of(LINE);
+        debug_assert!(bytes <= self.len() / PIECES);
+        if self.next + bytes > self.len() {
+            self.next = 0;
+        }
+        let place = self.next;
+        self.next += bytes;
+        place as u64
+    }
+
+    /// Returns the address of the `bytes` bytes at a place in the ring of `rank`. If these bytes do not lie within the
+    /// ring, the address is that of other bytes of the ring. Then the rank is faulty, and its data are arbitrary.
+    #[inline]
+    pub(super) fn piece(&self, rank: usize, place: u64, bytes: u64) -> *mut u8 {
+        let last = self.len() - bytes as usize;
+        let at = usize::try_from(place).unwrap_or(0).min(last);
+        match &self.long {
+            Long::Made { starts, .. } => starts[rank].wrapping_add(at),
+            _ => self.starts[rank].wrapping_add(FIRST_RING + at),
+        }
+    }
+
+    /// Stores the time in nanoseconds in which rank `rank`, this rank, has copied the piece of rank `writer` in step
+    /// `number`.
+    pub(super) fn measure(&self, rank: usize, writer: usize, number: u64, time: u64) {
+        let at = FIRST_TIME + writer * LINE;
+        // The stores are Relaxed except the last one, so that a reader that sees the new number also sees the new time.
+        self.word(rank, at).store(0, Ordering::Relaxed);
+        fence(Ordering::Release);
+        self.word(rank, at + size_of::<u64>()).store(time, Ordering::Relaxed);
+        self.word(rank, at).store(number, Ordering::Release);
+    }
+
+    /// Returns the time in nanoseconds in which rank `reader` has copied the piece of rank `writer`, this rank, in step
+    /// `number`, if `reader` has stored it.
+    pub(super) fn measured(&self, writer: usize, reader: usize, number: u64) -> Option<u64> {
+        let at = FIRST_TIME + writer * LINE;
+        let stored = self.word(reader, at).load(Ordering::Acquire) == number;
+        stored.then(|| self.word(reader, at + size_of::<u64>()).load(Ordering::Relaxed))
     }
 
     #[inline]
     fn word(&self, rank: usize, at: usize) -> &AtomicU64 {
-        debug_assert!(at < FIRST_BUFFER && at.is_multiple_of(align_of::<AtomicU64>()));
+        debug_assert!(at < FIRST_RING && at.is_multiple_of(align_of::<AtomicU64>()));
         // SAFETY:
-        // - `at` is below `FIRST_BUFFER`, so the word lies within the part, which has `BYTES` bytes (`new`) and
+        // - `at` is below `FIRST_RING`, so the word lies within the part, which has `BYTES` bytes (`new`) and
         //   stays mapped as long as `_parts` lives;
         // - a part begins at a multiple of 64 bytes, and `at` is a multiple of 8, so the word is aligned;
         // - all ranks access this word by atomics only.
         unsafe { AtomicU64::from_ptr(self.starts[rank].wrapping_add(at).cast()) }
     }
+}
+
+/// Makes a region with a part of `bytes` bytes for each rank. Collective. Returns the addresses of the parts.
+fn allocate(comm: &Communicator, bytes: usize) -> Result<(Box<[*mut u8]>, Parts)> {
+    let parts = Parts::allocate(comm, bytes)?;
+    let start = |rank| match parts.as_ptr(rank) {
+        Some(start) if parts.len(rank) == bytes => Ok(start),
+        _ => {
+            let detail = format!(
+                "rank {rank} has named a part of {} bytes; it must have {bytes} bytes",
+                parts.len(rank)
+            );
+            Err(Error::new(ErrorKind::Other, "comm", detail))
+        }
+    };
+    let starts = (0..comm.size()).map(start).collect::<Result<_>>()?;
+    Ok((starts, parts))
 }
 
 impl CellMemory for Block {

@@ -1,17 +1,18 @@
-//! Reductions of short vectors: every rank that needs a result combines the elements of the other ranks itself.
+//! The combination of the elements of several ranks by one rank, in one step of a reduction.
 //!
-//! `turn.rs` passes the elements to the ranks. The order of the combinations is that of the schedules: a tree in which
-//! each node combines the nodes of neighbouring ranks (`reduce.rs`, `allreduce.rs`, `scan.rs`). [`Fold`] goes through
-//! the ranks from the lowest one, with a stack of nodes. It combines two nodes of the same level at once; the result
-//! has the next level. At the end, it combines the nodes that are left, from the highest ranks down.
+//! `reductions.rs` has the calls, and `turn.rs` passes the elements to the ranks. The order of the combinations is that
+//! of the schedules. For short vectors it is a tree in which each node combines the nodes of neighbouring ranks
+//! (`reduce.rs`, `allreduce.rs`, `scan.rs`). [`Fold`] goes through the ranks from the lowest one, with a stack of nodes.
+//! It combines two nodes of the same level at once; the result has the next level. At the end, it combines the nodes
+//! that are left, from the highest ranks down. For long vectors the order is from the highest rank to the lowest
+//! (`reduce_scatter.rs`).
 
 use super::turn::{Turn, Words, layout};
-#[cfg(doc)]
-use crate::comm::Communicator;
 use crate::endpoint::sources::Combine;
 use crate::message::payload::copy_layout;
 use crate::schedule::Part;
 use crate::schedule::program::room_for;
+use crate::shm::cells::WORDS;
 use crate::{Error, ErrorKind, Plan, Result};
 
 /// Number of places on the stack. At most six places are in use at once: the nodes on the stack have different levels,
@@ -21,149 +22,97 @@ const STACK: usize = 8;
 /// If a call used more scratch memory than this number of 16-byte words, the memory is freed after the call.
 const KEPT: usize = (1 << 20) / 16;
 
+/// Elements of the ranks to combine: those of the current step, from `first` on.
+#[derive(Clone, Copy)]
+pub(super) struct Elements<'a> {
+    /// The address of this rank's elements.
+    pub own: *const u8,
+    /// The type and the number of the elements. `origin` is the address of the result.
+    pub result: Part<'a>,
+    /// Number of elements of the call before these elements.
+    pub first: u64,
+    /// The number of packed bytes of each rank in this step.
+    pub published: u64,
+    /// The offset of the elements in these bytes.
+    pub offset: u64,
+}
+
+impl<'a> Elements<'a> {
+    /// Returns all elements of a piece, before which there are `first` elements.
+    pub(super) fn whole(own: *const u8, result: Part<'a>, first: u64) -> Result<Self> {
+        Ok(Self { own, result, first, published: result.bytes()?, offset: 0 })
+    }
+}
+
+/// The order of the combinations.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Order {
+    /// A tree over the ranks below `end`, in which neighbouring ranks combine first.
+    Tree { end: usize },
+    /// The same, but so that the number of nodes above the leaves is a power of two (`allreduce.rs`).
+    Doubling,
+    /// From the highest rank to the lowest (`reduce_scatter.rs`).
+    Chain,
+}
+
+impl Order {
+    /// Returns the rank before which all ranks are that take part.
+    fn end(self, size: usize) -> usize {
+        match self {
+            Self::Tree { end } => end,
+            Self::Doubling | Self::Chain => size,
+        }
+    }
+}
+
 impl Turn<'_> {
-    /// Makes a reduction to `root`.
+    /// Combines the elements of the ranks, and writes the result to `elements.result`.
     ///
     /// # Safety
     ///
-    /// - The elements at `send`, and those of `recv` at the root, are valid as [`Communicator::reduce_raw`] demands,
-    ///   until the function returns.
+    /// - The cells of the ranks in `order`, except this rank, have arrived in this step, and each has
+    ///   `elements.published` bytes. The elements lie within these bytes.
+    /// - The elements at `elements.own` are readable, and nobody changes them.
+    /// - The elements of `elements.result` are writable, and nobody else accesses them. They do not overlap those at
+    ///   `elements.own`, unless both have the same address.
     /// - `combine` keeps the promises of [`Combine`] for these elements.
-    pub(super) unsafe fn reduce(
+    pub(super) unsafe fn fold(
         &mut self,
-        send: Option<*const u8>,
-        recv: &Part<'_>,
+        elements: Elements<'_>,
         combine: &Combine,
-        root: usize,
-    ) -> Result<()> {
-        let rank = self.comm.rank();
-        let bytes = recv.bytes()?;
-        if rank != root {
-            let own = send.ok_or_else(|| super::super::reduce::missing(rank, root))?;
-            if bytes == 0 {
-                return Ok(());
-            }
-            // SAFETY: the elements at `send` are readable (condition of `# Safety`).
-            return unsafe { self.contribute_to(own, recv, root) };
-        }
-        if bytes == 0 {
-            return Ok(());
-        }
-        let size = self.comm.size();
-        self.wait_for_all(size)?;
-        self.check_all(size, bytes)?;
-        // SAFETY: the elements are valid and `combine` keeps its promises (conditions of `# Safety`). The cells of all
-        // ranks have arrived (`wait_for_all`) and have `bytes` bytes (`check_all`).
-        unsafe { self.fold(send, recv, combine, (0..size).map(|rank| (rank, 0))) }
-    }
-
-    /// Makes a reduction to all ranks.
-    ///
-    /// # Safety
-    ///
-    /// - The elements at `send` and those of `recv` are valid as [`Communicator::allreduce_raw`] demands, until the
-    ///   function returns.
-    /// - `combine` keeps the promises of [`Combine`] for these elements.
-    pub(super) unsafe fn allreduce(
-        &mut self,
-        send: Option<*const u8>,
-        recv: &Part<'_>,
-        combine: &Combine,
-    ) -> Result<()> {
-        let bytes = recv.bytes()?;
-        if bytes == 0 {
-            return Ok(());
-        }
-        let own = send.unwrap_or(recv.origin);
-        // SAFETY: the elements are readable (condition of `# Safety`).
-        unsafe { self.contribute_to_all(own, recv)? };
-        let size = self.comm.size();
-        self.check_all(size, bytes)?;
-        // The first ranks are paired, so that the number of nodes above is a power of two (`allreduce.rs`).
-        let paired = 2 * (size - (1 << size.ilog2()));
-        let leaves = (0..size).map(|rank| (rank, u32::from(rank >= paired)));
-        // SAFETY: the caller guarantees valid elements and the promises of `combine`. The cells of all ranks have
-        // arrived (`contribute_to_all` has waited for them) and have `bytes` bytes (`check_all`).
-        unsafe { self.fold(send, recv, combine, leaves) }
-    }
-
-    /// Makes a scan, or an exclusive scan if `inclusive` is false.
-    ///
-    /// # Safety
-    ///
-    /// - The elements at `send` and those of `recv` are valid as [`Communicator::scan_raw`] demands, until the function
-    ///   returns.
-    /// - `combine` keeps the promises of [`Combine`] for these elements.
-    pub(super) unsafe fn scan(
-        &mut self,
-        send: Option<*const u8>,
-        recv: &Part<'_>,
-        combine: &Combine,
-        inclusive: bool,
-    ) -> Result<()> {
-        let (rank, bytes) = (self.comm.rank(), recv.bytes()?);
-        if bytes == 0 {
-            return Ok(());
-        }
-        if rank + 1 < self.comm.size() {
-            let own = send.unwrap_or(recv.origin);
-            // SAFETY: the elements are readable (condition of `# Safety`).
-            unsafe { self.contribute_upwards(own, recv)? };
-        }
-        self.wait_for_all(rank)?;
-        self.check_all(rank, bytes)?;
-        let end = if inclusive { rank + 1 } else { rank };
-        if end == 0 {
-            return Ok(());
-        }
-        // SAFETY: the caller guarantees valid elements and the promises of `combine`. The cells of the ranks below this
-        // rank have arrived and have `bytes` bytes (`check_all`), and there are no leaves of ranks above this rank.
-        unsafe { self.fold(send, recv, combine, (0..end).map(|rank| (rank, 0))) }
-    }
-
-    /// Combines the elements of the ranks of `leaves`, and writes the result to `recv`. Each leaf is a rank and the
-    /// level of its node in the tree.
-    ///
-    /// # Safety
-    ///
-    /// - The cells of these ranks, except this rank, have arrived and have as many bytes as `recv`.
-    /// - The elements at `send` (at `recv` if it is `None`) are readable, and nobody changes them.
-    /// - The elements of `recv` are writable, nobody else accesses them, and they do not overlap those at `send`.
-    /// - `combine` keeps the promises of [`Combine`] for these elements.
-    unsafe fn fold(
-        &mut self,
-        send: Option<*const u8>,
-        recv: &Part<'_>,
-        combine: &Combine,
-        leaves: impl Iterator<Item = (usize, u32)>,
+        order: Order,
     ) -> Result<()> {
         let mut scratch = std::mem::take(&mut self.cells.scratch);
+        let result = elements.result;
         let mut fold = Fold {
             turn: self,
-            own: send.unwrap_or(recv.origin),
-            recv,
+            elements,
             combine,
-            dense: is_dense(recv.plan),
-            bytes: recv.bytes()?,
+            dense: is_dense(result.plan),
+            bytes: result.bytes()?,
             rooms: Rooms {
                 scratch: &mut scratch,
                 used: 0,
-                room: room_for(recv.plan, recv.count)?,
+                room: room_for(result.plan, result.count)?,
                 free: [std::ptr::null_mut(); STACK],
                 count: 0,
             },
         };
-        if send.is_some() {
-            // This rank's elements are at `send`, so `recv` holds no elements yet, and serves as memory for the first
-            // result.
-            fold.rooms.give_back(recv.origin);
+        if elements.own != result.origin.cast_const() {
+            // The memory of the result holds no elements yet, and serves as memory for the first combination.
+            fold.rooms.give_back(result.origin);
         }
-        // SAFETY: the caller guarantees the conditions of `run`, which are those of `# Safety`.
-        let result = unsafe { fold.run(leaves) };
+        let turn = fold.turn;
+        let from = 0..order.end(turn.size);
+        let mut made = Ok(());
+        turn.timed(from, elements.published, || {
+            // SAFETY: the caller guarantees the conditions of `run`, which are those of `# Safety`.
+            made = unsafe { fold.run(order) };
+        });
         if scratch.iter().map(Vec::len).sum::<usize>() <= KEPT {
             self.cells.scratch = scratch;
         }
-        result
+        made
     }
 }
 
@@ -227,9 +176,7 @@ enum Node {
 /// One reduction on one rank.
 struct Fold<'f, 't> {
     turn: &'f Turn<'t>,
-    /// The address of this rank's elements.
-    own: *const u8,
-    recv: &'f Part<'f>,
+    elements: Elements<'f>,
     combine: &'f Combine,
     dense: bool,
     bytes: u64,
@@ -240,7 +187,44 @@ impl Fold<'_, '_> {
     /// # Safety
     ///
     /// - The conditions of [`Turn::fold`] hold.
-    unsafe fn run(&mut self, leaves: impl Iterator<Item = (usize, u32)>) -> Result<()> {
+    unsafe fn run(&mut self, order: Order) -> Result<()> {
+        let size = self.turn.size;
+        let node = match order {
+            // SAFETY: the conditions of `tree` are those of this function.
+            Order::Tree { end } => unsafe { self.tree((0..end).map(|rank| (rank, 0)))? },
+            // SAFETY: the conditions of `tree` are those of this function.
+            Order::Doubling => unsafe { self.tree(doubling(size))? },
+            Order::Chain => {
+                let mut node = Node::Leaf(size - 1);
+                for rank in (0..size - 1).rev() {
+                    // SAFETY: the conditions of `join` are those of this function.
+                    node = unsafe { self.join(Node::Leaf(rank), node)? };
+                }
+                Some(node)
+            }
+        };
+        let result = self.elements.result;
+        match node {
+            Some(Node::Made(at)) if at != result.origin => {
+                let made = Part { origin: at, ..result };
+                // SAFETY: both have `bytes` packed bytes. `made` is scratch memory with a result, and `result` is
+                // writable.
+                unsafe { copy_layout(&layout(&made), &layout(&result), self.bytes) };
+            }
+            // SAFETY: `result` is writable, and does not overlap this rank's elements unless they are there already.
+            Some(Node::Leaf(rank)) => unsafe { self.place(rank, result.origin) },
+            Some(Node::Made(_)) | None => {}
+        }
+        Ok(())
+    }
+
+    /// Combines the elements of the ranks of `leaves`. Each leaf is a rank and the level of its node in the tree.
+    /// Returns the node at the top, or `None` if there are no leaves.
+    ///
+    /// # Safety
+    ///
+    /// - The conditions of [`Turn::fold`] hold.
+    unsafe fn tree(&mut self, leaves: impl Iterator<Item = (usize, u32)>) -> Result<Option<Node>> {
         let mut stack = [(Node::Leaf(0), 0u32); STACK];
         let mut height = 0;
         for (rank, level) in leaves {
@@ -254,24 +238,20 @@ impl Fold<'_, '_> {
             stack[height] = (node, level);
             height += 1;
         }
-        let Some(top) = height.checked_sub(1) else { return Ok(()) };
+        let Some(top) = height.checked_sub(1) else { return Ok(None) };
         let mut node = stack[top].0;
         for (lower, _) in stack[..top].iter().rev() {
             // SAFETY: the caller guarantees the conditions of this function, and those of `join` are the same.
             node = unsafe { self.join(*lower, node)? };
         }
-        match node {
-            Node::Made(at) if at == self.recv.origin => {}
-            Node::Made(at) => {
-                let made = Part { origin: at, ..*self.recv };
-                // SAFETY: both have `bytes` packed bytes. `made` is scratch memory with a result, and `recv` is
-                // writable.
-                unsafe { copy_layout(&layout(&made), &layout(self.recv), self.bytes) };
-            }
-            // SAFETY: `recv` is writable, and does not overlap this rank's elements unless they are there already.
-            Node::Leaf(rank) => unsafe { self.place(rank, self.recv.origin) },
-        }
-        Ok(())
+        Ok(Some(node))
+    }
+
+    /// Returns the address of the elements of rank `from` in its cell or its buffer.
+    #[inline]
+    fn data(&self, from: usize, words: &mut Words) -> *const u8 {
+        let data = self.turn.data(from, self.elements.published, words);
+        data.wrapping_add(self.elements.offset as usize)
     }
 
     /// Combines two nodes.
@@ -290,11 +270,11 @@ impl Fold<'_, '_> {
                 at
             }
         };
-        let (mut words, mut unpacked) = (Words([0; _]), None);
+        let (mut words, mut unpacked) = (Words([0; WORDS]), None);
         let lower_at = match lower {
             Node::Made(at) => at.cast_const(),
-            Node::Leaf(rank) if rank == self.turn.comm.rank() => self.own,
-            Node::Leaf(rank) if self.dense => self.turn.data(rank, self.bytes, &mut words),
+            Node::Leaf(rank) if rank == self.turn.rank => self.elements.own,
+            Node::Leaf(rank) if self.dense => self.data(rank, &mut words),
             Node::Leaf(rank) => {
                 let at = self.rooms.take()?;
                 // SAFETY: `at` is a room that no node uses: scratch memory for the elements, or `recv`, which is
@@ -307,7 +287,14 @@ impl Fold<'_, '_> {
         // SAFETY: both addresses are those of displacement 0 of `count` elements: results, unpacked elements, or the
         // data of a rank, which lie as in memory if the type is dense. The elements at `target` are in memory that
         // only this node uses.
-        unsafe { self.combine.call(lower_at, target, 0, self.recv.count) };
+        unsafe {
+            self.combine.call(
+                lower_at,
+                target,
+                self.elements.first,
+                self.elements.result.count,
+            );
+        }
         if let Node::Made(at) = lower {
             self.rooms.give_back(at);
         }
@@ -325,18 +312,26 @@ impl Fold<'_, '_> {
     /// - The elements at `at` are writable, nobody else accesses them, and they do not overlap those of this rank,
     ///   unless both have the same address.
     unsafe fn place(&self, rank: usize, at: *mut u8) {
-        let target = Part { origin: at, ..*self.recv };
-        if rank != self.turn.comm.rank() {
-            let mut words = Words([0; _]);
-            let data = self.turn.data(rank, self.bytes, &mut words);
+        let Elements { own, result, .. } = self.elements;
+        let target = Part { origin: at, ..result };
+        if rank != self.turn.rank {
+            let mut words = Words([0; WORDS]);
+            let data = self.data(rank, &mut words);
             // SAFETY: the data of the rank have `bytes` bytes, the packed size of `target`, which is writable.
             unsafe { layout(&target).unpack(0..self.bytes, data) };
-        } else if self.own != at.cast_const() {
-            let own = Part { origin: self.own.cast_mut(), ..*self.recv };
+        } else if own != at.cast_const() {
+            let own = Part { origin: own.cast_mut(), ..result };
             // SAFETY: both have `bytes` packed bytes, this rank's elements are readable, and the others writable.
             unsafe { copy_layout(&layout(&own), &layout(&target), self.bytes) };
         }
     }
+}
+
+/// Returns the leaves of [`Order::Doubling`]. The first ranks are paired, so that the number of nodes above is a power of
+/// two.
+fn doubling(size: usize) -> impl Iterator<Item = (usize, u32)> {
+    let paired = 2 * (size - (1 << size.ilog2()));
+    (0..size).map(move |rank| (rank, u32::from(rank >= paired)))
 }
 
 #[cfg(test)]
@@ -364,10 +359,7 @@ mod tests {
         assert_eq!(plain(4), "((0 1) (2 3))");
         // A binomial tree with the root 0: rank 4 combines its elements with those of 5, and then of 6.
         assert_eq!(plain(7), "(((0 1) (2 3)) ((4 5) 6))");
-        let all = |size: usize| {
-            let paired = 2 * (size - (1 << size.ilog2()));
-            tree((0..size).map(|rank| (rank, u32::from(rank >= paired))))
-        };
+        let all = |size: usize| tree(super::doubling(size));
         assert_eq!(all(4), plain(4));
         assert_eq!(all(3), "((0 1) 2)");
         assert_eq!(all(6), "(((0 1) (2 3)) (4 5))");

@@ -1,12 +1,12 @@
-//! Short blocking calls through memory that the ranks of the communicator share, without messages and without
-//! locks between ranks.
+//! Blocking calls through memory that the ranks of the communicator share, without messages and without locks between
+//! ranks.
 //!
-//! The ranks number the blocking calls on the communicator. In a call, a rank publishes its data in its cell of this
-//! call, and the ranks that need the data read it there. `shm/cells.rs` of the job crate has the protocol, `block.rs`
-//! the memory, `turn.rs` the calls, and `fold.rs` the reductions. A nonblocking or persistent call is a schedule of
-//! messages, and so is a blocking call that is too long for the cells. All ranks decide alike, because the standard
-//! does not let a blocking call match a nonblocking one, and the lengths that decide are equal on all ranks. In a
-//! gather each rank decides for its own data, and its cell says which way the data go.
+//! The ranks number the blocking calls on the communicator. A call has one step, or more if the data are longer than a
+//! buffer. In a step, a rank publishes a piece of its data in its cell of this step, and the ranks that need the piece
+//! read it there. `shm/cells.rs` of the job crate has the protocol, `block.rs` the memory, `turn.rs` the steps,
+//! `copies.rs` the method of copies, `moves.rs` the calls that move data, `reductions.rs` and `fold.rs` the reductions. A nonblocking or persistent call
+//! is a schedule of messages. All ranks decide alike, because the standard does not let a blocking call match a
+//! nonblocking one, and the lengths that decide are equal on all ranks.
 //!
 //! Reductions combine in the order of `reduce.rs`, `allreduce.rs` and `scan.rs`, so that the result has the same
 //! bits whichever way a call goes.
@@ -15,16 +15,21 @@
 //! arguments are wrong. If a rank has too little memory, all calls on this communicator go by messages.
 
 mod block;
+mod copies;
 mod fold;
+mod moves;
+mod reductions;
 mod turn;
 
 use super::Collective;
 use crate::comm::Communicator;
 use crate::schedule::table::Place;
 use crate::settings::{CollectiveMethod, CollectiveName, Settings};
-use crate::shm::cells::Seat;
+use crate::region::tell;
+use crate::shm::cells::{Seat, step};
 use crate::{ErrorKind, Result};
 use block::Block;
+use copies::Copies;
 use std::sync::{Mutex, PoisonError};
 use turn::Turn;
 
@@ -61,6 +66,9 @@ struct Cells {
     block: Block,
     /// World rank of each rank of the communicator.
     world: Box<[usize]>,
+    /// True if a rank sleeps at once when it waits, because the ranks share CPUs.
+    share_cpus: bool,
+    copies: Copies,
     /// Scratch memory of reductions, kept from call to call.
     scratch: Vec<Vec<u128>>,
 }
@@ -69,18 +77,21 @@ impl Cells {
     /// Makes the cells. Collective.
     fn new(comm: &Communicator) -> Result<Self> {
         let block = Block::new(comm)?;
+        let sleeps = tell(comm, [u64::from(comm.endpoint().sleeps_at_once())])?;
         let world = (0..comm.size()).map(|rank| comm.world_rank(rank, "rank", ErrorKind::Rank));
         Ok(Self {
             seat: Seat::new(comm.rank(), comm.size()),
             block,
             world: world.collect::<Result<_>>()?,
+            share_cpus: sleeps.iter().any(|[sleeps]| *sleeps != 0),
+            copies: Copies::new(),
             scratch: Vec::new(),
         })
     }
 }
 
 impl State {
-    /// Counts a blocking call. Returns the cells and the number of the call, or `None` if the call goes by
+    /// Counts a blocking call. Returns the cells and the number of the call's first step, or `None` if the call goes by
     /// messages. Collective if the call is the one that makes the cells.
     fn next(&mut self, comm: &Communicator) -> Result<Option<(&mut Cells, u64)>> {
         self.calls += 1;
@@ -92,7 +103,7 @@ impl State {
             };
         }
         Ok(match &mut self.cells {
-            Made::Cells(cells) => Some((cells, self.calls)),
+            Made::Cells(cells) => Some((cells, step(self.calls, 0))),
             Made::NotYet | Made::Denied => None,
         })
     }

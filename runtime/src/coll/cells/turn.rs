@@ -1,76 +1,83 @@
 //! One blocking call, as one rank makes it through the cells.
 //!
-//! `mod.rs` makes a [`Turn`] for each blocking call, and `fold.rs` combines the data of reductions.
+//! `mod.rs` makes a [`Turn`] for each blocking call. `moves.rs` and `reductions.rs` make the call from the parts of
+//! this file: waiting, waking, and publishing a piece of data.
+//!
+//! A call with more data than a piece has several steps. In each step the ranks pass one piece on. All ranks cut the
+//! data alike ([`Turn::piece`]). A rank that only publishes may be some steps ahead of the ranks that read, because it
+//! has several cells. A rank that publishes and reads in each step publishes one step ahead, so that it need not wait
+//! while another rank writes.
 //!
 //! A rank that waits first looks at the cells for a while, then drives the progress of all messages, and then sleeps on
 //! its doorbell (`endpoint/`). A rank that has published its data wakes the ranks that can now go on:
 //!
-//! - In a call in which every rank waits for all others, each rank that has seen all cells wakes those that still
-//!   sleep in this call. So only the last rank to arrive wakes others.
-//! - In a call in which ranks wait for some of the others, each rank that publishes wakes the ranks that wait for it.
+//! - In a step in which every rank waits for all others, each rank that has seen all cells wakes those that still
+//!   sleep in this step. So only the last rank to arrive wakes others.
+//! - In a step in which ranks wait for some of the others, each rank that publishes wakes the ranks that wait for it.
 //!   If waiting ranks sleep at once, because the job has more ranks than CPUs, then a rank wakes a waiting rank only if
 //!   the waiting rank now has all cells for which it waits.
 //!
 //! A call ends for this rank when its [`Turn`] is dropped, also after an error or a panic of a user's function. The
-//! rank then reads no cell of this call any more.
+//! rank then reads no cell of this call any more. A rank that waits for a cell of a rank that has ended the call
+//! without publishing gets an error.
 
-use super::super::collective::check_parts;
-use super::super::gather::missing;
-use super::block::LENGTH;
+use super::block::{Block, SHORT};
+use super::copies::{MEASURED, Request, nanoseconds};
 use super::{Cells, is_permitted};
 use crate::coll::Collective;
 use crate::comm::Communicator;
 use crate::message::payload::{LayoutRef, copy_layout};
 use crate::schedule::Part;
 use crate::schedule::table::Place;
-use crate::shm::cells::{Seat, WORDS};
+use crate::shm::cells::{STEPS, Seat, WORDS, last_step};
 use crate::{Error, ErrorKind, Result};
+use std::ops::Range;
+use std::time::Instant;
+use typepack_engine::contiguous::{self, Method};
 
 /// Number of looks at a cell before a rank drives the progress of messages. If ranks sleep at once, a rank looks only
 /// once.
 const LOOKS: usize = 128;
 
+/// Size in bytes of the pieces of data between ranks that do not share CPUs. One rank writes a piece while another
+/// reads the piece before it. Shorter pieces cost more waits. Longer ones do not overlap as well.
+const BUSY_PIECE: u64 = 32 << 10;
+
 /// Maximum number of bytes of data in a cell.
 pub(super) const INLINE: u64 = (WORDS * 8) as u64;
 
-/// The head of a cell whose owner has failed. A head other than `FAILED` and [`BY_MESSAGE`] is the number of bytes of
-/// data.
-const FAILED: u64 = u64::MAX;
-
-/// The head of a cell whose owner sends its data by a message.
-const BY_MESSAGE: u64 = u64::MAX - 1;
+/// Stands for the head of a cell that will never come, because its owner has ended the call. Any other head is the number
+/// of bytes of data that the owner passes on in this call.
+const LEFT: u64 = u64::MAX;
 
 /// Memory for the data of a cell.
 #[derive(Clone, Copy)]
 #[repr(align(16))]
 pub(super) struct Words(pub [u64; WORDS]);
 
-/// The call with one number.
+/// One blocking call of one rank.
 pub(super) struct Turn<'t> {
     pub comm: &'t Communicator,
     pub cells: &'t mut Cells,
+    /// The number of the call's first step.
+    first: u64,
+    /// The number of the current step.
     pub number: u64,
-    rank: usize,
-    size: usize,
-    published: bool,
+    pub rank: usize,
+    pub size: usize,
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let Cells { seat, block, world, .. } = &*self.cells;
-        if seat.end(block, self.number) {
-            for rank in seat.sleepers_for_room(block) {
-                self.comm.endpoint().ring(world[rank]);
-            }
-        }
+        self.end(last_step(self.first));
     }
 }
 
 impl<'t> Turn<'t> {
-    /// Begins call `number`.
+    /// Begins the call whose first step has this number.
     pub(super) fn new(comm: &'t Communicator, cells: &'t mut Cells, number: u64) -> Self {
         let (rank, size) = (comm.rank(), comm.size());
-        Self { comm, cells, number, rank, size, published: false }
+        Self { comm, cells, first: number, number, rank, size }
     }
 
     /// Makes the call.
@@ -90,13 +97,10 @@ impl<'t> Turn<'t> {
         result
     }
 
-    /// Tells the ranks that wait for this rank's data that there is none.
+    /// Ends the call, and tells the ranks that wait for this rank's data that there is none.
     pub(super) fn fail(&mut self) {
-        // Publish only if there is room: otherwise this rank would have to wait for others, which may not come.
-        if !self.published && self.cells.seat.has_room(&self.cells.block, self.number) {
-            self.publish(FAILED, &[]);
-            self.wake_others();
-        }
+        self.cells.seat.end(&self.cells.block, last_step(self.first));
+        (0..self.size).filter(|rank| *rank != self.rank).for_each(|rank| self.ring(rank));
     }
 
     /// # Safety
@@ -104,62 +108,58 @@ impl<'t> Turn<'t> {
     /// - The conditions of [`Communicator::run_raw`] hold.
     #[inline]
     unsafe fn call(&mut self, place: Place, call: &Collective<'_>) -> Result<()> {
-        let (comm, limit) = (self.comm, LENGTH as u64);
         match *call {
             _ if !is_permitted(call) => {
                 // SAFETY: the caller guarantees the conditions of `run_raw`, which `run_by_messages` has too.
-                unsafe { comm.run_by_messages(place, call) }
+                unsafe { self.comm.run_by_messages(place, call) }
             }
             Collective::Barrier => self.barrier(),
-            Collective::Broadcast { ref part, root } if part.bytes()? <= limit => {
-                let root = comm.root(root)?;
+            Collective::Broadcast { ref part, root } => {
+                let root = self.comm.root(root)?;
                 // SAFETY: the caller guarantees the conditions of `run_raw`: `part` is readable at the root and
                 // writable at the other ranks, and nobody else accesses it, until the call returns.
                 unsafe { self.broadcast(part, root) }
             }
             Collective::Gather { ref mine, parts, root } => {
-                let root = comm.root(root)?;
+                let root = self.comm.root(root)?;
                 // SAFETY: the caller guarantees the conditions of `run_raw`: `mine` is readable, `parts` are writable
                 // at the root, and nobody else accesses them, until the call returns.
-                unsafe { self.gather(place, mine.as_ref(), parts, root) }
+                unsafe { self.gather(mine.as_ref(), parts, root) }
             }
-            Collective::Allgather { ref mine, parts } if all_fit(parts, limit)? => {
+            Collective::Allgather { ref mine, parts } => {
                 // SAFETY: the caller guarantees the conditions of `run_raw`: `mine` is readable, `parts` are readable
                 // and writable, and nobody else accesses them, until the call returns.
                 unsafe { self.allgather(mine.as_ref(), parts) }
             }
-            Collective::AlltoallEqual { send, receive }
-                if receive.first().map_or(Ok(0), Part::bytes)?
-                    <= limit / (self.size as u64 - 1) =>
-            {
+            Collective::AlltoallEqual { send, receive } => {
                 // SAFETY: the caller guarantees the conditions of `run_raw`: `send` is readable, `receive` is writable,
                 // and readable if `send` is `None`, and nobody else accesses them, until the call returns.
                 unsafe { self.alltoall(send, receive) }
             }
             Collective::Reduce { send, recv, plan, count, combine, root }
-                if plan.packed_bytes(count)? <= limit =>
+                if plan.element_bytes() <= SHORT =>
             {
-                let root = comm.root(root)?;
+                let root = self.comm.root(root)?;
                 // SAFETY: the caller guarantees the conditions of `run_raw`, which for this call are those of
                 // `reduce_raw`.
                 unsafe { self.reduce(send, &Part { origin: recv, plan, count }, combine, root) }
             }
             Collective::Allreduce { send, recv, plan, count, combine }
-                if plan.packed_bytes(count)? <= limit =>
+                if plan.element_bytes() <= SHORT =>
             {
                 // SAFETY: the caller guarantees the conditions of `run_raw`, which for this call are those of
                 // `allreduce_raw`.
                 unsafe { self.allreduce(send, &Part { origin: recv, plan, count }, combine) }
             }
             Collective::Scan { send, recv, plan, count, combine }
-                if plan.packed_bytes(count)? <= limit =>
+                if plan.element_bytes() <= SHORT =>
             {
                 // SAFETY: the caller guarantees the conditions of `run_raw`, which for this call are those of
                 // `scan_raw`.
                 unsafe { self.scan(send, &Part { origin: recv, plan, count }, combine, true) }
             }
             Collective::Exscan { send, recv, plan, count, combine }
-                if plan.packed_bytes(count)? <= limit =>
+                if plan.element_bytes() <= SHORT =>
             {
                 // SAFETY: the caller guarantees the conditions of `run_raw`, which for an exclusive scan are those of
                 // `scan_raw` too.
@@ -167,85 +167,157 @@ impl<'t> Turn<'t> {
             }
             _ => {
                 // SAFETY: the conditions of `run_by_messages` are those of this function.
-                unsafe { comm.run_by_messages(place, call) }
+                unsafe { self.comm.run_by_messages(place, call) }
             }
+        }
+    }
+
+    // ---- steps ----
+
+    /// Returns the size in bytes of the pieces into which `bytes` bytes are cut. All ranks pass the same number, so all
+    /// ranks cut alike. The first call that needs the longer buffers makes them.
+    #[inline]
+    pub(super) fn piece(&mut self, bytes: u64) -> Result<u64> {
+        if bytes > SHORT && self.cells.block.may_lengthen() {
+            self.cells.block.lengthen(self.comm)?;
+        }
+        Ok(self.piece_as_is(bytes))
+    }
+
+    /// Returns the same as [`piece`](Self::piece), but makes no longer buffers. So the ranks may pass different numbers.
+    #[inline]
+    pub(super) fn piece_as_is(&self, bytes: u64) -> u64 {
+        let room = self.cells.block.room();
+        if bytes <= SHORT {
+            SHORT
+        } else if self.cells.share_cpus {
+            room
+        } else {
+            room.min(BUSY_PIECE)
+        }
+    }
+
+    /// Begins step `index` of the call, and ends the steps before it.
+    #[inline]
+    pub(super) fn begin(&mut self, index: u64) -> Result<()> {
+        if index == 0 {
+            return Ok(());
+        }
+        if index >= STEPS {
+            let detail = "the data are too long for one collective call; please divide the call";
+            return Err(Error::new(ErrorKind::Count, "count", detail));
+        }
+        self.end(self.number);
+        self.number = self.first + index;
+        Ok(())
+    }
+
+    /// Ends the steps up to `number`, and wakes the ranks that wait for room.
+    #[inline]
+    fn end(&self, number: u64) {
+        let Cells { seat, block, .. } = &*self.cells;
+        seat.end(block, number);
+        if self.comm.endpoint().sleeps_at_once() {
+            seat.sleepers_for_room(block).for_each(|rank| self.ring(rank));
+        } else {
+            (0..self.size).filter(|rank| *rank != self.rank).for_each(|rank| self.ring(rank));
         }
     }
 
     // ---- waiting and waking ----
 
-    /// Waits until `look` returns an answer.
+    /// Waits until `look` returns an answer. The last argument of `look` is false in the first looks of a wait, which
+    /// must be quick.
     #[inline]
     fn wait<R>(
         &mut self,
-        mut look: impl FnMut(&mut Seat, &super::Block) -> Option<R>,
+        mut look: impl FnMut(&mut Seat, &Block, bool) -> Option<R>,
     ) -> Result<R> {
         let endpoint = self.comm.endpoint();
         let Cells { seat, block, .. } = &mut *self.cells;
         let looks = if endpoint.sleeps_at_once() { 1 } else { LOOKS };
         for _ in 0..looks {
-            if let Some(answer) = look(seat, block) {
+            if let Some(answer) = look(seat, block, false) {
                 return Ok(answer);
             }
             std::hint::spin_loop();
         }
         seat.waits(block, self.number);
-        let answer = endpoint.attend_outside(|| look(seat, block));
+        let answer = endpoint.attend_outside(|| look(seat, block, true));
         seat.has_waited(block);
         answer
     }
 
     /// Waits for the cell of rank `from`, and returns its head.
     #[inline]
-    fn wait_for(&mut self, from: usize) -> Result<u64> {
+    pub(super) fn wait_for(&mut self, from: usize) -> Result<u64> {
         let number = self.number;
-        self.wait(|seat, block| seat.arrived(block, from, number))
+        self.wait(|seat, block, thorough| {
+            let head = seat.arrived(block, from, number);
+            head.or_else(|| (thorough && seat.has_left(block, from, number)).then_some(LEFT))
+        })
     }
 
     /// Waits for the cells of all ranks below `end` except this rank.
     #[inline]
     pub(super) fn wait_for_all(&mut self, end: usize) -> Result<()> {
+        self.wait_for_those(end, |_| true)
+    }
+
+    /// Waits for the cells of those ranks below `end` for which `takes_part` is true, except this rank.
+    #[inline]
+    pub(super) fn wait_for_those(
+        &mut self,
+        end: usize,
+        takes_part: impl Fn(usize) -> bool,
+    ) -> Result<()> {
         let (number, rank) = (self.number, self.rank);
         let mut next = 0;
-        self.wait(|seat, block| {
-            while next < end && (next == rank || seat.arrived(block, next, number).is_some()) {
+        self.wait(|seat, block, thorough| {
+            while next < end
+                && (next == rank
+                    || !takes_part(next)
+                    || seat.arrived(block, next, number).is_some()
+                    || thorough && seat.has_left(block, next, number))
+            {
                 next += 1;
             }
             (next == end).then_some(())
         })
     }
 
-    /// Waits for the cells of all other ranks, and then wakes the ranks that still sleep in this call.
+    /// Waits for the cells of all other ranks, and then wakes the ranks that still sleep in this step.
     #[inline]
-    fn meet(&mut self) -> Result<()> {
+    pub(super) fn meet(&mut self) -> Result<()> {
         self.wait_for_all(self.size)?;
-        self.cells.seat.all_have_begun(self.number);
+        self.cells.seat.all_have_published(self.number);
         self.wake_others();
         Ok(())
     }
 
-    /// Waits until this rank may write to its cell of this call.
+    /// Waits until this rank may write to its cell of step `index`.
     #[inline]
-    fn room(&mut self) -> Result<()> {
+    pub(super) fn room(&mut self, index: u64) -> Result<()> {
+        let number = self.first + index;
         let Cells { seat, block, .. } = &mut *self.cells;
-        if seat.has_room(block, self.number) {
+        if seat.has_room(block, number) {
             return Ok(());
         }
         seat.waits_for_room(block);
-        let number = self.number;
         let room =
             self.comm.endpoint().attend_outside(|| seat.has_room(block, number).then_some(()));
         seat.has_waited(block);
         room
     }
 
+    #[inline]
     fn ring(&self, rank: usize) {
         self.comm.endpoint().ring(self.cells.world[rank]);
     }
 
-    /// Wakes the other ranks that wait in this call. If waiting ranks do not sleep at once, rings all other ranks.
+    /// Wakes the other ranks that wait in this step. If waiting ranks do not sleep at once, rings all other ranks.
     #[inline]
-    fn wake_others(&self) {
+    pub(super) fn wake_others(&self) {
         if !self.comm.endpoint().sleeps_at_once() {
             (0..self.size).filter(|rank| *rank != self.rank).for_each(|rank| self.ring(rank));
             return;
@@ -254,10 +326,10 @@ impl<'t> Turn<'t> {
         seat.sleepers(block, self.number).for_each(|rank| self.ring(rank));
     }
 
-    /// Wakes each other rank from `first` on that waits in this call and now has all cells that it needs: those of all
+    /// Wakes each other rank from `first` on that waits in this step and now has all cells that it needs: those of all
     /// ranks below `end(rank)`. If waiting ranks do not sleep at once, rings all other ranks from `first` on.
     #[inline]
-    fn wake_if_complete(&mut self, first: usize, end: impl Fn(usize) -> usize) {
+    pub(super) fn wake_if_complete(&mut self, first: usize, end: impl Fn(usize) -> usize) {
         if !self.comm.endpoint().sleeps_at_once() {
             (first..self.size).filter(|rank| *rank != self.rank).for_each(|rank| self.ring(rank));
             return;
@@ -275,173 +347,9 @@ impl<'t> Turn<'t> {
         }
     }
 
-    // ---- data ----
-
-    fn publish(&mut self, head: u64, data: &[u64]) {
-        self.cells.seat.publish(&self.cells.block, self.number, head, data);
-        self.published = true;
-    }
-
-    /// Publishes the data of `part`, which has `bytes` packed bytes, at most [`LENGTH`].
-    ///
-    /// # Safety
-    ///
-    /// - The elements of `part` are readable, and nobody changes them until the function returns.
-    #[inline]
-    unsafe fn put(&mut self, part: &Part<'_>, bytes: u64) -> Result<()> {
-        self.room()?;
-        let layout = layout(part);
-        if bytes <= INLINE {
-            let mut words = Words([0; WORDS]);
-            // SAFETY: `bytes` is the packed size of `part`, whose elements are readable (condition of `# Safety`).
-            // `words` has `INLINE` bytes, and is a local variable.
-            unsafe { layout.pack(0..bytes, words.0.as_mut_ptr().cast()) };
-            self.publish(bytes, &words.0[..bytes.div_ceil(8) as usize]);
-        } else {
-            // SAFETY: `bytes` is the packed size of `part`, whose elements are readable (condition of `# Safety`), and
-            // is at most `LENGTH`, the size of the buffer. No other rank reads the buffer, because there is room, and
-            // it lies in memory that only this file uses.
-            unsafe { layout.pack(0..bytes, self.cells.block.buffer(self.rank, self.number)) };
-            self.publish(bytes, &[]);
-        }
-        Ok(())
-    }
-
-    /// Returns the address of the `bytes` bytes of data of rank `from`, whose cell has arrived: in `words`, to which
-    /// short data are copied, or in the buffer of that rank.
-    #[inline]
-    pub(super) fn data(&self, from: usize, bytes: u64, words: &mut Words) -> *const u8 {
-        if bytes <= INLINE {
-            words.0 = Seat::data(&self.cells.block, from, self.number);
-            words.0.as_ptr().cast()
-        } else {
-            self.cells.block.buffer(from, self.number)
-        }
-    }
-
-    /// Copies the data of rank `from`, whose cell has arrived with this head, to `part`.
-    ///
-    /// # Safety
-    ///
-    /// - The elements of `part` are writable, and nobody else accesses them until the function returns.
-    #[inline]
-    unsafe fn take(&self, from: usize, head: u64, part: &Part<'_>) -> Result<()> {
-        let bytes = part.bytes()?;
-        check(from, head, bytes)?;
-        let mut words = Words([0; WORDS]);
-        let data = self.data(from, bytes, &mut words);
-        // SAFETY: `bytes` is the packed size of `part`, whose elements are writable (condition of `# Safety`). `data`
-        // has `bytes` bytes: at most `INLINE` in `words`, or at most `LENGTH` in the buffer, because the owner of the
-        // cell has published this number of bytes (`check`), and `put` publishes at most `LENGTH` bytes.
-        unsafe { layout(part).unpack(0..bytes, data) };
-        Ok(())
-    }
-
-    /// Returns the head of the cell of rank `from`, which has arrived.
-    fn head(&mut self, from: usize) -> Result<u64> {
-        let Cells { seat, block, .. } = &mut *self.cells;
-        seat.arrived(block, from, self.number).ok_or_else(|| {
-            let detail = format!("rank {from} has taken back its data");
-            Error::new(ErrorKind::Other, "comm", detail)
-        })
-    }
-
-    /// Checks that the cells of all ranks below `end` except this rank have `bytes` bytes.
-    pub(super) fn check_all(&mut self, end: usize, bytes: u64) -> Result<()> {
-        (0..end).filter(|from| *from != self.rank).try_for_each(|from| {
-            let Cells { seat, block, .. } = &mut *self.cells;
-            check(from, seat.arrived(block, from, self.number).unwrap_or(FAILED), bytes)
-        })
-    }
-
-    // ---- the calls ----
-
-    fn barrier(&mut self) -> Result<()> {
-        self.room()?;
-        self.publish(0, &[]);
-        self.meet()
-    }
-
-    /// # Safety
-    ///
-    /// - The elements of `part` are readable at the root and writable at the other ranks, and nobody else accesses
-    ///   them until the function returns.
-    #[inline]
-    unsafe fn broadcast(&mut self, part: &Part<'_>, root: usize) -> Result<()> {
-        if self.rank == root {
-            // SAFETY: this rank is the root, so the elements are readable (condition of `# Safety`).
-            unsafe { self.put(part, part.bytes()?)? };
-            self.wake_others();
-            return Ok(());
-        }
-        let head = self.wait_for(root)?;
-        // SAFETY: this rank is not the root, so the elements are writable (condition of `# Safety`).
-        unsafe { self.take(root, head, part) }
-    }
-
-    /// # Safety
-    ///
-    /// - The elements of `mine` are readable, those of `parts` at the root are writable, and nobody else accesses
-    ///   them until the function returns.
-    unsafe fn gather(
-        &mut self,
-        place: Place,
-        mine: Option<&Part<'_>>,
-        parts: &[Part<'_>],
-        root: usize,
-    ) -> Result<()> {
-        let (comm, rank) = (self.comm, self.rank);
-        if rank != root {
-            let mine = mine.ok_or_else(|| missing(rank, root))?;
-            let bytes = mine.bytes()?;
-            if bytes <= LENGTH as u64 {
-                // SAFETY: the elements of `mine` are readable (condition of `# Safety`).
-                unsafe { self.put(mine, bytes)? };
-            } else {
-                self.room()?;
-                self.publish(BY_MESSAGE, &[]);
-            }
-            let size = self.size;
-            self.wake_if_complete_one(root, size);
-            if bytes <= LENGTH as u64 {
-                return Ok(());
-            }
-            let call = Collective::Gather { mine: Some(*mine), parts, root: root.into() };
-            // SAFETY: the caller guarantees the conditions of `run_raw` for `mine` (condition of `# Safety`).
-            return unsafe { comm.run_by_messages(place, &call) };
-        }
-        check_parts(comm, parts)?;
-        self.wait_for_all(self.size)?;
-        self.cells.seat.all_have_begun(self.number);
-        let mut result = Ok(());
-        let mut long = Vec::new();
-        for from in 0..self.size {
-            let taken = if from == rank {
-                // SAFETY: `mine` and this rank's part are valid (condition of `# Safety`).
-                mine.map_or(Ok(()), |mine| unsafe { copy_own(mine, &parts[rank], rank) })
-            } else {
-                match self.head(from) {
-                    Ok(BY_MESSAGE) => {
-                        long.push(from);
-                        Ok(())
-                    }
-                    // SAFETY: the elements of `parts` are writable (condition of `# Safety`).
-                    Ok(head) => unsafe { self.take(from, head, &parts[from]) },
-                    Err(error) => Err(error),
-                }
-            };
-            result = result.and(taken);
-        }
-        if !long.is_empty() {
-            // SAFETY: the elements of `parts` are writable (condition of `# Safety`).
-            result = result.and(unsafe { comm.receive_by_messages(place, parts, &long) });
-        }
-        result
-    }
-
-    /// Wakes `rank` if it waits in this call for the cells of all ranks below `end`, and has all these cells now. If
-    /// waiting ranks do not sleep at once, rings `rank` in any case.
-    fn wake_if_complete_one(&mut self, rank: usize, end: usize) {
+    /// Wakes `rank` if it waits in this step, and has the cells of all ranks now or need not wait for all. If waiting
+    /// ranks do not sleep at once, rings `rank` in any case.
+    pub(super) fn wake_if_complete_one(&mut self, rank: usize, waits_for_all: bool) {
         if !self.comm.endpoint().sleeps_at_once() {
             self.ring(rank);
             return;
@@ -449,146 +357,188 @@ impl<'t> Turn<'t> {
         let number = self.number;
         let Cells { seat, block, .. } = &mut *self.cells;
         let sleeps = seat.sleepers(block, number).any(|sleeper| sleeper == rank);
-        let mut others = (0..end).filter(|other| *other != rank);
-        if sleeps && others.all(|other| seat.arrived(block, other, number).is_some()) {
+        let mut others = (0..self.size).filter(|other| *other != rank);
+        if sleeps
+            && (!waits_for_all || others.all(|other| seat.arrived(block, other, number).is_some()))
+        {
             self.ring(rank);
         }
     }
 
-    /// # Safety
-    ///
-    /// - The elements of `mine` are readable, those of `parts` are readable and writable, and nobody else accesses
-    ///   them until the function returns.
-    unsafe fn allgather(&mut self, mine: Option<&Part<'_>>, parts: &[Part<'_>]) -> Result<()> {
-        check_parts(self.comm, parts)?;
-        let rank = self.rank;
-        let own = mine.unwrap_or(&parts[rank]);
-        let bytes = own.bytes()?;
-        if bytes > LENGTH as u64 {
-            // The parts of the other ranks for this rank are short, so the call goes through cells there. These ranks
-            // get an error too (`run`).
-            return Err(too_long(rank, bytes, parts[rank].bytes()?));
-        }
-        // SAFETY: the elements of `mine` and `parts` are readable (condition of `# Safety`).
-        unsafe { self.put(own, bytes)? };
-        let mut result = Ok(());
-        if let Some(mine) = mine {
-            // SAFETY: `mine` and this rank's part are valid (condition of `# Safety`).
-            result = unsafe { copy_own(mine, &parts[rank], rank) };
-        }
-        self.meet()?;
-        for from in (0..self.size).filter(|from| *from != rank) {
-            // SAFETY: the elements of `parts` are writable (condition of `# Safety`).
-            let taken =
-                self.head(from).and_then(|head| unsafe { self.take(from, head, &parts[from]) });
-            result = result.and(taken);
-        }
-        result
-    }
+    // ---- data ----
 
-    /// # Safety
-    ///
-    /// - The elements of `send` are readable, those of `receive` are writable, and readable if `send` is `None`, and
-    ///   nobody else accesses them until the function returns.
-    unsafe fn alltoall(&mut self, send: Option<&[Part<'_>]>, receive: &[Part<'_>]) -> Result<()> {
-        check_parts(self.comm, receive)?;
-        let parts = send.unwrap_or(receive);
-        check_parts(self.comm, parts)?;
-        let (rank, size) = (self.rank, self.size);
-        let bytes = receive[0].bytes()?;
-        let all = bytes * (size as u64 - 1);
-        // Returns the offset in bytes of the data for rank `to` in the data of rank `from`.
-        let at = |from: usize, to: usize| (to - usize::from(to > from)) * bytes as usize;
-        for part in parts.iter().chain(receive) {
-            check(rank, part.bytes()?, bytes)?;
-        }
-        self.room()?;
-        let mut words = Words([0; WORDS]);
-        let buffer = match all {
-            ..=INLINE => words.0.as_mut_ptr().cast(),
-            _ => self.cells.block.buffer(rank, self.number),
-        };
-        for to in (0..size).filter(|to| *to != rank) {
-            // SAFETY: each of the parts has `bytes` packed bytes (checked above) and is readable (condition of
-            // `# Safety`). The memory at `buffer` has room for `all` bytes: `INLINE` in `words`, or `LENGTH`, and
-            // `all` is at most `LENGTH` (`call`). No other rank reads the buffer, because there is room.
-            unsafe { layout(&parts[to]).pack(0..bytes, buffer.wrapping_add(at(rank, to))) };
-        }
-        self.publish(all, if all <= INLINE { &words.0 } else { &[] });
-        if let Some(send) = send {
-            // SAFETY: both parts are valid and do not overlap (condition of `# Safety`).
-            unsafe { copy_own(&send[rank], &receive[rank], rank)? };
-        }
-        self.meet()?;
-        self.check_all(size, all)?;
-        for from in (0..size).filter(|from| *from != rank) {
-            let data = self.data(from, all, &mut words).wrapping_add(at(from, rank));
-            // SAFETY: the data has `bytes` bytes at `data`, within the `all` bytes of rank `from` (`check_all`). The
-            // part has `bytes` packed bytes (checked above) and is writable (condition of `# Safety`).
-            unsafe { layout(&receive[from]).unpack(0..bytes, data) };
-        }
-        Ok(())
-    }
-
-    /// Publishes this rank's elements of a reduction, which are at `own`.
-    ///
-    /// # Safety
-    ///
-    /// - The elements are readable, and nobody changes them until the function returns.
+    /// Publishes `head` and the first words of `data` in step `index`.
     #[inline]
-    pub(super) unsafe fn contribute(&mut self, own: *const u8, all: &Part<'_>) -> Result<()> {
-        let part = Part { origin: own.cast_mut(), ..*all };
-        // SAFETY: the elements are readable (condition of `# Safety`).
-        unsafe { self.put(&part, all.bytes()?) }
+    pub(super) fn publish(&mut self, index: u64, head: u64, data: &[u64]) {
+        let Cells { seat, block, .. } = &mut *self.cells;
+        seat.publish(block, self.first + index, head, data);
     }
 
-    /// Passes this rank's elements of a reduction to `root`, which waits for all other ranks.
+    /// Publishes the packed bytes of `range` of `part` in step `index`: the current step, or the next one. The head says
+    /// that this rank passes `bytes` bytes on in this call. Rank `reader` is one of the ranks that read the piece.
     ///
     /// # Safety
     ///
-    /// - The condition of [`contribute`](Self::contribute) holds.
-    pub(super) unsafe fn contribute_to(
+    /// - The elements of `part` are readable, and nobody changes them until the function returns.
+    /// - `range` lies within the packed bytes of `part`. Its length is at most that of a piece ([`piece`](Self::piece)).
+    #[inline]
+    pub(super) unsafe fn put(
         &mut self,
-        own: *const u8,
-        all: &Part<'_>,
-        root: usize,
+        (index, reader): (u64, usize),
+        part: &Part<'_>,
+        range: Range<u64>,
+        bytes: u64,
     ) -> Result<()> {
-        // SAFETY: the elements at `own` are readable and unchanged (condition of `contribute`).
-        unsafe { self.contribute(own, all)? };
-        self.wake_if_complete_one(root, self.size);
+        self.room(index)?;
+        let (layout, len) = (layout(part), range.end - range.start);
+        if len <= INLINE {
+            let mut words = Words([0; WORDS]);
+            // SAFETY: `range` lies within the packed bytes of `part`, whose elements are readable (conditions of
+            // `# Safety`). `words` has `INLINE` bytes, and is a local variable.
+            unsafe { layout.pack(range, words.0.as_mut_ptr().cast()) };
+            self.publish(index, bytes, &words.0[..len.div_ceil(8) as usize]);
+        } else {
+            let (place, target) = self.place(len);
+            // SAFETY: `range` lies within the packed bytes of `part`, whose elements are readable, and is not longer
+            // than a piece (conditions of `# Safety`). `target` has room for the piece, and no other rank reads the
+            // bytes there (`place`; this rank has room for the step). They lie in memory that only this folder uses.
+            let request = self.write(index, reader, len, || unsafe { layout.pack(range, target) });
+            self.publish(index, bytes, &[place, request.word()]);
+        }
         Ok(())
     }
 
-    /// Passes this rank's elements of a reduction to all ranks above, each of which waits for all ranks below.
+    /// Returns the place and the address for the next piece of this rank, which has `len` bytes, at most a piece. If this
+    /// rank has room for a step and publishes the piece in this step, no other rank reads the bytes there before.
+    #[inline]
+    pub(super) fn place(&mut self, len: u64) -> (u64, *mut u8) {
+        let place = self.cells.block.place(len);
+        (place, self.cells.block.piece(self.rank, place, len))
+    }
+
+    /// Calls `copy`, which writes a piece of `len` bytes for step `index`. Rank `reader` is one of the ranks that read
+    /// the piece. Returns what to publish about the piece.
+    #[inline]
+    pub(super) fn write(
+        &mut self,
+        index: u64,
+        reader: usize,
+        len: u64,
+        copy: impl FnOnce(),
+    ) -> Request {
+        if len < MEASURED {
+            copy();
+            return Request::default();
+        }
+        let number = self.first + index;
+        let Cells { seat, block, copies, .. } = &mut *self.cells;
+        copies.write(seat, block, (number, reader), len, |method| contiguous::with(method, copy))
+    }
+
+    /// Returns the rank that reads this rank's pieces if all other ranks do.
+    #[inline]
+    pub(super) fn next(&self) -> usize {
+        (self.rank + 1) % self.size
+    }
+
+    /// Calls `copy`, which reads pieces of `len` bytes of all ranks `from`. Measures its time for those ranks that ask
+    /// for it.
+    #[inline]
+    pub(super) fn timed(&self, from: Range<usize>, len: u64, copy: impl FnOnce()) {
+        let Cells { block, .. } = &*self.cells;
+        let asks = |from: &usize| {
+            *from != self.rank
+                && Request::from_word(Seat::data(block, *from, self.number)[1]).asks(self.rank)
+        };
+        if len < MEASURED || !from.clone().any(|from| asks(&from)) {
+            return copy();
+        }
+        let start = Instant::now();
+        copy();
+        let time = nanoseconds(start);
+        for writer in from.filter(asks) {
+            block.measure(self.rank, writer, self.number, time);
+        }
+    }
+
+    /// Returns the address of the piece of `bytes` bytes of rank `from`, whose cell has arrived: in `words`, to which
+    /// short data are copied, or in the ring of that rank.
+    #[inline]
+    pub(super) fn data(&self, from: usize, bytes: u64, words: &mut Words) -> *const u8 {
+        words.0 = Seat::data(&self.cells.block, from, self.number);
+        if bytes <= INLINE {
+            words.0.as_ptr().cast()
+        } else {
+            self.cells.block.piece(from, words.0[0], bytes)
+        }
+    }
+
+    /// Checks that rank `from`, whose cell has this head, passes as many bytes on in this call as `part` has. Then copies
+    /// a piece like [`read`](Self::read).
     ///
     /// # Safety
     ///
-    /// - The condition of [`contribute`](Self::contribute) holds.
-    pub(super) unsafe fn contribute_upwards(
-        &mut self,
-        own: *const u8,
-        all: &Part<'_>,
+    /// - The conditions of [`read`](Self::read) hold, except that the rank may pass another number of bytes on.
+    #[inline]
+    pub(super) unsafe fn take(
+        &self,
+        from: usize,
+        head: u64,
+        part: &Part<'_>,
+        range: Range<u64>,
     ) -> Result<()> {
-        // SAFETY: the caller keeps the elements at `own` readable and unchanged, as `contribute` demands.
-        unsafe { self.contribute(own, all)? };
-        self.wake_if_complete(self.rank + 1, |rank| rank);
+        check(from, head, part.bytes()?)?;
+        // SAFETY: rank `from` passes as many bytes on as `part` has, and so cuts them like this rank (checked above).
+        // The other conditions are those of `# Safety`.
+        unsafe { self.read(from, part, range) };
         Ok(())
     }
 
-    /// Passes this rank's elements of a reduction to all ranks, and waits for theirs.
+    /// Copies the piece of rank `from`, whose cell has arrived, to the packed bytes `range` of `part`.
     ///
     /// # Safety
     ///
-    /// - The condition of [`contribute`](Self::contribute) holds.
-    pub(super) unsafe fn contribute_to_all(
-        &mut self,
-        own: *const u8,
-        all: &Part<'_>,
-    ) -> Result<()> {
-        // SAFETY: until this function returns, the caller keeps the elements at `own` readable and unchanged.
-        unsafe { self.contribute(own, all)? };
-        self.meet()
+    /// - The elements of `part` are writable, and nobody else accesses them until the function returns.
+    /// - `range` lies within the packed bytes of `part`. Its length is that of the piece.
+    #[inline]
+    pub(super) unsafe fn read(&self, from: usize, part: &Part<'_>, range: Range<u64>) {
+        let mut words = Words([0; WORDS]);
+        let data = self.data(from, range.end - range.start, &mut words);
+        // SAFETY: `range` lies within the packed bytes of `part`, whose elements are writable (conditions of
+        // `# Safety`). `data` has as many bytes: at most `INLINE` in `words`, or at most a piece in the ring.
+        let copy = || unsafe { layout(part).unpack(range.clone(), data) };
+        let len = range.end - range.start;
+        self.timed(from..from + 1, len, || contiguous::with(Method::Vector, copy));
     }
+
+    /// Returns the head of the cell of rank `from`, or [`LEFT`] if the cell has not arrived.
+    #[inline]
+    pub(super) fn head(&mut self, from: usize) -> u64 {
+        let Cells { seat, block, .. } = &mut *self.cells;
+        seat.arrived(block, from, self.number).unwrap_or(LEFT)
+    }
+
+    /// Checks that all ranks below `end` except this rank pass `bytes` bytes on in this call.
+    #[inline]
+    pub(super) fn check_all(&mut self, end: usize, bytes: u64) -> Result<()> {
+        let rank = self.rank;
+        (0..end)
+            .filter(|from| *from != rank)
+            .try_for_each(|from| check(from, self.head(from), bytes))
+    }
+}
+
+/// Returns the packed bytes of a piece: of `bytes` bytes, those of step `index` if each step takes `piece` bytes.
+#[inline]
+pub(super) fn range(bytes: u64, piece: u64, index: u64) -> Range<u64> {
+    let at = |index: u64| index.saturating_mul(piece).min(bytes);
+    at(index)..at(index + 1)
+}
+
+/// Returns the number of steps for `bytes` bytes if each step takes `piece` bytes. Even no data take one step.
+#[inline]
+pub(super) fn steps(bytes: u64, piece: u64) -> u64 {
+    bytes.div_ceil(piece).max(1)
 }
 
 /// Returns the layout of a part.
@@ -597,38 +547,26 @@ pub(super) fn layout<'a>(part: &Part<'a>) -> LayoutRef<'a> {
     LayoutRef { origin: part.origin, plan: part.plan, count: part.count }
 }
 
-/// Returns whether each of the parts has at most `limit` bytes.
-fn all_fit(parts: &[Part<'_>], limit: u64) -> Result<bool> {
-    for part in parts {
-        if part.bytes()? > limit {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-/// Checks that rank `from`, whose cell has this head, has passed `bytes` bytes.
+/// Checks that rank `from`, whose cell has this head, passes `bytes` bytes on.
 #[inline]
-fn check(from: usize, head: u64, bytes: u64) -> Result<()> {
+pub(super) fn check(from: usize, head: u64, bytes: u64) -> Result<()> {
     if head == bytes { Ok(()) } else { Err(unexpected(from, head, bytes)) }
 }
 
 #[cold]
 fn unexpected(from: usize, head: u64, bytes: u64) -> Error {
     match head {
-        FAILED => {
+        LEFT => {
             let detail = format!(
                 "rank {from} failed before it had passed its data on; the error of rank {from} has the reason"
             );
             Error::new(ErrorKind::Other, "message", detail)
         }
-        BY_MESSAGE => {
-            let detail = format!(
-                "rank {from} passes more than {LENGTH} bytes, but at most {bytes} bytes fit"
-            );
+        _ if head > bytes => {
+            let detail =
+                format!("rank {from} passes {head} bytes, but at most {bytes} bytes fit");
             Error::new(ErrorKind::Truncated, "count", detail)
         }
-        _ if head > bytes => too_long(from, head, bytes),
         _ => {
             let detail = format!(
                 "part sizes differ: rank {from} has {head} bytes, but this rank has {bytes} bytes"
@@ -638,23 +576,37 @@ fn unexpected(from: usize, head: u64, bytes: u64) -> Error {
     }
 }
 
-#[cold]
-fn too_long(from: usize, theirs: u64, bytes: u64) -> Error {
-    let detail = format!("rank {from} passes {theirs} bytes, but at most {bytes} bytes fit");
-    Error::new(ErrorKind::Truncated, "count", detail)
-}
-
 /// Copies this rank's own data from one part to another.
 ///
 /// # Safety
 ///
 /// - The elements of `from` are readable, those of `to` are writable, nobody else accesses them until the function
 ///   returns, and they do not overlap.
-unsafe fn copy_own(from: &Part<'_>, to: &Part<'_>, rank: usize) -> Result<()> {
+pub(super) unsafe fn copy_own(from: &Part<'_>, to: &Part<'_>, rank: usize) -> Result<()> {
     let bytes = from.bytes()?;
     check(rank, bytes, to.bytes()?)?;
     // SAFETY: `bytes` is the packed size of both (checked above), and the caller guarantees that both are valid and
     // do not overlap.
     unsafe { copy_layout(&layout(from), &layout(to), bytes) };
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pieces_cover_the_data() {
+        for (bytes, piece) in [(0, 16), (1, 16), (16, 16), (17, 16), (100, 7), (u64::MAX, 1 << 40)] {
+            let count = steps(bytes, piece);
+            assert_eq!(range(bytes, piece, 0).start, 0);
+            assert_eq!(range(bytes, piece, count - 1).end, bytes);
+            assert!(range(bytes, piece, count).is_empty() && range(bytes, piece, count + 9).is_empty());
+            for index in 1..count.min(50) {
+                let (before, this) = (range(bytes, piece, index - 1), range(bytes, piece, index));
+                assert_eq!(before.end, this.start);
+                assert!(!this.is_empty() && this.end - this.start <= piece);
+            }
+        }
+    }
 }

@@ -1,0 +1,268 @@
+//! The calls that move data through cells: barrier, broadcast, gather, allgather, and alltoall of equal parts.
+//!
+//! `turn.rs` passes the pieces on.
+
+use super::super::collective::check_parts;
+use super::super::gather::missing;
+use super::turn::{INLINE, Turn, Words, check, copy_own, layout, range, steps};
+use crate::Result;
+use crate::schedule::Part;
+use crate::shm::cells::WORDS;
+use std::ops::Range;
+use typepack_engine::contiguous::{self, Method};
+
+/// Size of a cache line in bytes.
+const LINE: u64 = 64;
+
+impl Turn<'_> {
+    pub(super) fn barrier(&mut self) -> Result<()> {
+        self.room(0)?;
+        self.publish(0, 0, &[]);
+        self.meet()
+    }
+
+    /// # Safety
+    ///
+    /// - The elements of `part` are readable at the root and writable at the other ranks, and nobody else accesses
+    ///   them until the function returns.
+    #[inline]
+    pub(super) unsafe fn broadcast(&mut self, part: &Part<'_>, root: usize) -> Result<()> {
+        let bytes = part.bytes()?;
+        let piece = self.piece(bytes)?;
+        for index in 0..steps(bytes, piece) {
+            self.begin(index)?;
+            let range = range(bytes, piece, index);
+            if self.rank == root {
+                // SAFETY: this rank is the root, so the elements are readable (condition of `# Safety`). The range is a
+                // piece of the packed bytes.
+                unsafe { self.put((index, self.next()), part, range, bytes)? };
+                self.wake_others();
+            } else {
+                let head = self.wait_for(root)?;
+                // SAFETY: this rank is not the root, so the elements are writable (condition of `# Safety`). The range
+                // is a piece of the packed bytes.
+                unsafe { self.take(root, head, part, range)? };
+            }
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    ///
+    /// - The elements of `mine` are readable, those of `parts` at the root are writable, and nobody else accesses
+    ///   them until the function returns.
+    pub(super) unsafe fn gather(
+        &mut self,
+        mine: Option<&Part<'_>>,
+        parts: &[Part<'_>],
+        root: usize,
+    ) -> Result<()> {
+        let rank = self.rank;
+        if rank == root {
+            // SAFETY: the conditions are those of this function.
+            return unsafe { self.collect(mine, parts) };
+        }
+        let mine = mine.ok_or_else(|| missing(rank, root))?;
+        let bytes = mine.bytes()?;
+        let piece = self.piece_as_is(bytes);
+        for index in 0..steps(bytes, piece) {
+            self.begin(index)?;
+            // SAFETY: the elements of `mine` are readable (condition of `# Safety`), and the range is a piece of their
+            // packed bytes.
+            unsafe { self.put((index, root), mine, range(bytes, piece, index), bytes)? };
+            // Every rank takes part in the first step. In later steps, the root may wait for a few of the ranks.
+            self.wake_if_complete_one(root, index == 0);
+        }
+        Ok(())
+    }
+
+    /// Makes a gather at the root.
+    ///
+    /// # Safety
+    ///
+    /// - The elements of `mine` are readable, those of `parts` are writable, and nobody else accesses them until the
+    ///   function returns.
+    unsafe fn collect(&mut self, mine: Option<&Part<'_>>, parts: &[Part<'_>]) -> Result<()> {
+        check_parts(self.comm, parts)?;
+        let (rank, size) = (self.rank, self.size);
+        // SAFETY: `mine` and this rank's part are valid (condition of `# Safety`).
+        let mut result = mine.map_or(Ok(()), |mine| unsafe { copy_own(mine, &parts[rank], rank) });
+        // The ranks that send something else than expected, as bits. `MOST` in `mod.rs` is less than 64.
+        let mut wrong = 0u64;
+        // Returns the steps of rank `from`, and the size of its pieces.
+        let cut = |turn: &Self, from: usize| -> Result<(u64, u64)> {
+            let bytes = parts[from].bytes()?;
+            let piece = turn.piece_as_is(bytes);
+            Ok((steps(bytes, piece), piece))
+        };
+        let mut last = 0;
+        for from in (0..size).filter(|from| *from != rank) {
+            last = last.max(cut(self, from)?.0);
+        }
+        for index in 0..last {
+            self.begin(index)?;
+            let mut active = 0u64;
+            for from in (0..size).filter(|from| *from != rank && wrong >> from & 1 == 0) {
+                active |= u64::from(index < cut(self, from)?.0) << from;
+            }
+            self.wait_for_those(size, |from| active >> from & 1 == 1)?;
+            if index == 0 {
+                self.cells.seat.all_have_published(self.number);
+            }
+            for from in (0..size).filter(|from| active >> from & 1 == 1) {
+                let (head, bytes) = (self.head(from), parts[from].bytes()?);
+                let piece = cut(self, from)?.1;
+                // SAFETY: the elements of `parts` are writable (condition of `# Safety`), and the range is a piece of
+                // the packed bytes.
+                let taken =
+                    unsafe { self.take(from, head, &parts[from], range(bytes, piece, index)) };
+                wrong |= u64::from(taken.is_err()) << from;
+                result = result.and(taken);
+            }
+        }
+        result
+    }
+
+    /// # Safety
+    ///
+    /// - The elements of `mine` are readable, those of `parts` are readable and writable, and nobody else accesses
+    ///   them until the function returns.
+    pub(super) unsafe fn allgather(
+        &mut self,
+        mine: Option<&Part<'_>>,
+        parts: &[Part<'_>],
+    ) -> Result<()> {
+        check_parts(self.comm, parts)?;
+        let rank = self.rank;
+        let own = mine.unwrap_or(&parts[rank]);
+        let bytes = own.bytes()?;
+        let mut longest = 0;
+        for part in parts {
+            longest = longest.max(part.bytes()?);
+        }
+        let piece = self.piece(longest)?;
+        let last = steps(longest, piece);
+        // SAFETY: the elements of `mine` and `parts` are readable (condition of `# Safety`). The range is a piece of the
+        // packed bytes.
+        unsafe { self.put((0, self.next()), own, range(bytes, piece, 0), bytes)? };
+        let mut result = match mine {
+            // SAFETY: `mine` and this rank's part are valid (condition of `# Safety`).
+            Some(mine) => unsafe { copy_own(mine, &parts[rank], rank) },
+            None => Ok(()),
+        };
+        for index in 0..last {
+            self.begin(index)?;
+            if index + 1 < last {
+                // SAFETY: the elements are readable, and the range is a piece of the packed bytes, as above.
+                unsafe { self.put((index + 1, self.next()), own, range(bytes, piece, index + 1), bytes)? };
+            }
+            self.meet()?;
+            for from in (0..self.size).filter(|from| *from != rank) {
+                let (head, range) = (self.head(from), range(parts[from].bytes()?, piece, index));
+                // SAFETY: the elements of `parts` are writable (condition of `# Safety`). The range is a piece of the
+                // packed bytes.
+                let taken = unsafe { self.take(from, head, &parts[from], range) };
+                result = result.and(taken);
+            }
+        }
+        result
+    }
+
+    /// # Safety
+    ///
+    /// - The elements of `send` are readable, those of `receive` are writable, and readable if `send` is `None`, and
+    ///   nobody else accesses them until the function returns.
+    pub(super) unsafe fn alltoall(
+        &mut self,
+        send: Option<&[Part<'_>]>,
+        receive: &[Part<'_>],
+    ) -> Result<()> {
+        check_parts(self.comm, receive)?;
+        let parts = send.unwrap_or(receive);
+        check_parts(self.comm, parts)?;
+        let (rank, size) = (self.rank, self.size);
+        let others = size as u64 - 1;
+        let bytes = receive[0].bytes()?;
+        for part in parts.iter().chain(receive) {
+            check(rank, part.bytes()?, bytes)?;
+        }
+        // In each step, a rank publishes `each` bytes for every other rank.
+        let each = self.piece(bytes.saturating_mul(others))? / others;
+        let each = if each > LINE { each / LINE * LINE } else { each };
+        let last = steps(bytes, each);
+        // SAFETY: each of the parts has `bytes` packed bytes (checked above) and is readable (condition of `# Safety`).
+        unsafe { self.put_all(0, parts, range(bytes, each, 0), bytes)? };
+        if let Some(send) = send {
+            // SAFETY: both parts are valid and do not overlap (condition of `# Safety`).
+            unsafe { copy_own(&send[rank], &receive[rank], rank)? };
+        }
+        for index in 0..last {
+            self.begin(index)?;
+            if index + 1 < last {
+                // SAFETY: the parts are readable and have `bytes` packed bytes, as above. In place, this rank has
+                // written other bytes of the parts only: those of the steps before.
+                unsafe { self.put_all(index + 1, parts, range(bytes, each, index + 1), bytes)? };
+            }
+            let range = range(bytes, each, index);
+            let len = range.end - range.start;
+            let all = len * others;
+            self.meet()?;
+            self.check_all(size, bytes)?;
+            let mut words = Words([0; WORDS]);
+            for from in (0..size).filter(|from| *from != rank) {
+                let data = self.data(from, all, &mut words).wrapping_add(offset(from, rank, len));
+                // SAFETY: `data` has `len` bytes, within the `all` bytes of rank `from`, which cuts its data as this
+                // rank does (`check_all`). The part has `bytes` packed bytes (checked above) and is writable (condition
+                // of `# Safety`).
+                let copy = || unsafe { layout(&receive[from]).unpack(range.clone(), data) };
+                self.timed(from..from + 1, all, || contiguous::with(Method::Vector, copy));
+            }
+        }
+        Ok(())
+    }
+
+    /// Publishes the packed bytes of `range` of each part except this rank's in step `index`.
+    ///
+    /// # Safety
+    ///
+    /// - The elements of `parts` are readable, and nobody changes them until the function returns.
+    /// - `range` lies within the packed bytes of each part. Its length, multiplied by the number of the parts except
+    ///   this rank's, is at most that of a piece ([`piece`](Self::piece)).
+    unsafe fn put_all(
+        &mut self,
+        index: u64,
+        parts: &[Part<'_>],
+        range: Range<u64>,
+        bytes: u64,
+    ) -> Result<()> {
+        self.room(index)?;
+        let len = range.end - range.start;
+        let all = len * (self.size as u64 - 1);
+        let mut words = Words([0; WORDS]);
+        let (place, target) = match all {
+            ..=INLINE => (0, words.0.as_mut_ptr().cast()),
+            _ => self.place(all),
+        };
+        let rank = self.rank;
+        let pack = || {
+            for (to, part) in parts.iter().enumerate().filter(|(to, _)| *to != rank) {
+                let target: *mut u8 = target;
+                // SAFETY: `range` lies within the packed bytes of the part, which is readable (conditions of
+                // `# Safety`). `target` has room for `all` bytes: `INLINE` in `words`, or those of a piece. No other
+                // rank reads these bytes, because this rank has room for the step (`place`).
+                unsafe { layout(part).pack(range.clone(), target.wrapping_add(offset(rank, to, len))) };
+            }
+        };
+        let request = self.write(index, self.next(), all, pack);
+        if all > INLINE {
+            words.0[..2].copy_from_slice(&[place, request.word()]);
+        }
+        self.publish(index, bytes, &words.0);
+        Ok(())
+    }
+}
+
+/// Returns the offset of the data for rank `to` in the data of rank `from`, which has `len` bytes for every other rank.
+fn offset(from: usize, to: usize, len: u64) -> usize {
+    (to - usize::from(to > from)) * len as usize
+}

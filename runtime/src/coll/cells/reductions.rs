@@ -1,0 +1,319 @@
+//! The reductions through cells: reduce, allreduce, scan and exscan.
+//!
+//! `turn.rs` passes the elements to the ranks, and `fold.rs` combines them. A long vector goes in pieces of whole
+//! elements. There are two ways to combine a piece:
+//!
+//! - Every rank that needs the result combines the elements of all ranks itself. A scan always goes this way.
+//! - Each rank combines a slice of the piece, and passes the result to the ranks that need it, in another step. With
+//!   more than two ranks, the ranks combine far fewer elements in this way.
+//!
+//! Both ways combine in the same order, and the order is that of the schedules (`fold.rs`).
+
+use super::fold::{Elements, Order};
+use super::turn::{Turn, copy_own, range, steps};
+#[cfg(doc)]
+use crate::comm::Communicator;
+use crate::endpoint::sources::Combine;
+use crate::schedule::Part;
+use crate::schedule::program::room_for;
+use crate::{Error, ErrorKind, Result};
+use std::ops::Range;
+
+/// Largest number of packed bytes of a vector that every rank combines itself, if there are more than two ranks.
+const WHOLE: u64 = 4 << 10;
+
+/// How a reduction is cut.
+struct Cut {
+    /// Number of elements of a piece.
+    elements: u64,
+    /// Number of pieces.
+    pieces: u64,
+    /// Whether each rank combines a slice of a piece.
+    slices: bool,
+}
+
+impl Turn<'_> {
+    /// Returns how to cut a reduction of the elements of `all`. All ranks pass the same number of elements of the same
+    /// size, which is at most that of a short buffer.
+    fn cut(&mut self, all: &Part<'_>) -> Result<Cut> {
+        let bytes = all.bytes()?;
+        let elements = (self.piece(bytes)? / all.plan.element_bytes().max(1)).max(1);
+        Ok(Cut {
+            elements,
+            pieces: steps(all.count, elements),
+            slices: self.size > 2 && bytes > WHOLE,
+        })
+    }
+
+    /// Makes a reduction to `root`.
+    ///
+    /// # Safety
+    ///
+    /// - The elements at `send`, and those of `recv` at the root, are valid as [`Communicator::reduce_raw`] demands,
+    ///   until the function returns.
+    /// - `combine` keeps the promises of [`Combine`] for these elements.
+    pub(super) unsafe fn reduce(
+        &mut self,
+        send: Option<*const u8>,
+        recv: &Part<'_>,
+        combine: &Combine,
+        root: usize,
+    ) -> Result<()> {
+        let (rank, size, bytes) = (self.rank, self.size, recv.bytes()?);
+        let own = match send {
+            Some(own) => own,
+            None if rank == root => recv.origin.cast_const(),
+            None => return Err(super::super::reduce::missing(rank, root)),
+        };
+        if bytes == 0 {
+            return Ok(());
+        }
+        let order = match self.comm.reduces_in_blocks(recv)? {
+            true => Order::Chain,
+            false => Order::Tree { end: size },
+        };
+        let cut = self.cut(recv)?;
+        if cut.slices {
+            // SAFETY: the caller guarantees the conditions of `in_slices`, which are those of this function.
+            return unsafe { self.in_slices(own, recv, combine, &cut, order, Some(root)) };
+        }
+        for index in 0..cut.pieces {
+            self.begin(index)?;
+            let span = range(recv.count, cut.elements, index);
+            let first = span.start;
+            let (own, piece) = at(own, recv, span);
+            if rank == root {
+                self.wait_for_all(size)?;
+                self.check_all(size, bytes)?;
+                let elements = Elements::whole(own, piece, first)?;
+                // SAFETY: the elements are valid and `combine` keeps its promises (conditions of `# Safety`). The cells
+                // of all ranks have arrived (`wait_for_all`), and all ranks cut alike (`check_all`).
+                unsafe { self.fold(elements, combine, order)? };
+            } else {
+                // SAFETY: the elements at `own` are readable (condition of `# Safety`).
+                unsafe { self.contribute((index, root), own, &piece, bytes)? };
+                self.wake_if_complete_one(root, true);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a reduction to all ranks.
+    ///
+    /// # Safety
+    ///
+    /// - The elements at `send` and those of `recv` are valid as [`Communicator::allreduce_raw`] demands, until the
+    ///   function returns.
+    /// - `combine` keeps the promises of [`Combine`] for these elements.
+    pub(super) unsafe fn allreduce(
+        &mut self,
+        send: Option<*const u8>,
+        recv: &Part<'_>,
+        combine: &Combine,
+    ) -> Result<()> {
+        let (size, bytes) = (self.size, recv.bytes()?);
+        if bytes == 0 {
+            return Ok(());
+        }
+        let own = send.unwrap_or(recv.origin);
+        let order = match self.comm.reduces_in_blocks(recv)? {
+            true => Order::Chain,
+            false => Order::Doubling,
+        };
+        let cut = self.cut(recv)?;
+        if cut.slices {
+            // SAFETY: the caller guarantees the conditions of `in_slices`, which are those of this function.
+            return unsafe { self.in_slices(own, recv, combine, &cut, order, None) };
+        }
+        let at = |index| at(own, recv, range(recv.count, cut.elements, index));
+        let (mut mine, mut piece) = at(0);
+        // SAFETY: the elements are readable (condition of `# Safety`).
+        unsafe { self.contribute((0, self.next()), mine, &piece, bytes)? };
+        for index in 0..cut.pieces {
+            self.begin(index)?;
+            let (own, this) = (mine, piece);
+            if index + 1 < cut.pieces {
+                (mine, piece) = at(index + 1);
+                // SAFETY: the elements are readable, as above. In place, this rank has written other elements only:
+                // those of the steps before.
+                unsafe { self.contribute((index + 1, self.next()), mine, &piece, bytes)? };
+            }
+            self.meet()?;
+            self.check_all(size, bytes)?;
+            let (piece, first) = (this, index * cut.elements);
+            let elements = Elements::whole(own, piece, first)?;
+            // SAFETY: the caller guarantees valid elements and the promises of `combine`. The cells of all ranks have
+            // arrived (`meet`), and all ranks cut alike (`check_all`).
+            unsafe { self.fold(elements, combine, order)? };
+        }
+        Ok(())
+    }
+
+    /// Makes a scan, or an exclusive scan if `inclusive` is false.
+    ///
+    /// # Safety
+    ///
+    /// - The elements at `send` and those of `recv` are valid as [`Communicator::scan_raw`] demands, until the function
+    ///   returns.
+    /// - `combine` keeps the promises of [`Combine`] for these elements.
+    pub(super) unsafe fn scan(
+        &mut self,
+        send: Option<*const u8>,
+        recv: &Part<'_>,
+        combine: &Combine,
+        inclusive: bool,
+    ) -> Result<()> {
+        let (rank, bytes) = (self.rank, recv.bytes()?);
+        if bytes == 0 {
+            return Ok(());
+        }
+        let own = send.unwrap_or(recv.origin);
+        let end = if inclusive { rank + 1 } else { rank };
+        let cut = self.cut(recv)?;
+        for index in 0..cut.pieces {
+            self.begin(index)?;
+            let span = range(recv.count, cut.elements, index);
+            let first = span.start;
+            let (own, piece) = at(own, recv, span);
+            if rank + 1 < self.size {
+                // SAFETY: the elements are readable (condition of `# Safety`).
+                unsafe { self.contribute((index, self.next()), own, &piece, bytes)? };
+                // A rank waits for all ranks below.
+                self.wake_if_complete(rank + 1, |rank| rank);
+            }
+            self.wait_for_all(rank)?;
+            self.check_all(rank, bytes)?;
+            let elements = Elements::whole(own, piece, first)?;
+            // SAFETY: the caller guarantees valid elements and the promises of `combine`. The cells of the ranks below
+            // this rank have arrived, these ranks cut alike (`check_all`), and `order` has no ranks above this rank.
+            unsafe { self.fold(elements, combine, Order::Tree { end })? };
+        }
+        Ok(())
+    }
+
+    /// Makes a reduction to `root`, or to all ranks if it is `None`. Each rank combines a slice of each piece.
+    ///
+    /// # Safety
+    ///
+    /// - The conditions of [`allreduce`](Self::allreduce) hold, where `own` is the address of this rank's elements. If
+    ///   there is a root, only the root needs `recv`.
+    unsafe fn in_slices(
+        &mut self,
+        own: *const u8,
+        recv: &Part<'_>,
+        combine: &Combine,
+        cut: &Cut,
+        order: Order,
+        root: Option<usize>,
+    ) -> Result<()> {
+        let (rank, size, bytes) = (self.rank, self.size, recv.bytes()?);
+        let slices = size as u64;
+        let reader = root.unwrap_or_else(|| self.next());
+        let mut scratch = Scratch::new(recv, cut.elements.min(recv.count).div_ceil(slices))?;
+        for index in 0..cut.pieces {
+            // 1. All ranks pass their elements on, and each rank combines a slice of the piece.
+            self.begin(2 * index)?;
+            let span = range(recv.count, cut.elements, index);
+            let first = span.start;
+            let (own, piece) = at(own, recv, span);
+            // SAFETY: the elements are readable (condition of `# Safety`).
+            unsafe { self.contribute((2 * index, self.next()), own, &piece, bytes)? };
+            self.meet()?;
+            self.check_all(size, bytes)?;
+            let slice = |rank: usize| range(piece.count, piece.count.div_ceil(slices), rank as u64);
+            let mine = slice(rank);
+            let (own, target) = at(own, &piece, mine.clone());
+            let result = Part { origin: scratch.origin(), ..target };
+            let offset = mine.start * recv.plan.element_bytes();
+            let first = first + mine.start;
+            let elements = Elements { own, result, first, published: piece.bytes()?, offset };
+            if result.count > 0 {
+                // SAFETY: this rank's elements are readable, and `combine` keeps its promises (conditions of
+                // `# Safety`). The scratch memory has room for a slice, and nobody else uses it. The cells of all ranks
+                // have arrived (`meet`), and all ranks cut alike (`check_all`).
+                unsafe { self.fold(elements, combine, order)? };
+            }
+            // 2. Each rank passes its result on.
+            self.begin(2 * index + 1)?;
+            if root != Some(rank) {
+                // SAFETY: the scratch memory holds the elements of the result, of which nobody changes any.
+                unsafe { self.put((2 * index + 1, reader), &result, 0..result.bytes()?, bytes)? };
+            }
+            match root {
+                Some(root) if root != rank => {
+                    self.wake_if_complete_one(root, true);
+                    continue;
+                }
+                Some(_) => self.wait_for_all(size)?,
+                None => self.meet()?,
+            }
+            self.check_all(size, bytes)?;
+            // SAFETY: the elements of `recv` are writable (condition of `# Safety`), and the scratch memory holds
+            // elements that do not overlap them.
+            unsafe { copy_own(&result, &target, rank)? };
+            for from in (0..size).filter(|from| *from != rank) {
+                let (_, part) = at(own, &piece, slice(from));
+                // SAFETY: the elements of `recv` are writable (condition of `# Safety`). Rank `from` cuts like this rank
+                // (`check_all`), so all packed bytes of its slice are in its cell or its buffer.
+                unsafe { self.read(from, &part, 0..part.bytes()?) };
+            }
+        }
+        Ok(())
+    }
+
+    /// Publishes this rank's elements of a piece of a reduction, which are at `own`, in a step (its index, and one of
+    /// the ranks that read the elements; see [`put`](Self::put)). The head says that the whole call
+    /// has `bytes` bytes.
+    ///
+    /// # Safety
+    ///
+    /// - The elements are readable, and nobody changes them until the function returns.
+    #[inline]
+    unsafe fn contribute(
+        &mut self,
+        step: (u64, usize),
+        own: *const u8,
+        piece: &Part<'_>,
+        bytes: u64,
+    ) -> Result<()> {
+        let part = Part { origin: own.cast_mut(), ..*piece };
+        // SAFETY: the elements are readable (condition of `# Safety`). The range has all packed bytes of a piece.
+        unsafe { self.put(step, &part, 0..part.bytes()?, bytes) }
+    }
+}
+
+/// Returns the address of the elements `range` of those at `own`, and the same elements of `all`.
+fn at<'a>(own: *const u8, all: &Part<'a>, range: Range<u64>) -> (*const u8, Part<'a>) {
+    let extent = all.plan.footprint().extent as isize;
+    // The elements lie in memory, so the product does not overflow. For a type without bytes the product may wrap
+    // around, and nobody accesses the address.
+    let offset = extent.wrapping_mul(range.start as isize);
+    let origin = all.origin.wrapping_offset(offset);
+    (own.wrapping_offset(offset), Part { origin, count: range.end - range.start, ..*all })
+}
+
+/// Memory for some elements.
+struct Scratch {
+    words: Vec<u128>,
+    /// Number of bytes before displacement 0.
+    shift: usize,
+}
+
+impl Scratch {
+    /// Makes memory for `count` elements of the type of `all`.
+    fn new(all: &Part<'_>, count: u64) -> Result<Self> {
+        let (len, shift) = room_for(all.plan, count)?;
+        let mut words = Vec::new();
+        words.try_reserve_exact(len).map_err(|_| {
+            let detail = format!("cannot allocate {} bytes of scratch memory", len as u128 * 16);
+            Error::new(ErrorKind::NoMemory, "memory", detail)
+        })?;
+        words.resize(len, 0);
+        Ok(Self { words, shift })
+    }
+
+    /// Returns the address of displacement 0.
+    fn origin(&mut self) -> *mut u8 {
+        self.words.as_mut_ptr().cast::<u8>().wrapping_add(self.shift)
+    }
+}
