@@ -21,7 +21,7 @@
 mod waiting;
 
 pub(crate) use self::waiting::OnUnwind;
-use self::waiting::{Rests, rest};
+use self::waiting::{Rests, Yields, rest};
 use super::engine::{Glance, How, MessageEngine, Taken};
 use super::sources::{Core, Source as ProgressSource};
 use crate::message::label::{Label, Sender, Slot};
@@ -60,6 +60,8 @@ struct State {
     outside: u64,
     /// Number of `pause` instructions between two reads of shared memory while a thread spins.
     rests: Rests,
+    /// Whether a thread that does not spin yields before it sleeps.
+    yields: Yields,
 }
 
 impl State {
@@ -99,6 +101,7 @@ impl Endpoint {
                 closed: false,
                 outside: 0,
                 rests: Rests::default(),
+                yields: Yields::default(),
             }),
             called: Condvar::new(),
             wanting: AtomicUsize::new(0),

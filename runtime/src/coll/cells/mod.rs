@@ -37,6 +37,11 @@ use turn::Turn;
 /// cells.
 const MADE_IN: u64 = 3;
 
+/// Number of the blocking call from which on the ranks ask each other whether one of them needs the longer ring. They
+/// ask when the number of calls is a power of two. In a gather, the ranks do not know how much data the others have, so
+/// they cannot make the longer ring at once.
+const ASKED_FROM: u64 = 8;
+
 /// Largest number of ranks of a communicator with cells. In most calls some rank reads the cells of all other ranks, so
 /// a call takes longer with more ranks.
 const MOST: usize = 32;
@@ -68,6 +73,8 @@ struct Cells {
     world: Box<[usize]>,
     /// True if a rank sleeps at once when it waits, because the ranks share CPUs.
     share_cpus: bool,
+    /// True if this rank has passed data that are longer than a piece of the first ring.
+    wishes: bool,
     copies: Copies,
     /// Scratch memory of reductions, kept from call to call.
     scratch: Vec<Vec<u128>>,
@@ -84,6 +91,7 @@ impl Cells {
             block,
             world: world.collect::<Result<_>>()?,
             share_cpus: sleeps.iter().any(|[sleeps]| *sleeps != 0),
+            wishes: false,
             copies: Copies::new(),
             scratch: Vec::new(),
         })
@@ -101,6 +109,14 @@ impl State {
                 Err(error) if error.kind() == ErrorKind::NoMemory => Made::Denied,
                 Err(error) => return Err(error),
             };
+        }
+        if let Made::Cells(cells) = &mut self.cells
+            && self.calls >= ASKED_FROM
+            && self.calls.is_power_of_two()
+            && cells.block.may_lengthen()
+            && tell(comm, [u64::from(cells.wishes)])?.iter().any(|[wishes]| *wishes != 0)
+        {
+            cells.block.lengthen(comm)?;
         }
         Ok(match &mut self.cells {
             Made::Cells(cells) => Some((cells, step(self.calls, 0))),

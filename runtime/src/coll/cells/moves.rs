@@ -90,7 +90,7 @@ impl Turn<'_> {
         // The ranks that send something else than expected, as bits. `MOST` in `mod.rs` is less than 64.
         let mut wrong = 0u64;
         // Returns the steps of rank `from`, and the size of its pieces.
-        let cut = |turn: &Self, from: usize| -> Result<(u64, u64)> {
+        let cut = |turn: &mut Self, from: usize| -> Result<(u64, u64)> {
             let bytes = parts[from].bytes()?;
             let piece = turn.piece_as_is(bytes);
             Ok((steps(bytes, piece), piece))

@@ -175,7 +175,7 @@ impl<'t> Turn<'t> {
     // ---- steps ----
 
     /// Returns the size in bytes of the pieces into which `bytes` bytes are cut. All ranks pass the same number, so all
-    /// ranks cut alike. The first call that needs the longer buffers makes them.
+    /// ranks cut alike. The first call that needs the longer ring makes it.
     #[inline]
     pub(super) fn piece(&mut self, bytes: u64) -> Result<u64> {
         if bytes > SHORT && self.cells.block.may_lengthen() {
@@ -184,9 +184,11 @@ impl<'t> Turn<'t> {
         Ok(self.piece_as_is(bytes))
     }
 
-    /// Returns the same as [`piece`](Self::piece), but makes no longer buffers. So the ranks may pass different numbers.
+    /// Returns the same as [`piece`](Self::piece), but makes no longer ring. So the ranks may pass different numbers.
+    /// The ranks make the longer ring in a later call ([`super::State::next`]).
     #[inline]
-    pub(super) fn piece_as_is(&self, bytes: u64) -> u64 {
+    pub(super) fn piece_as_is(&mut self, bytes: u64) -> u64 {
+        self.cells.wishes |= bytes > SHORT;
         let room = self.cells.block.room();
         if bytes <= SHORT {
             SHORT

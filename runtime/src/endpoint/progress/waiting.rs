@@ -29,6 +29,57 @@ const BURST: usize = 32;
 /// | 4 to 8 | 107, 111, 107, 118, 133 | | |
 const RESTS: [u32; 2] = [3, 1];
 
+/// Maximum number of times that a rank that does not spin lets other processes run before it sleeps. The rank looks for
+/// an event after each time. With more ranks than CPUs, the rank whose message this rank expects can often run at once;
+/// then neither rank needs a system call to sleep or to wake the other.
+///
+/// Measured on a Zen 4 with 8 ranks on 2 CPUs, times in us:
+///
+/// | times | barrier | reduce 8 B | allgather 8 B | broadcast 64 KiB |
+/// |---|---|---|---|---|
+/// | 0 | 52 | 33 | 45 | 40 |
+/// | 4 | 12 | 6 | 16 | 24 |
+const YIELDS: u32 = 4;
+
+/// If this rank gets its CPU back only after this time, another process computes. Ranks that only pass messages on hand
+/// the CPU back within some 10 us, and a process that computes keeps it for its time slice of a few milliseconds.
+const COMPUTES: Duration = Duration::from_micros(200);
+
+/// Maximum number of waits in a row in which a rank sleeps at once because another process computes.
+const MOST_SKIPPED: u32 = 1024;
+
+/// Decides whether a rank that does not spin yields before it sleeps. If a yield shows that another process computes,
+/// the rank sleeps at once in the next waits: a rank that sleeps is woken when its message comes, and a rank that has
+/// yielded must wait for its turn. Each time this happens again, the number of these waits doubles.
+#[derive(Debug, Default)]
+pub(super) struct Yields {
+    /// Number of waits in which the rank still sleeps at once.
+    skips: u32,
+    /// Number of waits to skip the next time.
+    next: u32,
+}
+
+impl Yields {
+    /// Returns the number of yields of a wait that begins.
+    fn begin(&mut self) -> u32 {
+        if self.skips == 0 {
+            return YIELDS;
+        }
+        self.skips -= 1;
+        0
+    }
+
+    /// Records how long this rank was without a CPU in one yield.
+    fn took(&mut self, time: Duration) {
+        if time < COMPUTES {
+            self.next /= 2;
+            return;
+        }
+        self.next = (self.next * 2).clamp(8, MOST_SKIPPED);
+        self.skips = self.next;
+    }
+}
+
 /// Number of waits that are timed together. A single wait may be as short as a few readings of the clock.
 const WAITS: u32 = 64;
 
@@ -190,6 +241,8 @@ impl Endpoint {
         done: &mut impl FnMut(&mut Core) -> Option<R>,
     ) -> Result<(MutexGuard<'a, State>, Result<Option<R>>)> {
         let mut deadline: Option<Instant> = None;
+        // The number of yields that are left before the next sleep.
+        let mut yields = if self.spin.is_zero() { state.yields.begin() } else { 0 };
         loop {
             let mut moved = false;
             let burst = if self.spin.is_zero() { 1 } else { BURST };
@@ -198,7 +251,8 @@ impl Endpoint {
                     Ok((_, Some(answer))) => return Ok((state, Ok(Some(answer)))),
                     Ok((_, None)) if state.core.has_errand() => return Ok((state, Ok(None))),
                     Ok((true, None)) => moved = true,
-                    Ok((false, None)) => rest(&mut state),
+                    Ok((false, None)) if burst > 1 => rest(&mut state),
+                    Ok((false, None)) => {}
                     Err(error) => return Ok((state, Err(error))),
                 }
                 if self.wanted() {
@@ -214,6 +268,19 @@ impl Endpoint {
                 deadline = Some(end);
                 now < end
             };
+            if yields > 0 && !moved {
+                yields -= 1;
+                let start = Instant::now();
+                drop(state);
+                std::thread::yield_now();
+                state = self.lock()?;
+                let time = start.elapsed();
+                state.yields.took(time);
+                if time >= COMPUTES {
+                    yields = 0;
+                }
+                continue;
+            }
             if moved || spinning {
                 if self.wanted() {
                     drop(state);
