@@ -116,7 +116,7 @@ impl State {
             && cells.block.may_lengthen()
             && tell(comm, [u64::from(cells.wishes)])?.iter().any(|[wishes]| *wishes != 0)
         {
-            cells.block.lengthen(comm)?;
+            cells.block.lengthen(comm, cells.share_cpus)?;
         }
         Ok(match &mut self.cells {
             Made::Cells(cells) => Some((cells, step(self.calls, 0))),

@@ -105,19 +105,27 @@ impl Turn<'_> {
             for from in (0..size).filter(|from| *from != rank && wrong >> from & 1 == 0) {
                 active |= u64::from(index < cut(self, from)?.0) << from;
             }
-            self.wait_for_those(size, |from| active >> from & 1 == 1)?;
+            // Take the pieces that have come while the other ranks write theirs.
+            let mut came = 0u64;
+            for from in (0..size).filter(|from| active >> from & 1 == 1) {
+                came |= u64::from(self.has_come(from)) << from;
+            }
+            for (step, those) in [came, active & !came].into_iter().enumerate() {
+                if step == 1 {
+                    self.wait_for_those(size, |from| those >> from & 1 == 1)?;
+                }
+                for from in (0..size).filter(|from| those >> from & 1 == 1) {
+                    let (head, bytes) = (self.head(from), parts[from].bytes()?);
+                    let range = range(bytes, cut(self, from)?.1, index);
+                    // SAFETY: the elements of `parts` are writable (condition of `# Safety`), and the range is a piece
+                    // of the packed bytes.
+                    let taken = unsafe { self.take(from, head, &parts[from], range) };
+                    wrong |= u64::from(taken.is_err()) << from;
+                    result = result.and(taken);
+                }
+            }
             if index == 0 {
                 self.cells.seat.all_have_published(self.number);
-            }
-            for from in (0..size).filter(|from| active >> from & 1 == 1) {
-                let (head, bytes) = (self.head(from), parts[from].bytes()?);
-                let piece = cut(self, from)?.1;
-                // SAFETY: the elements of `parts` are writable (condition of `# Safety`), and the range is a piece of
-                // the packed bytes.
-                let taken =
-                    unsafe { self.take(from, head, &parts[from], range(bytes, piece, index)) };
-                wrong |= u64::from(taken.is_err()) << from;
-                result = result.and(taken);
             }
         }
         result

@@ -179,7 +179,7 @@ impl<'t> Turn<'t> {
     #[inline]
     pub(super) fn piece(&mut self, bytes: u64) -> Result<u64> {
         if bytes > SHORT && self.cells.block.may_lengthen() {
-            self.cells.block.lengthen(self.comm)?;
+            self.cells.block.lengthen(self.comm, self.cells.share_cpus)?;
         }
         Ok(self.piece_as_is(bytes))
     }
@@ -511,6 +511,13 @@ impl<'t> Turn<'t> {
         let copy = || unsafe { layout(part).unpack(range.clone(), data) };
         let len = range.end - range.start;
         self.timed(from..from + 1, len, || contiguous::with(Method::Vector, copy));
+    }
+
+    /// Returns whether the cell of rank `from` has arrived.
+    #[inline]
+    pub(super) fn has_come(&mut self, from: usize) -> bool {
+        let Cells { seat, block, .. } = &mut *self.cells;
+        seat.arrived(block, from, self.number).is_some()
     }
 
     /// Returns the head of the cell of rank `from`, or [`LEFT`] if the cell has not arrived.
