@@ -95,7 +95,7 @@ impl Variable {
                  `pwrite` by system calls."
             }
             "TYPEPACK_COLL" => {
-                "How blocking collective calls move short data: `cells` through memory that the ranks share, \
+                "How blocking collective calls move data: `cells` through memory that the ranks share (at most 32 ranks), \
                  `messages` by messages. The operations are `all`, `barrier`, `bcast`, `reduce`, `allreduce`, \
                  `scan`, `exscan`, `gather`, `allgather` and `alltoall`, as in `all:messages,bcast:cells`. All ranks \
                  must have the same value."

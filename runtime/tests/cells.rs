@@ -1,4 +1,4 @@
-//! Tests of short blocking collective calls, which go through memory that the ranks share.
+//! Tests of blocking collective calls, which go through memory that the ranks share.
 //!
 //! `collectives.rs` and the C program `campaign.c` check the results of such calls; here are the properties that
 //! results do not show: no messages, the same bits as by messages, ranks that run ahead, and ranks that fail.
@@ -12,10 +12,20 @@ use typepack::{Collective, Communicator, Datatype, ErrorKind, Named, Op, Part, R
 
 /// Makes every call that goes through cells, with data in a cell and data beside a cell.
 fn every_call(world: &Communicator) {
+    calls_of(world, 40, &[1, 6, 7, 250]);
+}
+
+/// Makes every call that goes through cells, with data of one piece and of many pieces.
+fn every_long_call(world: &Communicator) {
+    calls_of(world, 6, &[2049, 4100, 20_000, 70_001]);
+}
+
+/// Makes `rounds` rounds of every call that goes through cells, with vectors of these lengths.
+fn calls_of(world: &Communicator, rounds: usize, lens: &[usize]) {
     let (rank, size) = (world.rank(), world.size());
     let word = commit(&Datatype::named(Named::I64)).unwrap();
-    for round in 0..40 {
-        for len in [1usize, 6, 7, 250] {
+    for round in 0..rounds {
+        for &len in lens {
             let root = round % size;
             let mine: Vec<i64> = (0..len).map(|at| (rank * 1000 + at + round) as i64).collect();
             let of = |rank: usize, at: usize| (rank * 1000 + at + round) as i64;
@@ -52,6 +62,119 @@ fn every_call(world: &Communicator) {
             for from in 0..size {
                 assert!((0..len).all(|at| gathered[from * len + at] == of(from, at)));
             }
+            // Rank `i` sends the block `j` of its data to rank `j`.
+            let mut outgoing: Vec<i64> =
+                (0..len * size).map(|at| (rank * 7919 + at + round) as i64).collect();
+            let part = |part: &mut [i64]| Part {
+                origin: part.as_mut_ptr().cast(),
+                plan: &word,
+                count: len as u64,
+            };
+            let send: Vec<Part<'_>> = outgoing.chunks_mut(len).map(part).collect();
+            let receive: Vec<Part<'_>> = gathered.chunks_mut(len).map(part).collect();
+            let expected = |from: usize, at: usize| (from * 7919 + rank * len + at + round) as i64;
+            // SAFETY: the parts are those of `outgoing` and `gathered`, which live until the calls return.
+            unsafe {
+                let call = Collective::AlltoallEqual { send: Some(&send), receive: &receive };
+                world.run_raw(&call).unwrap();
+                let call = Collective::AlltoallEqual { send: None, receive: &send };
+                world.run_raw(&call).unwrap();
+            }
+            for from in 0..size {
+                assert!((0..len).all(|at| gathered[from * len + at] == expected(from, at)));
+                assert!((0..len).all(|at| outgoing[from * len + at] == expected(from, at)));
+            }
+        }
+    }
+}
+
+/// Gathers vectors whose lengths differ from rank to rank, from short ones to those of many pieces.
+fn lengths_of_each_rank(world: &Communicator) {
+    let (rank, size) = (world.rank(), world.size());
+    let word = commit(&Datatype::named(Named::I64)).unwrap();
+    let mut random = Random(77);
+    for round in 0..60 {
+        let lens: Vec<usize> = (0..size)
+            .map(|_| match random.next() % 4 {
+                0 => random.next() as usize % 10,
+                1 => random.next() as usize % 3000,
+                _ => random.next() as usize % 90_000,
+            })
+            .collect();
+        let root = random.next() as usize % size;
+        let mut mine: Vec<i64> = (0..lens[rank]).map(|at| (rank + 3 * at + round) as i64).collect();
+        let own = Part { origin: mine.as_mut_ptr().cast(), plan: &word, count: lens[rank] as u64 };
+        let mut all: Vec<Vec<i64>> = lens.iter().map(|len| vec![-1; *len]).collect();
+        let parts: Vec<Part<'_>> = all
+            .iter_mut()
+            .map(|part| Part {
+                origin: part.as_mut_ptr().cast(),
+                plan: &word,
+                count: part.len() as u64,
+            })
+            .collect();
+        let gathers = round % 2 == 0;
+        // SAFETY: the parts are those of `all`, and `own` those of `mine`. Both live until the calls return.
+        unsafe {
+            if gathers {
+                world.gather_raw(Some(own), &parts, root).unwrap();
+            } else {
+                world.allgather_raw(Some(own), &parts).unwrap();
+            }
+        }
+        if !gathers || rank == root {
+            for (from, part) in all.iter().enumerate() {
+                let mut values = part.iter().enumerate();
+                assert!(values.all(|(at, value)| *value == (from + 3 * at + round) as i64));
+            }
+        }
+    }
+}
+
+#[test]
+fn long_calls_of_three_ranks() {
+    let name = "long_calls_of_three_ranks";
+    let sent = messages(&ranks_with(3, name, &[("TYPEPACK_REPORT", "1")], every_long_call));
+    assert!(is_rank() || sent.len() == 3 && sent.iter().all(|sent| *sent < 80), "{sent:?}");
+}
+
+#[test]
+fn long_calls_of_two_ranks() {
+    ranks(2, "long_calls_of_two_ranks", every_long_call);
+}
+
+#[test]
+fn long_calls_of_ranks_that_sleep_at_once() {
+    let name = "long_calls_of_ranks_that_sleep_at_once";
+    ranks_with(5, name, &[("TYPEPACK_SPIN_US", "0")], every_long_call);
+}
+
+#[test]
+fn every_rank_has_a_length_of_its_own() {
+    ranks(3, "every_rank_has_a_length_of_its_own", lengths_of_each_rank);
+}
+
+#[test]
+fn ranks_that_sleep_have_lengths_of_their_own() {
+    let name = "ranks_that_sleep_have_lengths_of_their_own";
+    ranks_with(4, name, &[("TYPEPACK_SPIN_US", "0")], lengths_of_each_rank);
+}
+
+/// Forces each copy method, and switches measuring off.
+#[test]
+fn long_calls_with_each_copy_method() {
+    for (name, value) in [
+        ("TYPEPACK_TUNE", "off"),
+        ("TYPEPACK_COPY", "vector"),
+        #[cfg(target_arch = "x86_64")]
+        ("TYPEPACK_COPY", "repeat"),
+        #[cfg(target_arch = "x86_64")]
+        ("TYPEPACK_COPY", "streaming"),
+    ] {
+        ranks_with(2, "long_calls_with_each_copy_method", &[(name, value)], every_long_call);
+        if is_rank() {
+            // This process is a rank of one of the jobs, with the variable of that job.
+            break;
         }
     }
 }
@@ -66,7 +189,7 @@ fn messages(output: &str) -> Vec<u64> {
 fn short_calls_need_no_messages() {
     let name = "short_calls_need_no_messages";
     let sent = messages(&ranks_with(3, name, &[("TYPEPACK_REPORT", "1")], every_call));
-    assert!(is_rank() || sent.len() == 3 && sent.iter().all(|sent| *sent < 40), "{sent:?}");
+    assert!(is_rank() || sent.len() == 3 && sent.iter().all(|sent| *sent < 80), "{sent:?}");
 }
 
 #[test]
@@ -89,7 +212,9 @@ fn sums_have_the_same_bits(world: &Communicator) {
     let combine = Op::Sum.combine(&Datatype::named(Named::F64)).unwrap();
     let mut random = Random(rank as u64 + 99);
     for round in 0..30 {
-        for len in [1usize, 5, 300] {
+        // The longest vectors are combined in the order of long vectors, with up to seven ranks.
+        let lens: &[usize] = if round < 3 { &[1, 5, 300, 5000, 60_000] } else { &[1, 5, 300, 600] };
+        for &len in lens {
             let mine: Vec<f64> = (0..len).map(|_| random.next() as f64 / 1e9 - 9e9).collect();
             let results = [true, false].map(|blocking| {
                 let mut result = vec![0.0f64; len];
@@ -147,7 +272,9 @@ fn a_root_that_runs_ahead_waits_for_room() {
             if world.rank() == 1 && round % 50 == 0 {
                 std::thread::sleep(Duration::from_millis(3));
             }
-            let mut values = if world.rank() == 0 { vec![round; 700] } else { vec![0; 700] };
+            // Some of the broadcasts have many pieces.
+            let len = if round % 20 == 7 { 90_000 } else { 700 };
+            let mut values = vec![if world.rank() == 0 { round } else { 0 }; len];
             world.broadcast_slice(&mut values, 0).unwrap();
             assert!(values.iter().all(|value| *value == round));
         }
@@ -210,6 +337,45 @@ fn lengths_that_differ_are_errors() {
             assert!(matches!(result.unwrap_err().kind(), ErrorKind::Truncated | ErrorKind::Count));
             world.barrier().unwrap();
         }
+    });
+}
+
+/// The same with lengths on both sides of the limits at which the ranks cut the data in another way.
+#[test]
+fn long_lengths_that_differ_are_errors() {
+    ranks(2, "long_lengths_that_differ_are_errors", |world| {
+        let rank = world.rank();
+        for _ in 0..5 {
+            world.barrier().unwrap();
+        }
+        let word = commit(&Datatype::named(Named::I64)).unwrap();
+        let lens = [(3usize, 5000usize), (5000, 3), (2000, 2100), (5000, 100_000), (100_000, 5000)];
+        for (ours, theirs) in lens.into_iter().chain(lens) {
+            let len = if rank == 0 { ours } else { theirs };
+            let mut values = vec![7u64; len];
+            let result = world.broadcast_slice(&mut values, 0);
+            assert_eq!(result.is_err(), rank == 1, "{ours} {theirs}");
+            let result = world.allreduce(&mut values, Op::Sum);
+            assert!(matches!(result.unwrap_err().kind(), ErrorKind::Truncated | ErrorKind::Count));
+            // Rank 0 expects as many values as it has.
+            let mut gathered = vec![0i64; 2 * ours];
+            let parts: Vec<Part<'_>> = gathered
+                .chunks_mut(ours)
+                .map(|part| Part {
+                    origin: part.as_mut_ptr().cast(),
+                    plan: &word,
+                    count: ours as u64,
+                })
+                .collect();
+            let own = Part { origin: values.as_mut_ptr().cast(), plan: &word, count: len as u64 };
+            // SAFETY: the parts are those of `gathered`, and `own` those of `values`. Both live until the call returns.
+            let result = unsafe { world.gather_raw(Some(own), &parts, 0) };
+            assert_eq!(result.is_err(), rank == 0, "{ours} {theirs}");
+            world.barrier().unwrap();
+        }
+        let mut values = vec![1u64; 5000];
+        world.allreduce(&mut values, Op::Sum).unwrap();
+        assert!(values.iter().all(|value| *value == 2));
     });
 }
 

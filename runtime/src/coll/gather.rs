@@ -6,8 +6,8 @@
 use super::collective::check_parts;
 use super::{Collective, Root};
 use crate::comm::Communicator;
-use crate::schedule::program::{Builder, StepId};
 use crate::schedule::Part;
+use crate::schedule::program::{Builder, StepId};
 use crate::{Error, ErrorKind, Result};
 
 impl Communicator {

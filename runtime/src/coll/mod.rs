@@ -1,5 +1,5 @@
-//! Collective calls. Short blocking calls go through memory that the ranks share (`cells/`). Every other call becomes
-//! a schedule of messages, and `schedule/` runs the schedule.
+//! Collective calls. Blocking calls of a few kinds go through memory that the ranks share (`cells/`). Every other call
+//! becomes a schedule of messages, and `schedule/` runs the schedule.
 //!
 //! `collective.rs` has the type [`Collective`], whose values describe calls, and the three ways to make a call: run,
 //! start, prepare. One file per operation lists the steps: `barrier.rs`, `broadcast.rs`, `gather.rs` (and scatter),

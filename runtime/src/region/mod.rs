@@ -1,4 +1,4 @@
-//! Memory that the ranks of a communicator share. Programs use such memory, and so do short collective calls
+//! Memory that the ranks of a communicator share. Programs use such memory, and so do blocking collective calls
 //! (`coll/cells/`), files (`io/shared.rs`) and windows (`rma/`).
 //!
 //! A [`SharedRegion`] has a part for each rank. The part lies in that rank's heap (`memory/heaps.rs`), and

@@ -12,6 +12,7 @@ use crate::count_width::{CountWidth, Number, count};
 use crate::datatype::{self, Type};
 use crate::error::{Failure, Result};
 use crate::raw;
+use smallvec::SmallVec;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 use typepack::{Communicator, Part, Plan, Root};
@@ -20,6 +21,9 @@ use typepack::{Communicator, Part, Plan, Root};
 /// lower address, the program has passed a null pointer or a sentinel by mistake. A null pointer as
 /// `MPI_BOTTOM` is valid if the displacements of the datatype are absolute addresses.
 const FIRST_ADDRESS: i128 = 4096;
+
+/// One part of memory per rank, or per neighbour. A call with few parts allocates no memory for them.
+pub type Parts<'a> = SmallVec<[Part<'a>; 8]>;
 
 /// Returns whether a buffer is `MPI_IN_PLACE`.
 pub fn in_place(buffer: *const c_void) -> bool {
@@ -89,7 +93,7 @@ fn row<'a>(
     plan: &'a Plan,
     size: usize,
     argument: &'static str,
-) -> Result<Vec<Part<'a>>> {
+) -> Result<Parts<'a>> {
     let step = i128::from(plan.footprint().extent) * i128::from(elements);
     (0..size).map(|rank| part(buffer, step * rank as i128, elements, plan, argument)).collect()
 }
@@ -147,7 +151,7 @@ impl<W: CountWidth> Table<W> {
         plan: &'a Plan,
         size: usize,
         argument: &'static str,
-    ) -> Result<Vec<Part<'a>>> {
+    ) -> Result<Parts<'a>> {
         let extent = i128::from(plan.footprint().extent);
         // SAFETY: the two arrays of this table have at least `size` entries each (condition of `# Safety`).
         let entries = unsafe { self.read(size)? };
@@ -181,7 +185,7 @@ pub fn typed<'a>(
     entries: &[(u64, i128)],
     types: &'a [Arc<Type>],
     argument: &'static str,
-) -> Result<Vec<Part<'a>>> {
+) -> Result<Parts<'a>> {
     let part = |(&(elements, at), ty): (&(u64, i128), &'a Arc<Type>)| {
         part(buffer, at, elements, ty.plan()?, argument)
     };
@@ -282,7 +286,7 @@ impl<W: CountWidth> Spread<W> {
         plan: &'a Plan,
         size: usize,
         argument: &'static str,
-    ) -> Result<Vec<Part<'a>>> {
+    ) -> Result<Parts<'a>> {
         match self {
             Self::Row(elements) => row(buffer, *elements, plan, size, argument),
             // SAFETY: the arrays of `table` have at least `size` entries (condition of `# Safety`).

@@ -7,7 +7,7 @@
 //! failed. `doorbell.rs` lets a rank sleep until another rank wakes it. `contacts.rs` finds the areas in
 //! which other processes write to this process, and `budget.rs` limits the memory that the job takes for them.
 //! `pair.rs` divides the area of one ordered pair of ranks into the parts that `ring.rs`, `bulk.rs`,
-//! `work_split.rs`, `withdrawal.rs` and `recall.rs` use. `cells.rs` passes short data of collective calls from
+//! `work_split.rs`, `withdrawal.rs` and `recall.rs` use. `cells.rs` passes data of collective calls from
 //! each rank of a communicator to all others. `README.md` beside this file describes the protocol
 //! between the processes.
 //!

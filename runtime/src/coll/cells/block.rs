@@ -7,8 +7,8 @@
 //! part   done | waits | cells, one cache line each | times, a line for each rank | ring, RING bytes
 //! ```
 //!
-//! In the first call with more data than a piece of this ring, the ranks make another region with a longer ring, which
-//! every rank then uses instead.
+//! If a rank has passed more data than a piece of this ring holds, the ranks make another region with a longer ring in a
+//! later call. Every rank then uses this ring instead.
 //!
 //! A rank writes each piece of data behind the piece before it, and its cell names the place. Why not always to the same
 //! place: the other ranks have read the old data there, so their caches share the lines, and every store of the owner

@@ -19,6 +19,9 @@ use crate::{Error, ErrorKind, Plan, Result};
 /// and 32 ranks give at most six levels.
 const STACK: usize = 8;
 
+/// Number of bytes of a block of elements that are combined together.
+const BLOCK: u64 = 4 << 10;
+
 /// If a call used more scratch memory than this number of 16-byte words, the memory is freed after the call.
 const KEPT: usize = (1 << 20) / 16;
 
@@ -41,6 +44,21 @@ impl<'a> Elements<'a> {
     /// Returns all elements of a piece, before which there are `first` elements.
     pub(super) fn whole(own: *const u8, result: Part<'a>, first: u64) -> Result<Self> {
         Ok(Self { own, result, first, published: result.bytes()?, offset: 0 })
+    }
+
+    /// Returns `count` of these elements, from element `first` on.
+    fn part(&self, first: u64, count: u64) -> Self {
+        let Part { origin, plan, .. } = self.result;
+        // The elements lie in memory, so the product does not overflow. For a type without bytes it may wrap around, and
+        // nobody accesses the address.
+        let bytes = (plan.footprint().extent as isize).wrapping_mul(first as isize);
+        Self {
+            own: self.own.wrapping_offset(bytes),
+            result: Part { origin: origin.wrapping_offset(bytes), plan, count },
+            first: self.first + first,
+            published: self.published,
+            offset: self.offset + first * plan.element_bytes(),
+        }
     }
 }
 
@@ -83,36 +101,62 @@ impl Turn<'_> {
         order: Order,
     ) -> Result<()> {
         let mut scratch = std::mem::take(&mut self.cells.scratch);
-        let result = elements.result;
-        let mut fold = Fold {
-            turn: self,
-            elements,
-            combine,
-            dense: is_dense(result.plan),
-            bytes: result.bytes()?,
-            rooms: Rooms {
-                scratch: &mut scratch,
-                used: 0,
-                room: room_for(result.plan, result.count)?,
-                free: [std::ptr::null_mut(); STACK],
-                count: 0,
-            },
-        };
-        if elements.own != result.origin.cast_const() {
-            // The memory of the result holds no elements yet, and serves as memory for the first combination.
-            fold.rooms.give_back(result.origin);
-        }
-        let turn = fold.turn;
-        let from = 0..order.end(turn.size);
+        let turn = &*self;
         let mut made = Ok(());
-        turn.timed(from, elements.published, || {
-            // SAFETY: the caller guarantees the conditions of `run`, which are those of `# Safety`.
-            made = unsafe { fold.run(order) };
+        turn.timed(0..order.end(turn.size), elements.published, || {
+            // SAFETY: the caller guarantees the conditions of `fold_in_blocks`, which are those of `# Safety`.
+            made = unsafe { turn.fold_in_blocks(elements, combine, order, &mut scratch) };
         });
         if scratch.iter().map(Vec::len).sum::<usize>() <= KEPT {
             self.cells.scratch = scratch;
         }
         made
+    }
+
+    /// Combines the elements in blocks that fit in the first-level cache: a combination replaces its upper operand, so
+    /// the elements of a rank are copied first. A user's function gets all elements in one call.
+    ///
+    /// # Safety
+    ///
+    /// - The conditions of [`fold`](Self::fold) hold.
+    unsafe fn fold_in_blocks(
+        &self,
+        elements: Elements<'_>,
+        combine: &Combine,
+        order: Order,
+        scratch: &mut Vec<Vec<u128>>,
+    ) -> Result<()> {
+        let Part { plan, count, .. } = elements.result;
+        let (dense, element) = (is_dense(plan), plan.element_bytes());
+        let block = match combine {
+            Combine::Native(_) if dense => (BLOCK / element.max(1)).max(1),
+            _ => count.max(1),
+        };
+        for first in (0..count).step_by(block as usize) {
+            let elements = elements.part(first, block.min(count - first));
+            let result = elements.result;
+            let mut fold = Fold {
+                turn: self,
+                elements,
+                combine,
+                dense,
+                bytes: result.bytes()?,
+                rooms: Rooms {
+                    scratch: &mut *scratch,
+                    used: 0,
+                    room: room_for(plan, result.count)?,
+                    free: [std::ptr::null_mut(); STACK],
+                    count: 0,
+                },
+            };
+            if elements.own != result.origin.cast_const() {
+                // The memory of the result holds no elements yet, and serves as memory for the first combination.
+                fold.rooms.give_back(result.origin);
+            }
+            // SAFETY: the caller guarantees the conditions of `run` for all elements, and so for these.
+            unsafe { fold.run(order)? };
+        }
+        Ok(())
     }
 }
 
@@ -288,12 +332,7 @@ impl Fold<'_, '_> {
         // data of a rank, which lie as in memory if the type is dense. The elements at `target` are in memory that
         // only this node uses.
         unsafe {
-            self.combine.call(
-                lower_at,
-                target,
-                self.elements.first,
-                self.elements.result.count,
-            );
+            self.combine.call(lower_at, target, self.elements.first, self.elements.result.count);
         }
         if let Node::Made(at) = lower {
             self.rooms.give_back(at);

@@ -23,9 +23,9 @@ mod turn;
 
 use super::Collective;
 use crate::comm::Communicator;
+use crate::region::tell;
 use crate::schedule::table::Place;
 use crate::settings::{CollectiveMethod, CollectiveName, Settings};
-use crate::region::tell;
 use crate::shm::cells::{Seat, step};
 use crate::{ErrorKind, Result};
 use block::Block;
@@ -37,10 +37,12 @@ use turn::Turn;
 /// cells.
 const MADE_IN: u64 = 3;
 
-/// Number of the blocking call from which on the ranks ask each other whether one of them needs the longer ring. They
-/// ask when the number of calls is a power of two. In a gather, the ranks do not know how much data the others have, so
-/// they cannot make the longer ring at once.
-const ASKED_FROM: u64 = 8;
+/// Returns whether the ranks ask each other in this blocking call whether one of them needs the longer ring. They cannot
+/// make the ring in the call that needs it: in a gather, for example, the ranks do not know how much data the others
+/// have. The more calls they have made, the more seldom they ask: in the calls 4, 6, 8, 12, 16, 24 and so on.
+fn asks(call: u64) -> bool {
+    call > MADE_IN && (call >> call.trailing_zeros()) <= 3
+}
 
 /// Largest number of ranks of a communicator with cells. In most calls some rank reads the cells of all other ranks, so
 /// a call takes longer with more ranks.
@@ -100,7 +102,7 @@ impl Cells {
 
 impl State {
     /// Counts a blocking call. Returns the cells and the number of the call's first step, or `None` if the call goes by
-    /// messages. Collective if the call is the one that makes the cells.
+    /// messages. Collective in the calls that make the cells or ask for the longer ring.
     fn next(&mut self, comm: &Communicator) -> Result<Option<(&mut Cells, u64)>> {
         self.calls += 1;
         if self.calls == MADE_IN && matches!(self.cells, Made::NotYet) {
@@ -111,8 +113,7 @@ impl State {
             };
         }
         if let Made::Cells(cells) = &mut self.cells
-            && self.calls >= ASKED_FROM
-            && self.calls.is_power_of_two()
+            && asks(self.calls)
             && cells.block.may_lengthen()
             && tell(comm, [u64::from(cells.wishes)])?.iter().any(|[wishes]| *wishes != 0)
         {
@@ -185,5 +186,14 @@ pub(super) fn skip(comm: &Communicator) {
     let mut state = kept.0.lock().unwrap_or_else(PoisonError::into_inner);
     if let Ok(Some((cells, number))) = state.next(comm) {
         Turn::new(comm, cells, number).fail();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_ranks_ask_more_and_more_seldom() {
+        let calls: Vec<u64> = (0..100).filter(|call| super::asks(*call)).collect();
+        assert_eq!(calls, [4, 6, 8, 12, 16, 24, 32, 48, 64, 96]);
     }
 }

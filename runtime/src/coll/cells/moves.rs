@@ -28,7 +28,7 @@ impl Turn<'_> {
     #[inline]
     pub(super) unsafe fn broadcast(&mut self, part: &Part<'_>, root: usize) -> Result<()> {
         let bytes = part.bytes()?;
-        let piece = self.piece(bytes)?;
+        let piece = self.piece(bytes);
         for index in 0..steps(bytes, piece) {
             self.begin(index)?;
             let range = range(bytes, piece, index);
@@ -64,7 +64,7 @@ impl Turn<'_> {
         }
         let mine = mine.ok_or_else(|| missing(rank, root))?;
         let bytes = mine.bytes()?;
-        let piece = self.piece_as_is(bytes);
+        let piece = self.piece(bytes);
         for index in 0..steps(bytes, piece) {
             self.begin(index)?;
             // SAFETY: the elements of `mine` are readable (condition of `# Safety`), and the range is a piece of their
@@ -92,7 +92,7 @@ impl Turn<'_> {
         // Returns the steps of rank `from`, and the size of its pieces.
         let cut = |turn: &mut Self, from: usize| -> Result<(u64, u64)> {
             let bytes = parts[from].bytes()?;
-            let piece = turn.piece_as_is(bytes);
+            let piece = turn.piece(bytes);
             Ok((steps(bytes, piece), piece))
         };
         let mut last = 0;
@@ -148,7 +148,7 @@ impl Turn<'_> {
         for part in parts {
             longest = longest.max(part.bytes()?);
         }
-        let piece = self.piece(longest)?;
+        let piece = self.piece(longest);
         let last = steps(longest, piece);
         // SAFETY: the elements of `mine` and `parts` are readable (condition of `# Safety`). The range is a piece of the
         // packed bytes.
@@ -162,7 +162,9 @@ impl Turn<'_> {
             self.begin(index)?;
             if index + 1 < last {
                 // SAFETY: the elements are readable, and the range is a piece of the packed bytes, as above.
-                unsafe { self.put((index + 1, self.next()), own, range(bytes, piece, index + 1), bytes)? };
+                unsafe {
+                    self.put((index + 1, self.next()), own, range(bytes, piece, index + 1), bytes)?
+                };
             }
             self.meet()?;
             for from in (0..self.size).filter(|from| *from != rank) {
@@ -195,7 +197,7 @@ impl Turn<'_> {
             check(rank, part.bytes()?, bytes)?;
         }
         // In each step, a rank publishes `each` bytes for every other rank.
-        let each = self.piece(bytes.saturating_mul(others))? / others;
+        let each = self.piece(bytes.saturating_mul(others)) / others;
         let each = if each > LINE { each / LINE * LINE } else { each };
         let last = steps(bytes, each);
         // SAFETY: each of the parts has `bytes` packed bytes (checked above) and is readable (condition of `# Safety`).
@@ -258,7 +260,9 @@ impl Turn<'_> {
                 // SAFETY: `range` lies within the packed bytes of the part, which is readable (conditions of
                 // `# Safety`). `target` has room for `all` bytes: `INLINE` in `words`, or those of a piece. No other
                 // rank reads these bytes, because this rank has room for the step (`place`).
-                unsafe { layout(part).pack(range.clone(), target.wrapping_add(offset(rank, to, len))) };
+                unsafe {
+                    layout(part).pack(range.clone(), target.wrapping_add(offset(rank, to, len)))
+                };
             }
         };
         let request = self.write(index, self.next(), all, pack);

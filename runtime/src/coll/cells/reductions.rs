@@ -37,7 +37,7 @@ impl Turn<'_> {
     /// size, which is at most that of a short buffer.
     fn cut(&mut self, all: &Part<'_>) -> Result<Cut> {
         let bytes = all.bytes()?;
-        let elements = (self.piece(bytes)? / all.plan.element_bytes().max(1)).max(1);
+        let elements = (self.piece(bytes) / all.plan.element_bytes().max(1)).max(1);
         Ok(Cut {
             elements,
             pieces: steps(all.count, elements),

@@ -174,20 +174,11 @@ impl<'t> Turn<'t> {
 
     // ---- steps ----
 
-    /// Returns the size in bytes of the pieces into which `bytes` bytes are cut. All ranks pass the same number, so all
-    /// ranks cut alike. The first call that needs the longer ring makes it.
+    /// Returns the size in bytes of the pieces into which `bytes` bytes are cut. Ranks that pass the same number cut
+    /// alike.
     #[inline]
-    pub(super) fn piece(&mut self, bytes: u64) -> Result<u64> {
-        if bytes > SHORT && self.cells.block.may_lengthen() {
-            self.cells.block.lengthen(self.comm, self.cells.share_cpus)?;
-        }
-        Ok(self.piece_as_is(bytes))
-    }
-
-    /// Returns the same as [`piece`](Self::piece), but makes no longer ring. So the ranks may pass different numbers.
-    /// The ranks make the longer ring in a later call ([`super::State::next`]).
-    #[inline]
-    pub(super) fn piece_as_is(&mut self, bytes: u64) -> u64 {
+    pub(super) fn piece(&mut self, bytes: u64) -> u64 {
+        // The ranks make the longer ring in a later call (`State::next`).
         self.cells.wishes |= bytes > SHORT;
         let room = self.cells.block.room();
         if bytes <= SHORT {
@@ -231,10 +222,7 @@ impl<'t> Turn<'t> {
     /// Waits until `look` returns an answer. The last argument of `look` is false in the first looks of a wait, which
     /// must be quick.
     #[inline]
-    fn wait<R>(
-        &mut self,
-        mut look: impl FnMut(&mut Seat, &Block, bool) -> Option<R>,
-    ) -> Result<R> {
+    fn wait<R>(&mut self, mut look: impl FnMut(&mut Seat, &Block, bool) -> Option<R>) -> Result<R> {
         let endpoint = self.comm.endpoint();
         let Cells { seat, block, .. } = &mut *self.cells;
         let looks = if endpoint.sleeps_at_once() { 1 } else { LOOKS };
@@ -572,8 +560,7 @@ fn unexpected(from: usize, head: u64, bytes: u64) -> Error {
             Error::new(ErrorKind::Other, "message", detail)
         }
         _ if head > bytes => {
-            let detail =
-                format!("rank {from} passes {head} bytes, but at most {bytes} bytes fit");
+            let detail = format!("rank {from} passes {head} bytes, but at most {bytes} bytes fit");
             Error::new(ErrorKind::Truncated, "count", detail)
         }
         _ => {
@@ -606,11 +593,14 @@ mod tests {
 
     #[test]
     fn the_pieces_cover_the_data() {
-        for (bytes, piece) in [(0, 16), (1, 16), (16, 16), (17, 16), (100, 7), (u64::MAX, 1 << 40)] {
+        for (bytes, piece) in [(0, 16), (1, 16), (16, 16), (17, 16), (100, 7), (u64::MAX, 1 << 40)]
+        {
             let count = steps(bytes, piece);
             assert_eq!(range(bytes, piece, 0).start, 0);
             assert_eq!(range(bytes, piece, count - 1).end, bytes);
-            assert!(range(bytes, piece, count).is_empty() && range(bytes, piece, count + 9).is_empty());
+            assert!(
+                range(bytes, piece, count).is_empty() && range(bytes, piece, count + 9).is_empty()
+            );
             for index in 1..count.min(50) {
                 let (before, this) = (range(bytes, piece, index - 1), range(bytes, piece, index));
                 assert_eq!(before.end, this.start);
