@@ -40,10 +40,18 @@ pub(super) struct Elements<'a> {
     pub offset: u64,
 }
 
+/// Returns the number of packed bytes of some elements of a call. The number fits in 63 bits, because the call has
+/// checked the number for all its elements.
+#[inline]
+pub(super) fn packed(part: &Part<'_>) -> u64 {
+    part.plan.element_bytes() * part.count
+}
+
 impl<'a> Elements<'a> {
     /// Returns all elements of a piece, before which there are `first` elements.
-    pub(super) fn whole(own: *const u8, result: Part<'a>, first: u64) -> Result<Self> {
-        Ok(Self { own, result, first, published: result.bytes()?, offset: 0 })
+    #[inline]
+    pub(super) fn whole(own: *const u8, result: Part<'a>, first: u64) -> Self {
+        Self { own, result, first, published: packed(&result), offset: 0 }
     }
 
     /// Returns `count` of these elements, from element `first` on.
@@ -129,18 +137,25 @@ impl Turn<'_> {
         let Part { plan, count, .. } = elements.result;
         let (dense, element) = (is_dense(plan), plan.element_bytes());
         let block = match combine {
-            Combine::Native(_) if dense => (BLOCK / element.max(1)).max(1),
-            _ => count.max(1),
+            Combine::Native(_) if dense && elements.published > BLOCK => {
+                (BLOCK / element.max(1)).max(1)
+            }
+            _ => count,
         };
-        for first in (0..count).step_by(block as usize) {
-            let elements = elements.part(first, block.min(count - first));
+        let mut first = 0;
+        while first < count {
+            let elements = match block {
+                _ if block == count => elements,
+                _ => elements.part(first, block.min(count - first)),
+            };
+            first += block;
             let result = elements.result;
             let mut fold = Fold {
                 turn: self,
                 elements,
                 combine,
                 dense,
-                bytes: result.bytes()?,
+                bytes: packed(&result),
                 rooms: Rooms {
                     scratch: &mut *scratch,
                     used: 0,

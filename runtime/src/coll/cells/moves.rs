@@ -4,6 +4,7 @@
 
 use super::super::collective::check_parts;
 use super::super::gather::missing;
+use super::block::SHORT;
 use super::turn::{INLINE, Turn, Words, check, copy_own, layout, range, steps};
 use crate::Result;
 use crate::schedule::Part;
@@ -197,8 +198,11 @@ impl Turn<'_> {
             check(rank, part.bytes()?, bytes)?;
         }
         // In each step, a rank publishes `each` bytes for every other rank.
-        let each = self.piece(bytes.saturating_mul(others)) / others;
-        let each = if each > LINE { each / LINE * LINE } else { each };
+        let each = match bytes.saturating_mul(others) {
+            ..=SHORT => bytes,
+            all => (self.piece(all) / others).max(1),
+        };
+        let each = if each > LINE && each < bytes { each / LINE * LINE } else { each };
         let last = steps(bytes, each);
         // SAFETY: each of the parts has `bytes` packed bytes (checked above) and is readable (condition of `# Safety`).
         unsafe { self.put_all(0, parts, range(bytes, each, 0), bytes)? };

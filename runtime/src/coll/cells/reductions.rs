@@ -9,7 +9,8 @@
 //!
 //! Both ways combine in the same order, and the order is that of the schedules (`fold.rs`).
 
-use super::fold::{Elements, Order};
+use super::block::SHORT;
+use super::fold::{Elements, Order, packed};
 use super::turn::{Turn, copy_own, range, steps};
 #[cfg(doc)]
 use crate::comm::Communicator;
@@ -33,16 +34,24 @@ struct Cut {
 }
 
 impl Turn<'_> {
-    /// Returns how to cut a reduction of the elements of `all`. All ranks pass the same number of elements of the same
+    /// Returns how to cut a reduction of the elements of `all`, which have `bytes` packed bytes. All ranks pass the same number of elements of the same
     /// size, which is at most that of a short buffer.
-    fn cut(&mut self, all: &Part<'_>) -> Result<Cut> {
-        let bytes = all.bytes()?;
+    fn cut(&mut self, all: &Part<'_>, bytes: u64, combine: &Combine) -> Cut {
+        let slices = self.size > 2 && bytes > WHOLE;
+        // A user's function may take long.
+        self.quick &= matches!(combine, Combine::Native(_));
+        if bytes <= SHORT {
+            return Cut { elements: all.count, pieces: 1, slices };
+        }
         let elements = (self.piece(bytes) / all.plan.element_bytes().max(1)).max(1);
-        Ok(Cut {
-            elements,
-            pieces: steps(all.count, elements),
-            slices: self.size > 2 && bytes > WHOLE,
-        })
+        Cut { elements, pieces: steps(all.count, elements), slices }
+    }
+
+    /// Returns whether the schedules combine the elements of `all` from the highest rank to the lowest.
+    #[inline]
+    fn is_chain(&self, all: &Part<'_>, bytes: u64) -> Result<bool> {
+        // The schedules do this for long vectors only.
+        Ok(bytes > SHORT && self.comm.reduces_in_blocks(all)?)
     }
 
     /// Makes a reduction to `root`.
@@ -68,11 +77,11 @@ impl Turn<'_> {
         if bytes == 0 {
             return Ok(());
         }
-        let order = match self.comm.reduces_in_blocks(recv)? {
+        let order = match self.is_chain(recv, bytes)? {
             true => Order::Chain,
             false => Order::Tree { end: size },
         };
-        let cut = self.cut(recv)?;
+        let cut = self.cut(recv, bytes, combine);
         if cut.slices {
             // SAFETY: the caller guarantees the conditions of `in_slices`, which are those of this function.
             return unsafe { self.in_slices(own, recv, combine, &cut, order, Some(root)) };
@@ -85,7 +94,7 @@ impl Turn<'_> {
             if rank == root {
                 self.wait_for_all(size)?;
                 self.check_all(size, bytes)?;
-                let elements = Elements::whole(own, piece, first)?;
+                let elements = Elements::whole(own, piece, first);
                 // SAFETY: the elements are valid and `combine` keeps its promises (conditions of `# Safety`). The cells
                 // of all ranks have arrived (`wait_for_all`), and all ranks cut alike (`check_all`).
                 unsafe { self.fold(elements, combine, order)? };
@@ -116,11 +125,11 @@ impl Turn<'_> {
             return Ok(());
         }
         let own = send.unwrap_or(recv.origin);
-        let order = match self.comm.reduces_in_blocks(recv)? {
+        let order = match self.is_chain(recv, bytes)? {
             true => Order::Chain,
             false => Order::Doubling,
         };
-        let cut = self.cut(recv)?;
+        let cut = self.cut(recv, bytes, combine);
         if cut.slices {
             // SAFETY: the caller guarantees the conditions of `in_slices`, which are those of this function.
             return unsafe { self.in_slices(own, recv, combine, &cut, order, None) };
@@ -141,7 +150,7 @@ impl Turn<'_> {
             self.meet()?;
             self.check_all(size, bytes)?;
             let (piece, first) = (this, index * cut.elements);
-            let elements = Elements::whole(own, piece, first)?;
+            let elements = Elements::whole(own, piece, first);
             // SAFETY: the caller guarantees valid elements and the promises of `combine`. The cells of all ranks have
             // arrived (`meet`), and all ranks cut alike (`check_all`).
             unsafe { self.fold(elements, combine, order)? };
@@ -169,7 +178,7 @@ impl Turn<'_> {
         }
         let own = send.unwrap_or(recv.origin);
         let end = if inclusive { rank + 1 } else { rank };
-        let cut = self.cut(recv)?;
+        let cut = self.cut(recv, bytes, combine);
         for index in 0..cut.pieces {
             self.begin(index)?;
             let span = range(recv.count, cut.elements, index);
@@ -183,7 +192,7 @@ impl Turn<'_> {
             }
             self.wait_for_all(rank)?;
             self.check_all(rank, bytes)?;
-            let elements = Elements::whole(own, piece, first)?;
+            let elements = Elements::whole(own, piece, first);
             // SAFETY: the caller guarantees valid elements and the promises of `combine`. The cells of the ranks below
             // this rank have arrived, these ranks cut alike (`check_all`), and `order` has no ranks above this rank.
             unsafe { self.fold(elements, combine, Order::Tree { end })? };
@@ -226,7 +235,7 @@ impl Turn<'_> {
             let result = Part { origin: scratch.origin(), ..target };
             let offset = mine.start * recv.plan.element_bytes();
             let first = first + mine.start;
-            let elements = Elements { own, result, first, published: piece.bytes()?, offset };
+            let elements = Elements { own, result, first, published: packed(&piece), offset };
             if result.count > 0 {
                 // SAFETY: this rank's elements are readable, and `combine` keeps its promises (conditions of
                 // `# Safety`). The scratch memory has room for a slice, and nobody else uses it. The cells of all ranks
@@ -237,7 +246,7 @@ impl Turn<'_> {
             self.begin(2 * index + 1)?;
             if root != Some(rank) {
                 // SAFETY: the scratch memory holds the elements of the result, of which nobody changes any.
-                unsafe { self.put((2 * index + 1, reader), &result, 0..result.bytes()?, bytes)? };
+                unsafe { self.put((2 * index + 1, reader), &result, 0..packed(&result), bytes)? };
             }
             match root {
                 Some(root) if root != rank => {
@@ -255,7 +264,7 @@ impl Turn<'_> {
                 let (_, part) = at(own, &piece, slice(from));
                 // SAFETY: the elements of `recv` are writable (condition of `# Safety`). Rank `from` cuts like this rank
                 // (`check_all`), so all packed bytes of its slice are in its cell or its buffer.
-                unsafe { self.read(from, &part, 0..part.bytes()?) };
+                unsafe { self.read(from, &part, 0..packed(&part)) };
             }
         }
         Ok(())
@@ -278,7 +287,7 @@ impl Turn<'_> {
     ) -> Result<()> {
         let part = Part { origin: own.cast_mut(), ..*piece };
         // SAFETY: the elements are readable (condition of `# Safety`). The range has all packed bytes of a piece.
-        unsafe { self.put(step, &part, 0..part.bytes()?, bytes) }
+        unsafe { self.put(step, &part, 0..packed(&part), bytes) }
     }
 }
 

@@ -65,6 +65,8 @@ pub(super) struct Turn<'t> {
     pub number: u64,
     pub rank: usize,
     pub size: usize,
+    /// False if this rank may take long between publishing and the end of the call.
+    pub quick: bool,
 }
 
 impl Drop for Turn<'_> {
@@ -77,7 +79,7 @@ impl<'t> Turn<'t> {
     /// Begins the call whose first step has this number.
     pub(super) fn new(comm: &'t Communicator, cells: &'t mut Cells, number: u64) -> Self {
         let (rank, size) = (comm.rank(), comm.size());
-        Self { comm, cells, first: number, number, rank, size }
+        Self { comm, cells, first: number, number, rank, size, quick: true }
     }
 
     /// Makes the call.
@@ -179,15 +181,13 @@ impl<'t> Turn<'t> {
     #[inline]
     pub(super) fn piece(&mut self, bytes: u64) -> u64 {
         // The ranks make the longer ring in a later call (`State::next`).
-        self.cells.wishes |= bytes > SHORT;
-        let room = self.cells.block.room();
         if bytes <= SHORT {
-            SHORT
-        } else if self.cells.share_cpus {
-            room
-        } else {
-            room.min(BUSY_PIECE)
+            return SHORT;
         }
+        self.quick = false;
+        self.cells.wishes = true;
+        let room = self.cells.block.room();
+        if self.cells.share_cpus { room } else { room.min(BUSY_PIECE) }
     }
 
     /// Begins step `index` of the call, and ends the steps before it.
@@ -305,23 +305,32 @@ impl<'t> Turn<'t> {
         self.comm.endpoint().ring(self.cells.world[rank]);
     }
 
-    /// Wakes the other ranks that wait in this step. If waiting ranks do not sleep at once, rings all other ranks.
+    /// Wakes the other ranks that wait in this step.
     #[inline]
     pub(super) fn wake_others(&self) {
         if !self.comm.endpoint().sleeps_at_once() {
-            (0..self.size).filter(|rank| *rank != self.rank).for_each(|rank| self.ring(rank));
+            self.ring_from(0);
             return;
         }
         let Cells { seat, block, .. } = &*self.cells;
         seat.sleepers(block, self.number).for_each(|rank| self.ring(rank));
     }
 
+    /// Rings all other ranks from `first` on, because ranks that do not sleep at once do not say what they wait for. If
+    /// the call ends soon, rings no rank: the end of the call rings all ranks ([`end`](Self::end)).
+    #[inline]
+    fn ring_from(&self, first: usize) {
+        if !self.quick {
+            (first..self.size).filter(|rank| *rank != self.rank).for_each(|rank| self.ring(rank));
+        }
+    }
+
     /// Wakes each other rank from `first` on that waits in this step and now has all cells that it needs: those of all
-    /// ranks below `end(rank)`. If waiting ranks do not sleep at once, rings all other ranks from `first` on.
+    /// ranks below `end(rank)`.
     #[inline]
     pub(super) fn wake_if_complete(&mut self, first: usize, end: impl Fn(usize) -> usize) {
         if !self.comm.endpoint().sleeps_at_once() {
-            (first..self.size).filter(|rank| *rank != self.rank).for_each(|rank| self.ring(rank));
+            self.ring_from(first);
             return;
         }
         let number = self.number;
@@ -337,11 +346,12 @@ impl<'t> Turn<'t> {
         }
     }
 
-    /// Wakes `rank` if it waits in this step, and has the cells of all ranks now or need not wait for all. If waiting
-    /// ranks do not sleep at once, rings `rank` in any case.
+    /// Wakes `rank` if it waits in this step, and has the cells of all ranks now or need not wait for all.
     pub(super) fn wake_if_complete_one(&mut self, rank: usize, waits_for_all: bool) {
         if !self.comm.endpoint().sleeps_at_once() {
-            self.ring(rank);
+            if !self.quick {
+                self.ring(rank);
+            }
             return;
         }
         let number = self.number;
@@ -428,7 +438,7 @@ impl<'t> Turn<'t> {
     /// Returns the rank that reads this rank's pieces if all other ranks do.
     #[inline]
     pub(super) fn next(&self) -> usize {
-        (self.rank + 1) % self.size
+        if self.rank + 1 == self.size { 0 } else { self.rank + 1 }
     }
 
     /// Calls `copy`, which reads pieces of `len` bytes of all ranks `from`. Measures its time for those ranks that ask
@@ -528,6 +538,9 @@ impl<'t> Turn<'t> {
 /// Returns the packed bytes of a piece: of `bytes` bytes, those of step `index` if each step takes `piece` bytes.
 #[inline]
 pub(super) fn range(bytes: u64, piece: u64, index: u64) -> Range<u64> {
+    if index == 0 {
+        return 0..piece.min(bytes);
+    }
     let at = |index: u64| index.saturating_mul(piece).min(bytes);
     at(index)..at(index + 1)
 }
@@ -535,7 +548,7 @@ pub(super) fn range(bytes: u64, piece: u64, index: u64) -> Range<u64> {
 /// Returns the number of steps for `bytes` bytes if each step takes `piece` bytes. Even no data take one step.
 #[inline]
 pub(super) fn steps(bytes: u64, piece: u64) -> u64 {
-    bytes.div_ceil(piece).max(1)
+    if bytes <= piece { 1 } else { bytes.div_ceil(piece) }
 }
 
 /// Returns the layout of a part.
