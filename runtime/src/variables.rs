@@ -86,7 +86,9 @@ impl Variable {
                 "How much memory a rank uses for the messages of one other rank that no receive has matched. \
                  Above this, the data of such messages stays at the sender."
             }
-            "TYPEPACK_SPIN_US" => "How long a waiting rank spins before it sleeps.",
+            "TYPEPACK_SPIN_US" => {
+                "How long a waiting rank spins before it sleeps. With 0, it lets other processes run a few times instead."
+            }
             "TYPEPACK_CMA" => {
                 "Whether ranks may copy between their private memories by system calls."
             }

@@ -39,8 +39,13 @@ const SHORT: u64 = 2000;
 /// A key with short messages is timed only once in this number of its turns.
 const RARELY: u64 = 16;
 
-/// Length in bytes of the shortest message for which streaming stores are one of the ways. A shorter message fits
-/// in the caches. After ordinary stores the receiver reads it from there, which is faster than from memory.
+/// Length in bytes of the shortest message for which streaming stores are one of the ways. For a shorter message, the
+/// other ways differ too little.
+///
+/// After ordinary stores, the receiver reads the data from the sender's cache. After streaming stores, it reads them
+/// from memory. Measured on a Zen 4 with a C program of two threads, 256 KiB in pieces of 32 KiB through a ring of 2 MiB,
+/// in us: 8 with vector moves and 28 with streaming stores between cores 45 ns apart, 120 and 20 between cores 320 ns
+/// apart.
 const STREAMING: u64 = 16 << 10;
 
 /// Number of size classes. Class `n` has messages of 2^(n + 10) to 2^(n + 11) bytes; the first class also has
