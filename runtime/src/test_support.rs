@@ -48,7 +48,7 @@ impl RankPair {
         let slots = pair::SLOTS_AT + ring.first_slot * pair::SLOT_BYTES;
         let payload = pair::PAYLOAD_AT + ring.first_byte;
         let small = pair::small_chunk(pair::window(2));
-        [slots, payload, pair::STAMPS_AT, small, pair::PAIR_BYTES]
+        [slots, payload, pair::STAMPS_AT, small, pair::bytes(2)]
     };
 
     /// The size of a chunk in bytes.
@@ -210,9 +210,9 @@ impl RankPair {
     }
 
     fn atomic(&self, from: usize, to: usize, at: usize) -> Option<&AtomicU64> {
-        let at = (at % pair::PAIR_BYTES) & !7;
+        let at = (at % pair::bytes(2)) & !7;
         let area = self.fabrics[from].contacts().ok()?.writes_to(to)?;
-        // SAFETY: `at` is a multiple of 8 and below `PAIR_BYTES`, the length of the area. The area starts at
+        // SAFETY: `at` is a multiple of 8 and below `bytes(2)`, the length of the area. The area starts at
         // a page, so the word lies in the area and is aligned. `self` holds the fabrics, which keep the area
         // mapped.
         Some(unsafe { atomic_u64(area.as_ptr().add(at)) })

@@ -39,7 +39,7 @@ impl Area {
     ///
     /// # Safety
     ///
-    /// - [`PAIR_BYTES`](pair::PAIR_BYTES) bytes from `base` on are a mapped area of the segment.
+    /// - [`pair::bytes`] bytes from `base` on are a mapped area of the segment.
     /// - The area stays mapped for as long as the returned value is used.
     /// - The pools of the job have at least `chunks` chunks.
     pub(super) unsafe fn new(base: NonNull<u8>, chunks: usize) -> Self {
@@ -48,7 +48,7 @@ impl Area {
 
     #[inline]
     fn word(&self, offset: usize) -> &AtomicU64 {
-        debug_assert!(offset + 8 <= pair::PAIR_BYTES && offset.is_multiple_of(8));
+        debug_assert!(offset + 8 <= pair::LARGE_PAIR_BYTES && offset.is_multiple_of(8));
         // SAFETY: each caller's offset is a constant of `pair.rs`, plus a masked index, the number of a slot
         // of a ring (condition of `RingMemory::slot`), or the number of a recall word (below `RECALLS`,
         // because `Recalls::take` lends and `Offer::decode` accepts no other). So it is a multiple of 8 and
@@ -86,7 +86,7 @@ impl Area {
     /// smallest ring's payload area.
     #[inline]
     pub fn payload(&self, offset: usize) -> *mut u8 {
-        debug_assert!(pair::PAYLOAD_AT + offset < pair::STAMPS_AT);
+        debug_assert!(pair::PAYLOAD_AT + offset < pair::LARGE_PAIR_BYTES);
         self.base.as_ptr().wrapping_add(pair::PAYLOAD_AT + offset)
     }
 
@@ -147,6 +147,7 @@ impl Area {
 impl RingMemory for Area {
     type Word = AtomicU64;
     const LEVELS: &'static [pair::Level] = &pair::LEVELS;
+    const GROWS: usize = pair::GROWS;
     #[inline]
     fn slot(&self, slot: usize, word: usize) -> &AtomicU64 {
         self.word(pair::SLOTS_AT + slot * pair::SLOT_BYTES + word * 8)

@@ -221,6 +221,9 @@ pub const HASH: u64 = {
         size_of::<RankSlot>() as u64,
         size_of::<CpuEntry>() as u64,
         PAIR_BYTES as u64,
+        super::pair::LARGE_PAIR_BYTES as u64,
+        super::pair::first_level(4) as u64,
+        super::pair::first_level(5) as u64,
         MAX_SLOTS as u64,
         super::pair::POOL_BYTES as u64,
         super::pair::pool(MAX_RANKS / 16) as u64,
@@ -297,7 +300,7 @@ impl Layout {
         let first = first.next_multiple_of(align_of::<RankSlot>());
         let mailboxes = (first + slots * size_of::<RankSlot>()).next_multiple_of(PAGE);
         let at = mailboxes + slots * mailbox_bytes(slots);
-        let pools = at.checked_add(areas.checked_mul(PAIR_BYTES)?)?;
+        let pools = at.checked_add(areas.checked_mul(pair::bytes(ranks))?)?;
         let mapped = pools.checked_add(slots.checked_mul(pair::POOL_BYTES)?)?;
         let heaps = mapped.checked_next_multiple_of(HUGE_PAGE)?;
         let all = heap.checked_mul(slots)?;
@@ -423,12 +426,12 @@ impl Layout {
 
     /// Returns the offset of area `number`, or `None` if there is no such area.
     pub fn area(&self, number: usize) -> Option<usize> {
-        (number < self.room.areas).then(|| self.areas + number * PAIR_BYTES)
+        (number < self.room.areas).then(|| self.areas + number * self.area_bytes())
     }
 
     /// Returns the size of an area in bytes.
     pub fn area_bytes(&self) -> usize {
-        PAIR_BYTES
+        pair::bytes(self.ranks)
     }
 
     /// Returns the offset of the pool of `slot`. The pool has [`pair::POOL_BYTES`] bytes.
@@ -488,8 +491,8 @@ mod tests {
                 assert_eq!(layout.area(0), Some(end));
                 let last = layout.area(slots * slots - 1).expect("the last area");
                 assert_eq!(layout.area(slots * slots), None);
-                assert_eq!(last, end + (slots * slots - 1) * PAIR_BYTES);
-                assert_eq!(layout.pool(0), last + PAIR_BYTES);
+                assert_eq!(last, end + (slots * slots - 1) * layout.area_bytes());
+                assert_eq!(layout.pool(0), last + layout.area_bytes());
                 let end = layout.pool(slots - 1) + pair::POOL_BYTES;
                 assert!(layout.pool_bytes() <= pair::POOL_BYTES);
                 assert!(layout.heap_of(0) >= end && layout.heap_of(0) - end < HUGE_PAGE);
@@ -499,11 +502,11 @@ mod tests {
         }
     }
 
-    /// Checks that the offsets do not depend on the number of ranks, so that no part of the segment moves
-    /// when a process joins later.
+    /// Checks that the number of ranks at the start moves parts of the segment only if it changes the size of the areas.
+    /// (The number does not change when a process joins later.)
     #[test]
     fn the_number_of_ranks_moves_nothing() {
-        let few = Layout::new(2, room(64, 8)).expect("in range");
+        let few = Layout::new(5, room(64, 8)).expect("in range");
         let many = Layout::new(60, room(64, 8)).expect("in range");
         let places = |layout: &Layout| {
             let slot = 40;
@@ -512,7 +515,8 @@ mod tests {
         assert_eq!(places(&few), places(&many));
         assert_eq!((few.mapped(), few.total()), (many.mapped(), many.total()));
         let job = |ranks| Layout::for_job(ranks, 8, 1 << 30, UNLIMITED).expect("a job");
-        assert_eq!(places(&job(1)), places(&job(4096)));
+        assert_eq!(places(&job(5)), places(&job(4096)));
+        assert_eq!(places(&job(1)), places(&job(4)));
         assert_eq!(job(2).room().slots, MAX_SLOTS);
     }
 
@@ -552,9 +556,9 @@ mod tests {
     fn a_limited_file_has_room_for_the_ranks() {
         const GIB: u64 = 1 << 30;
         let job = |ranks, file| Layout::for_job(ranks, 8, 24 * GIB, file).expect("a job");
-        // The heaps get the rest of the file after four areas of 112 KiB and two pools of 8 MiB.
+        // The heaps get the rest of the file after four areas of 1152 KiB and two pools of 8 MiB.
         let small = job(2, GIB);
-        assert_eq!((small.room().slots, small.room().areas, small.heap()), (2, 4, 502 << 20));
+        assert_eq!((small.room().slots, small.room().areas, small.heap()), (2, 4, 500 << 20));
         assert!(small.total() as u64 <= GIB);
         // Even if the file is too small, the layout has an area for every pair, and creating the segment
         // fails.

@@ -19,11 +19,13 @@
 //! 0x01000  ring of level 1: 64 envelope slots, 16 KiB of eager payloads           from
 //! 0x06000  ring of level 2: 256 envelope slots, 64 KiB of eager payloads          from
 //! 0x1a000  chunk stamps of 64 B, followed by a small chunk                        from
+//! 0x1c000  ring of level 3: 256 envelope slots, 1 MiB of eager payloads           from
 //! ```
 //!
 //! The pages of an area get memory only when the pair needs them. In a job of many ranks a pair begins with the
 //! ring of level 0, which lies in the first page, and takes the ring of the next level when the ring is full or
-//! a payload does not fit. The stamps get memory before the first message through chunks. Chunks lie in the
+//! a payload does not fit. Only a job of a few ranks uses the ring of level 3, from the beginning; in other jobs the
+//! areas end before it. The stamps get memory before the first message through chunks. Chunks lie in the
 //! pool of the rank that writes them, and that rank lends them to all of its pairs (`layout.rs` has the pools).
 //! The small chunk belongs to the pair, so that a message can go on while the pool has no free chunk.
 //!
@@ -66,19 +68,25 @@ impl Level {
         if start < 4096 { (0, 0) } else { (start, end - start) }
     }
 
-    /// Returns the maximum length of an eager payload in this ring: a quarter of the payload area. With this
+    /// Returns the maximum length of an eager payload in this ring: at most a quarter of the payload area. With this
     /// limit, the delayed return of credits cannot cause a deadlock (`ring.rs` has the proof).
     pub const fn longest(&self) -> usize {
-        self.payload / 4
+        let quarter = self.payload / 4;
+        if quarter < EAGER_MAX { quarter } else { EAGER_MAX }
     }
 }
 
 /// The rings of a pair, from the smallest to the largest. A pair uses one of them at a time.
-pub const LEVELS: [Level; 3] = [
+pub const LEVELS: [Level; 4] = [
     Level::at(0x400, 16, 0x800, 2 << 10),
     Level::at(0x1000, 64, 0x2000, 16 << 10),
     Level::at(0x6000, SLOTS, 0xa000, PAYLOAD_BYTES),
+    Level::at(0x1c000, SLOTS, 0x20000, LARGE_PAYLOAD_BYTES),
 ];
+
+/// Number of levels through which a pair can grow. A pair does not grow into the levels above, because each of their
+/// rings takes much memory.
+pub const GROWS: usize = 3;
 
 /// Maximum size in bytes of the rings that the pairs of a job have at the start, if every rank communicates
 /// with every other rank. In larger jobs the pairs begin with smaller rings.
@@ -95,25 +103,30 @@ pub const fn first_level(ranks: usize) -> usize {
     level
 }
 
-/// Number of envelope slots of the largest ring.
+/// Number of envelope slots of the largest rings.
 pub const SLOTS: usize = 256;
 
 /// Size in bytes of the eager payload area of the largest ring.
 pub const PAYLOAD_BYTES: usize = 64 << 10;
 
+/// Size of the eager payload area of the ring of the last level in bytes. The payloads follow each other through the
+/// area. In a large area, the cache lines of a payload have left the caches of both cores before the sender writes them
+/// again, so the sender does not have to wait for the receiver's core to give up the lines (see also [`rotation`]).
+const LARGE_PAYLOAD_BYTES: usize = 1 << 20;
+
 /// Maximum length of the payload of an eager message in bytes.
-pub const EAGER_MAX: usize = LEVELS[LEVELS.len() - 1].longest();
+pub const EAGER_MAX: usize = 16 << 10;
 
 /// Maximum number of chunks that a pair has in flight; a power of two. A chunk is a buffer through which a part
 /// of a long message passes (`bulk.rs`).
 pub const CHUNKS: usize = 64;
 
-/// Maximum number of chunks that a pair has in flight if its ring begins below the largest level.
+/// Maximum number of chunks that a pair has in flight if its ring begins below the largest level to which it can grow.
 const FEW_CHUNKS: usize = 16;
 
 /// Returns the maximum number of chunks that a pair has in flight in a job of `ranks` ranks; a power of two.
 pub const fn window(ranks: usize) -> usize {
-    if first_level(ranks) + 1 == LEVELS.len() { CHUNKS } else { FEW_CHUNKS }
+    if first_level(ranks) + 1 >= GROWS { CHUNKS } else { FEW_CHUNKS }
 }
 
 /// Size of one chunk of a pool in bytes.
@@ -153,7 +166,7 @@ pub const fn pool(ranks: usize) -> usize {
 /// chunks, 1.88 us with 64. In a job of many ranks the memory is worth more: a pool of 4 chunks grows
 /// only when none of them is free.
 pub const fn rotation(ranks: usize) -> usize {
-    if first_level(ranks) + 1 == LEVELS.len() { CHUNKS } else { POOL_MIN }
+    if first_level(ranks) + 1 >= GROWS { CHUNKS } else { POOL_MIN }
 }
 
 /// Offset in bytes of the line with the consumer's credits: counts of freed slots and freed payload bytes.
@@ -207,8 +220,16 @@ pub const fn small_chunk(window: usize) -> usize {
     STAMPS_AT + window * LINE
 }
 
-/// Size in bytes of an ordered pair's area; a whole number of pages.
+/// Size in bytes of the part of an ordered pair's area that every job has; a whole number of pages.
 pub const PAIR_BYTES: usize = 0x1c000;
+
+/// Size in bytes of an ordered pair's area in a job whose pairs begin with the ring of the last level.
+pub const LARGE_PAIR_BYTES: usize = 0x20000 + LARGE_PAYLOAD_BYTES;
+
+/// Returns the size in bytes of an ordered pair's area in a job of `ranks` ranks; a whole number of pages.
+pub const fn bytes(ranks: usize) -> usize {
+    if first_level(ranks) < GROWS { PAIR_BYTES } else { LARGE_PAIR_BYTES }
+}
 
 /// Maximum number of ranks with which a job can begin.
 pub const MAX_RANKS: usize = 4096;
@@ -224,15 +245,18 @@ const _: () = {
         assert!(slots_at >= end && slots_at + level.slots * SLOT_BYTES <= payload_at);
         end = payload_at + level.payload;
         assert!(end.is_multiple_of(4096));
+        assert!(end <= if i < GROWS { STAMPS_AT } else { LARGE_PAIR_BYTES });
+        assert!(i < GROWS || slots_at >= PAIR_BYTES);
         i += 1;
     }
-    assert!(end <= STAMPS_AT && HEAP_PUSHED < FULL);
+    assert!(HEAP_PUSHED < FULL && LEVELS[GROWS - 1].payload / 4 == EAGER_MAX);
     assert!(FULL < RECALLS_AT && RECALLS_AT + RECALLS * 8 == SLOTS_AT);
 };
 const _: () = assert!(CHUNKS.is_power_of_two() && FEW_CHUNKS.is_power_of_two());
 const _: () = assert!(small_chunk(CHUNKS) + SMALL_CHUNK_BYTES <= PAIR_BYTES);
 const _: () = assert!(small_chunk(FEW_CHUNKS) + SMALL_CHUNK_BYTES == STAMPS_AT + 4096);
-const _: () = assert!(PAIR_BYTES.is_multiple_of(4096) && POOL_BYTES.is_multiple_of(4096));
+const _: () = assert!(PAIR_BYTES.is_multiple_of(4096) && LARGE_PAIR_BYTES.is_multiple_of(4096));
+const _: () = assert!(POOL_BYTES.is_multiple_of(4096));
 const _: () = assert!(EAGER_MAX <= CHUNK_BYTES);
 
 #[cfg(test)]
@@ -242,8 +266,10 @@ mod tests {
     #[test]
     fn memory_of_a_pair_shrinks_with_the_job() {
         for (ranks, level, window, chunks) in [
-            (1, 2, 64, 256),
-            (2, 2, 64, 256),
+            (1, 3, 64, 256),
+            (2, 3, 64, 256),
+            (4, 3, 64, 256),
+            (5, 2, 64, 256),
             (14, 2, 64, 256),
             (15, 1, 16, 256),
             (26, 1, 16, 157),
@@ -255,6 +281,7 @@ mod tests {
             assert_eq!((first_level(ranks), super::window(ranks)), (level, window), "{ranks}");
             assert_eq!(pool(ranks), chunks, "{ranks}");
             assert!(rotation(ranks) <= pool(ranks));
+            assert_eq!(bytes(ranks) > PAIR_BYTES, level == 3);
         }
     }
 }

@@ -60,6 +60,8 @@ pub trait RingMemory {
     type Word: Word;
     /// The levels, from the smallest ring to the largest.
     const LEVELS: &'static [Level];
+    /// Number of levels through which a ring can grow, from the smallest on.
+    const GROWS: usize = Self::LEVELS.len();
 
     /// Returns word `word` of slot `slot`. Word 0 is the stamp, and `slot` belongs to one of the levels.
     fn slot(&self, slot: usize, word: usize) -> &Self::Word;
@@ -221,7 +223,7 @@ impl Producer {
 
     /// Returns the next level, or `None` if the ring has the last level.
     pub fn next_level<M: RingMemory>(&self) -> Option<Level> {
-        M::LEVELS.get(self.level as usize + 1).copied()
+        following::<M>(self.level)
     }
 
     /// Changes to the next level; does nothing if there is none. The caller has allocated the memory of the ring of
@@ -321,7 +323,13 @@ impl Producer {
 /// Returns the number of messages that a ring of level `level` may hold. A ring that can grow keeps one slot
 /// free for the marker.
 fn limit<M: RingMemory>(level: usize) -> u32 {
-    M::LEVELS[level].slots as u32 - u32::from(level + 1 < M::LEVELS.len())
+    M::LEVELS[level].slots as u32 - u32::from(level + 1 < M::GROWS)
+}
+
+/// Returns the level to which a ring of level `level` can grow.
+fn following<M: RingMemory>(level: u32) -> Option<Level> {
+    let next = level as usize + 1;
+    M::LEVELS.get(next).filter(|_| next < M::GROWS).copied()
 }
 
 /// The consumer's side of a ring.
@@ -379,8 +387,8 @@ impl Consumer {
     fn follow<M: RingMemory>(&mut self, memory: &M, mut stamp: u64) -> bool {
         while stamp == (self.taken + 1) | GROWN {
             // If there is no next level, the other process has broken the protocol. Its messages end here.
-            let Some(next) = M::LEVELS.get(self.level as usize + 1) else { return false };
-            self.ring = Shape::of(*next);
+            let Some(next) = following::<M>(self.level) else { return false };
+            self.ring = Shape::of(next);
             self.level += 1;
             self.taken += 1;
             self.bytes = self.bytes.next_multiple_of(self.ring.payload() as u64);
