@@ -1,10 +1,10 @@
-//! The protocol of cells: short data from one rank to all other ranks of a communicator, in shared memory,
-//! without messages.
+//! The protocol of cells: data from one rank to all other ranks of a communicator, in shared memory, without messages.
+//! Longer data lies elsewhere, and the cell names the place.
 //!
 //! Every rank has a few cells. All ranks make the same calls, and a call has one or more steps. [`step`] numbers the
 //! steps: the numbers grow from step to step and from call to call. In a step, a rank may publish data in its cell of
-//! this step ([`Seat::publish`]), and any other rank may wait for that cell ([`Seat::arrived`]). The steps use the cells
-//! of a rank in turn. `typepack`'s `coll/cells/` makes collective calls from these steps.
+//! this step ([`Seat::publish`]), and any other rank may wait for that cell ([`Seat::arrived`]). The steps use the
+//! cells of a rank in turn. `typepack`'s `coll/cells/` makes collective calls from these steps.
 //!
 //! ```text
 //! cell     stamp: number of the step | head: length of the data, or a mark | six words of data
@@ -17,9 +17,9 @@
 //! A rank may publish only after all other ranks have ended the step in which this rank used the same cell before. In a
 //! call, a rank may publish one step ahead: before it has ended the step before. So a rank that reads the stamp of a
 //! step from another rank knows that the other rank has ended all steps but this one and the one before it in the same
-//! call. If this knowledge is not enough, the rank reads the words `done` of the other ranks, and waits until they allow it to
-//! publish. A rank that ends a call ends all steps of the call, also those that it has left out ([`last_step`]). So a
-//! rank that waits for a cell can tell that the cell will never come ([`Seat::has_left`]).
+//! call. If this knowledge is not enough, the rank reads the words `done` of the other ranks, and waits until they
+//! allow it to publish. A rank that ends a call ends all steps of the call, also those that it has left out
+//! ([`last_step`]). So a rank that waits for a cell can tell that the cell will never come ([`Seat::has_left`]).
 //!
 //! A rank that is about to sleep first writes `waits`, and then announces its sleep on its doorbell
 //! (`doorbell.rs`). A rank that has published or ended a step reads the words `waits` of the others after a fence
@@ -37,12 +37,12 @@ pub const CELLS: usize = 4;
 /// Number of words of data in a cell.
 pub const WORDS: usize = 6;
 
-/// Number of low bits in the number of a step that count the steps of one call. The bits above are the number of the
-/// call.
-const STEP_BITS: u32 = 24;
+/// Number of low bits in the number of a step that count the steps of one call. The 44 bits above are the number of the
+/// call, enough for half a year at one call per microsecond.
+const STEP_BITS: u32 = 20;
 
-/// Maximum number of steps of a call. One number is left free, so that the number before the first step of a call is at
-/// least two more than the number of any step of the call before.
+/// Maximum number of steps of a call. One number is left free. So the number of the first step of a call is at least
+/// two more than the number of any step of the call before.
 pub const STEPS: u64 = (1 << STEP_BITS) - 1;
 
 /// Number of steps of a call that a rank may publish before it has ended the step before them.
@@ -73,7 +73,7 @@ pub trait CellMemory {
     type Word: Word;
     /// Returns a word of a cell of `rank`.
     fn cell(&self, rank: usize, cell: usize, word: usize) -> &Self::Word;
-    /// Returns the word with the number of the last call that `rank` has ended.
+    /// Returns the word with the number of the last step that `rank` has ended.
     fn done(&self, rank: usize) -> &Self::Word;
     /// Returns the word that says what `rank` waits for.
     fn waits(&self, rank: usize) -> &Self::Word;

@@ -7,14 +7,15 @@
 //! part   done | waits | cells, one cache line each | times, a line for each rank | ring, RING bytes
 //! ```
 //!
-//! If a rank has passed more data than a piece of this ring holds, the ranks make another region with a longer ring in a
-//! later call. Every rank then uses this ring instead.
+//! If a rank has passed more data than a piece of this ring holds, the ranks make another region with a longer ring in
+//! a later call. Every rank then uses this ring instead.
 //!
-//! A rank writes each piece of data behind the piece before it, and its cell names the place. Why not always to the same
-//! place: the other ranks have read the old data there, so their caches share the lines, and every store of the owner
-//! must first take a line back from another core. In a ring that is longer than the second-level caches, the lines have
-//! left these caches before the rank uses them again. (If ranks share CPUs, a shorter ring is better.) Measured on a Zen 4 with second-level caches of 1 MiB, two ranks
-//! on near cores, a broadcast of 64 KiB: 10.4 us in a ring of 256 KiB, 4.9 us in 1 MiB, 3.4 us in 2 MiB, 5.6 us in 4 MiB.
+//! A rank writes each piece of data behind the piece before it, and its cell names the place. Why not always to the
+//! same place: the other ranks have read the old data there, so their caches share the lines, and every store of the
+//! owner must first take a line back from another core. In a ring that is longer than the second-level caches, the
+//! lines have left these caches before the rank uses them again. (If ranks share CPUs, a shorter ring is better.)
+//! Measured on a Zen 4 with second-level caches of 1 MiB, two ranks on near cores, a broadcast of 64 KiB: 10.4 us in a
+//! ring of 256 KiB, 4.9 us in 1 MiB, 3.4 us in 2 MiB, 5.6 us in 4 MiB.
 //!
 //! Invariant: every part has its full size, and stays mapped as long as the block lives. Each rank may write to its own
 //! part at any time. So no rank trusts the parts of the others: a reader checks the length of the data, and accepts any
@@ -33,16 +34,16 @@ const RING: usize = 80 << 10;
 /// Size of the longer ring of each rank in bytes, if there are few ranks.
 const LONG: usize = 2 << 20;
 
-/// The same if the ranks share CPUs. Then the rank that reads a piece often runs on the CPU of the rank that has written
-/// it, and a ring that fits in the second-level cache is better.
+/// The same if the ranks share CPUs. Then the rank that reads a piece often runs on the CPU of the rank that has
+/// written it, and a ring that fits in the second-level cache is better.
 const LONG_SHARED: usize = 640 << 10;
 
 /// Maximum size of the longer rings of all ranks together, in bytes.
 const ALL_LONG: usize = 16 << 20;
 
-/// A piece of data is at most this part of a ring. At most [`CELLS`] pieces of a rank are in use at a time, the new one
-/// included. They follow each other in the ring, except that the end of the ring may be too short for a piece. So the
-/// new piece never overlaps a piece that other ranks still read.
+/// A piece of data is at most one part in `PIECES` of a ring. At most [`CELLS`] pieces of a rank are in use at a time,
+/// the new one included. They follow each other in the ring, except that the end of the ring may be too short for a
+/// piece. So the new piece never overlaps a piece that other ranks still read.
 const PIECES: usize = CELLS + 1;
 
 /// Largest piece of the first ring, in bytes.
@@ -87,8 +88,8 @@ enum Long {
 }
 
 // SAFETY: a block is a list of addresses of memory that several processes use at the same time. Words are accessed
-// by atomics only. The protocol of the cells decides which rank uses a buffer, and `mod.rs` lets one thread of a
-// process at a time take part in it.
+// by atomics only. The protocol of the cells decides which rank uses which bytes of a ring, and `mod.rs` lets one
+// thread of a process at a time take part in it.
 unsafe impl Send for Block {}
 
 impl Block {
@@ -102,8 +103,8 @@ impl Block {
         Ok(Self { starts, _parts: parts, long: Long::NotYet, next: 0 })
     }
 
-    /// Makes the longer rings. Collective. If a rank has too little memory, no rank has a longer ring. All ranks pass the
-    /// same `share_cpus`: whether they share CPUs.
+    /// Makes the longer rings. Collective. If a rank has too little memory, no rank has a longer ring. All ranks pass
+    /// the same `share_cpus`: whether they share CPUs.
     ///
     /// # Errors
     /// Returns the errors of [`new`](Self::new), except `ErrorKind::NoMemory`.
@@ -124,6 +125,12 @@ impl Block {
     #[inline]
     pub(super) fn may_lengthen(&self) -> bool {
         matches!(self.long, Long::NotYet)
+    }
+
+    /// Returns whether this rank uses the longer rings.
+    #[inline]
+    pub(super) fn is_long(&self) -> bool {
+        matches!(self.long, Long::Made { .. })
     }
 
     /// Returns the size of the ring of each rank in bytes.

@@ -11,7 +11,7 @@
 //! So the cost of a method is the time of the writer plus the time of a reader. The writer asks one reader to measure a
 //! piece: it names that reader in its cell ([`Request`]). The reader measures the time of its copy and leaves it in its
 //! part of the block (`block.rs`), where the writer looks when it next writes a long piece. Neither rank waits for the
-//! other.
+//! other. In a reduction, the reader measures the combination of the elements of all ranks.
 
 use super::block::Block;
 use crate::settings::Settings;
@@ -70,6 +70,8 @@ pub(super) struct Copies {
     choosers: Vec<Chooser>,
     trial: Option<Trial>,
     measures: bool,
+    /// The method that `TYPEPACK_COPY` forces.
+    forced: Option<Method>,
 }
 
 impl Copies {
@@ -84,8 +86,15 @@ impl Copies {
             choosers: vec![Chooser::new(methods.len(), 0); CLASSES],
             methods,
             trial: None,
+            forced: copy,
             measures: settings.is_ok_and(|settings| settings.tune),
         }
+    }
+
+    /// Returns the method with which this rank reads pieces.
+    #[inline]
+    pub(super) fn reading(&self) -> Method {
+        self.forced.unwrap_or(Method::Vector)
     }
 
     /// Calls `copy` with the method for the next piece, which has `bytes` bytes, at least [`MEASURED`], and which this
@@ -103,17 +112,22 @@ impl Copies {
             return Request::default();
         }
         self.settle(seat, block);
-        let class = class(bytes);
-        let Pick { way, timed } = self.choosers[class].pick();
+        let chooser = &mut self.choosers[class(bytes)];
+        // There is one trial at a time. Meanwhile all pieces go the best way so far.
+        let pick = match self.trial {
+            Some(_) => Pick { way: chooser.best(), timed: false },
+            None => chooser.pick(),
+        };
+        let Pick { way, timed } = pick;
         let method = self.methods[usize::from(way)];
-        if !timed || self.trial.is_some() {
+        if !timed {
             copy(method);
             return Request::default();
         }
         let start = Instant::now();
         copy(method);
         let time = nanoseconds(start);
-        self.trial = Some(Trial { number, reader, class, way, bytes, time });
+        self.trial = Some(Trial { number, reader, class: class(bytes), way, bytes, time });
         Request::of(reader)
     }
 

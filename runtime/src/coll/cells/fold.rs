@@ -2,10 +2,10 @@
 //!
 //! `reductions.rs` has the calls, and `turn.rs` passes the elements to the ranks. The order of the combinations is that
 //! of the schedules. For short vectors it is a tree in which each node combines the nodes of neighbouring ranks
-//! (`reduce.rs`, `allreduce.rs`, `scan.rs`). [`Fold`] goes through the ranks from the lowest one, with a stack of nodes.
-//! It combines two nodes of the same level at once; the result has the next level. At the end, it combines the nodes
-//! that are left, from the highest ranks down. For long vectors the order is from the highest rank to the lowest
-//! (`reduce_scatter.rs`).
+//! (`reduce.rs`, `allreduce.rs`, `scan.rs`). [`Fold`] goes through the ranks from the lowest one, with a stack of
+//! nodes. It combines two nodes of the same level at once; the result has the next level. At the end, it combines the
+//! nodes that are left, from the highest ranks down. A reduce or an allreduce of a long vector goes from the highest
+//! rank to the lowest instead (`reduces_in_blocks` in `reduce_scatter.rs`).
 
 use super::turn::{Turn, Words, layout};
 use crate::endpoint::sources::Combine;
@@ -57,8 +57,8 @@ impl<'a> Elements<'a> {
     /// Returns `count` of these elements, from element `first` on.
     fn part(&self, first: u64, count: u64) -> Self {
         let Part { origin, plan, .. } = self.result;
-        // The elements lie in memory, so the product does not overflow. For a type without bytes it may wrap around, and
-        // nobody accesses the address.
+        // The elements lie in memory, so the product does not overflow. For a type without bytes it may wrap around,
+        // and nobody accesses the address.
         let bytes = (plan.footprint().extent as isize).wrapping_mul(first as isize);
         Self {
             own: self.own.wrapping_offset(bytes),
@@ -75,7 +75,8 @@ impl<'a> Elements<'a> {
 pub(super) enum Order {
     /// A tree over the ranks below `end`, in which neighbouring ranks combine first.
     Tree { end: usize },
-    /// The same, but so that the number of nodes above the leaves is a power of two (`allreduce.rs`).
+    /// A tree over all ranks. The first ranks are paired, so that the number of nodes above is a power of two
+    /// (`allreduce.rs`).
     Doubling,
     /// From the highest rank to the lowest (`reduce_scatter.rs`).
     Chain,
@@ -306,7 +307,7 @@ impl Fold<'_, '_> {
         Ok(Some(node))
     }
 
-    /// Returns the address of the elements of rank `from` in its cell or its buffer.
+    /// Returns the address of the elements of rank `from` in its cell or its ring.
     #[inline]
     fn data(&self, from: usize, words: &mut Words) -> *const u8 {
         let data = self.turn.data(from, self.elements.published, words);
@@ -381,8 +382,8 @@ impl Fold<'_, '_> {
     }
 }
 
-/// Returns the leaves of [`Order::Doubling`]. The first ranks are paired, so that the number of nodes above is a power of
-/// two.
+/// Returns the leaves of [`Order::Doubling`]. The first ranks are paired, so that the number of nodes above is a power
+/// of two.
 fn doubling(size: usize) -> impl Iterator<Item = (usize, u32)> {
     let paired = 2 * (size - (1 << size.ilog2()));
     (0..size).map(move |rank| (rank, u32::from(rank >= paired)))

@@ -2,11 +2,12 @@
 //! ranks.
 //!
 //! The ranks number the blocking calls on the communicator. A call has one step, or more if the data are longer than a
-//! buffer. In a step, a rank publishes a piece of its data in its cell of this step, and the ranks that need the piece
-//! read it there. `shm/cells.rs` of the job crate has the protocol, `block.rs` the memory, `turn.rs` the steps,
-//! `copies.rs` the method of copies, `moves.rs` the calls that move data, `reductions.rs` and `fold.rs` the reductions. A nonblocking or persistent call
-//! is a schedule of messages. All ranks decide alike, because the standard does not let a blocking call match a
-//! nonblocking one, and the lengths that decide are equal on all ranks.
+//! piece of a ring. In a step, a rank publishes a piece of its data in its cell of this step, and the ranks that need
+//! the piece read it there. `shm/cells.rs` of the job crate has the protocol, `block.rs` the memory, `turn.rs` the
+//! steps, `copies.rs` the method of copies, `moves.rs` the calls that move data, `reductions.rs` and `fold.rs` the
+//! reductions. A nonblocking or persistent call is a schedule of messages. All ranks decide alike: the standard does
+//! not let a blocking call match a nonblocking one, and only the kind of the call and, in a reduction, the size of an
+//! element decide.
 //!
 //! Reductions combine in the order of `reduce.rs`, `allreduce.rs` and `scan.rs`, so that the result has the same
 //! bits whichever way a call goes.
@@ -37,9 +38,9 @@ use turn::Turn;
 /// cells.
 const MADE_IN: u64 = 3;
 
-/// Returns whether the ranks ask each other in this blocking call whether one of them needs the longer ring. They cannot
-/// make the ring in the call that needs it: in a gather, for example, the ranks do not know how much data the others
-/// have. The more calls they have made, the more seldom they ask: in the calls 4, 6, 8, 12, 16, 24 and so on.
+/// Returns whether the ranks ask each other in this blocking call whether one of them needs the longer ring. They
+/// cannot make the ring in the call that needs it: in a gather, for example, the ranks do not know how much data the
+/// others have. The more calls they have made, the more seldom they ask: in the calls 4, 6, 8, 12, 16, 24 and so on.
 fn asks(call: u64) -> bool {
     call > MADE_IN && (call >> call.trailing_zeros()) <= 3
 }
@@ -85,8 +86,8 @@ struct Cells {
 impl Cells {
     /// Makes the cells. Collective.
     fn new(comm: &Communicator) -> Result<Self> {
-        let block = Block::new(comm)?;
         let sleeps = tell(comm, [u64::from(comm.endpoint().sleeps_at_once())])?;
+        let block = Block::new(comm)?;
         let world = (0..comm.size()).map(|rank| comm.world_rank(rank, "rank", ErrorKind::Rank));
         Ok(Self {
             seat: Seat::new(comm.rank(), comm.size()),
@@ -97,6 +98,17 @@ impl Cells {
             copies: Copies::new(),
             scratch: Vec::new(),
         })
+    }
+}
+
+impl Cells {
+    /// Makes the longer rings if a rank needs them. Collective.
+    fn ask(&mut self, comm: &Communicator) -> Result<()> {
+        let wishes = tell(comm, [u64::from(self.wishes)])?;
+        if wishes.iter().any(|[wishes]| *wishes != 0) {
+            self.block.lengthen(comm, self.share_cpus)?;
+        }
+        Ok(())
     }
 }
 
@@ -115,9 +127,13 @@ impl State {
         if let Made::Cells(cells) = &mut self.cells
             && asks(self.calls)
             && cells.block.may_lengthen()
-            && tell(comm, [u64::from(cells.wishes)])?.iter().any(|[wishes]| *wishes != 0)
         {
-            cells.block.lengthen(comm, cells.share_cpus)?;
+            let told = cells.ask(comm);
+            if told.is_err() {
+                // The other ranks may go on. They must not wait for this rank.
+                drop(Turn::new(comm, cells, step(self.calls, 0)));
+            }
+            told?;
         }
         Ok(match &mut self.cells {
             Made::Cells(cells) => Some((cells, step(self.calls, 0))),
@@ -185,7 +201,7 @@ pub(super) fn skip(comm: &Communicator) {
     let Some(kept) = comm.attached(Kept::default) else { return };
     let mut state = kept.0.lock().unwrap_or_else(PoisonError::into_inner);
     if let Ok(Some((cells, number))) = state.next(comm) {
-        Turn::new(comm, cells, number).fail();
+        drop(Turn::new(comm, cells, number));
     }
 }
 

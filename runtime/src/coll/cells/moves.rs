@@ -10,7 +10,7 @@ use crate::Result;
 use crate::schedule::Part;
 use crate::shm::cells::WORDS;
 use std::ops::Range;
-use typepack_engine::contiguous::{self, Method};
+use typepack_engine::contiguous;
 
 /// Size of a cache line in bytes.
 const LINE: u64 = 64;
@@ -151,8 +151,8 @@ impl Turn<'_> {
         }
         let piece = self.piece(longest);
         let last = steps(longest, piece);
-        // SAFETY: the elements of `mine` and `parts` are readable (condition of `# Safety`). The range is a piece of the
-        // packed bytes.
+        // SAFETY: the elements of `mine` and `parts` are readable (condition of `# Safety`). The range is a piece of
+        // the packed bytes.
         unsafe { self.put((0, self.next()), own, range(bytes, piece, 0), bytes)? };
         let mut result = match mine {
             // SAFETY: `mine` and this rank's part are valid (condition of `# Safety`).
@@ -229,7 +229,8 @@ impl Turn<'_> {
                 // rank does (`check_all`). The part has `bytes` packed bytes (checked above) and is writable (condition
                 // of `# Safety`).
                 let copy = || unsafe { layout(&receive[from]).unpack(range.clone(), data) };
-                self.timed(from..from + 1, all, || contiguous::with(Method::Vector, copy));
+                let method = self.cells.copies.reading();
+                self.timed(from..from + 1, all, || contiguous::with(method, copy));
             }
         }
         Ok(())

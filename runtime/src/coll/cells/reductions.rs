@@ -34,8 +34,8 @@ struct Cut {
 }
 
 impl Turn<'_> {
-    /// Returns how to cut a reduction of the elements of `all`, which have `bytes` packed bytes. All ranks pass the same number of elements of the same
-    /// size, which is at most that of a short buffer.
+    /// Returns how to cut a reduction of the elements of `all`, which have `bytes` packed bytes. All ranks pass the
+    /// same number of elements of the same size. An element has at most [`SHORT`] bytes.
     fn cut(&mut self, all: &Part<'_>, bytes: u64, combine: &Combine) -> Cut {
         let slices = self.size > 2 && bytes > WHOLE;
         // A user's function may take long.
@@ -75,6 +75,8 @@ impl Turn<'_> {
             None => return Err(super::super::reduce::missing(rank, root)),
         };
         if bytes == 0 {
+            // If other ranks have elements, by mistake, they need not wait.
+            self.leave();
             return Ok(());
         }
         let order = match self.is_chain(recv, bytes)? {
@@ -122,6 +124,8 @@ impl Turn<'_> {
     ) -> Result<()> {
         let (size, bytes) = (self.size, recv.bytes()?);
         if bytes == 0 {
+            // If other ranks have elements, by mistake, they need not wait.
+            self.leave();
             return Ok(());
         }
         let own = send.unwrap_or(recv.origin);
@@ -174,6 +178,8 @@ impl Turn<'_> {
     ) -> Result<()> {
         let (rank, bytes) = (self.rank, recv.bytes()?);
         if bytes == 0 {
+            // If other ranks have elements, by mistake, they need not wait.
+            self.leave();
             return Ok(());
         }
         let own = send.unwrap_or(recv.origin);
@@ -218,6 +224,8 @@ impl Turn<'_> {
         let (rank, size, bytes) = (self.rank, self.size, recv.bytes()?);
         let slices = size as u64;
         let reader = root.unwrap_or_else(|| self.next());
+        // The slices are filled from the lowest rank on, so these ranks read the elements of a piece.
+        let combines = usize::from(rank == 0);
         let mut scratch = Scratch::new(recv, cut.elements.min(recv.count).div_ceil(slices))?;
         for index in 0..cut.pieces {
             // 1. All ranks pass their elements on, and each rank combines a slice of the piece.
@@ -226,7 +234,7 @@ impl Turn<'_> {
             let first = span.start;
             let (own, piece) = at(own, recv, span);
             // SAFETY: the elements are readable (condition of `# Safety`).
-            unsafe { self.contribute((2 * index, self.next()), own, &piece, bytes)? };
+            unsafe { self.contribute((2 * index, combines), own, &piece, bytes)? };
             self.meet()?;
             self.check_all(size, bytes)?;
             let slice = |rank: usize| range(piece.count, piece.count.div_ceil(slices), rank as u64);
@@ -245,7 +253,7 @@ impl Turn<'_> {
             // 2. Each rank passes its result on.
             self.begin(2 * index + 1)?;
             if root != Some(rank) {
-                // SAFETY: the scratch memory holds the elements of the result, of which nobody changes any.
+                // SAFETY: the scratch memory holds the elements of the result, and nobody changes them.
                 unsafe { self.put((2 * index + 1, reader), &result, 0..packed(&result), bytes)? };
             }
             match root {
@@ -262,8 +270,8 @@ impl Turn<'_> {
             unsafe { copy_own(&result, &target, rank)? };
             for from in (0..size).filter(|from| *from != rank) {
                 let (_, part) = at(own, &piece, slice(from));
-                // SAFETY: the elements of `recv` are writable (condition of `# Safety`). Rank `from` cuts like this rank
-                // (`check_all`), so all packed bytes of its slice are in its cell or its buffer.
+                // SAFETY: the elements of `recv` are writable (condition of `# Safety`). Rank `from` cuts like this
+                // rank (`check_all`), so all packed bytes of its slice are in its cell or its ring.
                 unsafe { self.read(from, &part, 0..packed(&part)) };
             }
         }

@@ -5,8 +5,8 @@
 //!
 //! A call with more data than a piece has several steps. In each step the ranks pass one piece on. All ranks cut the
 //! data alike ([`Turn::piece`]). A rank that only publishes may be some steps ahead of the ranks that read, because it
-//! has several cells. A rank that publishes and reads in each step publishes one step ahead, so that it need not wait
-//! while another rank writes.
+//! has several cells. In an allgather, an alltoall, and an allreduce without slices, a rank publishes one step ahead,
+//! so that it need not wait while another rank writes.
 //!
 //! A rank that waits first looks at the cells for a while, then drives the progress of all messages, and then sleeps on
 //! its doorbell (`endpoint/`). A rank that has published its data wakes the ranks that can now go on:
@@ -16,6 +16,9 @@
 //! - In a step in which ranks wait for some of the others, each rank that publishes wakes the ranks that wait for it.
 //!   If waiting ranks sleep at once, because the job has more ranks than CPUs, then a rank wakes a waiting rank only if
 //!   the waiting rank now has all cells for which it waits.
+//!
+//! If this rank does not sleep at once, it does not read which ranks wait. It rings all other ranks when it ends a
+//! step. It also rings when it publishes, unless the call ends soon (`quick`).
 //!
 //! A call ends for this rank when its [`Turn`] is dropped, also after an error or a panic of a user's function. The
 //! rank then reads no cell of this call any more. A rank that waits for a cell of a rank that has ended the call
@@ -33,7 +36,7 @@ use crate::shm::cells::{STEPS, Seat, WORDS, last_step};
 use crate::{Error, ErrorKind, Result};
 use std::ops::Range;
 use std::time::Instant;
-use typepack_engine::contiguous::{self, Method};
+use typepack_engine::contiguous;
 
 /// Number of looks at a cell before a rank drives the progress of messages. If ranks sleep at once, a rank looks only
 /// once.
@@ -46,9 +49,16 @@ const BUSY_PIECE: u64 = 32 << 10;
 /// Maximum number of bytes of data in a cell.
 pub(super) const INLINE: u64 = (WORDS * 8) as u64;
 
-/// Stands for the head of a cell that will never come, because its owner has ended the call. Any other head is the number
-/// of bytes of data that the owner passes on in this call.
+/// Stands for the head of a cell that will never come, because its owner has ended the call. Any other head is the
+/// number of bytes of data that the owner passes on in this call.
 const LEFT: u64 = u64::MAX;
+
+/// Stands for the head of a rank that uses another ring than this rank ([`Block::is_long`]): it has no longer ring,
+/// because it had too little memory to hear that the others have theirs, or the other way round.
+const OTHER_RING: u64 = u64::MAX - 1;
+
+/// The bit of a head in a cell that says that the owner uses the longer ring.
+const LONG: u64 = 1 << 62;
 
 /// Memory for the data of a cell.
 #[derive(Clone, Copy)]
@@ -67,11 +77,17 @@ pub(super) struct Turn<'t> {
     pub size: usize,
     /// False if this rank may take long between publishing and the end of the call.
     pub quick: bool,
+    /// True if the call has succeeded.
+    over: bool,
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.end(last_step(self.first));
+        if self.over {
+            self.end(last_step(self.first));
+        } else {
+            self.leave();
+        }
     }
 }
 
@@ -79,7 +95,7 @@ impl<'t> Turn<'t> {
     /// Begins the call whose first step has this number.
     pub(super) fn new(comm: &'t Communicator, cells: &'t mut Cells, number: u64) -> Self {
         let (rank, size) = (comm.rank(), comm.size());
-        Self { comm, cells, first: number, number, rank, size, quick: true }
+        Self { comm, cells, first: number, number, rank, size, quick: true, over: false }
     }
 
     /// Makes the call.
@@ -93,14 +109,13 @@ impl<'t> Turn<'t> {
     pub(super) unsafe fn run(mut self, place: Place, call: &Collective<'_>) -> Result<()> {
         // SAFETY: the caller guarantees the conditions of `run_raw`, and `call` has the same.
         let result = unsafe { self.call(place, call) };
-        if result.is_err() {
-            self.fail();
-        }
+        self.over = result.is_ok();
         result
     }
 
-    /// Ends the call, and tells the ranks that wait for this rank's data that there is none.
-    pub(super) fn fail(&mut self) {
+    /// Ends the call without more data, and wakes all other ranks. Those that wait for data of this rank see that this
+    /// rank has left the call.
+    pub(super) fn leave(&mut self) {
         self.cells.seat.end(&self.cells.block, last_step(self.first));
         (0..self.size).filter(|rank| *rank != self.rank).for_each(|rank| self.ring(rank));
     }
@@ -243,7 +258,7 @@ impl<'t> Turn<'t> {
     pub(super) fn wait_for(&mut self, from: usize) -> Result<u64> {
         let number = self.number;
         self.wait(|seat, block, thorough| {
-            let head = seat.arrived(block, from, number);
+            let head = seat.arrived(block, from, number).map(|head| checked(block, head));
             head.or_else(|| (thorough && seat.has_left(block, from, number)).then_some(LEFT))
         })
     }
@@ -340,7 +355,9 @@ impl<'t> Turn<'t> {
         for rank in (first..self.size).filter(|rank| sleepers >> rank & 1 == 1) {
             let mut others = (0..end(rank)).filter(|other| *other != rank);
             let Cells { seat, block, .. } = &mut *self.cells;
-            if others.all(|other| seat.arrived(block, other, number).is_some()) {
+            if others.all(|other| {
+                seat.arrived(block, other, number).is_some() || seat.has_left(block, other, number)
+            }) {
                 self.ring(rank);
             }
         }
@@ -359,7 +376,11 @@ impl<'t> Turn<'t> {
         let sleeps = seat.sleepers(block, number).any(|sleeper| sleeper == rank);
         let mut others = (0..self.size).filter(|other| *other != rank);
         if sleeps
-            && (!waits_for_all || others.all(|other| seat.arrived(block, other, number).is_some()))
+            && (!waits_for_all
+                || others.all(|other| {
+                    seat.arrived(block, other, number).is_some()
+                        || seat.has_left(block, other, number)
+                }))
         {
             self.ring(rank);
         }
@@ -371,16 +392,18 @@ impl<'t> Turn<'t> {
     #[inline]
     pub(super) fn publish(&mut self, index: u64, head: u64, data: &[u64]) {
         let Cells { seat, block, .. } = &mut *self.cells;
-        seat.publish(block, self.first + index, head, data);
+        let ring = if block.is_long() { LONG } else { 0 };
+        seat.publish(block, self.first + index, head | ring, data);
     }
 
-    /// Publishes the packed bytes of `range` of `part` in step `index`: the current step, or the next one. The head says
-    /// that this rank passes `bytes` bytes on in this call. Rank `reader` is one of the ranks that read the piece.
+    /// Publishes the packed bytes of `range` of `part` in step `index`: the current step, or the next one. The head
+    /// says that this rank passes `bytes` bytes on in this call. Rank `reader` is one of the ranks that read the piece.
     ///
     /// # Safety
     ///
     /// - The elements of `part` are readable, and nobody changes them until the function returns.
-    /// - `range` lies within the packed bytes of `part`. Its length is at most that of a piece ([`piece`](Self::piece)).
+    /// - `range` lies within the packed bytes of `part`. Its length is at most that of a piece
+    ///   ([`piece`](Self::piece)).
     #[inline]
     pub(super) unsafe fn put(
         &mut self,
@@ -408,8 +431,8 @@ impl<'t> Turn<'t> {
         Ok(())
     }
 
-    /// Returns the place and the address for the next piece of this rank, which has `len` bytes, at most a piece. If this
-    /// rank has room for a step and publishes the piece in this step, no other rank reads the bytes there before.
+    /// Returns the place and the address for the next piece of this rank, which has `len` bytes, at most a piece. If
+    /// this rank has room for a step and publishes the piece in this step, no other rank reads the bytes there before.
     #[inline]
     pub(super) fn place(&mut self, len: u64) -> (u64, *mut u8) {
         let place = self.cells.block.place(len);
@@ -473,8 +496,8 @@ impl<'t> Turn<'t> {
         }
     }
 
-    /// Checks that rank `from`, whose cell has this head, passes as many bytes on in this call as `part` has. Then copies
-    /// a piece like [`read`](Self::read).
+    /// Checks that rank `from`, whose cell has this head, passes as many bytes on in this call as `part` has. Then
+    /// copies a piece like [`read`](Self::read).
     ///
     /// # Safety
     ///
@@ -508,7 +531,8 @@ impl<'t> Turn<'t> {
         // `# Safety`). `data` has as many bytes: at most `INLINE` in `words`, or at most a piece in the ring.
         let copy = || unsafe { layout(part).unpack(range.clone(), data) };
         let len = range.end - range.start;
-        self.timed(from..from + 1, len, || contiguous::with(Method::Vector, copy));
+        let method = self.cells.copies.reading();
+        self.timed(from..from + 1, len, || contiguous::with(method, copy));
     }
 
     /// Returns whether the cell of rank `from` has arrived.
@@ -522,7 +546,7 @@ impl<'t> Turn<'t> {
     #[inline]
     pub(super) fn head(&mut self, from: usize) -> u64 {
         let Cells { seat, block, .. } = &mut *self.cells;
-        seat.arrived(block, from, self.number).unwrap_or(LEFT)
+        seat.arrived(block, from, self.number).map_or(LEFT, |head| checked(block, head))
     }
 
     /// Checks that all ranks below `end` except this rank pass `bytes` bytes on in this call.
@@ -533,6 +557,12 @@ impl<'t> Turn<'t> {
             .filter(|from| *from != rank)
             .try_for_each(|from| check(from, self.head(from), bytes))
     }
+}
+
+/// Returns the number of bytes of data that a head in a cell says, or [`OTHER_RING`].
+#[inline]
+fn checked(block: &Block, head: u64) -> u64 {
+    if (head & LONG != 0) == block.is_long() { head & !LONG } else { OTHER_RING }
 }
 
 /// Returns the packed bytes of a piece: of `bytes` bytes, those of step `index` if each step takes `piece` bytes.
@@ -571,6 +601,12 @@ fn unexpected(from: usize, head: u64, bytes: u64) -> Error {
                 "rank {from} failed before it had passed its data on; the error of rank {from} has the reason"
             );
             Error::new(ErrorKind::Other, "message", detail)
+        }
+        OTHER_RING => {
+            let detail = format!(
+                "rank {from} uses other shared memory than this rank, because memory ran out"
+            );
+            Error::new(ErrorKind::NoMemory, "memory", detail)
         }
         _ if head > bytes => {
             let detail = format!("rank {from} passes {head} bytes, but at most {bytes} bytes fit");

@@ -50,7 +50,8 @@ const MOST_SKIPPED: u32 = 1024;
 
 /// Decides whether a rank that does not spin yields before it sleeps. If a yield shows that another process computes,
 /// the rank sleeps at once in the next waits: a rank that sleeps is woken when its message comes, and a rank that has
-/// yielded must wait for its turn. Each time this happens again, the number of these waits doubles.
+/// yielded must wait for its turn. Each long yield doubles the number of these waits, and each short one
+/// halves it.
 #[derive(Debug, Default)]
 pub(super) struct Yields {
     /// Number of waits in which the rank still sleeps at once.
@@ -273,8 +274,8 @@ impl Endpoint {
                 let start = Instant::now();
                 drop(state);
                 std::thread::yield_now();
-                state = self.lock()?;
                 let time = start.elapsed();
+                state = self.lock()?;
                 state.yields.took(time);
                 if time >= COMPUTES {
                     yields = 0;
