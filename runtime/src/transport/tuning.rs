@@ -39,14 +39,18 @@ const SHORT: u64 = 2000;
 /// A key with short messages is timed only once in this number of its turns.
 const RARELY: u64 = 16;
 
-/// Length in bytes of the shortest message for which streaming stores are one of the ways. For a shorter message, the
-/// other ways differ too little.
+/// Length in bytes of the shortest message through chunks for which streaming stores are one of the ways. For a shorter
+/// message, the other ways differ too little.
 ///
 /// After ordinary stores, the receiver reads the data from the sender's cache. After streaming stores, it reads them
 /// from memory. Measured on a Zen 4 with a C program of two threads, 256 KiB in pieces of 32 KiB through a ring of 2 MiB,
 /// in us: 8 with vector moves and 28 with streaming stores between cores 45 ns apart, 120 and 20 between cores 320 ns
 /// apart.
 const STREAMING: u64 = 16 << 10;
+
+/// The same for copies in place. A shorter message fits in the caches of the receiver, which writes the data itself and
+/// probably reads them soon.
+const STREAMING_IN_PLACE: u64 = 1 << 20;
 
 /// Number of size classes. Class `n` has messages of 2^(n + 10) to 2^(n + 11) bytes; the first class also has
 /// all shorter ones and the last class all longer ones.
@@ -136,13 +140,16 @@ impl Situation {
                 .filter(|method| bytes >= STREAMING || *method != Method::Streaming)
                 .collect(),
         };
+        let pays = |method: &&Method| {
+            bytes >= STREAMING_IN_PLACE || **method != Method::Streaming || copy.is_some()
+        };
         // If the source has short runs only, the method makes no difference to a copy in place.
         let in_place = match self.place {
             Some(Space::Heap) if self.shape != Shape::Sparse => &methods[..],
             // A copy by system calls uses the kernel's method.
             _ => &methods[..1],
         };
-        let in_place = in_place.iter().map(|&method| Way::InPlace(method));
+        let in_place = in_place.iter().filter(pays).map(|&method| Way::InPlace(method));
         let packed = methods.iter().map(|&method| Way::Packed(method));
         match (self.place, terms.forced) {
             (None, _) | (_, Forced::Packed) => packed.take(WAYS).collect(),
