@@ -23,8 +23,9 @@ const LAST: i32 = i32::MAX;
 /// Number of bytes that an unexpected envelope may occupy.
 const ENVELOPE: u64 = 400;
 
-/// Number of bytes in the ring of a pair that may exceed the bound.
-const RING: u64 = 256 << 10;
+/// Number of bytes in the ring of a pair that may exceed the bound: the payloads, which have 1 MiB in a job of two ranks,
+/// and the envelopes.
+const RING: u64 = (1 << 20) + (256 << 10);
 
 /// Number of bytes by which the memory of rank 1 may exceed the bound: the ring, chunks, and what the
 /// allocator keeps.

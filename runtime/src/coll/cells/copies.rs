@@ -1,7 +1,7 @@
 //! How a rank copies pieces of data into its ring: the method, chosen by measurement.
 //!
 //! `turn.rs` writes and reads the pieces. The method that the writer takes (`typepack_engine::contiguous`) also changes
-//! the time of the reader. Measured on a Zen 4 with two ranks, 256 KiB in pieces of 32 KiB, in us:
+//! the time of the reader. Measured on a Zen 4 with a C program of two threads, 256 KiB in pieces of 32 KiB, in us:
 //!
 //! | cores | vector moves | streaming stores |
 //! |---|---|---|
