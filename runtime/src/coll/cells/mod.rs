@@ -38,11 +38,16 @@ use turn::Turn;
 /// cells.
 const MADE_IN: u64 = 3;
 
-/// Returns whether the ranks ask each other in this blocking call whether one of them needs the longer ring. They
-/// cannot make the ring in the call that needs it: in a gather, for example, the ranks do not know how much data the
-/// others have. The more calls they have made, the more seldom they ask: in the calls 4, 6, 8, 12, 16, 24 and so on.
+/// After this number of calls at the latest, the ranks ask each other again whether one of them needs the longer ring. An
+/// answer takes as long as a few short calls.
+const ASK_AGAIN: u64 = 256;
+
+/// Returns whether the ranks ask each other in this blocking call whether one of them needs the longer ring. They cannot
+/// make the ring in the call that needs it: in a gather, for example, the ranks do not know how much data the others
+/// have. They ask in the calls 4, 6, 8, 12, 16, 24 and so on, and in every call whose number is a multiple of
+/// [`ASK_AGAIN`].
 fn asks(call: u64) -> bool {
-    call > MADE_IN && (call >> call.trailing_zeros()) <= 3
+    call > MADE_IN && ((call >> call.trailing_zeros()) <= 3 || call.is_multiple_of(ASK_AGAIN))
 }
 
 /// Largest number of ranks of a communicator with cells. In most calls some rank reads the cells of all other ranks, so
@@ -208,8 +213,10 @@ pub(super) fn skip(comm: &Communicator) {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_ranks_ask_more_and_more_seldom() {
+    fn the_ranks_ask_often_at_first() {
         let calls: Vec<u64> = (0..100).filter(|call| super::asks(*call)).collect();
         assert_eq!(calls, [4, 6, 8, 12, 16, 24, 32, 48, 64, 96]);
+        let calls: Vec<u64> = (100_000..101_000).filter(|call| super::asks(*call)).collect();
+        assert_eq!(calls, [100_096, 100_352, 100_608, 100_864]);
     }
 }
