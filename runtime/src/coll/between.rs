@@ -11,6 +11,7 @@
 //! rank 0). The leaders exchange these data, and each leader then sends the received data on within its group.
 
 use super::collective::{Collective, Root, check_parts};
+use super::reduce_scatter::blocks;
 use crate::comm::Communicator;
 use crate::commit::bytes;
 use crate::endpoint::sources::Combine;
@@ -141,16 +142,12 @@ impl Communicator {
         }
         let theirs = Part { origin: steps.scratch(recv.plan, all)?, ..whole };
         let came = self.leaders_steps(steps, &sum, &theirs, made.as_slice())?;
-        let extent = recv.plan.footprint().extent as isize;
-        let mut at = theirs.origin;
-        for (to, &count) in counts.iter().enumerate() {
-            let part = Part { origin: at, count, ..*recv };
+        for (to, part) in blocks(&theirs, counts).enumerate() {
             let step = match to {
-                0 => steps.copy(&part, &Part { count, ..*recv }, rank)?,
+                0 => steps.copy(&part, &Part { count: part.count, ..*recv }, rank)?,
                 to => steps.send(&part, local.peer(to)?)?,
             };
             came.iter().for_each(|came| steps.after(step, *came));
-            at = at.wrapping_offset(extent.wrapping_mul(count as isize));
         }
         Ok(())
     }

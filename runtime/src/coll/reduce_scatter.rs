@@ -297,14 +297,11 @@ pub(super) struct Reduced<'a> {
 }
 
 /// Returns the blocks of the elements of `all`, one for each rank.
-fn blocks<'a>(all: &Part<'a>, counts: &[u64]) -> impl Iterator<Item = Part<'a>> {
-    let (all, extent) = (*all, all.plan.footprint().extent as isize);
-    let mut first = 0u64;
+pub(super) fn blocks<'a>(all: &Part<'a>, counts: &[u64]) -> impl Iterator<Item = Part<'a>> {
+    let (all, mut first) = (*all, 0u64);
     counts.iter().map(move |&count| {
-        // The elements lie in memory, so the products do not overflow. For a type without bytes the products may wrap
-        // around, and nobody accesses the address.
-        let origin = all.origin.wrapping_offset(extent.wrapping_mul(first as isize));
+        let block = all.elements(first..first + count);
         first += count;
-        Part { origin, count, ..all }
+        block
     })
 }

@@ -2,6 +2,7 @@
 //! valid.
 
 use crate::{Error, ErrorKind, Plan, Result};
+use std::ops::Range;
 
 /// `count` elements of a committed type at an address: the data that a rank contributes to a collective
 /// call or receives from it.
@@ -22,6 +23,21 @@ impl<'a> Part<'a> {
     /// Returns an engine error if the number of bytes does not fit in 63 bits.
     pub fn bytes(&self) -> Result<u64> {
         Ok(self.plan.packed_bytes(self.count)?)
+    }
+
+    /// Returns the elements `range` of these elements.
+    #[inline]
+    pub(crate) fn elements(&self, range: Range<u64>) -> Self {
+        let origin = self.origin.wrapping_offset(self.offset(range.start));
+        Self { origin, count: range.end - range.start, ..*self }
+    }
+
+    /// Returns the distance in bytes from the first element to element `index`.
+    #[inline]
+    pub(crate) fn offset(&self, index: u64) -> isize {
+        // The elements lie in memory, so the product does not overflow. For a type without bytes the product may wrap
+        // around, and nobody accesses the address.
+        (self.plan.footprint().extent as isize).wrapping_mul(index as isize)
     }
 }
 

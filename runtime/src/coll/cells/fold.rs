@@ -14,6 +14,7 @@ use crate::schedule::Part;
 use crate::schedule::program::room_for;
 use crate::shm::cells::WORDS;
 use crate::{Error, ErrorKind, Plan, Result};
+use std::ops::Range;
 
 /// Number of places on the stack. At most six places are in use at once: the nodes on the stack have different levels,
 /// and 32 ranks give at most six levels.
@@ -48,24 +49,26 @@ pub(super) fn packed(part: &Part<'_>) -> u64 {
 }
 
 impl<'a> Elements<'a> {
-    /// Returns all elements of a piece, before which there are `first` elements.
+    /// Returns the elements `range` of a call, all of which are passed on in one step. The call's elements are at `own`,
+    /// and its result is `all`.
     #[inline]
-    pub(super) fn whole(own: *const u8, result: Part<'a>, first: u64) -> Self {
+    pub(super) fn piece(own: *const u8, all: &Part<'a>, range: Range<u64>) -> Self {
+        let first = range.start;
+        let result = all.elements(range);
+        let own = own.wrapping_offset(all.offset(first));
         Self { own, result, first, published: packed(&result), offset: 0 }
     }
 
-    /// Returns `count` of these elements, from element `first` on.
-    fn part(&self, first: u64, count: u64) -> Self {
-        let Part { origin, plan, .. } = self.result;
-        // The elements lie in memory, so the product does not overflow. For a type without bytes it may wrap around,
-        // and nobody accesses the address.
-        let bytes = (plan.footprint().extent as isize).wrapping_mul(first as isize);
+    /// Returns the elements `range` of these elements.
+    #[inline]
+    pub(super) fn part(&self, range: Range<u64>) -> Self {
+        let first = range.start;
         Self {
-            own: self.own.wrapping_offset(bytes),
-            result: Part { origin: origin.wrapping_offset(bytes), plan, count },
+            own: self.own.wrapping_offset(self.result.offset(first)),
+            result: self.result.elements(range),
             first: self.first + first,
             published: self.published,
-            offset: self.offset + first * plan.element_bytes(),
+            offset: self.offset + first * self.result.plan.element_bytes(),
         }
     }
 }
@@ -147,7 +150,7 @@ impl Turn<'_> {
         while first < count {
             let elements = match block {
                 _ if block == count => elements,
-                _ => elements.part(first, block.min(count - first)),
+                _ => elements.part(first..count.min(first + block)),
             };
             first += block;
             let result = elements.result;

@@ -18,13 +18,16 @@ use crate::endpoint::sources::Combine;
 use crate::schedule::Part;
 use crate::schedule::program::room_for;
 use crate::{Error, ErrorKind, Result};
-use std::ops::Range;
 
 /// Largest number of packed bytes of a vector that every rank combines itself, if there are more than two ranks.
 const WHOLE: u64 = 4 << 10;
 
-/// How a reduction is cut.
-struct Cut {
+/// A reduction, and how it is cut.
+struct Cut<'a> {
+    /// The address of this rank's elements.
+    own: *const u8,
+    /// The type and the number of the elements. `origin` is the address of the result.
+    all: Part<'a>,
     /// Number of elements of a piece.
     elements: u64,
     /// Number of pieces.
@@ -33,18 +36,32 @@ struct Cut {
     slices: bool,
 }
 
+impl<'a> Cut<'a> {
+    /// Returns the elements of piece `index`.
+    #[inline]
+    fn piece(&self, index: u64) -> Elements<'a> {
+        Elements::piece(self.own, &self.all, range(self.all.count, self.elements, index))
+    }
+}
+
 impl Turn<'_> {
-    /// Returns how to cut a reduction of the elements of `all`, which have `bytes` packed bytes. All ranks pass the
-    /// same number of elements of the same size. An element has at most [`SHORT`] bytes.
-    fn cut(&mut self, all: &Part<'_>, bytes: u64, combine: &Combine) -> Cut {
-        let slices = self.size > 2 && bytes > WHOLE;
+    /// Returns how to cut a reduction of the elements at `own` to `all`, which have `bytes` packed bytes. All ranks pass
+    /// the same number of elements of the same size. An element has at most [`SHORT`] bytes.
+    fn cut<'a>(
+        &mut self,
+        own: *const u8,
+        all: &Part<'a>,
+        bytes: u64,
+        combine: &Combine,
+    ) -> Cut<'a> {
+        let (all, slices) = (*all, self.size > 2 && bytes > WHOLE);
         // A user's function may take long.
         self.quick &= matches!(combine, Combine::Native(_));
         if bytes <= SHORT {
-            return Cut { elements: all.count, pieces: 1, slices };
+            return Cut { own, all, elements: all.count, pieces: 1, slices };
         }
         let elements = (self.piece(bytes) / all.plan.element_bytes().max(1)).max(1);
-        Cut { elements, pieces: steps(all.count, elements), slices }
+        Cut { own, all, elements, pieces: steps(all.count, elements), slices }
     }
 
     /// Returns whether the schedules combine the elements of `all` from the highest rank to the lowest.
@@ -83,26 +100,23 @@ impl Turn<'_> {
             true => Order::Chain,
             false => Order::Tree { end: size },
         };
-        let cut = self.cut(recv, bytes, combine);
+        let cut = self.cut(own, recv, bytes, combine);
         if cut.slices {
             // SAFETY: the caller guarantees the conditions of `in_slices`, which are those of this function.
-            return unsafe { self.in_slices(own, recv, combine, &cut, order, Some(root)) };
+            return unsafe { self.in_slices(&cut, bytes, combine, order, Some(root)) };
         }
         for index in 0..cut.pieces {
             self.begin(index)?;
-            let span = range(recv.count, cut.elements, index);
-            let first = span.start;
-            let (own, piece) = at(own, recv, span);
+            let piece = cut.piece(index);
             if rank == root {
                 self.wait_for_all(size)?;
                 self.check_all(size, bytes)?;
-                let elements = Elements::whole(own, piece, first);
                 // SAFETY: the elements are valid and `combine` keeps its promises (conditions of `# Safety`). The cells
                 // of all ranks have arrived (`wait_for_all`), and all ranks cut alike (`check_all`).
-                unsafe { self.fold(elements, combine, order)? };
+                unsafe { self.fold(piece, combine, order)? };
             } else {
                 // SAFETY: the elements at `own` are readable (condition of `# Safety`).
-                unsafe { self.contribute((index, root), own, &piece, bytes)? };
+                unsafe { self.contribute((index, root), &piece, bytes)? };
                 self.wake_if_complete_one(root, true);
             }
         }
@@ -133,31 +147,28 @@ impl Turn<'_> {
             true => Order::Chain,
             false => Order::Doubling,
         };
-        let cut = self.cut(recv, bytes, combine);
+        let cut = self.cut(own, recv, bytes, combine);
         if cut.slices {
             // SAFETY: the caller guarantees the conditions of `in_slices`, which are those of this function.
-            return unsafe { self.in_slices(own, recv, combine, &cut, order, None) };
+            return unsafe { self.in_slices(&cut, bytes, combine, order, None) };
         }
-        let at = |index| at(own, recv, range(recv.count, cut.elements, index));
-        let (mut mine, mut piece) = at(0);
+        let mut next = cut.piece(0);
         // SAFETY: the elements are readable (condition of `# Safety`).
-        unsafe { self.contribute((0, self.next()), mine, &piece, bytes)? };
+        unsafe { self.contribute((0, self.next()), &next, bytes)? };
         for index in 0..cut.pieces {
             self.begin(index)?;
-            let (own, this) = (mine, piece);
+            let piece = next;
             if index + 1 < cut.pieces {
-                (mine, piece) = at(index + 1);
+                next = cut.piece(index + 1);
                 // SAFETY: the elements are readable, as above. In place, this rank has written other elements only:
                 // those of the steps before.
-                unsafe { self.contribute((index + 1, self.next()), mine, &piece, bytes)? };
+                unsafe { self.contribute((index + 1, self.next()), &next, bytes)? };
             }
             self.meet()?;
             self.check_all(size, bytes)?;
-            let (piece, first) = (this, index * cut.elements);
-            let elements = Elements::whole(own, piece, first);
             // SAFETY: the caller guarantees valid elements and the promises of `combine`. The cells of all ranks have
             // arrived (`meet`), and all ranks cut alike (`check_all`).
-            unsafe { self.fold(elements, combine, order)? };
+            unsafe { self.fold(piece, combine, order)? };
         }
         Ok(())
     }
@@ -184,71 +195,64 @@ impl Turn<'_> {
         }
         let own = send.unwrap_or(recv.origin);
         let end = if inclusive { rank + 1 } else { rank };
-        let cut = self.cut(recv, bytes, combine);
+        let cut = self.cut(own, recv, bytes, combine);
         for index in 0..cut.pieces {
             self.begin(index)?;
-            let span = range(recv.count, cut.elements, index);
-            let first = span.start;
-            let (own, piece) = at(own, recv, span);
+            let piece = cut.piece(index);
             if rank + 1 < self.size {
                 // SAFETY: the elements are readable (condition of `# Safety`).
-                unsafe { self.contribute((index, self.next()), own, &piece, bytes)? };
+                unsafe { self.contribute((index, self.next()), &piece, bytes)? };
                 // A rank waits for all ranks below.
                 self.wake_if_complete(rank + 1, |rank| rank);
             }
             self.wait_for_all(rank)?;
             self.check_all(rank, bytes)?;
-            let elements = Elements::whole(own, piece, first);
             // SAFETY: the caller guarantees valid elements and the promises of `combine`. The cells of the ranks below
             // this rank have arrived, these ranks cut alike (`check_all`), and `order` has no ranks above this rank.
-            unsafe { self.fold(elements, combine, Order::Tree { end })? };
+            unsafe { self.fold(piece, combine, Order::Tree { end })? };
         }
         Ok(())
     }
 
-    /// Makes a reduction to `root`, or to all ranks if it is `None`. Each rank combines a slice of each piece.
+    /// Makes a reduction of `bytes` packed bytes to `root`, or to all ranks if `root` is `None`. Each rank combines a
+    /// slice of each piece.
     ///
     /// # Safety
     ///
-    /// - The conditions of [`allreduce`](Self::allreduce) hold, where `own` is the address of this rank's elements. If
-    ///   there is a root, only the root needs `recv`.
+    /// - The conditions of [`allreduce`](Self::allreduce) hold for the addresses in `cut`. If there is a root, only the
+    ///   root needs memory for the result.
     unsafe fn in_slices(
         &mut self,
-        own: *const u8,
-        recv: &Part<'_>,
+        cut: &Cut<'_>,
+        bytes: u64,
         combine: &Combine,
-        cut: &Cut,
         order: Order,
         root: Option<usize>,
     ) -> Result<()> {
-        let (rank, size, bytes) = (self.rank, self.size, recv.bytes()?);
+        let (rank, size) = (self.rank, self.size);
         let slices = size as u64;
         let reader = root.unwrap_or_else(|| self.next());
         // The slices are filled from the lowest rank on, so these ranks read the elements of a piece.
         let combines = usize::from(rank == 0);
-        let mut scratch = Scratch::new(recv, cut.elements.min(recv.count).div_ceil(slices))?;
+        let mut scratch =
+            Scratch::new(&cut.all, cut.elements.min(cut.all.count).div_ceil(slices))?;
         for index in 0..cut.pieces {
             // 1. All ranks pass their elements on, and each rank combines a slice of the piece.
             self.begin(2 * index)?;
-            let span = range(recv.count, cut.elements, index);
-            let first = span.start;
-            let (own, piece) = at(own, recv, span);
+            let piece = cut.piece(index);
             // SAFETY: the elements are readable (condition of `# Safety`).
-            unsafe { self.contribute((2 * index, combines), own, &piece, bytes)? };
+            unsafe { self.contribute((2 * index, combines), &piece, bytes)? };
             self.meet()?;
             self.check_all(size, bytes)?;
-            let slice = |rank: usize| range(piece.count, piece.count.div_ceil(slices), rank as u64);
+            let count = piece.result.count;
+            let slice = |rank: usize| piece.part(range(count, count.div_ceil(slices), rank as u64));
             let mine = slice(rank);
-            let (own, target) = at(own, &piece, mine.clone());
-            let result = Part { origin: scratch.origin(), ..target };
-            let offset = mine.start * recv.plan.element_bytes();
-            let first = first + mine.start;
-            let elements = Elements { own, result, first, published: packed(&piece), offset };
+            let result = Part { origin: scratch.origin(), ..mine.result };
             if result.count > 0 {
                 // SAFETY: this rank's elements are readable, and `combine` keeps its promises (conditions of
                 // `# Safety`). The scratch memory has room for a slice, and nobody else uses it. The cells of all ranks
                 // have arrived (`meet`), and all ranks cut alike (`check_all`).
-                unsafe { self.fold(elements, combine, order)? };
+                unsafe { self.fold(Elements { result, ..mine }, combine, order)? };
             }
             // 2. Each rank passes its result on.
             self.begin(2 * index + 1)?;
@@ -267,9 +271,9 @@ impl Turn<'_> {
             self.check_all(size, bytes)?;
             // SAFETY: the elements of `recv` are writable (condition of `# Safety`), and the scratch memory holds
             // elements that do not overlap them.
-            unsafe { copy_own(&result, &target, rank)? };
+            unsafe { copy_own(&result, &mine.result, rank)? };
             for from in (0..size).filter(|from| *from != rank) {
-                let (_, part) = at(own, &piece, slice(from));
+                let part = slice(from).result;
                 // SAFETY: the elements of `recv` are writable (condition of `# Safety`). Rank `from` cuts like this
                 // rank (`check_all`), so all packed bytes of its slice are in its cell or its ring.
                 unsafe { self.read(from, &part, 0..packed(&part)) };
@@ -278,9 +282,8 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Publishes this rank's elements of a piece of a reduction, which are at `own`, in a step (its index, and one of
-    /// the ranks that read the elements; see [`put`](Self::put)). The head says that the whole call
-    /// has `bytes` bytes.
+    /// Publishes this rank's elements of a piece of a reduction in a step (its index, and one of the ranks that read the
+    /// elements; see [`put`](Self::put)). The head says that the whole call has `bytes` bytes.
     ///
     /// # Safety
     ///
@@ -289,24 +292,13 @@ impl Turn<'_> {
     unsafe fn contribute(
         &mut self,
         step: (u64, usize),
-        own: *const u8,
-        piece: &Part<'_>,
+        piece: &Elements<'_>,
         bytes: u64,
     ) -> Result<()> {
-        let part = Part { origin: own.cast_mut(), ..*piece };
+        let part = Part { origin: piece.own.cast_mut(), ..piece.result };
         // SAFETY: the elements are readable (condition of `# Safety`). The range has all packed bytes of a piece.
         unsafe { self.put(step, &part, 0..packed(&part), bytes) }
     }
-}
-
-/// Returns the address of the elements `range` of those at `own`, and the same elements of `all`.
-fn at<'a>(own: *const u8, all: &Part<'a>, range: Range<u64>) -> (*const u8, Part<'a>) {
-    let extent = all.plan.footprint().extent as isize;
-    // The elements lie in memory, so the product does not overflow. For a type without bytes the product may wrap
-    // around, and nobody accesses the address.
-    let offset = extent.wrapping_mul(range.start as isize);
-    let origin = all.origin.wrapping_offset(offset);
-    (own.wrapping_offset(offset), Part { origin, count: range.end - range.start, ..*all })
 }
 
 /// Memory for some elements.
