@@ -279,10 +279,12 @@ impl Communicator {
 
     /// Returns whether a reduction goes in blocks (see [`reduce_in_blocks_steps`](Self::reduce_in_blocks_steps)).
     /// All ranks give the same answer.
+    #[inline]
     pub(super) fn reduces_in_blocks(&self, all: &Part<'_>) -> Result<bool> {
         let size = self.size() as u64;
         let blocks = (2..=MOST_BLOCKS).contains(&size) && all.count >= size;
-        Ok(blocks && all.bytes()? / size >= LONG_BLOCK)
+        // With at most `MOST_BLOCKS` ranks, the product does not overflow.
+        Ok(blocks && all.bytes()? >= LONG_BLOCK * size)
     }
 }
 

@@ -64,13 +64,6 @@ impl Turn<'_> {
         Cut { own, all, elements, pieces: steps(all.count, elements), slices }
     }
 
-    /// Returns whether the schedules combine the elements of `all` from the highest rank to the lowest.
-    #[inline]
-    fn is_chain(&self, all: &Part<'_>, bytes: u64) -> Result<bool> {
-        // The schedules do this for long vectors only.
-        Ok(bytes > SHORT && self.comm.reduces_in_blocks(all)?)
-    }
-
     /// Makes a reduction to `root`.
     ///
     /// # Safety
@@ -96,7 +89,7 @@ impl Turn<'_> {
             self.leave();
             return Ok(());
         }
-        let order = match self.is_chain(recv, bytes)? {
+        let order = match self.comm.reduces_in_blocks(recv)? {
             true => Order::Chain,
             false => Order::Tree { end: size },
         };
@@ -143,7 +136,7 @@ impl Turn<'_> {
             return Ok(());
         }
         let own = send.unwrap_or(recv.origin);
-        let order = match self.is_chain(recv, bytes)? {
+        let order = match self.comm.reduces_in_blocks(recv)? {
             true => Order::Chain,
             false => Order::Doubling,
         };
