@@ -414,20 +414,14 @@ impl<'s, 'a> Builder<'s, 'a> {
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out.
     pub fn scratch(&mut self, plan: &Plan, count: u64) -> Result<*mut u8> {
-        let (words, shift) = room_for(plan, count)?;
+        let room = room_for(plan, count)?;
         let Schedule { scratch, scratch_used, .. } = &mut *self.schedule;
         if *scratch_used == scratch.len() {
             scratch.push(Vec::new());
         }
-        let block = &mut scratch[*scratch_used];
-        if block.len() < words {
-            // Clear the block first, because otherwise the vector would copy its old content when it grows.
-            block.clear();
-            block.try_reserve_exact(words).map_err(|_| refused(words))?;
-            block.resize(words, 0);
-        }
+        let origin = take_room(&mut scratch[*scratch_used], room)?;
         *scratch_used += 1;
-        Ok(block.as_mut_ptr().cast::<u8>().wrapping_add(shift))
+        Ok(origin)
     }
 }
 
@@ -447,6 +441,21 @@ pub fn room_for(plan: &Plan, count: u64) -> Result<(usize, usize)> {
     let words = (high - low).div_euclid(16) + 1;
     let words = usize::try_from(words).map_err(|_| refused(usize::MAX))?;
     Ok((words, -low as usize))
+}
+
+/// Makes `block` long enough for elements that need the memory `room` (see [`room_for`]). Returns the address of
+/// displacement 0. The content of the memory is arbitrary.
+///
+/// # Errors
+/// Returns `ErrorKind::NoMemory` if memory ran out.
+pub fn take_room(block: &mut Vec<u128>, (words, shift): (usize, usize)) -> Result<*mut u8> {
+    if block.len() < words {
+        // Clear the block first, because otherwise the vector would copy its old content when it grows.
+        block.clear();
+        block.try_reserve_exact(words).map_err(|_| refused(words))?;
+        block.resize(words, 0);
+    }
+    Ok(block.as_mut_ptr().cast::<u8>().wrapping_add(shift))
 }
 
 /// Returns the error for scratch memory of `words` words of 16 bytes.

@@ -11,9 +11,9 @@ use super::turn::{Turn, Words, layout};
 use crate::endpoint::sources::Combine;
 use crate::message::payload::copy_layout;
 use crate::schedule::Part;
-use crate::schedule::program::room_for;
+use crate::schedule::program::{room_for, take_room};
 use crate::shm::cells::WORDS;
-use crate::{Error, ErrorKind, Plan, Result};
+use crate::{Plan, Result};
 use std::ops::Range;
 
 /// Number of places on the stack. At most six places are in use at once: the nodes on the stack have different levels,
@@ -24,7 +24,7 @@ const STACK: usize = 8;
 const BLOCK: u64 = 4 << 10;
 
 /// If a call used more scratch memory than this number of 16-byte words, the memory is freed after the call.
-const KEPT: usize = (1 << 20) / 16;
+pub(super) const KEPT: usize = (1 << 20) / 16;
 
 /// Elements of the ranks to combine: those of the current step, from `first` on.
 #[derive(Clone, Copy)]
@@ -203,22 +203,12 @@ impl Rooms<'_> {
             self.count -= 1;
             return Ok(self.free[self.count]);
         }
-        let (words, shift) = self.room;
         if self.used == self.scratch.len() {
             self.scratch.push(Vec::new());
         }
-        let block = &mut self.scratch[self.used];
-        if block.len() < words {
-            block.clear();
-            block.try_reserve_exact(words).map_err(|_| {
-                let detail =
-                    format!("cannot allocate {} bytes of scratch memory", words as u128 * 16);
-                Error::new(ErrorKind::NoMemory, "memory", detail)
-            })?;
-            block.resize(words, 0);
-        }
+        let room = take_room(&mut self.scratch[self.used], self.room)?;
         self.used += 1;
-        Ok(block.as_mut_ptr().cast::<u8>().wrapping_add(shift))
+        Ok(room)
     }
 
     fn give_back(&mut self, room: *mut u8) {

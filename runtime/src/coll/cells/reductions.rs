@@ -10,14 +10,14 @@
 //! Both ways combine in the same order, and the order is that of the schedules (`fold.rs`).
 
 use super::block::SHORT;
-use super::fold::{Elements, Order, packed};
+use super::fold::{Elements, KEPT, Order, packed};
 use super::turn::{Turn, copy_own, range, steps};
+use crate::Result;
 #[cfg(doc)]
 use crate::comm::Communicator;
 use crate::endpoint::sources::Combine;
 use crate::schedule::Part;
-use crate::schedule::program::room_for;
-use crate::{Error, ErrorKind, Result};
+use crate::schedule::program::{room_for, take_room};
 
 /// Largest number of packed bytes of a vector that every rank combines itself, if there are more than two ranks.
 const WHOLE: u64 = 4 << 10;
@@ -227,8 +227,9 @@ impl Turn<'_> {
         let reader = root.unwrap_or_else(|| self.next());
         // The slices are filled from the lowest rank on, so these ranks read the elements of a piece.
         let combines = usize::from(rank == 0);
-        let mut scratch =
-            Scratch::new(&cut.all, cut.elements.min(cut.all.count).div_ceil(slices))?;
+        let longest = cut.elements.min(cut.all.count).div_ceil(slices);
+        let mut scratch = self.cells.scratch.pop().unwrap_or_default();
+        let origin = take_room(&mut scratch, room_for(cut.all.plan, longest)?)?;
         for index in 0..cut.pieces {
             // 1. All ranks pass their elements on, and each rank combines a slice of the piece.
             self.begin(2 * index)?;
@@ -240,7 +241,7 @@ impl Turn<'_> {
             let count = piece.result.count;
             let slice = |rank: usize| piece.part(range(count, count.div_ceil(slices), rank as u64));
             let mine = slice(rank);
-            let result = Part { origin: scratch.origin(), ..mine.result };
+            let result = Part { origin, ..mine.result };
             if result.count > 0 {
                 // SAFETY: this rank's elements are readable, and `combine` keeps its promises (conditions of
                 // `# Safety`). The scratch memory has room for a slice, and nobody else uses it. The cells of all ranks
@@ -272,6 +273,9 @@ impl Turn<'_> {
                 unsafe { self.read(from, &part, 0..packed(&part)) };
             }
         }
+        if scratch.len() <= KEPT {
+            self.cells.scratch.push(scratch);
+        }
         Ok(())
     }
 
@@ -291,31 +295,5 @@ impl Turn<'_> {
         let part = Part { origin: piece.own.cast_mut(), ..piece.result };
         // SAFETY: the elements are readable (condition of `# Safety`). The range has all packed bytes of a piece.
         unsafe { self.put(step, &part, 0..packed(&part), bytes) }
-    }
-}
-
-/// Memory for some elements.
-struct Scratch {
-    words: Vec<u128>,
-    /// Number of bytes before displacement 0.
-    shift: usize,
-}
-
-impl Scratch {
-    /// Makes memory for `count` elements of the type of `all`.
-    fn new(all: &Part<'_>, count: u64) -> Result<Self> {
-        let (len, shift) = room_for(all.plan, count)?;
-        let mut words = Vec::new();
-        words.try_reserve_exact(len).map_err(|_| {
-            let detail = format!("cannot allocate {} bytes of scratch memory", len as u128 * 16);
-            Error::new(ErrorKind::NoMemory, "memory", detail)
-        })?;
-        words.resize(len, 0);
-        Ok(Self { words, shift })
-    }
-
-    /// Returns the address of displacement 0.
-    fn origin(&mut self) -> *mut u8 {
-        self.words.as_mut_ptr().cast::<u8>().wrapping_add(self.shift)
     }
 }
