@@ -5,12 +5,10 @@
 use super::super::collective::check_parts;
 use super::super::gather::missing;
 use super::block::SHORT;
-use super::turn::{INLINE, Turn, Words, check, copy_own, layout, range, steps};
+use super::turn::{Turn, check, copy_own, layout, range, steps};
 use crate::Result;
 use crate::schedule::Part;
-use crate::shm::cells::WORDS;
 use std::ops::Range;
-use typepack_engine::contiguous;
 
 /// Size of a cache line in bytes.
 const LINE: u64 = 64;
@@ -222,15 +220,12 @@ impl Turn<'_> {
             let all = len * others;
             self.meet()?;
             self.check_all(size, bytes)?;
-            let mut words = Words([0; WORDS]);
             for from in (0..size).filter(|from| *from != rank) {
-                let data = self.data(from, all, &mut words).wrapping_add(offset(from, rank, len));
-                // SAFETY: `data` has `len` bytes, within the `all` bytes of rank `from`, which cuts its data as this
-                // rank does (`check_all`). The part has `bytes` packed bytes (checked above) and is writable (condition
-                // of `# Safety`).
-                let copy = || unsafe { layout(&receive[from]).unpack(range.clone(), data) };
-                let method = self.cells.copies.reading();
-                self.timed(from..from + 1, all, || contiguous::with(method, copy));
+                let mine = (all, offset(from, rank, len));
+                // SAFETY: the part has `bytes` packed bytes (checked above) and is writable (condition of `# Safety`).
+                // Rank `from` cuts its data as this rank does (`check_all`), so its piece has `all` bytes: `len` bytes
+                // for each rank except itself.
+                unsafe { self.read_at(from, mine, &receive[from], range.clone()) };
             }
         }
         Ok(())
@@ -250,36 +245,21 @@ impl Turn<'_> {
         range: Range<u64>,
         bytes: u64,
     ) -> Result<()> {
-        self.room(index)?;
-        let len = range.end - range.start;
+        let (rank, len) = (self.rank, range.end - range.start);
         let all = len * (self.size as u64 - 1);
-        let mut words = Words([0; WORDS]);
-        let (place, target) = match all {
-            ..=INLINE => (0, words.0.as_mut_ptr().cast()),
-            _ => self.place(all),
-        };
-        let rank = self.rank;
-        let pack = || {
+        self.put_with((index, self.next()), all, bytes, |target| {
             for (to, part) in parts.iter().enumerate().filter(|(to, _)| *to != rank) {
-                let target: *mut u8 = target;
+                let target = target.wrapping_add(offset(rank, to, len) as usize);
                 // SAFETY: `range` lies within the packed bytes of the part, which is readable (conditions of
-                // `# Safety`). `target` has room for `all` bytes: `INLINE` in `words`, or those of a piece. No other
-                // rank reads these bytes, because this rank has room for the step (`place`).
-                unsafe {
-                    layout(part).pack(range.clone(), target.wrapping_add(offset(rank, to, len)))
-                };
+                // `# Safety`). `target` is the place of these `len` bytes in memory for `all` bytes, which nobody else
+                // accesses (`put_with`).
+                unsafe { layout(part).pack(range.clone(), target) };
             }
-        };
-        let request = self.write(index, self.next(), all, pack);
-        if all > INLINE {
-            words.0[..2].copy_from_slice(&[place, request.word()]);
-        }
-        self.publish(index, bytes, &words.0);
-        Ok(())
+        })
     }
 }
 
 /// Returns the offset of the data for rank `to` in the data of rank `from`, which has `len` bytes for every other rank.
-fn offset(from: usize, to: usize, len: u64) -> usize {
-    (to - usize::from(to > from)) * len as usize
+fn offset(from: usize, to: usize, len: u64) -> u64 {
+    (to - usize::from(to > from)) as u64 * len
 }

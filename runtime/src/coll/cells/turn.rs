@@ -407,25 +407,36 @@ impl<'t> Turn<'t> {
     #[inline]
     pub(super) unsafe fn put(
         &mut self,
-        (index, reader): (u64, usize),
+        step: (u64, usize),
         part: &Part<'_>,
         range: Range<u64>,
         bytes: u64,
     ) -> Result<()> {
-        self.room(index)?;
         let (layout, len) = (layout(part), range.end - range.start);
+        // SAFETY: `range` lies within the packed bytes of `part`, whose elements are readable, and is not longer than a
+        // piece (conditions of `# Safety`). `target` has room for `len` bytes, which nobody else accesses (`put_with`).
+        self.put_with(step, len, bytes, |target| unsafe { layout.pack(range, target) })
+    }
+
+    /// Publishes the `len` bytes that `pack` writes, at most a piece. The other arguments are those of
+    /// [`put`](Self::put). `pack` gets an address at which `len` bytes are writable and nobody else accesses them until
+    /// `pack` returns.
+    #[inline]
+    pub(super) fn put_with(
+        &mut self,
+        (index, reader): (u64, usize),
+        len: u64,
+        bytes: u64,
+        pack: impl FnOnce(*mut u8),
+    ) -> Result<()> {
+        self.room(index)?;
         if len <= INLINE {
             let mut words = Words([0; WORDS]);
-            // SAFETY: `range` lies within the packed bytes of `part`, whose elements are readable (conditions of
-            // `# Safety`). `words` has `INLINE` bytes, and is a local variable.
-            unsafe { layout.pack(range, words.0.as_mut_ptr().cast()) };
+            pack(words.0.as_mut_ptr().cast());
             self.publish(index, bytes, &words.0[..len.div_ceil(8) as usize]);
         } else {
             let (place, target) = self.place(len);
-            // SAFETY: `range` lies within the packed bytes of `part`, whose elements are readable, and is not longer
-            // than a piece (conditions of `# Safety`). `target` has room for the piece, and no other rank reads the
-            // bytes there (`place`; this rank has room for the step). They lie in memory that only this folder uses.
-            let request = self.write(index, reader, len, || unsafe { layout.pack(range, target) });
+            let request = self.write(index, reader, len, || pack(target));
             self.publish(index, bytes, &[place, request.word()]);
         }
         Ok(())
@@ -433,8 +444,9 @@ impl<'t> Turn<'t> {
 
     /// Returns the place and the address for the next piece of this rank, which has `len` bytes, at most a piece. If
     /// this rank has room for a step and publishes the piece in this step, no other rank reads the bytes there before.
+    /// The bytes lie in memory that only this folder uses.
     #[inline]
-    pub(super) fn place(&mut self, len: u64) -> (u64, *mut u8) {
+    fn place(&mut self, len: u64) -> (u64, *mut u8) {
         let place = self.cells.block.place(len);
         (place, self.cells.block.piece(self.rank, place, len))
     }
@@ -442,7 +454,7 @@ impl<'t> Turn<'t> {
     /// Calls `copy`, which writes a piece of `len` bytes for step `index`. Rank `reader` is one of the ranks that read
     /// the piece. Returns what to publish about the piece.
     #[inline]
-    pub(super) fn write(
+    fn write(
         &mut self,
         index: u64,
         reader: usize,
@@ -525,14 +537,33 @@ impl<'t> Turn<'t> {
     /// - `range` lies within the packed bytes of `part`. Its length is that of the piece.
     #[inline]
     pub(super) unsafe fn read(&self, from: usize, part: &Part<'_>, range: Range<u64>) {
+        // SAFETY: `part` and `range` are as in `# Safety`. All of the piece is copied.
+        unsafe { self.read_at(from, (range.end - range.start, 0), part, range) };
+    }
+
+    /// Copies bytes of the piece of rank `from`, whose cell has arrived, to the packed bytes `range` of `part`. The
+    /// piece has `published` bytes, and those to copy begin at byte `offset` of the piece.
+    ///
+    /// # Safety
+    ///
+    /// - The elements of `part` are writable, and nobody else accesses them until the function returns.
+    /// - `range` lies within the packed bytes of `part`. `offset` and its length are together at most `published`.
+    #[inline]
+    pub(super) unsafe fn read_at(
+        &self,
+        from: usize,
+        (published, offset): (u64, u64),
+        part: &Part<'_>,
+        range: Range<u64>,
+    ) {
         let mut words = Words([0; WORDS]);
-        let data = self.data(from, range.end - range.start, &mut words);
+        let data = self.data(from, published, &mut words).wrapping_add(offset as usize);
         // SAFETY: `range` lies within the packed bytes of `part`, whose elements are writable (conditions of
-        // `# Safety`). `data` has as many bytes: at most `INLINE` in `words`, or at most a piece in the ring.
-        let copy = || unsafe { layout(part).unpack(range.clone(), data) };
-        let len = range.end - range.start;
+        // `# Safety`). As many bytes at `data` are readable: they are some of the `published` bytes, which lie in
+        // `words` if there are at most `INLINE`, and otherwise in the ring.
+        let copy = || unsafe { layout(part).unpack(range, data) };
         let method = self.cells.copies.reading();
-        self.timed(from..from + 1, len, || contiguous::with(method, copy));
+        self.timed(from..from + 1, published, || contiguous::with(method, copy));
     }
 
     /// Returns whether the cell of rank `from` has arrived.
