@@ -104,9 +104,7 @@ impl Cells {
             scratch: Vec::new(),
         })
     }
-}
 
-impl Cells {
     /// Makes the longer rings if a rank needs them. Collective.
     fn ask(&mut self, comm: &Communicator) -> Result<()> {
         let wishes = tell(comm, [u64::from(self.wishes)])?;

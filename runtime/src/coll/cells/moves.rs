@@ -5,6 +5,7 @@
 use super::super::collective::check_parts;
 use super::super::gather::missing;
 use super::block::SHORT;
+use super::fold::packed;
 use super::turn::{Turn, check, copy_own, layout, range, steps};
 use crate::Result;
 use crate::schedule::Part;
@@ -88,21 +89,15 @@ impl Turn<'_> {
         let mut result = mine.map_or(Ok(()), |mine| unsafe { copy_own(mine, &parts[rank], rank) });
         // The ranks that send something else than expected, as bits. `MOST` in `mod.rs` is less than 64.
         let mut wrong = 0u64;
-        // Returns the steps of rank `from`, and the size of its pieces.
-        let cut = |turn: &mut Self, from: usize| -> Result<(u64, u64)> {
-            let bytes = parts[from].bytes()?;
-            let piece = turn.piece(bytes);
-            Ok((steps(bytes, piece), piece))
-        };
-        let mut last = 0;
-        for from in (0..size).filter(|from| *from != rank) {
-            last = last.max(cut(self, from)?.0);
-        }
-        for index in 0..last {
+        let longest = longest(parts, |from| from != rank)?;
+        // A rank whose data fit in a short piece has one step, whatever the size of the pieces.
+        let piece = self.piece(longest);
+        for index in 0..steps(longest, piece) {
             self.begin(index)?;
+            let cut = |from: usize| range(packed(&parts[from]), piece, index);
             let mut active = 0u64;
             for from in (0..size).filter(|from| *from != rank && wrong >> from & 1 == 0) {
-                active |= u64::from(index < cut(self, from)?.0) << from;
+                active |= u64::from(index == 0 || !cut(from).is_empty()) << from;
             }
             // Take the pieces that have come while the other ranks write theirs.
             let mut came = 0u64;
@@ -114,11 +109,10 @@ impl Turn<'_> {
                     self.wait_for_those(size, |from| those >> from & 1 == 1)?;
                 }
                 for from in (0..size).filter(|from| those >> from & 1 == 1) {
-                    let (head, bytes) = (self.head(from), parts[from].bytes()?);
-                    let range = range(bytes, cut(self, from)?.1, index);
+                    let head = self.head(from);
                     // SAFETY: the elements of `parts` are writable (condition of `# Safety`), and the range is a piece
                     // of the packed bytes.
-                    let taken = unsafe { self.take(from, head, &parts[from], range) };
+                    let taken = unsafe { self.take(from, head, &parts[from], cut(from)) };
                     wrong |= u64::from(taken.is_err()) << from;
                     result = result.and(taken);
                 }
@@ -143,10 +137,7 @@ impl Turn<'_> {
         let rank = self.rank;
         let own = mine.unwrap_or(&parts[rank]);
         let bytes = own.bytes()?;
-        let mut longest = 0;
-        for part in parts {
-            longest = longest.max(part.bytes()?);
-        }
+        let longest = longest(parts, |_| true)?;
         let piece = self.piece(longest);
         let last = steps(longest, piece);
         // SAFETY: the elements of `mine` and `parts` are readable (condition of `# Safety`). The range is a piece of
@@ -257,6 +248,12 @@ impl Turn<'_> {
             }
         })
     }
+}
+
+/// Returns the largest number of packed bytes of those parts whose ranks are among `those`.
+fn longest(parts: &[Part<'_>], those: impl Fn(usize) -> bool) -> Result<u64> {
+    let mut parts = parts.iter().enumerate().filter(|(rank, _)| those(*rank));
+    parts.try_fold(0, |longest, (_, part)| Ok(part.bytes()?.max(longest)))
 }
 
 /// Returns the offset of the data for rank `to` in the data of rank `from`, which has `len` bytes for every other rank.
