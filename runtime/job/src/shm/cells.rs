@@ -37,13 +37,17 @@ pub const CELLS: usize = 4;
 /// Number of words of data in a cell.
 pub const WORDS: usize = 6;
 
-/// Number of low bits in the number of a step that count the steps of one call. The 44 bits above are the number of the
-/// call, enough for half a year at one call per microsecond.
-const STEP_BITS: u32 = 20;
+/// Number of low bits in the number of a step that count the steps of one call. The bits above are the number of the
+/// call.
+const STEP_BITS: u32 = 24;
 
 /// Maximum number of steps of a call. One number is left free. So the number of the first step of a call is at least
 /// two more than the number of any step of the call before.
 pub const STEPS: u64 = (1 << STEP_BITS) - 1;
+
+/// Largest number of a call. At one call per microsecond, the ranks reach it after twelve days. The call after it must
+/// use other memory, in which the numbers begin anew.
+pub const CALLS: u64 = (1 << (u64::BITS - STEP_BITS)) - 1;
 
 /// Number of steps of a call that a rank may publish before it has ended the step before them.
 const AHEAD: u64 = 1;
@@ -51,9 +55,11 @@ const AHEAD: u64 = 1;
 /// The value of `waits` of a rank that waits until other ranks have ended a step.
 const ROOM: u64 = u64::MAX;
 
-/// Returns the number of step `index` of call `call`. Calls are numbered from 1, and `index` is less than [`STEPS`].
+/// Returns the number of step `index` of call `call`. Calls are numbered from 1 to [`CALLS`], and `index` is less than
+/// [`STEPS`].
 #[inline]
 pub fn step(call: u64, index: u64) -> u64 {
+    debug_assert!(call <= CALLS && index < STEPS);
     call << STEP_BITS | index
 }
 
@@ -109,7 +115,7 @@ impl Seat {
     /// before it, and so does the first step of a call after a call of one step.
     #[inline]
     pub fn cell(number: u64) -> usize {
-        ((number >> STEP_BITS) + number) as usize % CELLS
+        (number >> STEP_BITS).wrapping_add(number) as usize % CELLS
     }
 
     /// Returns whether this rank may write to its cell of step `number`.
@@ -361,7 +367,8 @@ mod tests {
     fn steps_are_numbered_in_order_and_use_the_cells_in_turn() {
         assert!(step(1, 0) > last_step(step(0, 5)) && step(7, STEPS - 1) < last_step(step(7, 0)));
         assert!(step(8, 0) - 1 - AHEAD >= step(7, STEPS - 1));
-        for (call, index) in [(1, 0), (1, 1), (9, 2), (9, STEPS - 2)] {
+        assert!(step(CALLS, STEPS - 1) < ROOM && step(CALLS, 0) > last_step(step(CALLS - 1, 0)));
+        for (call, index) in [(1, 0), (1, 1), (9, 2), (9, STEPS - 2), (CALLS - 1, STEPS - 2)] {
             let cell = Seat::cell(step(call, index));
             assert_eq!(Seat::cell(step(call, index + 1)), (cell + 1) % CELLS);
             assert_eq!(Seat::cell(step(call + 1, index)), (cell + 1) % CELLS);

@@ -49,6 +49,8 @@ const PIECES: usize = CELLS + 1;
 /// Largest piece of the first ring, in bytes.
 pub(super) const SHORT: u64 = (RING / PIECES) as u64;
 
+const _: () = assert!(LONG_SHARED <= LONG && RING <= LONG_SHARED && RING <= ALL_LONG / MOST);
+
 /// Size of a cache line in bytes.
 const LINE: usize = 64;
 

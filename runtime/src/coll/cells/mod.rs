@@ -6,8 +6,8 @@
 //! the piece read it there. `shm/cells.rs` of the job crate has the protocol, `block.rs` the memory, `turn.rs` the
 //! steps, `copies.rs` the method of copies, `moves.rs` the calls that move data, `reductions.rs` and `fold.rs` the
 //! reductions. A nonblocking or persistent call is a schedule of messages. All ranks decide alike: the standard does
-//! not let a blocking call match a nonblocking one, and only the kind of the call and, in a reduction, the size of an
-//! element decide.
+//! not let a blocking call match a nonblocking one, and only the kind of the call, the length of the data and, in a
+//! reduction, the size of an element decide. In a gather, each rank and the root decide for the data of this rank.
 //!
 //! Reductions combine in the order of `reduce.rs`, `allreduce.rs` and `scan.rs`, so that the result has the same
 //! bits whichever way a call goes.
@@ -27,7 +27,7 @@ use crate::comm::Communicator;
 use crate::region::tell;
 use crate::schedule::table::Place;
 use crate::settings::{CollectiveMethod, CollectiveName, Settings};
-use crate::shm::cells::{Seat, step};
+use crate::shm::cells::{CALLS, Seat, step};
 use crate::{ErrorKind, Result};
 use block::Block;
 use copies::Copies;
@@ -116,10 +116,18 @@ impl Cells {
 }
 
 impl State {
+    /// Counts a blocking call. After the largest number, all ranks leave their cells and count from 1 again.
+    fn count(&mut self) {
+        if self.calls == CALLS {
+            *self = Self::default();
+        }
+        self.calls += 1;
+    }
+
     /// Counts a blocking call. Returns the cells and the number of the call's first step, or `None` if the call goes by
     /// messages. Collective in the calls that make the cells or ask for the longer ring.
     fn next(&mut self, comm: &Communicator) -> Result<Option<(&mut Cells, u64)>> {
-        self.calls += 1;
+        self.count();
         if self.calls == MADE_IN && matches!(self.cells, Made::NotYet) {
             self.cells = match Cells::new(comm) {
                 Ok(cells) => Made::Cells(Box::new(cells)),
@@ -210,6 +218,17 @@ pub(super) fn skip(comm: &Communicator) {
 
 #[cfg(test)]
 mod tests {
+    use super::{CALLS, Made, State};
+
+    #[test]
+    fn the_count_of_calls_begins_anew_after_the_largest_number() {
+        let mut state = State { calls: CALLS - 1, cells: Made::Denied };
+        state.count();
+        assert!(state.calls == CALLS && matches!(state.cells, Made::Denied));
+        state.count();
+        assert!(state.calls == 1 && matches!(state.cells, Made::NotYet));
+    }
+
     #[test]
     fn the_ranks_ask_often_at_first() {
         let calls: Vec<u64> = (0..100).filter(|call| super::asks(*call)).collect();

@@ -6,9 +6,10 @@ use super::super::collective::check_parts;
 use super::super::gather::missing;
 use super::block::SHORT;
 use super::fold::packed;
-use super::turn::{Turn, check, copy_own, layout, range, steps};
+use super::turn::{LONGEST, Turn, check, copy_own, layout, range, steps};
 use crate::Result;
-use crate::schedule::Part;
+use crate::schedule::table::Place;
+use crate::schedule::{Part, calls};
 use std::ops::Range;
 
 /// Size of a cache line in bytes.
@@ -30,7 +31,7 @@ impl Turn<'_> {
         let bytes = part.bytes()?;
         let piece = self.piece(bytes);
         for index in 0..steps(bytes, piece) {
-            self.begin(index)?;
+            self.begin(index);
             let range = range(bytes, piece, index);
             if self.rank == root {
                 // SAFETY: this rank is the root, so the elements are readable (condition of `# Safety`). The range is a
@@ -47,12 +48,16 @@ impl Turn<'_> {
         Ok(())
     }
 
+    /// Makes a gather. The data of a rank that has too long data for cells are a message to the root. That rank and the
+    /// root decide alike, because both know the length of these data; the other ranks do not know this length.
+    ///
     /// # Safety
     ///
     /// - The elements of `mine` are readable, those of `parts` at the root are writable, and nobody else accesses
     ///   them until the function returns.
     pub(super) unsafe fn gather(
         &mut self,
+        place: Place,
         mine: Option<&Part<'_>>,
         parts: &[Part<'_>],
         root: usize,
@@ -60,13 +65,24 @@ impl Turn<'_> {
         let rank = self.rank;
         if rank == root {
             // SAFETY: the conditions are those of this function.
-            return unsafe { self.collect(mine, parts) };
+            return unsafe { self.collect(place, mine, parts) };
         }
         let mine = mine.ok_or_else(|| missing(rank, root))?;
         let bytes = mine.bytes()?;
+        if bytes > LONGEST {
+            // The root and the other ranks do not wait for cells of this rank.
+            self.leave();
+            let comm = self.comm;
+            // SAFETY: the only step reads the elements of `mine`, which are readable (condition of `# Safety`).
+            return unsafe {
+                calls::run(comm.endpoint(), place, |steps| {
+                    steps.send(mine, comm.peer(root)?).map(|_step| ())
+                })
+            };
+        }
         let piece = self.piece(bytes);
         for index in 0..steps(bytes, piece) {
-            self.begin(index)?;
+            self.begin(index);
             // SAFETY: the elements of `mine` are readable (condition of `# Safety`), and the range is a piece of their
             // packed bytes.
             unsafe { self.put((index, root), mine, range(bytes, piece, index), bytes)? };
@@ -82,21 +98,34 @@ impl Turn<'_> {
     ///
     /// - The elements of `mine` are readable, those of `parts` are writable, and nobody else accesses them until the
     ///   function returns.
-    unsafe fn collect(&mut self, mine: Option<&Part<'_>>, parts: &[Part<'_>]) -> Result<()> {
+    unsafe fn collect(
+        &mut self,
+        place: Place,
+        mine: Option<&Part<'_>>,
+        parts: &[Part<'_>],
+    ) -> Result<()> {
         check_parts(self.comm, parts)?;
         let (rank, size) = (self.rank, self.size);
         // SAFETY: `mine` and this rank's part are valid (condition of `# Safety`).
         let mut result = mine.map_or(Ok(()), |mine| unsafe { copy_own(mine, &parts[rank], rank) });
-        // The ranks that send something else than expected, as bits. `MOST` in `mod.rs` is less than 64.
-        let mut wrong = 0u64;
-        let longest = longest(parts, |from| from != rank)?;
+        // The ranks that send something else than expected, and those that send messages, as bits. `MOST` in `mod.rs`
+        // is less than 64.
+        let (mut wrong, mut apart) = (0u64, 0u64);
+        let mut longest = 0;
+        for from in (0..size).filter(|from| *from != rank) {
+            match parts[from].bytes()? {
+                bytes @ ..=LONGEST => longest = longest.max(bytes),
+                _ => apart |= 1 << from,
+            }
+        }
         // A rank whose data fit in a short piece has one step, whatever the size of the pieces.
         let piece = self.piece(longest);
         for index in 0..steps(longest, piece) {
-            self.begin(index)?;
+            self.begin(index);
             let cut = |from: usize| range(packed(&parts[from]), piece, index);
             let mut active = 0u64;
-            for from in (0..size).filter(|from| *from != rank && wrong >> from & 1 == 0) {
+            let skipped = wrong | apart;
+            for from in (0..size).filter(|from| *from != rank && skipped >> from & 1 == 0) {
                 active |= u64::from(index == 0 || !cut(from).is_empty()) << from;
             }
             // Take the pieces that have come while the other ranks write theirs.
@@ -117,13 +146,28 @@ impl Turn<'_> {
                     result = result.and(taken);
                 }
             }
-            if index == 0 {
+            if index == 0 && apart == 0 {
                 self.cells.seat.all_have_published(self.number);
             }
         }
-        result
+        if apart == 0 {
+            return result;
+        }
+        let comm = self.comm;
+        // SAFETY: the steps write to the elements of `parts`, which are writable (condition of `# Safety`).
+        let received = unsafe {
+            calls::run(comm.endpoint(), place, |steps| {
+                let mut from = (0..size).filter(|from| apart >> from & 1 == 1);
+                from.try_for_each(|from| {
+                    steps.receive(&parts[from], comm.peer(from)?).map(|_step| ())
+                })
+            })
+        };
+        result.and(received)
     }
 
+    /// Makes an allgather. The longest of `parts` has `longest` packed bytes, at most [`LONGEST`].
+    ///
     /// # Safety
     ///
     /// - The elements of `mine` are readable, those of `parts` are readable and writable, and nobody else accesses
@@ -132,12 +176,12 @@ impl Turn<'_> {
         &mut self,
         mine: Option<&Part<'_>>,
         parts: &[Part<'_>],
+        longest: u64,
     ) -> Result<()> {
         check_parts(self.comm, parts)?;
         let rank = self.rank;
         let own = mine.unwrap_or(&parts[rank]);
         let bytes = own.bytes()?;
-        let longest = longest(parts, |_| true)?;
         let piece = self.piece(longest);
         let last = steps(longest, piece);
         // SAFETY: the elements of `mine` and `parts` are readable (condition of `# Safety`). The range is a piece of
@@ -149,7 +193,7 @@ impl Turn<'_> {
             None => Ok(()),
         };
         for index in 0..last {
-            self.begin(index)?;
+            self.begin(index);
             if index + 1 < last {
                 // SAFETY: the elements are readable, and the range is a piece of the packed bytes, as above.
                 unsafe {
@@ -189,9 +233,8 @@ impl Turn<'_> {
         // In each step, a rank publishes `each` bytes for every other rank.
         let each = match bytes.saturating_mul(others) {
             ..=SHORT => bytes,
-            all => (self.piece(all) / others).max(1),
+            all => share(bytes, others, self.piece(all)),
         };
-        let each = if each > LINE && each < bytes { each / LINE * LINE } else { each };
         let last = steps(bytes, each);
         // SAFETY: each of the parts has `bytes` packed bytes (checked above) and is readable (condition of `# Safety`).
         unsafe { self.put_all(0, parts, range(bytes, each, 0), bytes)? };
@@ -200,7 +243,7 @@ impl Turn<'_> {
             unsafe { copy_own(&send[rank], &receive[rank], rank)? };
         }
         for index in 0..last {
-            self.begin(index)?;
+            self.begin(index);
             if index + 1 < last {
                 // SAFETY: the parts are readable and have `bytes` packed bytes, as above. In place, this rank has
                 // written other bytes of the parts only: those of the steps before.
@@ -250,13 +293,46 @@ impl Turn<'_> {
     }
 }
 
-/// Returns the largest number of packed bytes of those parts whose ranks are among `those`.
-fn longest(parts: &[Part<'_>], those: impl Fn(usize) -> bool) -> Result<u64> {
-    let mut parts = parts.iter().enumerate().filter(|(rank, _)| those(*rank));
-    parts.try_fold(0, |longest, (_, part)| Ok(part.bytes()?.max(longest)))
+/// Returns the number of bytes for each other rank in a step of an alltoall with `bytes` bytes for each of `others` other
+/// ranks, if a step takes `piece` bytes.
+fn share(bytes: u64, others: u64, piece: u64) -> u64 {
+    let each = (piece / others).max(1);
+    if each > LINE && each < bytes { each / LINE * LINE } else { each }
+}
+
+/// Returns the number of packed bytes of the longest part.
+#[inline]
+pub(super) fn longest(parts: &[Part<'_>]) -> Result<u64> {
+    parts.iter().try_fold(0, |longest, part| Ok(part.bytes()?.max(longest)))
 }
 
 /// Returns the offset of the data for rank `to` in the data of rank `from`, which has `len` bytes for every other rank.
 fn offset(from: usize, to: usize, len: u64) -> u64 {
     (to - usize::from(to > from)) as u64 * len
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::MOST;
+    use super::*;
+    use crate::shm::cells::STEPS;
+
+    #[test]
+    fn the_steps_of_the_longest_calls_can_be_numbered() {
+        assert!(steps(LONGEST, SHORT) <= STEPS);
+        for others in 1..MOST as u64 {
+            let bytes = LONGEST / (others + 1);
+            assert!(steps(bytes, share(bytes, others, SHORT)) <= STEPS, "{others}");
+        }
+    }
+
+    #[test]
+    fn the_shares_of_an_alltoall_fit_in_a_piece() {
+        for others in 1..MOST as u64 {
+            for (bytes, piece) in [(SHORT / others + 1, SHORT), (100_000, SHORT), (1 << 40, 40_000)] {
+                let each = share(bytes, others, piece);
+                assert!(each > 0 && each * others <= piece, "{others} {bytes} {piece}");
+            }
+        }
+    }
 }

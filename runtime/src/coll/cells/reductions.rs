@@ -60,7 +60,7 @@ impl Turn<'_> {
         if bytes <= SHORT {
             return Cut { own, all, elements: all.count, pieces: 1, slices };
         }
-        let elements = (self.piece(bytes) / all.plan.element_bytes().max(1)).max(1);
+        let elements = elements(self.piece(bytes), all.plan.element_bytes());
         Cut { own, all, elements, pieces: steps(all.count, elements), slices }
     }
 
@@ -99,7 +99,7 @@ impl Turn<'_> {
             return unsafe { self.in_slices(&cut, bytes, combine, order, Some(root)) };
         }
         for index in 0..cut.pieces {
-            self.begin(index)?;
+            self.begin(index);
             let piece = cut.piece(index);
             if rank == root {
                 self.wait_for_all(size)?;
@@ -149,7 +149,7 @@ impl Turn<'_> {
         // SAFETY: the elements are readable (condition of `# Safety`).
         unsafe { self.contribute((0, self.next()), &next, bytes)? };
         for index in 0..cut.pieces {
-            self.begin(index)?;
+            self.begin(index);
             let piece = next;
             if index + 1 < cut.pieces {
                 next = cut.piece(index + 1);
@@ -190,7 +190,7 @@ impl Turn<'_> {
         let end = if inclusive { rank + 1 } else { rank };
         let cut = self.cut(own, recv, bytes, combine);
         for index in 0..cut.pieces {
-            self.begin(index)?;
+            self.begin(index);
             let piece = cut.piece(index);
             if rank + 1 < self.size {
                 // SAFETY: the elements are readable (condition of `# Safety`).
@@ -232,7 +232,7 @@ impl Turn<'_> {
         let origin = take_room(&mut scratch, room_for(cut.all.plan, longest)?)?;
         for index in 0..cut.pieces {
             // 1. All ranks pass their elements on, and each rank combines a slice of the piece.
-            self.begin(2 * index)?;
+            self.begin(2 * index);
             let piece = cut.piece(index);
             // SAFETY: the elements are readable (condition of `# Safety`).
             unsafe { self.contribute((2 * index, combines), &piece, bytes)? };
@@ -249,7 +249,7 @@ impl Turn<'_> {
                 unsafe { self.fold(Elements { result, ..mine }, combine, order)? };
             }
             // 2. Each rank passes its result on.
-            self.begin(2 * index + 1)?;
+            self.begin(2 * index + 1);
             if root != Some(rank) {
                 // SAFETY: the scratch memory holds the elements of the result, and nobody changes them.
                 unsafe { self.put((2 * index + 1, reader), &result, 0..packed(&result), bytes)? };
@@ -295,5 +295,26 @@ impl Turn<'_> {
         let part = Part { origin: piece.own.cast_mut(), ..piece.result };
         // SAFETY: the elements are readable (condition of `# Safety`). The range has all packed bytes of a piece.
         unsafe { self.put(step, &part, 0..packed(&part), bytes) }
+    }
+}
+
+/// Returns the number of elements of a piece of at most `piece` bytes. An element has `bytes` bytes, at most `piece`.
+fn elements(piece: u64, bytes: u64) -> u64 {
+    (piece / bytes.max(1)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coll::cells::turn::LONGEST;
+    use crate::shm::cells::STEPS;
+
+    #[test]
+    fn the_steps_of_the_longest_reductions_can_be_numbered() {
+        for bytes in [1, 8, 24, 1000, SHORT / 2, SHORT / 2 + 1, SHORT - 1, SHORT] {
+            let pieces = steps(LONGEST / bytes, elements(SHORT, bytes));
+            // In slices, each piece takes two steps.
+            assert!(2 * pieces <= STEPS, "{bytes}");
+        }
     }
 }

@@ -26,6 +26,7 @@
 
 use super::block::{Block, SHORT};
 use super::copies::{MEASURED, Request, nanoseconds};
+use super::moves::longest;
 use super::{Cells, is_permitted};
 use crate::coll::Collective;
 use crate::comm::Communicator;
@@ -33,7 +34,7 @@ use crate::message::payload::{LayoutRef, copy_layout};
 use crate::schedule::Part;
 use crate::schedule::table::Place;
 use crate::shm::cells::{STEPS, Seat, WORDS, last_step};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Plan, Result};
 use std::ops::Range;
 use std::time::Instant;
 use typepack_engine::contiguous;
@@ -45,6 +46,13 @@ const LOOKS: usize = 128;
 /// Size in bytes of the pieces of data between ranks that do not share CPUs. One rank writes a piece while another
 /// reads the piece before it. Shorter pieces cost more waits. Longer ones do not overlap as well.
 const BUSY_PIECE: u64 = 32 << 10;
+
+/// Largest number of bytes that a rank passes on in a call through cells. Longer data go by messages. A step of a long
+/// call passes more than a quarter of [`SHORT`] bytes on, whichever ring the ranks use, so that no call has more than
+/// [`STEPS`] steps.
+pub(super) const LONGEST: u64 = STEPS / 4 * SHORT;
+
+const _: () = assert!(BUSY_PIECE >= SHORT);
 
 /// Maximum number of bytes of data in a cell.
 pub(super) const INLINE: u64 = (WORDS * 8) as u64;
@@ -131,7 +139,7 @@ impl<'t> Turn<'t> {
                 unsafe { self.comm.run_by_messages(place, call) }
             }
             Collective::Barrier => self.barrier(),
-            Collective::Broadcast { ref part, root } => {
+            Collective::Broadcast { ref part, root } if part.bytes()? <= LONGEST => {
                 let root = self.comm.root(root)?;
                 // SAFETY: the caller guarantees the conditions of `run_raw`: `part` is readable at the root and
                 // writable at the other ranks, and nobody else accesses it, until the call returns.
@@ -141,20 +149,24 @@ impl<'t> Turn<'t> {
                 let root = self.comm.root(root)?;
                 // SAFETY: the caller guarantees the conditions of `run_raw`: `mine` is readable, `parts` are writable
                 // at the root, and nobody else accesses them, until the call returns.
-                unsafe { self.gather(mine.as_ref(), parts, root) }
+                unsafe { self.gather(place, mine.as_ref(), parts, root) }
             }
-            Collective::Allgather { ref mine, parts } => {
+            Collective::Allgather { ref mine, parts } => match longest(parts)? {
                 // SAFETY: the caller guarantees the conditions of `run_raw`: `mine` is readable, `parts` are readable
                 // and writable, and nobody else accesses them, until the call returns.
-                unsafe { self.allgather(mine.as_ref(), parts) }
-            }
-            Collective::AlltoallEqual { send, receive } => {
+                longest @ ..=LONGEST => unsafe { self.allgather(mine.as_ref(), parts, longest) },
+                // SAFETY: the conditions of `by_messages` are those of this function.
+                _ => unsafe { self.by_messages(place, call) },
+            },
+            Collective::AlltoallEqual { send, receive }
+                if is_short(receive, self.size)? =>
+            {
                 // SAFETY: the caller guarantees the conditions of `run_raw`: `send` is readable, `receive` is writable,
                 // and readable if `send` is `None`, and nobody else accesses them, until the call returns.
                 unsafe { self.alltoall(send, receive) }
             }
             Collective::Reduce { send, recv, plan, count, combine, root }
-                if plan.element_bytes() <= SHORT =>
+                if fits(plan, count)? =>
             {
                 let root = self.comm.root(root)?;
                 // SAFETY: the caller guarantees the conditions of `run_raw`, which for this call are those of
@@ -162,31 +174,42 @@ impl<'t> Turn<'t> {
                 unsafe { self.reduce(send, &Part { origin: recv, plan, count }, combine, root) }
             }
             Collective::Allreduce { send, recv, plan, count, combine }
-                if plan.element_bytes() <= SHORT =>
+                if fits(plan, count)? =>
             {
                 // SAFETY: the caller guarantees the conditions of `run_raw`, which for this call are those of
                 // `allreduce_raw`.
                 unsafe { self.allreduce(send, &Part { origin: recv, plan, count }, combine) }
             }
             Collective::Scan { send, recv, plan, count, combine }
-                if plan.element_bytes() <= SHORT =>
+                if fits(plan, count)? =>
             {
                 // SAFETY: the caller guarantees the conditions of `run_raw`, which for this call are those of
                 // `scan_raw`.
                 unsafe { self.scan(send, &Part { origin: recv, plan, count }, combine, true) }
             }
             Collective::Exscan { send, recv, plan, count, combine }
-                if plan.element_bytes() <= SHORT =>
+                if fits(plan, count)? =>
             {
                 // SAFETY: the caller guarantees the conditions of `run_raw`, which for an exclusive scan are those of
                 // `scan_raw` too.
                 unsafe { self.scan(send, &Part { origin: recv, plan, count }, combine, false) }
             }
-            _ => {
-                // SAFETY: the conditions of `run_by_messages` are those of this function.
-                unsafe { self.comm.run_by_messages(place, call) }
-            }
+            // SAFETY: the caller guarantees the conditions of this function, and `by_messages` asks for no others.
+            _ => unsafe { self.by_messages(place, call) },
         }
+    }
+
+    /// Makes a call whose data are too long for cells.
+    ///
+    /// # Safety
+    ///
+    /// - The conditions of [`Communicator::run_raw`] hold.
+    #[cold]
+    unsafe fn by_messages(&mut self, place: Place, call: &Collective<'_>) -> Result<()> {
+        // If other ranks have less data, by mistake, they need not wait for this rank's cell.
+        self.leave();
+        // SAFETY: the conditions of `run_by_messages` are those of this function.
+        unsafe { self.comm.run_by_messages(place, call) }
     }
 
     // ---- steps ----
@@ -207,17 +230,12 @@ impl<'t> Turn<'t> {
 
     /// Begins step `index` of the call, and ends the steps before it.
     #[inline]
-    pub(super) fn begin(&mut self, index: u64) -> Result<()> {
-        if index == 0 {
-            return Ok(());
+    pub(super) fn begin(&mut self, index: u64) {
+        debug_assert!(index < STEPS);
+        if index > 0 {
+            self.end(self.number);
+            self.number = self.first + index;
         }
-        if index >= STEPS {
-            let detail = "the data are too long for one collective call; please divide the call";
-            return Err(Error::new(ErrorKind::Count, "count", detail));
-        }
-        self.end(self.number);
-        self.number = self.first + index;
-        Ok(())
     }
 
     /// Ends the steps up to `number`, and wakes the ranks that wait for room.
@@ -610,6 +628,20 @@ pub(super) fn range(bytes: u64, piece: u64, index: u64) -> Range<u64> {
 #[inline]
 pub(super) fn steps(bytes: u64, piece: u64) -> u64 {
     if bytes <= piece { 1 } else { bytes.div_ceil(piece) }
+}
+
+/// Returns whether an alltoall of `size` ranks can go through cells. All parts of all ranks have the same packed size.
+#[inline]
+fn is_short(parts: &[Part<'_>], size: usize) -> Result<bool> {
+    let bytes = parts.first().map_or(Ok(0), Part::bytes)?;
+    Ok(bytes.saturating_mul(size as u64) <= LONGEST)
+}
+
+/// Returns whether `count` elements of a reduction can go through cells. All ranks pass the same number of elements of
+/// the same size.
+#[inline]
+fn fits(plan: &Plan, count: u64) -> Result<bool> {
+    Ok(plan.element_bytes() <= SHORT && plan.packed_bytes(count)? <= LONGEST)
 }
 
 /// Returns the layout of a part.
