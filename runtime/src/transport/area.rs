@@ -86,7 +86,10 @@ impl Area {
     /// smallest ring's payload area.
     #[inline]
     pub fn payload(&self, offset: usize) -> *mut u8 {
-        debug_assert!(pair::PAYLOAD_AT + offset < pair::LARGE_PAIR_BYTES);
+        let within = |level: &pair::Level| {
+            (level.first_byte..level.first_byte + level.payload).contains(&offset)
+        };
+        debug_assert!(pair::LEVELS.iter().any(within), "{offset}");
         self.base.as_ptr().wrapping_add(pair::PAYLOAD_AT + offset)
     }
 
