@@ -147,6 +147,13 @@ impl Parts {
     /// # Errors
     /// Returns the errors of [`SharedRegion::allocate`].
     pub(crate) fn allocate(comm: &Communicator, bytes: usize) -> Result<Self> {
+        Self::agree(comm, bytes)?
+    }
+
+    /// Makes the parts like [`allocate`](Self::allocate). The inner result is the answer of all ranks: if one rank has
+    /// too little memory, all ranks get an error there. An outer error is an error of this rank alone, whose messages
+    /// have failed. The other ranks may wait for this rank then, or may have the parts.
+    pub(crate) fn agree(comm: &Communicator, bytes: usize) -> Result<Result<Self>> {
         comm.check_intra("comm")?;
         parts::sweep();
         // 1. Allocate this rank's part.
@@ -156,7 +163,10 @@ impl Parts {
             Err(_) => [0; 3],
         };
         let all = tell(comm, said)?;
-        let own = all_could(&all, own, "has too little memory for its part")?;
+        let own = match all_could(&all, own, "has too little memory for its part") {
+            Ok(own) => own,
+            Err(error) => return Ok(Err(error)),
+        };
         // 2. Map the parts of the other ranks.
         let parts = find(comm, &own, &all);
         let all = match tell(comm, [parts.is_ok().into(), 0, 0]) {
@@ -168,9 +178,9 @@ impl Parts {
                 return Err(error);
             }
         };
-        let parts = all_could(&all, parts, "cannot map the memory of the other ranks")?;
-        // 3. Every rank has reported success to all other ranks, so the region exists.
-        Ok(Self { rank: comm.rank(), parts, own: Some(own) })
+        let parts = all_could(&all, parts, "cannot map the memory of the other ranks");
+        // 3. If every rank has reported success to all other ranks, the region exists.
+        Ok(parts.map(|parts| Self { rank: comm.rank(), parts, own: Some(own) }))
     }
 
     /// Returns the length of a rank's part in bytes, or 0 for a rank that does not exist.

@@ -95,31 +95,32 @@ enum Long {
 unsafe impl Send for Block {}
 
 impl Block {
-    /// Makes the block. Collective.
+    /// Makes the block, or returns `None` on all ranks if a rank has too little memory. Collective.
     ///
     /// # Errors
-    /// Returns `ErrorKind::NoMemory` on all ranks if a rank has too little memory, `ErrorKind::Other` if a rank has
-    /// named a part of another size, and `ErrorKind::ProcAborted` if a rank has died.
-    pub(super) fn new(comm: &Communicator) -> Result<Self> {
-        let (starts, parts) = allocate(comm, BYTES)?;
-        Ok(Self { starts, _parts: parts, long: Long::NotYet, next: 0 })
+    /// Returns `ErrorKind::NoMemory` if this rank has too little memory for a message to another rank,
+    /// `ErrorKind::Other` if a rank has named a part of another size, and `ErrorKind::ProcAborted` if a rank has died.
+    pub(super) fn new(comm: &Communicator) -> Result<Option<Self>> {
+        let made = allocate(comm, BYTES)?;
+        let block =
+            |(starts, parts)| Self { starts, _parts: parts, long: Long::NotYet, next: 0 };
+        Ok(made.map(block))
     }
 
     /// Makes the longer rings. Collective. If a rank has too little memory, no rank has a longer ring. All ranks pass
     /// the same `share_cpus`: whether they share CPUs.
     ///
     /// # Errors
-    /// Returns the errors of [`new`](Self::new), except `ErrorKind::NoMemory`.
+    /// Returns the errors of [`new`](Self::new). This rank then uses the first ring for ever.
     #[cold]
     pub(super) fn lengthen(&mut self, comm: &Communicator, share_cpus: bool) -> Result<()> {
         let most = if share_cpus { LONG_SHARED } else { LONG };
         let len = most.min(ALL_LONG / comm.size()) / (LINE * PIECES) * (LINE * PIECES);
-        self.long = match allocate(comm, len) {
-            Ok((starts, parts)) => Long::Made { starts, len, _parts: parts },
-            Err(error) if error.kind() == ErrorKind::NoMemory => Long::Denied,
-            Err(error) => return Err(error),
-        };
-        self.next = 0;
+        self.long = Long::Denied;
+        if let Some((starts, parts)) = allocate(comm, len)? {
+            self.long = Long::Made { starts, len, _parts: parts };
+            self.next = 0;
+        }
         Ok(())
     }
 
@@ -206,9 +207,13 @@ impl Block {
     }
 }
 
-/// Makes a region with a part of `bytes` bytes for each rank. Collective. Returns the addresses of the parts.
-fn allocate(comm: &Communicator, bytes: usize) -> Result<(Box<[*mut u8]>, Parts)> {
-    let parts = Parts::allocate(comm, bytes)?;
+/// The parts of a region, and the address of each rank's part.
+type Located = (Box<[*mut u8]>, Parts);
+
+/// Makes a region with a part of `bytes` bytes for each rank, or returns `None` on all ranks if a rank has too little
+/// memory. Collective.
+fn allocate(comm: &Communicator, bytes: usize) -> Result<Option<Located>> {
+    let Ok(parts) = Parts::agree(comm, bytes)? else { return Ok(None) };
     let start = |rank| match parts.as_ptr(rank) {
         Some(start) if parts.len(rank) == bytes => Ok(start),
         _ => {
@@ -220,7 +225,7 @@ fn allocate(comm: &Communicator, bytes: usize) -> Result<(Box<[*mut u8]>, Parts)
         }
     };
     let starts = (0..comm.size()).map(start).collect::<Result<_>>()?;
-    Ok((starts, parts))
+    Ok(Some((starts, parts)))
 }
 
 impl CellMemory for Block {

@@ -13,7 +13,8 @@
 //! bits whichever way a call goes.
 //!
 //! The ranks make the memory in the blocking call number [`MADE_IN`], in which all ranks take part, even those whose
-//! arguments are wrong. If a rank has too little memory, all calls on this communicator go by messages.
+//! arguments are wrong. If a rank has too little memory, all calls on this communicator go by messages. If a rank has too
+//! little memory even for the messages by which the ranks agree, the call fails there, as a call by messages would.
 
 mod block;
 mod copies;
@@ -89,12 +90,12 @@ struct Cells {
 }
 
 impl Cells {
-    /// Makes the cells. Collective.
-    fn new(comm: &Communicator) -> Result<Self> {
+    /// Makes the cells, or returns `None` on all ranks if a rank has too little memory. Collective.
+    fn new(comm: &Communicator) -> Result<Option<Self>> {
         let sleeps = tell(comm, [u64::from(comm.endpoint().sleeps_at_once())])?;
-        let block = Block::new(comm)?;
+        let Some(block) = Block::new(comm)? else { return Ok(None) };
         let world = (0..comm.size()).map(|rank| comm.world_rank(rank, "rank", ErrorKind::Rank));
-        Ok(Self {
+        Ok(Some(Self {
             seat: Seat::new(comm.rank(), comm.size()),
             block,
             world: world.collect::<Result<_>>()?,
@@ -102,7 +103,7 @@ impl Cells {
             wishes: false,
             copies: Copies::new(),
             scratch: Vec::new(),
-        })
+        }))
     }
 
     /// Makes the longer rings if a rank needs them. Collective.
@@ -129,10 +130,9 @@ impl State {
     fn next(&mut self, comm: &Communicator) -> Result<Option<(&mut Cells, u64)>> {
         self.count();
         if self.calls == MADE_IN && matches!(self.cells, Made::NotYet) {
-            self.cells = match Cells::new(comm) {
-                Ok(cells) => Made::Cells(Box::new(cells)),
-                Err(error) if error.kind() == ErrorKind::NoMemory => Made::Denied,
-                Err(error) => return Err(error),
+            self.cells = match Cells::new(comm)? {
+                Some(cells) => Made::Cells(Box::new(cells)),
+                None => Made::Denied,
             };
         }
         if let Made::Cells(cells) = &mut self.cells
