@@ -13,8 +13,8 @@
 //!    stops polling, runs the errand without the lock, and then reports that the errand has ended.
 //! 4. After the spin time the poller announces on the shared doorbell that it will sleep, runs one more turn, checks
 //!    whether a rank has died, releases the lock, and sleeps until a rank or thread rings. The sleep also ends when a
-//!    source wants its next turn, and after [`NAP`] as a safety net. If the spin time is 0, because the ranks share CPUs,
-//!    the poller first lets other processes run a few times and looks again (`waiting.rs`).
+//!    source wants its next turn, and after [`NAP`] as a safety net. If the spin time is 0, because the ranks share
+//!    CPUs, the poller first lets other processes run a few times and looks again (`waiting.rs`).
 //!
 //! Invariants: no thread holds the lock while it sleeps. A panic under the lock poisons the lock. No turn
 //! runs after that, so no call touches the memory of unfinished operations any more.

@@ -43,13 +43,13 @@ const RARELY: u64 = 16;
 /// message, the other ways differ too little.
 ///
 /// After ordinary stores, the receiver reads the data from the sender's cache. After streaming stores, it reads them
-/// from memory. Measured on a Zen 4 with a C program of two threads, 256 KiB in pieces of 32 KiB through a ring of 2 MiB,
-/// in us: 8 with vector moves and 28 with streaming stores between cores 45 ns apart, 120 and 20 between cores 320 ns
-/// apart.
+/// from memory. Measured on a Zen 4 with a C program of two threads, 256 KiB in pieces of 32 KiB through a ring of
+/// 2 MiB, in us: 8 with vector moves and 28 with streaming stores between cores 45 ns apart, 120 and 20 between cores
+/// 320 ns apart.
 const STREAMING: u64 = 16 << 10;
 
-/// The same for copies in place. A shorter message fits in the caches of the receiver, which writes the data itself and
-/// probably reads them soon.
+/// Length in bytes of the shortest copy in place for which streaming stores are one of the ways. A shorter message fits
+/// in the caches of the receiver, which writes the data itself and probably reads them soon.
 const STREAMING_IN_PLACE: u64 = 1 << 20;
 
 /// Number of size classes. Class `n` has messages of 2^(n + 10) to 2^(n + 11) bytes; the first class also has

@@ -258,7 +258,7 @@ pub const HASH: u64 = {
 };
 
 /// The offsets of the parts of a segment. They are computed from the numbers of slots, areas and CPUs and
-/// from the size of a heap, and do not depend on the number of ranks.
+/// from the sizes of an area and of a heap. The number of ranks changes only the size of an area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     ranks: usize,
@@ -502,8 +502,8 @@ mod tests {
         }
     }
 
-    /// Checks that the number of ranks at the start moves parts of the segment only if it changes the size of the areas.
-    /// (The number does not change when a process joins later.)
+    /// Checks that two jobs whose areas have the same size have all parts of the segment at the same offsets, whatever
+    /// their numbers of ranks. (The number of ranks does not change when a process joins later.)
     #[test]
     fn the_number_of_ranks_moves_nothing() {
         let few = Layout::new(5, room(64, 8)).expect("in range");

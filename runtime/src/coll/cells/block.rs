@@ -10,12 +10,12 @@
 //! If a rank has passed more data than a piece of this ring holds, the ranks make another region with a longer ring in
 //! a later call. Every rank then uses this ring instead.
 //!
-//! A rank writes each piece of data behind the piece before it, and its cell names the place. Why not always to the
-//! same place: the other ranks have read the old data there, so their caches share the lines, and every store of the
-//! owner must first take a line back from another core. In a ring that is longer than the second-level caches, the
-//! lines have left these caches before the rank uses them again. (If ranks share CPUs, a shorter ring is better.)
-//! Measured on a Zen 4 with second-level caches of 1 MiB, two ranks on near cores, a broadcast of 64 KiB: 10.4 us in a
-//! ring of 256 KiB, 4.9 us in 1 MiB, 3.4 us in 2 MiB, 5.6 us in 4 MiB.
+//! A rank writes each piece of data behind the piece before it, and its cell names the place. If a rank wrote all
+//! pieces to the same place, each store would be slow: the other ranks have read the old data there, so their caches
+//! share the lines, and the owner's core must first take each line back. In a ring that is longer than the second-level
+//! caches, the lines have left these caches before the rank uses them again. (If ranks share CPUs, a shorter ring is
+//! better.) Measured on a Zen 4 with second-level caches of 1 MiB, two ranks on near cores, a broadcast of 64 KiB:
+//! 10.4 us in a ring of 256 KiB, 4.9 us in 1 MiB, 3.4 us in 2 MiB, 5.6 us in 4 MiB.
 //!
 //! Invariant: every part has its full size, and stays mapped as long as the block lives. Each rank may write to its own
 //! part at any time. So no rank trusts the parts of the others: a reader checks the length of the data, and accepts any
@@ -34,8 +34,8 @@ const RING: usize = 80 << 10;
 /// Size of the longer ring of each rank in bytes, if there are few ranks.
 const LONG: usize = 2 << 20;
 
-/// The same if the ranks share CPUs. Then the rank that reads a piece often runs on the CPU of the rank that has
-/// written it, and a ring that fits in the second-level cache is better.
+/// Size of the longer ring of each rank in bytes if the ranks share CPUs. Then the rank that reads a piece often runs
+/// on the CPU of the rank that has written the piece, and a ring that fits in the second-level cache is better.
 const LONG_SHARED: usize = 640 << 10;
 
 /// Maximum size of the longer rings of all ranks together, in bytes.

@@ -49,8 +49,8 @@ pub(super) fn packed(part: &Part<'_>) -> u64 {
 }
 
 impl<'a> Elements<'a> {
-    /// Returns the elements `range` of a call, all of which are passed on in one step. The call's elements are at `own`,
-    /// and its result is `all`.
+    /// Returns the elements `range` of a call, all of which are passed on in one step. The call's elements are at
+    /// `own`, and its result is `all`.
     #[inline]
     pub(super) fn piece(own: *const u8, all: &Part<'a>, range: Range<u64>) -> Self {
         let first = range.start;
@@ -86,7 +86,7 @@ pub(super) enum Order {
 }
 
 impl Order {
-    /// Returns the rank before which all ranks are that take part.
+    /// Returns the number of the ranks that take part. They are the lowest ones of the `size` ranks.
     fn end(self, size: usize) -> usize {
         match self {
             Self::Tree { end } => end,

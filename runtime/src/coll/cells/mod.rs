@@ -13,8 +13,8 @@
 //! bits whichever way a call goes.
 //!
 //! The ranks make the memory in the blocking call number [`MADE_IN`], in which all ranks take part, even those whose
-//! arguments are wrong. If a rank has too little memory, all calls on this communicator go by messages. If a rank has too
-//! little memory even for the messages by which the ranks agree, the call fails there, as a call by messages would.
+//! arguments are wrong. If a rank has too little memory, all calls on this communicator go by messages. If a rank has
+//! too little memory even for the messages by which the ranks agree, the call fails there, as a call by messages would.
 
 mod block;
 mod copies;
@@ -39,14 +39,14 @@ use turn::Turn;
 /// cells.
 const MADE_IN: u64 = 3;
 
-/// After this number of calls at the latest, the ranks ask each other again whether one of them needs the longer ring. An
-/// answer takes as long as a few short calls.
+/// After this number of calls at the latest, the ranks ask each other again whether one of them needs the longer ring.
+/// An answer takes as long as a few short calls.
 const ASK_AGAIN: u64 = 256;
 
-/// Returns whether the ranks ask each other in this blocking call whether one of them needs the longer ring. They cannot
-/// make the ring in the call that needs it: in a gather, for example, the ranks do not know how much data the others
-/// have. They ask in the calls 4, 6, 8, 12, 16, 24 and so on, and in every call whose number is a multiple of
-/// [`ASK_AGAIN`].
+/// Returns whether the ranks ask each other in this blocking call whether one of them needs the longer ring. They
+/// cannot make the ring in the call that needs the ring: in a gather, for example, the ranks do not know how much data
+/// the others have. They ask in the calls 4, 6, 8, 12, 16, 24 and so on, and in every call whose number is a multiple
+/// of [`ASK_AGAIN`].
 fn asks(call: u64) -> bool {
     call > MADE_IN && ((call >> call.trailing_zeros()) <= 3 || call.is_multiple_of(ASK_AGAIN))
 }

@@ -293,8 +293,8 @@ impl Turn<'_> {
     }
 }
 
-/// Returns the number of bytes for each other rank in a step of an alltoall with `bytes` bytes for each of `others` other
-/// ranks, if a step takes `piece` bytes.
+/// Returns the number of bytes for each other rank in a step of an alltoall with `bytes` bytes for each of `others`
+/// other ranks, if a step takes `piece` bytes.
 fn share(bytes: u64, others: u64, piece: u64) -> u64 {
     let each = (piece / others).max(1);
     if each > LINE && each < bytes { each / LINE * LINE } else { each }

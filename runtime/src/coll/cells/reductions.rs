@@ -45,8 +45,8 @@ impl<'a> Cut<'a> {
 }
 
 impl Turn<'_> {
-    /// Returns how to cut a reduction of the elements at `own` to `all`, which have `bytes` packed bytes. All ranks pass
-    /// the same number of elements of the same size. An element has at most [`SHORT`] bytes.
+    /// Returns how to cut a reduction of the elements at `own` to `all`, which have `bytes` packed bytes. All ranks
+    /// pass the same number of elements of the same size. An element has at most [`SHORT`] bytes.
     fn cut<'a>(
         &mut self,
         own: *const u8,
@@ -279,8 +279,8 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Publishes this rank's elements of a piece of a reduction in a step (its index, and one of the ranks that read the
-    /// elements; see [`put`](Self::put)). The head says that the whole call has `bytes` bytes.
+    /// Publishes this rank's elements of a piece of a reduction in a step (its index, and one of the ranks that read
+    /// the elements; see [`put`](Self::put)). The head says that the whole call has `bytes` bytes.
     ///
     /// # Safety
     ///

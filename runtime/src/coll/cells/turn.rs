@@ -61,8 +61,8 @@ pub(super) const INLINE: u64 = (WORDS * 8) as u64;
 /// number of bytes of data that the owner passes on in this call.
 const LEFT: u64 = u64::MAX;
 
-/// Stands for the head of a rank that uses another ring than this rank ([`Block::is_long`]): it has no longer ring,
-/// because it had too little memory to hear that the others have theirs, or the other way round.
+/// Stands for the head of a rank that uses another ring than this rank ([`Block::is_long`]). One of the two ranks has
+/// made the longer ring. The other had too little memory for the messages by which the ranks make the longer ring.
 const OTHER_RING: u64 = u64::MAX - 1;
 
 /// The bit of a head in a cell that says that the owner uses the longer ring.
@@ -488,7 +488,8 @@ impl<'t> Turn<'t> {
         copies.write(seat, block, (number, reader), len, |method| contiguous::with(method, copy))
     }
 
-    /// Returns the rank that reads this rank's pieces if all other ranks do.
+    /// Returns the rank above this rank, or rank 0 after the highest rank. If all other ranks read a piece, this rank
+    /// asks that one to measure the copy.
     #[inline]
     pub(super) fn next(&self) -> usize {
         if self.rank + 1 == self.size { 0 } else { self.rank + 1 }

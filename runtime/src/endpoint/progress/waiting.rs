@@ -41,8 +41,8 @@ const RESTS: [u32; 2] = [3, 1];
 /// | 4 | 12 | 6 | 16 | 24 |
 const YIELDS: u32 = 4;
 
-/// If this rank gets its CPU back only after this time, another process computes. Ranks that only pass messages on hand
-/// the CPU back within some 10 us, and a process that computes keeps it for its time slice of a few milliseconds.
+/// If this rank gets its CPU back only after this time, another process computes. A rank that only forwards messages
+/// sleeps or yields within some 10 us. A process that computes keeps the CPU for its time slice of a few milliseconds.
 const COMPUTES: Duration = Duration::from_micros(200);
 
 /// Maximum number of waits in a row in which a rank sleeps at once because another process computes.
