@@ -8,7 +8,12 @@ mod job;
 
 use job::{Random, is_rank, ranks, ranks_with};
 use std::time::Duration;
-use typepack::{Collective, Communicator, Datatype, ErrorKind, Named, Op, Part, Root, commit};
+use typepack::{Collective, Communicator, Datatype, ErrorKind, Named, Op, Part, Plan, Root, commit};
+
+/// Returns the part that consists of `values`. `word` is the type of a value.
+fn part<'a>(values: &mut [i64], word: &'a Plan) -> Part<'a> {
+    Part { origin: values.as_mut_ptr().cast(), plan: word, count: values.len() as u64 }
+}
 
 /// Makes every call that goes through cells, with data in a cell and data beside a cell.
 fn every_call(world: &Communicator) {
@@ -27,7 +32,7 @@ fn calls_of(world: &Communicator, rounds: usize, lens: &[usize]) {
     for round in 0..rounds {
         for &len in lens {
             let root = round % size;
-            let mine: Vec<i64> = (0..len).map(|at| (rank * 1000 + at + round) as i64).collect();
+            let mut mine: Vec<i64> = (0..len).map(|at| (rank * 1000 + at + round) as i64).collect();
             let of = |rank: usize, at: usize| (rank * 1000 + at + round) as i64;
             world.barrier().unwrap();
             let mut values = mine.clone();
@@ -44,16 +49,9 @@ fn calls_of(world: &Communicator, rounds: usize, lens: &[usize]) {
             world.scan(&mine, &mut below, Op::Sum).unwrap();
             assert!(below.iter().enumerate().all(|(at, value)| *value == sum(rank + 1, at)));
             let mut gathered = vec![0i64; len * size];
-            let parts: Vec<Part<'_>> = gathered
-                .chunks_mut(len)
-                .map(|part| Part {
-                    origin: part.as_mut_ptr().cast(),
-                    plan: &word,
-                    count: len as u64,
-                })
-                .collect();
-            let own =
-                Part { origin: mine.as_ptr().cast_mut().cast(), plan: &word, count: len as u64 };
+            let parts: Vec<Part<'_>> =
+                gathered.chunks_mut(len).map(|values| part(values, &word)).collect();
+            let own = part(&mut mine, &word);
             // SAFETY: the parts are those of `gathered`, and `own` those of `mine`. Both live until the calls return.
             unsafe {
                 world.allgather_raw(Some(own), &parts).unwrap();
@@ -65,13 +63,10 @@ fn calls_of(world: &Communicator, rounds: usize, lens: &[usize]) {
             // Rank `i` sends the block `j` of its data to rank `j`.
             let mut outgoing: Vec<i64> =
                 (0..len * size).map(|at| (rank * 7919 + at + round) as i64).collect();
-            let part = |part: &mut [i64]| Part {
-                origin: part.as_mut_ptr().cast(),
-                plan: &word,
-                count: len as u64,
-            };
-            let send: Vec<Part<'_>> = outgoing.chunks_mut(len).map(part).collect();
-            let receive: Vec<Part<'_>> = gathered.chunks_mut(len).map(part).collect();
+            let send: Vec<Part<'_>> =
+                outgoing.chunks_mut(len).map(|values| part(values, &word)).collect();
+            let receive: Vec<Part<'_>> =
+                gathered.chunks_mut(len).map(|values| part(values, &word)).collect();
             let expected = |from: usize, at: usize| (from * 7919 + rank * len + at + round) as i64;
             // SAFETY: the parts are those of `outgoing` and `gathered`, which live until the calls return.
             unsafe {
@@ -103,16 +98,9 @@ fn lengths_of_each_rank(world: &Communicator) {
             .collect();
         let root = random.next() as usize % size;
         let mut mine: Vec<i64> = (0..lens[rank]).map(|at| (rank + 3 * at + round) as i64).collect();
-        let own = Part { origin: mine.as_mut_ptr().cast(), plan: &word, count: lens[rank] as u64 };
+        let own = part(&mut mine, &word);
         let mut all: Vec<Vec<i64>> = lens.iter().map(|len| vec![-1; *len]).collect();
-        let parts: Vec<Part<'_>> = all
-            .iter_mut()
-            .map(|part| Part {
-                origin: part.as_mut_ptr().cast(),
-                plan: &word,
-                count: part.len() as u64,
-            })
-            .collect();
+        let parts: Vec<Part<'_>> = all.iter_mut().map(|values| part(values, &word)).collect();
         let gathers = round % 2 == 0;
         // SAFETY: the parts are those of `all`, and `own` those of `mine`. Both live until the calls return.
         unsafe {
@@ -359,14 +347,8 @@ fn long_lengths_that_differ_are_errors() {
             assert!(matches!(result.unwrap_err().kind(), ErrorKind::Truncated | ErrorKind::Count));
             // Rank 0 expects as many values as it has.
             let mut gathered = vec![0i64; 2 * ours];
-            let parts: Vec<Part<'_>> = gathered
-                .chunks_mut(ours)
-                .map(|part| Part {
-                    origin: part.as_mut_ptr().cast(),
-                    plan: &word,
-                    count: ours as u64,
-                })
-                .collect();
+            let parts: Vec<Part<'_>> =
+                gathered.chunks_mut(ours).map(|values| part(values, &word)).collect();
             let own = Part { origin: values.as_mut_ptr().cast(), plan: &word, count: len as u64 };
             // SAFETY: the parts are those of `gathered`, and `own` those of `values`. Both live until the call returns.
             let result = unsafe { world.gather_raw(Some(own), &parts, 0) };
@@ -377,6 +359,26 @@ fn long_lengths_that_differ_are_errors() {
         world.allreduce(&mut values, Op::Sum).unwrap();
         assert!(values.iter().all(|value| *value == 2));
     });
+}
+
+/// Checks that all calls of all ranks go by messages if one rank has no address space for the memory of the others.
+#[test]
+fn a_rank_without_address_space_keeps_all_from_cells() {
+    let name = "a_rank_without_address_space_keeps_all_from_cells";
+    let sent = messages(&ranks_with(3, name, &[("TYPEPACK_REPORT", "1")], |world| {
+        if world.rank() == 1 {
+            // This rank maps its own heap first. The limit leaves address space for messages, but not for another heap.
+            drop(typepack::SharedBuffer::<u8>::zeroed(1).unwrap());
+            let used = std::fs::read_to_string("/proc/self/statm").unwrap();
+            let pages: u64 = used.split(' ').next().unwrap().parse().unwrap();
+            let limit = pages * 4096 + (64 << 20);
+            let limit = libc::rlimit { rlim_cur: limit, rlim_max: libc::RLIM_INFINITY };
+            // SAFETY: the call reads `limit`, which outlives the call, and changes only a limit of this process.
+            assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
+        }
+        every_call(world);
+    }));
+    assert!(is_rank() || sent.len() == 3 && sent.iter().all(|sent| *sent > 1000), "{sent:?}");
 }
 
 /// Checks that dropped communicators give their memory back: makes and drops many of them.
