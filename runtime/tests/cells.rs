@@ -8,7 +8,9 @@ mod job;
 
 use job::{Random, is_rank, ranks, ranks_with};
 use std::time::Duration;
-use typepack::{Collective, Communicator, Datatype, ErrorKind, Named, Op, Part, Plan, Root, commit};
+use typepack::{
+    Collective, Communicator, Datatype, ErrorKind, Named, Op, Part, Plan, Root, commit,
+};
 
 /// Returns the part that consists of `values`. `word` is the type of a value.
 fn part<'a>(values: &mut [i64], word: &'a Plan) -> Part<'a> {

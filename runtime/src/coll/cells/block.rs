@@ -102,8 +102,7 @@ impl Block {
     /// `ErrorKind::Other` if a rank has named a part of another size, and `ErrorKind::ProcAborted` if a rank has died.
     pub(super) fn new(comm: &Communicator) -> Result<Option<Self>> {
         let made = allocate(comm, BYTES)?;
-        let block =
-            |(starts, parts)| Self { starts, _parts: parts, long: Long::NotYet, next: 0 };
+        let block = |(starts, parts)| Self { starts, _parts: parts, long: Long::NotYet, next: 0 };
         Ok(made.map(block))
     }
 

@@ -329,7 +329,8 @@ mod tests {
     #[test]
     fn the_shares_of_an_alltoall_fit_in_a_piece() {
         for others in 1..MOST as u64 {
-            for (bytes, piece) in [(SHORT / others + 1, SHORT), (100_000, SHORT), (1 << 40, 40_000)] {
+            for (bytes, piece) in [(SHORT / others + 1, SHORT), (100_000, SHORT), (1 << 40, 40_000)]
+            {
                 let each = share(bytes, others, piece);
                 assert!(each > 0 && each * others <= piece, "{others} {bytes} {piece}");
             }

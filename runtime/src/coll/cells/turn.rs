@@ -158,38 +158,28 @@ impl<'t> Turn<'t> {
                 // SAFETY: the conditions of `by_messages` are those of this function.
                 _ => unsafe { self.by_messages(place, call) },
             },
-            Collective::AlltoallEqual { send, receive }
-                if is_short(receive, self.size)? =>
-            {
+            Collective::AlltoallEqual { send, receive } if is_short(receive, self.size)? => {
                 // SAFETY: the caller guarantees the conditions of `run_raw`: `send` is readable, `receive` is writable,
                 // and readable if `send` is `None`, and nobody else accesses them, until the call returns.
                 unsafe { self.alltoall(send, receive) }
             }
-            Collective::Reduce { send, recv, plan, count, combine, root }
-                if fits(plan, count)? =>
-            {
+            Collective::Reduce { send, recv, plan, count, combine, root } if fits(plan, count)? => {
                 let root = self.comm.root(root)?;
                 // SAFETY: the caller guarantees the conditions of `run_raw`, which for this call are those of
                 // `reduce_raw`.
                 unsafe { self.reduce(send, &Part { origin: recv, plan, count }, combine, root) }
             }
-            Collective::Allreduce { send, recv, plan, count, combine }
-                if fits(plan, count)? =>
-            {
+            Collective::Allreduce { send, recv, plan, count, combine } if fits(plan, count)? => {
                 // SAFETY: the caller guarantees the conditions of `run_raw`, which for this call are those of
                 // `allreduce_raw`.
                 unsafe { self.allreduce(send, &Part { origin: recv, plan, count }, combine) }
             }
-            Collective::Scan { send, recv, plan, count, combine }
-                if fits(plan, count)? =>
-            {
+            Collective::Scan { send, recv, plan, count, combine } if fits(plan, count)? => {
                 // SAFETY: the caller guarantees the conditions of `run_raw`, which for this call are those of
                 // `scan_raw`.
                 unsafe { self.scan(send, &Part { origin: recv, plan, count }, combine, true) }
             }
-            Collective::Exscan { send, recv, plan, count, combine }
-                if fits(plan, count)? =>
-            {
+            Collective::Exscan { send, recv, plan, count, combine } if fits(plan, count)? => {
                 // SAFETY: the caller guarantees the conditions of `run_raw`, which for an exclusive scan are those of
                 // `scan_raw` too.
                 unsafe { self.scan(send, &Part { origin: recv, plan, count }, combine, false) }
@@ -472,13 +462,7 @@ impl<'t> Turn<'t> {
     /// Calls `copy`, which writes a piece of `len` bytes for step `index`. Rank `reader` is one of the ranks that read
     /// the piece. Returns what to publish about the piece.
     #[inline]
-    fn write(
-        &mut self,
-        index: u64,
-        reader: usize,
-        len: u64,
-        copy: impl FnOnce(),
-    ) -> Request {
+    fn write(&mut self, index: u64, reader: usize, len: u64, copy: impl FnOnce()) -> Request {
         if len < MEASURED {
             copy();
             return Request::default();
