@@ -368,8 +368,11 @@ fn long_lengths_that_differ_are_errors() {
 fn a_rank_without_address_space_keeps_all_from_cells() {
     let name = "a_rank_without_address_space_keeps_all_from_cells";
     let sent = messages(&ranks_with(3, name, &[("TYPEPACK_REPORT", "1")], |world| {
+        // The ranks make the cells in the third call. In the calls before, they map what they need for messages.
+        world.barrier().unwrap();
+        world.barrier().unwrap();
         if world.rank() == 1 {
-            // This rank maps its own heap first. The limit leaves address space for messages, but not for another heap.
+            // This rank maps its own heap first. The limit below leaves no address space for the heaps of the others.
             drop(typepack::SharedBuffer::<u8>::zeroed(1).unwrap());
             let used = std::fs::read_to_string("/proc/self/statm").unwrap();
             let pages: u64 = used.split(' ').next().unwrap().parse().unwrap();
