@@ -1,8 +1,8 @@
 //! Checks two ranks that exchange messages while a third party writes into their shared memory.
 //!
 //! The layouts come from `generate.rs`. Both ranks are real (`typepack::RankPair`). Most of their
-//! messages are real, too, and have random types. Some are sent at once, some wait for the receiver,
-//! some are streamed in pieces, and some are fetched from the shared heap. The ranks take turns: in its
+//! messages are real, too, and have random types. Some are sent at once, some go out in parts, some wait for
+//! the receiver, some are streamed in pieces, and some are fetched from the shared heap. The ranks take turns: in its
 //! turn, a rank processes the messages that have arrived. Between two turns the third party, called the
 //! *hand*, forges envelopes (the headers of messages) and changes words of the shared memory. It prefers
 //! message slots, payloads (including encoded types), stamps (the sequence numbers of slots), lengths,
@@ -98,7 +98,8 @@ impl TransportChecker {
     pub fn check(&mut self, u: &mut Unstructured<'_>) -> Result<(), String> {
         let mut choose = || -> arbitrary::Result<_> {
             let limit = *u.choose(&[0, 64, 1024, 8192])?;
-            let ways = *u.choose(&[Ways::Any, Ways::Packed, Ways::Heap, Ways::Heap])?;
+            let ways =
+                *u.choose(&[Ways::Any, Ways::Packed, Ways::Parts, Ways::Heap, Ways::Heap])?;
             let focus =
                 *u.choose(&[Focus::Envelopes, Focus::Chunks, Focus::Credits, Focus::All])?;
             Ok((limit, ways, focus, u.int_in_range(4..=60_u8)?, u.ratio(1, 4)?))
@@ -433,7 +434,9 @@ impl Game<'_> {
         let at = RankPair::PARTS[0] + slot * RankPair::SLOTS[1];
         // Messages of kinds 5 to 9 name a request, and have an effect only if this request exists. So
         // they are drawn twice as often as other kinds.
-        let kind = *u.choose(&[0, 1, 2, 3, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 11, 12])?;
+        let kind = *u.choose(&[
+            0, 1, 2, 3, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 11, 12, 13, 14, 15, 15, 16, 16,
+        ])?;
         let tag = u.int_in_range(0..=2_u64)?;
         let mut words = [stamp, kind | tag << 32, 0, 0, 0, 0, 0, 0];
         words[2] = u64::from(u.ratio(1, 10)?);
@@ -443,6 +446,10 @@ impl Game<'_> {
         words[5] = *u.choose(&[0, 1 << 32, 1 << 32 | 1, 1 << 32 | 0xffff_ffff, 2 << 32])?;
         words[6] = value(u)?;
         words[7] = value(u)?;
+        if kind >= 15 && u.ratio(3, 4)? {
+            // A message in parts, or a part: lengths near those that are allowed.
+            (words[3], words[4]) = (u.int_in_range(0..=40_000)?, u.int_in_range(0..=17_000)?);
+        }
         for (i, word) in words.iter().enumerate().rev() {
             self.pair.write(from, to, at + 8 * i, *word);
         }

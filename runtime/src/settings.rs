@@ -67,6 +67,9 @@ pub enum Forced {
     /// Messages travel only through rings and chunks (buffers in shared memory), even if their data lies in
     /// the shared heap.
     Packed,
+    /// Messages travel as with [`Forced::Packed`], but those of medium length go through the ring in parts, without
+    /// an RTS.
+    Parts,
     /// If the data lies in the shared heap, the receiver copies it from layout to layout, even for short
     /// messages.
     Heap,
@@ -285,6 +288,7 @@ impl Settings {
                 eager_limit = 0;
                 Forced::Packed
             }
+            Some("parts") => Forced::Parts,
             Some("heap") => {
                 eager_limit = 0;
                 Forced::Heap
@@ -294,7 +298,7 @@ impl Settings {
                 Forced::Cma
             }
             Some(text) => {
-                let wanted = "auto, ring, eager, pipeline, heap or cma";
+                let wanted = "auto, ring, eager, parts, pipeline, heap or cma";
                 return Err(bad("TYPEPACK_TRANSPORT", text, wanted));
             }
         };

@@ -27,6 +27,8 @@ pub enum RankPairWays {
     Any,
     /// Messages travel only through rings and chunks.
     Packed,
+    /// Messages travel only through rings and chunks, and those of medium length go out in parts.
+    Parts,
     /// The receiver copies from the heap if the data lies in the heap.
     Heap,
 }
@@ -80,6 +82,7 @@ impl RankPair {
             engine.force(match ways {
                 RankPairWays::Any => Forced::Nothing,
                 RankPairWays::Packed => Forced::Packed,
+                RankPairWays::Parts => Forced::Parts,
                 RankPairWays::Heap => Forced::Heap,
             });
             engine

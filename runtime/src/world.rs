@@ -430,12 +430,13 @@ impl Universe {
             .map(|(what, line)| format!("\ntypepack: rank {rank}: {what} {line}"))
             .collect();
         Ok(format!(
-            "typepack: rank {}: messages {} ({} eager, {} pipeline, {} heap, {} cma), {} bytes sent; {} kernels, {} hits, \
+            "typepack: rank {}: messages {} ({} eager, {} parts, {} pipeline, {} heap, {} cma), {} bytes sent; {} kernels, {} hits, \
              {} refusals, {:.3} ms compiling; bytes packed by memcpy {}, rows {}, kernels {}, \
              interpreter {}{choices}",
             rank,
             traffic.messages,
             traffic.eager,
+            traffic.parts,
             traffic.pipelined,
             traffic.fused,
             traffic.private,

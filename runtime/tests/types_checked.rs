@@ -155,6 +155,12 @@ fn every_way_is_checked_through_the_pipeline() {
 }
 
 #[test]
+fn every_way_is_checked_in_parts() {
+    let env = [CHECKED, ("TYPEPACK_TRANSPORT", "parts")];
+    ranks_with(2, "every_way_is_checked_in_parts", &env, every_way);
+}
+
+#[test]
 fn every_way_is_checked_out_of_the_heap() {
     let env = [CHECKED, ("TYPEPACK_TRANSPORT", "heap")];
     ranks_with(2, "every_way_is_checked_out_of_the_heap", &env, every_way);

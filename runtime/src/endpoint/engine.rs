@@ -22,10 +22,12 @@ mod account;
 mod detach;
 mod incoming;
 mod own;
+mod parts;
 mod receive;
 mod short;
 
 use self::account::{Account, Freed};
+use self::parts::Collection;
 use super::matching::{Arrived, Matching, Unexpected};
 use super::requests::{Request, Requests};
 use crate::message::envelope::{Envelope, INLINE_MAX, Offer, Place};
@@ -47,6 +49,7 @@ use crate::transport::protocol::{Arrival, Matched, Payload, Work};
 use crate::transport::stage::Stage;
 use crate::transport::tuning::{Measured, Tuning};
 use crate::{Error, Result};
+use std::collections::HashMap;
 
 pub use crate::transport::protocol::Traffic;
 pub use detach::Cancelled;
@@ -92,6 +95,8 @@ pub struct MessageEngine {
     account: Account,
     /// Buffers for messages that no receive has matched.
     buffers: Buffers,
+    /// Messages in parts that no receive has taken yet.
+    collection: Collection,
     requests: Requests,
     stage: Stage,
     tuning: Tuning,
@@ -113,7 +118,7 @@ impl MessageEngine {
         let account = Account::new(UNEXPECTED_MAX, fabric.size());
         Self {
             fabric,
-            terms: Terms { eager_limit, forced: Forced::default() },
+            terms: Terms { eager_limit, forced: Forced::default(), copy: None },
             check_types: false,
             peers,
             latest: 0,
@@ -123,6 +128,7 @@ impl MessageEngine {
             matching: Matching::default(),
             account,
             buffers: Buffers::default(),
+            collection: Collection::default(),
             requests,
             stage: Stage::default(),
             tuning: Tuning::default(),
@@ -153,6 +159,7 @@ impl MessageEngine {
     /// runs must use (`None`: any method).
     pub fn tune(&mut self, measures: bool, copy: Option<Method>) {
         self.tuning.set(measures, copy);
+        self.terms.copy = copy;
     }
 
     /// Uses the ways of long messages that earlier jobs have learnt.
@@ -312,11 +319,21 @@ impl MessageEngine {
         if self.terms.is_eager(label.bytes) && !how.synchronous && send_short(self)? {
             return Ok(Operation::Done(status));
         }
+        let mut stage = SendStage::Queued;
+        if !self.terms.is_eager(label.bytes) && !how.synchronous {
+            // SAFETY: the layout's memory is readable, and `label.bytes` is its packed size (first and second
+            // condition of `# Safety`).
+            match unsafe { self.send_parts(layout, label, dest.index())? } {
+                Some((done, _)) if done == label.bytes => return Ok(Operation::Done(status)),
+                Some((done, method)) => stage = SendStage::Parts(done, method),
+                None => {}
+            }
+        }
         // SAFETY: the caller guarantees that the layout is readable, that `label.bytes` is its packed size,
         // and that lent memory is free (the three conditions of `# Safety`). `Supply::new` requires no
         // more.
         let supply = unsafe { Supply::new(layout, label.bytes, how.backing)? };
-        let (synchronous, stage) = (how.synchronous, SendStage::Queued);
+        let synchronous = how.synchronous;
         let id = self.requests.open(Request::Send(Send {
             dest,
             label,

@@ -33,6 +33,9 @@ pub enum Arrived {
     /// The packed bytes, which this rank has copied out of the ring. The second value is present if the send
     /// is synchronous: the name of the message, whose sender waits for an ACK.
     Data(Kept, Option<Offer>),
+    /// The parts of the message that have arrived are in private memory with this number
+    /// (`endpoint/engine/parts.rs`). The second value is the number of packed bytes of the whole message.
+    Parts(u64, u64),
     /// The data is still at the sender. The first value is the name of the message. The second value is
     /// present if the RTS named the place of the data.
     Rts(Offer, Option<Box<Located>>),
@@ -47,7 +50,7 @@ impl Arrived {
         match self {
             Self::Data(_, offer) => offer.as_mut(),
             Self::Rts(offer, _) => Some(offer),
-            Self::Own(_) => None,
+            Self::Parts(..) | Self::Own(_) => None,
         }
     }
 
@@ -55,7 +58,7 @@ impl Arrived {
     pub fn is_offer(&self, id: u64) -> bool {
         match self {
             Self::Data(_, Some(offer)) | Self::Rts(offer, _) => offer.id == id,
-            Self::Data(_, None) | Self::Own(_) => false,
+            Self::Data(_, None) | Self::Parts(..) | Self::Own(_) => false,
         }
     }
 }

@@ -489,6 +489,7 @@ impl Endpoint {
                 // above).
                 match unsafe { state.core.engine.glance(posting, from)? } {
                     Glance::Done(status) => return Ok(status),
+                    Glance::Started(id) => return self.ended(id, self.wait_for(state, id)),
                     Glance::Nothing if !self.wanted() => rest(&mut state),
                     Glance::Nothing | Glance::Other => break,
                 }

@@ -7,6 +7,7 @@
 //! | kind | from | meaning |
 //! |---|---|---|
 //! | Inline, Eager | sender | a message, with its payload in the slot or in the payload area |
+//! | First, Part | sender | the first part and the further parts of a message that goes out in parts |
 //! | Synchronous | sender | a message with its payload in the payload area; the sender waits for the match |
 //! | RTS | sender | a message waits at its sender; the RTS may say where its data lies |
 //! | ACK | receiver | a receive has matched a synchronous message |
@@ -22,12 +23,13 @@
 //! ```text
 //! word 0   bits 0..8 kind; bits 8..32 types of the message, zero if it has no data or its types are
 //!          unknown (`typecheck.rs`); bits 32..64 tag  (Define, DefineLong, Defined: the type's number)
-//! word 1   messages: context of the communicator; CTS: copy method; Help: bits 0..32 number of the split,
-//!          bits 32..64 copy method                                (else 0)
-//! word 2   messages and Help: packed bytes of the whole message
+//! word 1   messages: context of the communicator; CTS: bits 0..8 copy method, bit 8 whether similar messages may
+//!          go out in parts; Help: bits 0..32 number of the split, bits 32..64 copy method  (else 0)
+//! word 2   messages and Help: packed bytes of the whole message; Part: bytes of this part
 //!          Define, DefineLong: bytes of the encoded type          (else 0)
-//! word 3   Inline: payload bytes 0..8; DefineLong: offset of the encoded type in the sender's heap; all
-//!          others but Eager, Define and Defined: the sender's request id
+//! word 3   Inline: payload bytes 0..8; First: bits 0..32 bytes of the first part, bits 32..64 copy method;
+//!          DefineLong: offset of the encoded type in the sender's heap; all others but Eager, Part, Define and
+//!          Defined: the sender's request id
 //! word 4-6 Inline: payload bytes 8..32
 //!          RTS, Synchronous, Recall: word 4 bits 40..64 0, or 1 plus the number of the word by which the
 //!          message can be recalled
@@ -67,6 +69,11 @@ const WITHDRAW: u64 = 11;
 const RECALL: u64 = 12;
 const DEFINE_LONG: u64 = 13;
 const DEFINED: u64 = 14;
+const FIRST: u64 = 15;
+const PART: u64 = 16;
+
+/// The bit in word 1 of a CTS that allows similar messages to go out in parts.
+const IN_PARTS: u64 = 1 << 8;
 
 /// Number of bits of the kind in word 0. The check bits of the types are above the kind.
 const KIND_BITS: u32 = 8;
@@ -76,6 +83,7 @@ const _: () = assert!(typecheck::END == 1 << (32 - KIND_BITS));
 // The texts of `Malformed` state these limits.
 const _: () =
     assert!(INLINE_MAX == 32 && EAGER_MAX == 16 << 10 && TYPE_MAX == 16 << 10 && TYPES == 64);
+const _: () = assert!(PARTS_MAX == 256 << 10 && PART_MAX == 16 << 10);
 const _: () = assert!(RECALLS == 56 && LONG_TYPES == 8 && LONG_MAX == 8 << 20);
 
 /// The lowest bit of the shape in word 4 of an RTS.
@@ -92,6 +100,12 @@ const PRIVATE: u64 = 2;
 
 /// Number of types that a sender can have defined at one receiver at the same time.
 pub const TYPES: usize = 64;
+
+/// Length of the longest message that can go out in parts, in bytes.
+pub const PARTS_MAX: usize = 256 << 10;
+
+/// Length of the longest part of a message, in bytes.
+pub const PART_MAX: usize = EAGER_MAX;
 
 /// The number that stands for the type "one byte, without gaps between elements". This type needs no
 /// definition.
@@ -238,6 +252,12 @@ pub enum Envelope {
     Inline(Label, [u8; INLINE_MAX]),
     /// A message. Its payload is in the ring's payload area.
     Eager(Label),
+    /// A message that goes out in parts. The second value is the length of the first part in bytes, which is in the
+    /// ring's payload area. The further parts follow in envelopes of the kind [`Envelope::Part`]. Both ranks copy long
+    /// runs with the method.
+    First(Label, u32, Method),
+    /// The next part of the message whose first part arrived last. The value is the length of the part in bytes.
+    Part(u32),
     /// A message. Its payload is in the ring's payload area, and its sender waits under this name for the
     /// ACK.
     Synchronous(Label, Offer),
@@ -246,9 +266,16 @@ pub enum Envelope {
     Rts(Label, Offer, Option<Place>),
     /// A receive has matched the synchronous message with this request id.
     Ack(u64),
-    /// The sender of the message with this request id has to pack the message into the chunks, and to copy
-    /// long runs with this method.
-    Cts(u64, Method),
+    /// The sender of a message has to pack the message into the chunks.
+    Cts {
+        /// The sender's request id.
+        id: u64,
+        /// The method by which the sender copies long runs.
+        method: Method,
+        /// True if messages of similar length may go out in parts from now on, with the same method and without an
+        /// RTS (`transport/parts.rs`).
+        parts: bool,
+    },
     /// The receiver has copied all data of the message with this request id.
     Fin(u64),
     /// A receive has matched the message with this request id, and the receiver does not take the data.
@@ -342,7 +369,16 @@ impl Envelope {
                 ([head(SYNCHRONOUS, label), context, bytes, offer.id, offer.encode(), 0, 0], 5)
             }
             Self::Ack(id) => ([ACK, 0, 0, *id, 0, 0, 0], 4),
-            Self::Cts(id, method) => ([CTS, method.code().into(), 0, *id, 0, 0, 0], 4),
+            Self::Cts { id, method, parts } => {
+                let method = u64::from(method.code()) | if *parts { IN_PARTS } else { 0 };
+                ([CTS, method, 0, *id, 0, 0, 0], 4)
+            }
+            Self::First(label, bytes, method) => {
+                let Label { context, bytes: total, .. } = *label;
+                let first = u64::from(*bytes) | u64::from(method.code()) << 32;
+                ([head(FIRST, label), context, total, first, 0, 0, 0], 4)
+            }
+            Self::Part(bytes) => ([PART, 0, u64::from(*bytes), 0, 0, 0, 0], 3),
             Self::Fin(id) => ([FIN, 0, 0, *id, 0, 0, 0], 4),
             Self::Refused(id) => ([REFUSED, 0, 0, *id, 0, 0, 0], 4),
             Self::Define { number, bytes } => {
@@ -395,7 +431,7 @@ impl Envelope {
         // Only messages have types. For all other envelopes, take all 32 bits as the kind: if any bit of the
         // types is set, the kind is unknown, and the envelope is refused below.
         let kind = match head & ((1 << KIND_BITS) - 1) {
-            message @ (INLINE | EAGER | RTS | SYNCHRONOUS | RECALL) => message,
+            message @ (INLINE | EAGER | RTS | SYNCHRONOUS | RECALL | FIRST) => message,
             _ => head,
         };
         let types = (head >> KIND_BITS) as u32;
@@ -414,8 +450,11 @@ impl Envelope {
             EAGER => Err(Malformed("an eager message is empty or longer than 16 KiB")),
             SYNCHRONOUS | RTS | RECALL => Self::decode_offer(kind, label, words),
             ACK => Ok(Self::Ack(words[3])),
-            CTS => match method(words[1]) {
-                Some(method) => Ok(Self::Cts(words[3], method)),
+            FIRST | PART => Self::decode_part(kind, label, words),
+            CTS => match method(words[1] & !IN_PARTS) {
+                Some(method) => {
+                    Ok(Self::Cts { id: words[3], method, parts: words[1] & IN_PARTS != 0 })
+                }
                 None => Err(Malformed("a CTS has a copy method above 2")),
             },
             FIN => Ok(Self::Fin(words[3])),
@@ -468,6 +507,32 @@ impl Envelope {
                 Ok(Self::DefineLong { number: number as u32, bytes, at })
             }
             _ => Err(Malformed("an encoded long type has at most 16 KiB or more than 8 MiB")),
+        }
+    }
+
+    /// Decodes the envelope of a part of a message.
+    #[inline(never)]
+    fn decode_part(
+        kind: u64,
+        label: Label,
+        words: &[u64; ENVELOPE_WORDS],
+    ) -> Result<Self, Malformed> {
+        let part = if kind == PART { label.bytes } else { words[3] & 0xffff_ffff };
+        if part == 0 || part > PART_MAX as u64 {
+            return Err(Malformed("a part of a message is empty or longer than 16 KiB"));
+        }
+        // The conversions lose nothing, because `PART_MAX` is below 2^32.
+        if kind == PART {
+            return Ok(Self::Part(part as u32));
+        }
+        if label.bytes < part || label.bytes > PARTS_MAX as u64 {
+            return Err(Malformed(
+                "a message in parts is shorter than its first part or longer than 256 KiB",
+            ));
+        }
+        match method(words[3] >> 32) {
+            Some(method) => Ok(Self::First(label, part as u32, method)),
+            None => Err(Malformed("a message in parts has a copy method above 2")),
         }
     }
 
@@ -549,7 +614,16 @@ mod tests {
             Envelope::Synchronous(label, Offer { recall: Some(55), ..9.into() }),
             Envelope::Recall(typed, Offer { recall: Some(3), ..u64::MAX.into() }),
             Envelope::Ack(1),
-            Envelope::Cts(u64::MAX, Method::Streaming),
+            Envelope::Cts { id: u64::MAX, method: Method::Streaming, parts: false },
+            Envelope::Cts { id: 0, method: Method::Vector, parts: true },
+            Envelope::First(typed, 19, Method::Repeat),
+            Envelope::First(
+                Label { bytes: PARTS_MAX as u64, ..label },
+                PART_MAX as u32,
+                Method::Streaming,
+            ),
+            Envelope::Part(1),
+            Envelope::Part(PART_MAX as u32),
             Envelope::Fin(2),
             Envelope::Refused(3),
             Envelope::Help {
@@ -584,7 +658,16 @@ mod tests {
         let eager = EAGER_MAX as u64;
         for words in [
             [0, 0, 0, 0, 0, 0, 0],
-            [15, 0, 0, 0, 0, 0, 0],
+            [17, 0, 0, 0, 0, 0, 0],
+            [FIRST, 0, 100, 0, 0, 0, 0],
+            [FIRST, 0, 100, 101, 0, 0, 0],
+            [FIRST, 0, 1 << 17, PART_MAX as u64 + 1, 0, 0, 0],
+            [FIRST, 0, PARTS_MAX as u64 + 1, 100, 0, 0, 0],
+            [FIRST, 0, 100, 100 | 3 << 32, 0, 0, 0],
+            [FIRST | 1 << 63, 0, 100, 100, 0, 0, 0],
+            [PART, 0, 0, 0, 0, 0, 0],
+            [PART, 0, PART_MAX as u64 + 1, 0, 0, 0, 0],
+            [PART | 1 << 8, 0, 100, 0, 0, 0, 0],
             [DEFINE_LONG, 0, 1 << 20, 0, 0, 0, 0],
             [DEFINE_LONG | (TYPES as u64) << 32, 0, TYPE_MAX as u64, 0, 0, 0, 0],
             [DEFINE_LONG | (TYPES as u64) << 32, 0, LONG_MAX as u64 + 1, 0, 0, 0, 0],
@@ -602,6 +685,8 @@ mod tests {
             [HELP, 3 << 32, 8, 0, IN_HEAP << 32, 0, 0],
             [CTS, 3, 0, 0, 0, 0, 0],
             [CTS, 1 << 32, 0, 0, 0, 0, 0],
+            [CTS, 3 | IN_PARTS, 0, 0, 0, 0, 0],
+            [CTS, 1 << 9, 0, 0, 0, 0, 0],
             [RTS, 0, 9, 0, 3 << SHAPE_AT, 0, 0],
             [RTS, 0, 9, 0, 1 << 63, 0, 0],
             [HELP, u64::from(NUMBERS), 8, 0, IN_HEAP << 32, 0, 0],

@@ -431,6 +431,14 @@ impl Kept {
         Ok(Self::Long(long, bytes as usize))
     }
 
+    /// Returns the packed bytes of the message, so that the caller can write them.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Short(bytes, len) => &mut bytes[..usize::from(*len)],
+            Self::Long(bytes, len) => &mut bytes[..*len],
+        }
+    }
+
     /// Returns the packed bytes of the message.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
@@ -445,8 +453,8 @@ impl Kept {
 /// the class before.
 const FIRST_CLASS: usize = 2 * SHORT;
 
-/// Number of classes. The buffers of the last class have room for the longest message that a rank keeps (16 KiB).
-const CLASSES: usize = 8;
+/// Number of classes. The buffers of the last class have room for the longest message that a rank keeps (256 KiB).
+const CLASSES: usize = 12;
 
 /// Number of bytes in unused buffers above which a buffer that is given back is freed.
 const UNUSED_MAX: usize = 2 << 20;
@@ -533,7 +541,7 @@ mod tests {
         assert_eq!(buffers.bytes, UNUSED_MAX);
         assert_eq!(buffers.unused.iter().map(Vec::len).sum::<usize>(), UNUSED_MAX / 8192);
         // A message that is longer than every class has a buffer of its own.
-        let kept = Kept::new(100_000, &mut buffers, |_| ()).expect("memory");
+        let kept = Kept::new(300_000, &mut buffers, |_| ()).expect("memory");
         buffers.give_back(kept);
         assert_eq!(buffers.bytes, UNUSED_MAX);
     }

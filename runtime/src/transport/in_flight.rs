@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! send     Queued --payload in the ring--> complete
+//!          Queued --first part--> Parts --last part--> complete
 //!          Queued --payload in the ring--> Unacknowledged --ACK--> complete
 //!          Queued --RTS--> Offered --CTS--> Streaming --last chunk--> complete
 //!                             |----FIN------------------------------> complete
@@ -20,6 +21,7 @@ use crate::message::label::{Sender, Slot};
 use crate::message::payload::{Sink, Supply};
 use crate::message::typecheck;
 use crate::{Error, ErrorKind, Result};
+use typepack_engine::contiguous::Method;
 
 /// What the RTS of a send has told the receiver about the place of its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +45,8 @@ pub enum SendStage {
     /// The RTS is in the ring, and the receiver will choose the protocol that moves the data. Or this rank
     /// has sent the message to itself, and the message is in this rank's queue of unexpected messages.
     Offered(Told),
+    /// The message goes out in parts. This number of its bytes is in the ring. Long runs are copied with the method.
+    Parts(u64, Method),
     /// The CTS has arrived. The number counts the bytes that this rank has already packed into chunks.
     Streaming(u64),
 }

@@ -16,7 +16,7 @@ use super::ready::Ready;
 use super::recalls::Recalls;
 use super::types::{Defined, Known};
 use crate::Result;
-use crate::message::envelope::Envelope;
+use crate::message::envelope::{Envelope, PART_MAX};
 use crate::shm::pair::LINE;
 use crate::shm::ring::{Consumer, ENVELOPE_WORDS, Producer, Room};
 use crate::shm::withdrawal;
@@ -215,6 +215,19 @@ impl Tx {
         Ok(true)
     }
 
+    /// Returns whether the ring has the last level, whose payload area has room for several messages in parts.
+    #[inline]
+    pub fn is_large(&self) -> bool {
+        self.ring.is_last::<Area>()
+    }
+
+    /// Returns how many of `len` bytes lie in one run of the payload area, from the place on that
+    /// [`Tx::next_payload`] returns for a part of the maximum length.
+    #[inline]
+    pub fn run_ahead(&self, len: usize) -> usize {
+        self.ring.run_ahead(PART_MAX, len)
+    }
+
     /// Returns the offset at which the next payload will begin if it has `len` bytes.
     #[inline]
     pub fn next_payload(&self, len: usize) -> usize {
@@ -232,6 +245,31 @@ impl Tx {
     }
 }
 
+/// The place to which the parts of a message go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The receive with this request number, which has matched the message.
+    Receive(u64),
+    /// The private memory with this number, which keeps the message until a receive matches it
+    /// (`endpoint/engine/parts.rs`).
+    Kept(u64),
+    /// No memory: the receive has refused the message.
+    Nowhere,
+}
+
+/// A message in parts, of which some parts have arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Arriving {
+    /// The place to which the parts go.
+    pub target: Target,
+    /// Number of packed bytes of the message.
+    pub total: u64,
+    /// Number of packed bytes that have arrived.
+    pub done: u64,
+    /// The method for long runs.
+    pub method: Method,
+}
+
 /// The receiving half of a link: from another rank to this rank.
 #[derive(Debug)]
 pub struct Rx {
@@ -243,6 +281,8 @@ pub struct Rx {
     pub known: Known,
     /// The messages whose data this rank may read in place.
     pub offers: Offers,
+    /// The message whose parts arrive, from its first part to its last one.
+    pub arriving: Option<Arriving>,
     /// Number of looks since the last one that found the ring empty.
     row: u32,
 }
@@ -252,7 +292,7 @@ impl Rx {
     /// `level`.
     pub fn new(area: Area, level: usize) -> Self {
         let (ring, known) = (Consumer::new::<Area>(level), Known::default());
-        Self { area, ring, known, offers: Offers::default(), row: 0 }
+        Self { area, ring, known, offers: Offers::default(), arriving: None, row: 0 }
     }
 
     /// Returns a copy of the next envelope, or `None` if the ring is empty. If several messages have arrived in a

@@ -37,6 +37,7 @@ pub(crate) mod learnt;
 pub(crate) mod link;
 mod long_types;
 mod offers;
+mod parts;
 pub(crate) mod peer;
 mod pipeline;
 mod pool;

@@ -7,22 +7,24 @@
 
 use super::answers;
 use super::area::Area;
-use super::choice::{self, Choice};
+use super::choice::{self, Choice, Terms};
 use super::eager::Eager;
 use super::fabric::Fabric;
 use super::failure::{broken, lost, lost_at, of_place};
 use super::heap::{self, HeapCopy};
 use super::in_flight::{RequestTable, SendStage, Stream};
 use super::link::{Link, Outgoing, Rx, Tx};
+use super::parts::Parts;
 use super::pipeline::Pipeline;
 use super::private::PrivateCopy;
 use super::protocol::{Advance, Arrival, CopyPlan, Matched, Offered, Protocol, Work};
 use super::single_copy::{Copier, Far};
+use super::stage::Stage;
 use super::tuning::{self, Situation, Way};
 use super::types::Located;
 use crate::message::envelope::{Envelope, Offer, Place, Space};
-use crate::message::label::{Sender, Slot};
-use crate::message::payload::{SHORT, Sink, buffer};
+use crate::message::label::{Label, Sender, Slot};
+use crate::message::payload::{LayoutRef, SHORT, Sink, buffer};
 use crate::shm::recall;
 use crate::shm::ring::Violation;
 use crate::shm::topology::Distance;
@@ -36,6 +38,7 @@ pub struct Peer {
     /// The two directions.
     pub link: Link,
     eager: Eager,
+    parts: Parts,
     pipeline: Pipeline,
     heap: HeapCopy,
     private: PrivateCopy,
@@ -47,6 +50,7 @@ impl Peer {
         Self {
             link: Link::new(rank),
             eager: Eager,
+            parts: Parts::default(),
             pipeline: Pipeline::new(fabric),
             heap: HeapCopy::default(),
             private: PrivateCopy::default(),
@@ -83,6 +87,28 @@ impl Peer {
     }
 
     // ---- at the sender ----
+
+    /// Sends a message in parts, as [`Parts::send`] does, if no other message waits in the queue.
+    ///
+    /// # Safety
+    ///
+    /// - The layout's memory is readable, and `label.bytes` is the packed size of its elements.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::NoMemory` if memory ran out, and `ErrorKind::Other` if the other rank broke the protocol.
+    pub unsafe fn send_parts(
+        &mut self,
+        with: (&Fabric, &mut Stage, Terms),
+        layout: &LayoutRef<'_>,
+        label: Label,
+    ) -> Result<Option<(u64, Method)>> {
+        let tx = self.link.contact(with.0)?;
+        if !tx.is_idle() {
+            return Ok(None);
+        }
+        // SAFETY: the caller guarantees the condition of `Parts::send`, which is the same.
+        unsafe { self.parts.send(tx, with, layout, label) }
+    }
 
     /// Appends a send to the queue, and writes as many items of the queue as the ring has room for.
     ///
@@ -123,6 +149,20 @@ impl Peer {
         let (tx, bytes) = (self.link.tx()?, send.label.bytes);
         let eager = work.terms.is_eager(bytes);
         let mut choices = choice::offers(work.terms, bytes);
+        let in_parts = match send.stage {
+            SendStage::Parts(..) => true,
+            _ if eager || send.synchronous => false,
+            _ => match self.parts.begin(tx, work.terms, &send.label) {
+                Some(method) => {
+                    send.stage = SendStage::Parts(0, method);
+                    true
+                }
+                None => false,
+            },
+        };
+        if in_parts {
+            choices = &[Choice::Parts];
+        }
         if eager && tx.is_full() && !send.label.is_internal() {
             // The receiver wants no more payloads, so the data of a long message waits here, behind an RTS, until
             // a receive matches the message. A message of at most `SHORT` bytes occupies no more memory of the
@@ -133,7 +173,9 @@ impl Peer {
                 send.synchronous = true;
             }
         }
-        if send.recall.is_none() && (send.synchronous || choices != [Choice::Eager]) {
+        if send.recall.is_none()
+            && (send.synchronous || !matches!(choices, [Choice::Eager | Choice::Parts]))
+        {
             // This rank will wait for the match, so the program may cancel the send meanwhile.
             send.recall = tx.recalls.take(&tx.area);
         }
@@ -141,6 +183,7 @@ impl Peer {
             let link = &mut self.link;
             let offered = match choice {
                 Choice::Eager => self.eager.offer(work, link, id)?,
+                Choice::Parts => self.parts.offer(work, link, id)?,
                 Choice::Heap => self.heap.offer(work, link, id)?,
                 Choice::Private => self.private.offer(work, link, id)?,
                 Choice::Pipeline => self.pipeline.offer(work, link, id)?,
@@ -148,7 +191,9 @@ impl Peer {
             match offered {
                 Offered::Declined => {}
                 Offered::NoRoom => return Ok(false),
-                Offered::Written if *choice == Choice::Eager => return Ok(true),
+                Offered::Written if matches!(choice, Choice::Eager | Choice::Parts) => {
+                    return Ok(true);
+                }
                 Offered::Written => {
                     self.pipeline.pack_ahead(work, &mut self.link, id)?;
                     return Ok(true);
@@ -172,7 +217,7 @@ impl Peer {
         };
         match (send.stage, send.recall) {
             // The message has no envelope yet.
-            (SendStage::Queued, word) => {
+            (SendStage::Queued | SendStage::Parts(0, _), word) => {
                 if let Some(word) = word {
                     tx.recalls.give_back(word);
                 }
@@ -273,8 +318,7 @@ impl Peer {
             return self.rendezvous(work, matched);
         };
         let answers = payload.waiting.is_some();
-        let plan = CopyPlan { method: Method::Vector, shared: false };
-        self.eager.matched(work, &mut self.link, &mut matched, plan)?;
+        self.eager.matched(work, &mut self.link, &mut matched, CopyPlan::PLAIN)?;
         if answers { self.flush(work).map(drop) } else { Ok(()) }
     }
 
@@ -299,7 +343,8 @@ impl Peer {
             Way::InPlace(_) => situation.place,
             Way::Packed(_) => None,
         };
-        let plan = CopyPlan { method: way.method(), shared: situation.shared };
+        let parts = matches!(way, Way::Packed(_)) && work.tuning.is_best(situation, total, way);
+        let plan = CopyPlan { method: way.method(), shared: situation.shared, parts };
         for (declined, choice) in choice::carriers(place).iter().enumerate() {
             if declined > 0 {
                 work.tuning.declined();
@@ -307,6 +352,7 @@ impl Peer {
             let (link, matched) = (&mut self.link, &mut matched);
             let taken = match choice {
                 Choice::Eager => self.eager.matched(work, link, matched, plan)?,
+                Choice::Parts => self.parts.matched(work, link, matched, plan)?,
                 Choice::Heap => self.heap.matched(work, link, matched, plan)?,
                 Choice::Private => self.private.matched(work, link, matched, plan)?,
                 Choice::Pipeline => self.pipeline.matched(work, link, matched, plan)?,
@@ -397,7 +443,7 @@ impl Peer {
             Envelope::Ack(id) => answers::ack(work, from, id),
             Envelope::Fin(id) => answers::fin(work, from, id),
             Envelope::Refused(id) => answers::refused(work, from, id),
-            Envelope::Cts(id, method) => {
+            Envelope::Cts { id, method, .. } => {
                 answers::cts(work, from, id)?;
                 self.pipeline.clear(id, method);
                 Ok(())
@@ -435,6 +481,8 @@ impl Peer {
             // `endpoint/` itself handles messages and definitions of types, and must not pass them here.
             Envelope::Inline(..)
             | Envelope::Eager(_)
+            | Envelope::First(..)
+            | Envelope::Part(_)
             | Envelope::Synchronous(..)
             | Envelope::Rts(..)
             | Envelope::Recall(..)
@@ -452,7 +500,7 @@ impl Peer {
     /// answer to expect next time ([`Pipeline::expect`]).
     fn answered<R: RequestTable>(&mut self, work: &mut Work<'_, R>, envelope: &Envelope) {
         let (Envelope::Ack(id)
-        | Envelope::Cts(id, _)
+        | Envelope::Cts { id, .. }
         | Envelope::Fin(id)
         | Envelope::Refused(id)
         | Envelope::Help { id, .. }) = *envelope
@@ -463,8 +511,12 @@ impl Peer {
         if let Some(send) = &send
             && matches!(send.stage, SendStage::Offered(_))
         {
-            let answer = if let Envelope::Cts(_, method) = *envelope { Some(method) } else { None };
+            let (answer, parts) = match *envelope {
+                Envelope::Cts { method, parts, .. } => (Some(method), parts),
+                _ => (None, false),
+            };
             self.pipeline.expect(send.label.bytes, answer);
+            self.parts.expect(send.label.bytes, answer.filter(|_| parts));
             if answer.is_none() {
                 self.pipeline.forget(id);
             }
@@ -487,7 +539,7 @@ impl Peer {
             return Ok(());
         };
         work.tuning.declined();
-        self.pipeline.take(work, &mut self.link, (receive, offer), Method::Vector)?;
+        self.pipeline.take(work, &mut self.link, (receive, offer), CopyPlan::PLAIN)?;
         self.flush(work).map(drop)
     }
 
@@ -555,7 +607,7 @@ impl Peer {
     fn go_on<R: RequestTable>(&mut self, work: &mut Work<'_, R>, advance: Advance) -> Result<bool> {
         if let Advance::GaveUp(receive, offer) = advance {
             work.tuning.declined();
-            self.pipeline.take(work, &mut self.link, (receive, offer), Method::Vector)?;
+            self.pipeline.take(work, &mut self.link, (receive, offer), CopyPlan::PLAIN)?;
         }
         Ok(advance != Advance::Idle)
     }

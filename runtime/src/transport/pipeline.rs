@@ -16,8 +16,7 @@ use super::ready::Ready;
 use super::stage::Stage;
 use crate::Result;
 use crate::message::envelope::{Envelope, Offer};
-use crate::message::label::{Shape, Status};
-use crate::message::payload::Supply;
+use crate::message::label::Status;
 use crate::shm::bulk::{Drainer, Filler};
 use crate::shm::pair::{CHUNK_BYTES, SMALL_CHUNK_BYTES};
 use crate::shm::ring::Violation;
@@ -187,7 +186,7 @@ impl Pipeline {
     }
 
     /// Answers an RTS with CTS. The sender then packs the message for the receive that has matched it. Both
-    /// ranks copy long runs with `method`.
+    /// ranks copy long runs with the method of the plan.
     ///
     /// # Errors
     /// Returns `ErrorKind::Internal` if the receive does not exist, which is a bug.
@@ -196,7 +195,7 @@ impl Pipeline {
         work: &mut Work<'_, R>,
         link: &mut Link,
         (receive, offer): (u64, u64),
-        method: Method,
+        CopyPlan { method, parts, .. }: CopyPlan,
     ) -> Result<()> {
         let stream = work.requests.receive(receive).and_then(|receive| receive.stream.as_mut());
         let Some(stream) = stream else { return Err(lost("a receive", receive)) };
@@ -204,7 +203,7 @@ impl Pipeline {
         let (tx, rx) = link.both()?;
         rx.offers.answer(offer);
         self.incoming.push_back((receive, method));
-        tx.push(Outgoing::Say(Envelope::Cts(offer, method)));
+        tx.push(Outgoing::Say(Envelope::Cts { id: offer, method, parts }));
         Ok(())
     }
 
@@ -251,17 +250,7 @@ impl Pipeline {
         // rank writes to it. No user layout overlaps shared memory or the stage.
         unsafe {
             let pack = |to| supply.pack(done..end, to);
-            match &send.supply {
-                // Vector moves need no stage, because the pack kernel already stores with vector moves. For
-                // sparse layouts, reading the source takes most of the time, and a stage would add to that time.
-                Supply::Memory(layout)
-                    if method != Method::Vector
-                        && Stage::shape(&layout.plan, layout.count) == Shape::Dense =>
-                {
-                    work.stage.pack(len, to, method, pack);
-                }
-                _ => contiguous::with(method, || pack(to)),
-            }
+            work.stage.fill((Stage::shape_of(supply), method), len, to, pack);
         }
         Ok(Some((number, place, len)))
     }
@@ -303,7 +292,7 @@ impl Pipeline {
                 let status = Status { source, tag: send.label.tag, bytes: total };
                 self.cleared.pop_front();
                 work.requests.complete(id, Ok(status));
-                tx.ready = Ready::chunks(total, piece_bytes(total));
+                tx.ready = Ready::chunks(total, piece_bytes(total)).by(method);
             }
         }
         Ok(moved)
@@ -372,10 +361,7 @@ impl Protocol for Pipeline {
         id: u64,
     ) -> Result<Offered> {
         let Some(send) = work.requests.send(id) else { return Err(lost("a send", id)) };
-        let shape = match &send.supply {
-            Supply::Memory(layout) => Stage::shape(&layout.plan, layout.count),
-            _ => Shape::Contiguous,
-        };
+        let shape = Stage::shape_of(&send.supply);
         let offer = Offer { shape, ..send.offer(id) };
         if !link.tx()?.say(work.fabric, &Envelope::Rts(send.label, offer, None))? {
             return Ok(Offered::NoRoom);
@@ -392,7 +378,7 @@ impl Protocol for Pipeline {
         plan: CopyPlan,
     ) -> Result<bool> {
         let Arrival::Rts(offer, ..) = matched.arrival else { return Ok(false) };
-        self.take(work, link, (matched.receive, offer), plan.method)?;
+        self.take(work, link, (matched.receive, offer), plan)?;
         Ok(true)
     }
 

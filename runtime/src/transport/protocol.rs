@@ -26,6 +26,8 @@ pub struct Traffic {
     pub bytes: u64,
     /// Number of messages that were packed directly into the ring, without waiting in the queue.
     pub eager: u64,
+    /// Number of messages that went through the ring in parts.
+    pub parts: u64,
     /// Number of messages that were packed into chunks.
     pub pipelined: u64,
     /// Number of messages that were copied in place out of this rank's heap, by the receiver or by both
@@ -111,6 +113,13 @@ pub struct CopyPlan {
     /// True if the receive's memory lies in a heap and its elements do not overlap, so that the sender
     /// can copy a part of the message.
     pub shared: bool,
+    /// True if messages of similar length may go out in parts from now on (`parts.rs`).
+    pub parts: bool,
+}
+
+impl CopyPlan {
+    /// The plan of a message that goes through the ring or the chunks because no other way is possible.
+    pub const PLAIN: Self = Self { method: Method::Vector, shared: false, parts: false };
 }
 
 /// A message that a receive has matched and does not refuse.

@@ -9,6 +9,7 @@
 use super::area::Area;
 use super::pool::Pool;
 use crate::shm::pair::LINE;
+use typepack_engine::contiguous::Method;
 
 /// Maximum number of bytes that an idle rank fetches for the next message. Measured with `pingpong`,
 /// contiguous messages, near cores, in us:
@@ -46,10 +47,20 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// Predicts that the next message will use `len` bytes of the payload area from `at` on.
+    /// Predicts that the next message will use `len` bytes of the payload area from `at` on. Of a long message, only the
+    /// first [`READY_MAX`] bytes are fetched.
     #[inline]
     pub fn payload(at: usize, len: usize) -> Self {
-        Self { at, left: len.div_ceil(LINE), ..Self::default() }
+        Self { at, left: len.min(READY_MAX as usize).div_ceil(LINE), ..Self::default() }
+    }
+
+    /// Returns this prediction if the next message is copied with vector moves, and otherwise one without lines. The
+    /// other methods write whole lines and do not fetch their old bytes.
+    ///
+    /// Measured with `pingpong` on a Zen 5, contiguous messages in parts by `rep movsb`, near cores, in us: 16 KiB 0.74
+    /// with the fetch and 0.44 without, 64 KiB 1.72 and 1.24. With vector moves the fetch changed nothing there.
+    pub fn by(self, method: Method) -> Self {
+        if method == Method::Vector { self } else { Self::default() }
     }
 
     /// Predicts that the next message will use the next chunks. The message has `total` bytes in pieces of

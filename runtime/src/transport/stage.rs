@@ -18,6 +18,7 @@
 
 use crate::Plan;
 use crate::message::label::Shape;
+use crate::message::payload::Supply;
 use crate::shm::pair::{CHUNK_BYTES, LINE};
 use typepack_engine::contiguous::{self, Method};
 
@@ -49,6 +50,39 @@ impl Stage {
         let span = if one { span } else { span.max(footprint.extent.unsigned_abs()) };
         let dense = span / SPARSE <= plan.element_bytes() || plan.first_run_bytes() >= LINE as u64;
         if dense { Shape::Dense } else { Shape::Sparse }
+    }
+
+    /// Returns the shape of a message's data at its sender.
+    pub fn shape_of(supply: &Supply) -> Shape {
+        match supply {
+            Supply::Memory(layout) => Self::shape(&layout.plan, layout.count),
+            _ => Shape::Contiguous,
+        }
+    }
+
+    /// Calls `pack` to write `len` bytes of a message, whose data has the given shape, to `to` in shared memory. Long
+    /// runs are copied with `method`.
+    ///
+    /// # Safety
+    ///
+    /// - `pack` writes exactly `len` bytes, from the address on that it receives.
+    /// - `to` is valid for writes of `len` bytes.
+    #[inline]
+    pub unsafe fn fill(
+        &mut self,
+        (shape, method): (Shape, Method),
+        len: usize,
+        to: *mut u8,
+        pack: impl FnOnce(*mut u8),
+    ) {
+        // Vector moves need no stage, because the pack kernel already stores with vector moves. For sparse layouts,
+        // reading the source takes most of the time, and a stage would add to that time.
+        if method != Method::Vector && shape == Shape::Dense {
+            // SAFETY: the caller guarantees both conditions of `pack`, which are the same.
+            unsafe { self.pack(len, to, method, pack) };
+        } else {
+            contiguous::with(method, || pack(to));
+        }
     }
 
     /// Calls `pack` to write `len` bytes, either directly to `to`, or into the buffer. In the second case

@@ -152,7 +152,7 @@ impl Situation {
         let in_place = in_place.iter().filter(pays).map(|&method| Way::InPlace(method));
         let packed = methods.iter().map(|&method| Way::Packed(method));
         match (self.place, terms.forced) {
-            (None, _) | (_, Forced::Packed) => packed.take(WAYS).collect(),
+            (None, _) | (_, Forced::Packed | Forced::Parts) => packed.take(WAYS).collect(),
             // If both ranks copy data without large gaps in place, a copy through chunks cannot be
             // faster, and its trial would take memory for chunks.
             (Some(Space::Heap), Forced::Nothing) if self.shared && self.shape != Shape::Sparse => {
@@ -362,6 +362,16 @@ impl Tuning {
         }
     }
 
+    /// Returns whether `way` is the best way of such messages, and all their ways have been compared. If nothing is
+    /// measured, the static choice counts as the best way.
+    pub fn is_best(&self, situation: Situation, bytes: u64, way: Way) -> bool {
+        let entry = self.entries.get(key(situation, bytes)).and_then(Option::as_ref);
+        entry.is_some_and(|entry| {
+            let compared = !self.measures || entry.ways.len() == 1 || entry.chooser.is_settled();
+            compared && entry.best() == way
+        })
+    }
+
     /// Says that a message of `bytes` bytes is complete.
     #[inline]
     pub fn complete(&mut self, bytes: u64) {
@@ -534,7 +544,7 @@ mod tests {
     };
 
     fn terms(forced: Forced) -> Terms {
-        Terms { eager_limit: 8 << 10, forced }
+        Terms { eager_limit: 8 << 10, forced, copy: None }
     }
 
     #[test]

@@ -226,6 +226,20 @@ impl Producer {
         following::<M>(self.level)
     }
 
+    /// Returns whether the ring has the last level.
+    #[inline]
+    pub fn is_last<M: RingMemory>(&self) -> bool {
+        self.level as usize + 1 == M::LEVELS.len()
+    }
+
+    /// Returns how many of `len` bytes lie in one run of the payload area, from the place on at which the next payload
+    /// will begin if it has `payload` bytes.
+    pub fn run_ahead(&self, payload: usize, len: usize) -> usize {
+        let area = self.ring.payload();
+        let start = place(self.bytes, payload, area).0 as usize & (area - 1);
+        len.min(area - start)
+    }
+
     /// Changes to the next level; does nothing if there is none. The caller has allocated the memory of the ring of
     /// the next level.
     ///

@@ -80,6 +80,7 @@ impl Account {
     pub fn size(what: &Arrived) -> u64 {
         let data = match what {
             Arrived::Data(Kept::Long(data, _), _) => data.len(),
+            Arrived::Parts(_, bytes) => *bytes as usize,
             Arrived::Rts(_, Some(_)) => size_of::<Located>(),
             Arrived::Data(Kept::Short(..), _) | Arrived::Rts(_, None) | Arrived::Own(_) => 0,
         };

@@ -5,6 +5,7 @@
 //! other envelopes to `transport/peer.rs`. A turn ends after a bounded amount of work. It never waits, except for the
 //! end of one piece that another rank is copying, if this rank has to stop that copy.
 
+use super::parts::Part;
 use super::*;
 
 /// What happens to a short message that no receive matches.
@@ -148,6 +149,27 @@ impl MessageEngine {
                     let data = unsafe { Payload::new(area.payload(offset), None) };
                     self.deliver(from, label, data)?;
                 }
+                Envelope::First(label, len, method) => {
+                    let matches = || self.matching.find(Slot::new(from), &label).is_some();
+                    if unmatched == Unmatched::Leave && !matches() {
+                        return Ok(taken > 0);
+                    }
+                    payload = len as usize;
+                    let offset = rx.ring.payload_offset(payload);
+                    // SAFETY: `decode` has checked that the part is at most as long as the eager maximum, and
+                    // `payload_offset` places such a payload within the area. The sender reuses the bytes only after
+                    // this rank has advanced the ring below. Neither user layouts nor private memory overlap the area.
+                    let part = unsafe { Part::new(area.payload(offset), len) };
+                    self.first_part(from, label, part, method)?;
+                }
+                Envelope::Part(len) => {
+                    payload = len as usize;
+                    let offset = rx.ring.payload_offset(payload);
+                    // SAFETY: as for `First`: the part lies within the area, stays unchanged until the ring advances,
+                    // and overlaps neither user layouts nor private memory.
+                    let part = unsafe { Part::new(area.payload(offset), len) };
+                    self.part(from, part)?;
+                }
                 Envelope::Synchronous(label, offer) => {
                     payload = label.bytes as usize;
                     let offset = rx.ring.payload_offset(payload);
@@ -237,7 +259,7 @@ impl MessageEngine {
     /// Queues a message that no receive has matched. If the messages of `from` occupy too much memory now, tells
     /// `from` to send no more payloads.
     #[inline]
-    fn keep(&mut self, from: usize, label: Label, what: Arrived) {
+    pub(super) fn keep(&mut self, from: usize, label: Label, what: Arrived) {
         if self.account.add(from, Account::size(&what)) {
             self.peers[from].set_full(true);
         }
@@ -315,7 +337,12 @@ impl MessageEngine {
     /// Checks the types in `label`, the label of a message from `from`. Returns the error if the receive
     /// must refuse the message because of its types, and otherwise `None`.
     #[inline]
-    fn refusal(&mut self, from: usize, label: &Label, receive: u64) -> Result<Option<Error>> {
+    pub(super) fn refusal(
+        &mut self,
+        from: usize,
+        label: &Label,
+        receive: u64,
+    ) -> Result<Option<Error>> {
         if label.types == UNKNOWN {
             return Ok(None);
         }

@@ -109,6 +109,11 @@ impl MessageEngine {
                 }
                 received(status, capacity, refusal).map(Operation::Done)
             }
+            // SAFETY: the caller guarantees both conditions of `# Safety` for `layout` and `capacity`. `receive_parts` has
+            // the same conditions.
+            Arrived::Parts(number, _) => unsafe {
+                self.receive_parts((layout, capacity), (number, status), refusal)
+            },
             Arrived::Own(id) => {
                 let Some(send) = self.requests.send(id) else {
                     return Err(lost("a matched send", id));

@@ -34,6 +34,9 @@ const FETCHED: usize = 4 * LINE;
 pub enum Glance {
     /// The next message in the ring matched the receive, which is now complete.
     Done(Status),
+    /// The next message in the ring matched the receive, which is pending under this number, because only some parts
+    /// of the message have arrived.
+    Started(u64),
     /// The ring contains no envelope.
     Nothing,
     /// The receive must take the general way, because the next envelope in the ring is not a short message that
@@ -100,9 +103,16 @@ impl Head {
     /// types of the message have to be compared, because only the general way compares them.
     #[inline(always)]
     fn suits(&self, posting: &Posting<'_>) -> bool {
-        let Label { context, tag, types, .. } = self.label;
-        context == posting.context && posting.tag.accepts(tag) && types == UNKNOWN
+        suits(&self.label, posting)
     }
+}
+
+/// Returns whether `posting`, a receive from the sender of a message, accepts a message with this label. Returns false
+/// if the types of the message have to be compared, because only the general way compares them.
+#[inline(always)]
+fn suits(label: &Label, posting: &Posting<'_>) -> bool {
+    let Label { context, tag, types, .. } = *label;
+    context == posting.context && posting.tag.accepts(tag) && types == UNKNOWN
 }
 
 impl MessageEngine {
@@ -244,7 +254,17 @@ impl MessageEngine {
             Some(head) if head.suits(posting) => unsafe {
                 Self::unpack_head(rx, &self.fabric, &head, posting, from)
             },
-            _ => Ok(Glance::Other),
+            Some(_) => Ok(Glance::Other),
+            // The general way reports a message that begins between the parts of another one.
+            None if rx.arriving.is_some() => Ok(Glance::Other),
+            None => match Envelope::decode(&words) {
+                // SAFETY: the envelope at the head of the ring is this one, and the caller guarantees both conditions of
+                // `# Safety` for `posting`.
+                Ok(Envelope::First(label, len, method)) if suits(&label, posting) => unsafe {
+                    self.glance_parts(posting, from, (label, len, method))
+                },
+                _ => Ok(Glance::Other),
+            },
         }
     }
 

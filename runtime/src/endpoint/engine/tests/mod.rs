@@ -8,6 +8,7 @@ mod ahead;
 mod heap;
 mod hostile;
 mod long_types;
+mod parts;
 mod pool;
 mod private;
 mod shared_copies;

@@ -3,6 +3,7 @@
 
 use super::super::*;
 use super::any;
+use crate::settings::Forced;
 use crate::shm::ring::Producer;
 use crate::shm::segment::{JobFlags, Segment};
 use crate::{Datatype, Named, Plan};
@@ -28,8 +29,11 @@ impl Job {
     fn new() -> Self {
         let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0).expect("a segment"));
         let fabric = Fabric::join(segment.clone(), 0).expect("rank 0");
+        let mut here = MessageEngine::new(fabric.clone(), 8 << 10);
+        // A message that goes out in parts cannot be recalled, like an eager message.
+        here.force(Forced::Packed);
         Self {
-            here: MessageEngine::new(fabric.clone(), 8 << 10),
+            here,
             there: MessageEngine::new(Fabric::join(segment, 1).expect("rank 1"), 8 << 10),
             fabric,
             byte: Datatype::named(Named::U8).commit().expect("a plan"),

@@ -86,7 +86,10 @@ fn words(id: u64, bytes: u64) -> [(Envelope, &'static [State]); 6] {
     };
     [
         (Envelope::Ack(id), &[Unacknowledged]),
-        (Envelope::Cts(id, Method::Vector), &[Plain, InHeap, InPrivate, Withdrawn]),
+        (
+            Envelope::Cts { id, method: Method::Vector, parts: false },
+            &[Plain, InHeap, InPrivate, Withdrawn],
+        ),
         (Envelope::Fin(id), &[InHeap, InPrivate, Withdrawn]),
         (Envelope::Refused(id), &[Plain, InHeap, InPrivate, Withdrawn]),
         (help(Space::Heap), &[InHeap, Withdrawn]),
@@ -126,7 +129,11 @@ fn every_word_has_its_states() {
             match state {
                 State::Withdrawn => victim.detach(id),
                 State::Streaming => {
-                    say(&mut tx, &area, &Envelope::Cts(id, Method::Vector));
+                    say(
+                        &mut tx,
+                        &area,
+                        &Envelope::Cts { id, method: Method::Vector, parts: false },
+                    );
                     victim.progress().expect("a CTS in its state");
                 }
                 _ => {}
@@ -144,7 +151,7 @@ fn every_word_has_its_states() {
             }
             victim.progress().unwrap_or_else(|error| panic!("{name}: {error}"));
             match envelope {
-                Envelope::Cts(..) => {
+                Envelope::Cts { .. } => {
                     let send = victim.requests().send(id).expect(&name);
                     assert!(matches!(send.stage, SendStage::Streaming(_)), "{name}");
                 }
@@ -197,6 +204,7 @@ fn every_protocol_carries_every_length() {
     for (forced, eager_limit) in [
         (Forced::Nothing, 8 << 10),
         (Forced::Packed, 8 << 10),
+        (Forced::Parts, 8 << 10),
         (Forced::Packed, 0),
         (Forced::Heap, 0),
         (Forced::Cma, 0),
@@ -257,10 +265,11 @@ fn every_protocol_carries_every_length() {
                 assert_eq!(target[len as usize], 0xee, "{forced:?} {len}");
             }
         }
-        let Traffic { eager, pipelined, fused, private, .. } = here.traffic();
-        assert_eq!(eager + pipelined + fused + private, sent);
+        let Traffic { eager, parts, pipelined, fused, private, .. } = here.traffic();
+        assert_eq!(eager + parts + pipelined + fused + private, sent);
         match (forced, eager_limit) {
             (Forced::Packed, 0) => assert_eq!(pipelined, sent),
+            (Forced::Parts, _) => assert!(parts > 0 && pipelined > 0 && eager > 0),
             (Forced::Heap, _) => assert_eq!(fused, sent),
             (Forced::Cma, _) => assert_eq!(private, sent),
             _ => assert!(eager > 0 && private == 0),

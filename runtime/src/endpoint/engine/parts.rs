@@ -1,0 +1,321 @@
+//! The receiver's side of messages that go out in parts.
+//!
+//! `transport/parts.rs` writes the parts to the ring, and `incoming.rs` passes each of them to this file. The first
+//! part is matched like an eager message. If a receive matches, all parts are unpacked straight out of the ring. If
+//! none does, the parts are collected in private memory ([`Collected`]) until a receive takes the message. The receive
+//! may do so before the last part has arrived; the remaining parts are then unpacked straight out of the ring.
+
+use super::*;
+use crate::message::envelope::PARTS_MAX;
+use crate::shm::ring::Violation;
+use crate::transport::in_flight::Stream;
+use crate::transport::link::{Arriving, Target};
+
+/// The data of a message that no receive had matched when its first part arrived.
+#[derive(Debug)]
+pub struct Collected {
+    /// The memory for the whole message.
+    data: Kept,
+    /// Number of bytes that have arrived.
+    done: u64,
+}
+
+/// The messages in parts that no receive has taken yet. The queue of unexpected messages refers to them by number.
+#[derive(Debug, Default)]
+pub(super) struct Collection {
+    messages: HashMap<u64, Collected>,
+    /// The number of the next message.
+    next: u64,
+}
+
+impl Collection {
+    /// Returns whether no message is left.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    fn add(&mut self, message: Collected) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        self.messages.insert(number, message);
+        number
+    }
+}
+
+/// A part in the payload area of a ring.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    /// The address of the first byte.
+    data: *const u8,
+    /// Number of bytes.
+    len: u64,
+}
+
+impl Part {
+    /// Wraps the `len` bytes at `data`.
+    ///
+    /// # Safety
+    ///
+    /// - `len` bytes from `data` on are readable for as long as the returned value is used.
+    /// - No user layout and no memory of this process overlaps these bytes.
+    pub(super) unsafe fn new(data: *const u8, len: u32) -> Self {
+        Self { data, len: u64::from(len) }
+    }
+}
+
+/// How often a receiver looks for the next part of a message before it does other work. While a sender copies a part,
+/// its receiver has nothing better to do; but a sender can lose its CPU.
+const LOOKS: usize = 1000;
+
+/// Number of rests between two looks.
+const RESTS: u32 = 4;
+
+impl MessageEngine {
+    // ---- at the sender ----
+
+    /// Sends a message to `dest` in parts if it may go out in parts now. Returns the number of bytes that are in the
+    /// ring and the copy method, or `None` if the message must take another way.
+    ///
+    /// # Safety
+    ///
+    /// - The layout's memory is readable, and `label.bytes` is the packed size of its elements.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::NoMemory` if memory ran out, and `ErrorKind::Other` if another rank broke the protocol.
+    pub(super) unsafe fn send_parts(
+        &mut self,
+        layout: &LayoutRef<'_>,
+        label: Label,
+        dest: usize,
+    ) -> Result<Option<(u64, Method)>> {
+        let with = (&self.fabric, &mut self.stage, self.terms);
+        // SAFETY: the caller guarantees the condition of `Peer::send_parts`, which is the same.
+        let sent = unsafe { self.peers[dest].send_parts(with, layout, label)? };
+        self.traffic.parts += u64::from(sent.is_some_and(|(done, _)| done == label.bytes));
+        Ok(sent)
+    }
+
+    // ---- at the receiver ----
+
+    /// Receives the message in parts at the head of the ring of `from` straight into the memory of `posting`, which
+    /// matches the message. Waits a little for each part. If a part does not come, the receive goes on as a request.
+    ///
+    /// # Safety
+    ///
+    /// - The message at the head of the ring of `from` has `label`, a first part of `len` bytes and `method`.
+    /// - The layout's memory is writable, and nobody else uses it until the receive is complete or detached.
+    /// - `capacity` is the packed size of the layout's elements.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Truncated` if the message is longer than the receive, and `ErrorKind::Other` if `from` broke
+    /// the protocol.
+    pub(super) unsafe fn glance_parts(
+        &mut self,
+        posting: &Posting<'_>,
+        from: usize,
+        (label, mut len, method): (Label, u32, Method),
+    ) -> Result<Glance> {
+        let Posting { layout, capacity, .. } = posting;
+        let Label { tag, bytes: total, .. } = label;
+        let Some(rx) = &mut self.peers[from].link.rx else { return Ok(Glance::Other) };
+        let mut done = 0;
+        loop {
+            let end = done + u64::from(len);
+            if end > total {
+                let what = "the length of the parts of a message";
+                return Err(broken(from, Violation::outside(what, end, 1..=total)));
+            }
+            let data = rx.area.payload(rx.ring.payload_offset(len as usize));
+            let range = done.min(*capacity)..end.min(*capacity);
+            // SAFETY: the range ends at `capacity` at the latest, which is the packed size of the layout, whose memory is
+            // writable (second and third condition of `# Safety`). The part is the next one of the ring and has at most
+            // the maximum length (first condition, and `Envelope::decode` for the further parts), so it lies within the
+            // area. The sender reuses its bytes only after the ring advances below. No user layout overlaps the area.
+            contiguous::with(method, || unsafe { layout.unpack(range, data) });
+            if rx.ring.advance(&rx.area, len as usize) {
+                self.fabric.ring(from);
+            }
+            done = end;
+            if done == total {
+                let status = Status { source: from, tag, bytes: total };
+                return received(status, *capacity, None).map(Glance::Done);
+            }
+            let next = (0..LOOKS).find_map(|_| {
+                let words = rx.ring.peek(&rx.area);
+                if words.is_none() {
+                    // A reader that looks too often slows the writer down (`progress/waiting.rs`).
+                    for _ in 0..RESTS {
+                        std::hint::spin_loop();
+                    }
+                }
+                words
+            });
+            len = match next.map(|words| (Envelope::decode(&words), words)) {
+                Some((Ok(Envelope::Part(len)), _)) => len,
+                None => break,
+                Some((Ok(_), _)) => {
+                    let detail = "another envelope arrives between the parts of a message";
+                    return Err(broken(from, Violation::new(detail)));
+                }
+                Some((Err(malformed), words)) => return Err(broken(from, malformed.of(words))),
+            };
+        }
+        let id = self.requests.open(Request::Receive(Receive {
+            source: Sender::Slot(Slot::new(from)),
+            sink: Sink::Memory(layout.keep()),
+            capacity: *capacity,
+            stream: Some(Stream { tag, total, done }),
+        }));
+        rx.arriving = Some(Arriving { target: Target::Receive(id), total, done, method });
+        Ok(Glance::Started(id))
+    }
+
+    /// Matches a message from `from` by its first part, and takes this part.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Other` if `from` broke the protocol, and `ErrorKind::NoMemory` if memory ran out. The part
+    /// must then stay in the ring.
+    pub(super) fn first_part(
+        &mut self,
+        from: usize,
+        label: Label,
+        part: Part,
+        method: Method,
+    ) -> Result<()> {
+        let total = label.bytes;
+        if self.peers[from].link.rx.as_ref().is_some_and(|rx| rx.arriving.is_some()) {
+            let detail = "a message begins before the last part of the message before it";
+            return Err(broken(from, Violation::new(detail)));
+        }
+        let target = match self.matching.find(Slot::new(from), &label) {
+            Some(at) => {
+                let id = self.matching.remove(at);
+                if let Some(refusal) = self.refusal(from, &label, id)? {
+                    self.requests.complete(id, Err(refusal));
+                    Target::Nowhere
+                } else {
+                    let Some(receive) = self.requests.receive(id) else {
+                        return Err(lost("a matched receive", id));
+                    };
+                    receive.source = Sender::Slot(Slot::new(from));
+                    receive.stream = Some(Stream { tag: label.tag, total, done: 0 });
+                    Target::Receive(id)
+                }
+            }
+            None => {
+                let data = Kept::new(total, &mut self.buffers, |_| ())?;
+                let number = self.collection.add(Collected { data, done: 0 });
+                self.keep(from, label, Arrived::Parts(number, total));
+                Target::Kept(number)
+            }
+        };
+        let Some(rx) = &mut self.peers[from].link.rx else {
+            return Err(lost_at("the link from", from));
+        };
+        rx.arriving = Some(Arriving { target, total, done: 0, method });
+        self.part(from, part)
+    }
+
+    /// Takes the next part of the message whose parts arrive from `from`.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Other` if `from` broke the protocol.
+    pub(super) fn part(&mut self, from: usize, part: Part) -> Result<()> {
+        let Some(rx) = &mut self.peers[from].link.rx else {
+            return Err(lost_at("the link from", from));
+        };
+        let Some(Arriving { target, total, done, method }) = rx.arriving else {
+            let detail = "a part of a message arrives, but no message has begun";
+            return Err(broken(from, Violation::new(detail)));
+        };
+        let end = done + part.len;
+        if end > total {
+            let what = "the length of the parts of a message";
+            return Err(broken(from, Violation::outside(what, end, 1..=total)));
+        }
+        let last = end == total;
+        rx.arriving = (!last).then_some(Arriving { target, total, done: end, method });
+        match target {
+            Target::Receive(id) => {
+                let Some(receive) = self.requests.receive(id) else {
+                    return Err(lost("a receive", id));
+                };
+                let (capacity, sink) = (receive.capacity, &receive.sink);
+                let range = done.min(capacity)..end.min(capacity);
+                // SAFETY: the range lies within the receive, because it ends at `capacity` at the latest. The part is
+                // readable for at least the length of the range, and no user layout overlaps it (conditions of
+                // `Part::new`).
+                contiguous::with(method, || unsafe { sink.unpack(range, part.data) });
+                if let Some(stream) = &mut receive.stream {
+                    stream.done = end;
+                    if last {
+                        let status = Status { source: from, tag: stream.tag, bytes: total };
+                        self.requests.complete(id, received(status, capacity, None));
+                    }
+                }
+            }
+            Target::Kept(number) => {
+                if let Some(message) = self.collection.messages.get_mut(&number) {
+                    // The conversions lose nothing, because a message in parts has at most `PARTS_MAX` bytes.
+                    let place = message.data.bytes_mut()[done as usize..end as usize].as_mut_ptr();
+                    // SAFETY: the indexing above checked that the message has room for the part. The part is readable,
+                    // and no memory of this process overlaps it (conditions of `Part::new`).
+                    unsafe { contiguous::copy_by(method, part.data, place, part.len as usize) };
+                    message.done = end;
+                }
+            }
+            Target::Nowhere => {}
+        }
+        Ok(())
+    }
+
+    /// Starts the receive of message `number` of the collection, which `from` has sent and a receive or a matched probe
+    /// has taken out of the queue. `refusal` is the error of a receive that must refuse the message.
+    ///
+    /// # Safety
+    ///
+    /// - The layout's memory is writable, and nobody else uses it until the receive is complete or detached.
+    /// - `capacity` is the packed size of the layout's elements.
+    ///
+    /// # Errors
+    /// Returns the refusal, and `ErrorKind::Truncated` if all parts have arrived and the message is longer than the
+    /// receive.
+    pub(super) unsafe fn receive_parts(
+        &mut self,
+        (layout, capacity): (&LayoutRef<'_>, u64),
+        (number, status): (u64, Status),
+        refusal: Option<Error>,
+    ) -> Result<Operation> {
+        let (from, total) = (status.source, status.bytes);
+        debug_assert!(total <= PARTS_MAX as u64);
+        let Some(Collected { data, done }) = self.collection.messages.remove(&number) else {
+            return Err(lost("a message in parts", number));
+        };
+        let fits = if refusal.is_some() { 0 } else { done.min(capacity) };
+        // SAFETY: `fits` is at most `capacity`, which is the packed size of the layout, and at most the number of bytes
+        // that `data` has. `data` is memory of this process, so no user layout overlaps it.
+        unsafe { layout.unpack(0..fits, data.bytes().as_ptr()) };
+        self.buffers.give_back(data);
+        if done == total {
+            return received(status, capacity, refusal).map(Operation::Done);
+        }
+        let arriving = self.peers[from].link.rx.as_mut().and_then(|rx| rx.arriving.as_mut());
+        let this = |arriving: &&mut Arriving| arriving.target == Target::Kept(number);
+        let Some(arriving) = arriving.filter(this) else {
+            return Err(lost("the rest of a message in parts", number));
+        };
+        if refusal.is_some() {
+            arriving.target = Target::Nowhere;
+            return received(status, capacity, refusal).map(Operation::Done);
+        }
+        let id = self.requests.open(Request::Receive(Receive {
+            source: Sender::Slot(Slot::new(from)),
+            sink: Sink::Memory(layout.keep()),
+            capacity,
+            stream: Some(Stream { tag: status.tag, total, done }),
+        }));
+        arriving.target = Target::Receive(id);
+        Ok(Operation::Pending(id))
+    }
+}
