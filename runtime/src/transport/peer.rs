@@ -195,6 +195,7 @@ impl Peer {
                     return Ok(true);
                 }
                 Offered::Written => {
+                    self.parts.asked(bytes);
                     self.pipeline.pack_ahead(work, &mut self.link, id)?;
                     return Ok(true);
                 }
