@@ -111,7 +111,7 @@ fn a_report_tells_what_was_sent() {
     assert!(output.status.success(), "{lines}");
     assert!(
         lines.contains(
-            "rank 0: messages 1 (0 eager, 1 pipeline, 0 heap, 0 cma), 72000 bytes sent; "
+            "rank 0: messages 1 (0 eager, 0 parts, 1 pipeline, 0 heap, 0 cma), 72000 bytes sent; "
         ),
         "{lines}"
     );

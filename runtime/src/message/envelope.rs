@@ -23,8 +23,8 @@
 //! ```text
 //! word 0   bits 0..8 kind; bits 8..32 types of the message, zero if it has no data or its types are
 //!          unknown (`typecheck.rs`); bits 32..64 tag  (Define, DefineLong, Defined: the type's number)
-//! word 1   messages: context of the communicator; CTS: bits 0..8 copy method, bit 8 whether similar messages may
-//!          go out in parts; Help: bits 0..32 number of the split, bits 32..64 copy method  (else 0)
+//! word 1   messages: context of the communicator; CTS: bits 0..8 copy method, bits 8..16 0, or 1 plus the copy
+//!          method with which similar messages may go out in parts; Help: bits 0..32 number of the split, bits 32..64 copy method  (else 0)
 //! word 2   messages and Help: packed bytes of the whole message; Part: bytes of this part
 //!          Define, DefineLong: bytes of the encoded type          (else 0)
 //! word 3   Inline: payload bytes 0..8; First: bits 0..32 bytes of the first part, bits 32..64 copy method;
@@ -72,8 +72,8 @@ const DEFINED: u64 = 14;
 const FIRST: u64 = 15;
 const PART: u64 = 16;
 
-/// The bit in word 1 of a CTS that allows similar messages to go out in parts.
-const IN_PARTS: u64 = 1 << 8;
+/// The lowest bit, in word 1 of a CTS, of the copy method of messages in parts.
+const PARTS_AT: u32 = 8;
 
 /// Number of bits of the kind in word 0. The check bits of the types are above the kind.
 const KIND_BITS: u32 = 8;
@@ -272,9 +272,9 @@ pub enum Envelope {
         id: u64,
         /// The method by which the sender copies long runs.
         method: Method,
-        /// True if messages of similar length may go out in parts from now on, with the same method and without an
-        /// RTS (`transport/parts.rs`).
-        parts: bool,
+        /// If messages of similar length may go out in parts from now on, without an RTS: the method by which both
+        /// ranks copy their long runs (`transport/parts.rs`).
+        parts: Option<Method>,
     },
     /// The receiver has copied all data of the message with this request id.
     Fin(u64),
@@ -370,8 +370,8 @@ impl Envelope {
             }
             Self::Ack(id) => ([ACK, 0, 0, *id, 0, 0, 0], 4),
             Self::Cts { id, method, parts } => {
-                let method = u64::from(method.code()) | if *parts { IN_PARTS } else { 0 };
-                ([CTS, method, 0, *id, 0, 0, 0], 4)
+                let parts = parts.map_or(0, |parts| (u64::from(parts.code()) + 1) << PARTS_AT);
+                ([CTS, u64::from(method.code()) | parts, 0, *id, 0, 0, 0], 4)
             }
             Self::First(label, bytes, method) => {
                 let Label { context, bytes: total, .. } = *label;
@@ -451,12 +451,16 @@ impl Envelope {
             SYNCHRONOUS | RTS | RECALL => Self::decode_offer(kind, label, words),
             ACK => Ok(Self::Ack(words[3])),
             FIRST | PART => Self::decode_part(kind, label, words),
-            CTS => match method(words[1] & !IN_PARTS) {
-                Some(method) => {
-                    Ok(Self::Cts { id: words[3], method, parts: words[1] & IN_PARTS != 0 })
+            CTS => {
+                let parts = (words[1] >> PARTS_AT).checked_sub(1).map(method);
+                match (method(words[1] & ((1 << PARTS_AT) - 1)), parts) {
+                    (Some(method), None) => Ok(Self::Cts { id: words[3], method, parts: None }),
+                    (Some(method), Some(Some(parts))) => {
+                        Ok(Self::Cts { id: words[3], method, parts: Some(parts) })
+                    }
+                    _ => Err(Malformed("a CTS has a copy method above 2")),
                 }
-                None => Err(Malformed("a CTS has a copy method above 2")),
-            },
+            }
             FIN => Ok(Self::Fin(words[3])),
             REFUSED => Ok(Self::Refused(words[3])),
             DEFINE if (tag as usize) < TYPES && (1..=TYPE_MAX as u64).contains(&label.bytes) => {
@@ -614,8 +618,9 @@ mod tests {
             Envelope::Synchronous(label, Offer { recall: Some(55), ..9.into() }),
             Envelope::Recall(typed, Offer { recall: Some(3), ..u64::MAX.into() }),
             Envelope::Ack(1),
-            Envelope::Cts { id: u64::MAX, method: Method::Streaming, parts: false },
-            Envelope::Cts { id: 0, method: Method::Vector, parts: true },
+            Envelope::Cts { id: u64::MAX, method: Method::Streaming, parts: None },
+            Envelope::Cts { id: 0, method: Method::Vector, parts: Some(Method::Streaming) },
+            Envelope::Cts { id: 1, method: Method::Repeat, parts: Some(Method::Vector) },
             Envelope::First(typed, 19, Method::Repeat),
             Envelope::First(
                 Label { bytes: PARTS_MAX as u64, ..label },
@@ -685,8 +690,9 @@ mod tests {
             [HELP, 3 << 32, 8, 0, IN_HEAP << 32, 0, 0],
             [CTS, 3, 0, 0, 0, 0, 0],
             [CTS, 1 << 32, 0, 0, 0, 0, 0],
-            [CTS, 3 | IN_PARTS, 0, 0, 0, 0, 0],
-            [CTS, 1 << 9, 0, 0, 0, 0, 0],
+            [CTS, 3 | 1 << PARTS_AT, 0, 0, 0, 0, 0],
+            [CTS, 4 << PARTS_AT, 0, 0, 0, 0, 0],
+            [CTS, 1 << 63, 0, 0, 0, 0, 0],
             [RTS, 0, 9, 0, 3 << SHAPE_AT, 0, 0],
             [RTS, 0, 9, 0, 1 << 63, 0, 0],
             [HELP, u64::from(NUMBERS), 8, 0, IN_HEAP << 32, 0, 0],

@@ -8,7 +8,7 @@
 //!
 //! The receiver decides which messages go out in parts. Its chooser (`tuning.rs`) compares the ways of messages that
 //! begin with an RTS. When it has compared them and chunks are the best way, its CTS allows the messages of the same size
-//! class to go out in parts, with the copy method of the CTS. One in [`ROW`] messages begins with an RTS all the same, so
+//! class to go out in parts, and names their copy method. One in [`ROW`] messages begins with an RTS all the same, so
 //! the chooser goes on learning. Any other answer to an RTS takes the permission back.
 //!
 //! Invariant: the parts of a message follow each other in the ring, with no other envelope between them. A message that
@@ -31,7 +31,7 @@ use std::ops::Range;
 use typepack_engine::contiguous::Method;
 
 /// While messages of a size class go out in parts, one in this number begins with an RTS.
-const ROW: u8 = 16;
+const ROW: u8 = 64;
 
 /// Number of bytes in the first part. A short first part lets the receiver begin early. The further parts have
 /// [`PART_MAX`] bytes, because every part costs the sender one way of a cache line: the line of its envelope.
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(parts.next(medium), None);
         parts.expect(65_536, Some(Method::Repeat));
         for _ in 0..3 {
-            let row = (0..100).take_while(|_| parts.next(medium) == Some(Method::Repeat)).count();
+            let row = (0..300).take_while(|_| parts.next(medium) == Some(Method::Repeat)).count();
             assert_eq!(row, usize::from(ROW) - 1);
             // The question whether the message may go out in parts does not count as an RTS.
             assert_eq!(parts.next(medium), None);

@@ -344,7 +344,10 @@ impl Peer {
             Way::InPlace(_) => situation.place,
             Way::Packed(_) => None,
         };
-        let parts = matches!(way, Way::Packed(_)) && work.tuning.is_best(situation, total, way);
+        let parts = match way {
+            Way::InPlace(_) => None,
+            Way::Packed(_) => work.tuning.in_parts(situation, total),
+        };
         let plan = CopyPlan { method: way.method(), shared: situation.shared, parts };
         for (declined, choice) in choice::carriers(place).iter().enumerate() {
             if declined > 0 {
@@ -514,10 +517,10 @@ impl Peer {
         {
             let (answer, parts) = match *envelope {
                 Envelope::Cts { method, parts, .. } => (Some(method), parts),
-                _ => (None, false),
+                _ => (None, None),
             };
             self.pipeline.expect(send.label.bytes, answer);
-            self.parts.expect(send.label.bytes, answer.filter(|_| parts));
+            self.parts.expect(send.label.bytes, parts);
             if answer.is_none() {
                 self.pipeline.forget(id);
             }

@@ -113,13 +113,13 @@ pub struct CopyPlan {
     /// True if the receive's memory lies in a heap and its elements do not overlap, so that the sender
     /// can copy a part of the message.
     pub shared: bool,
-    /// True if messages of similar length may go out in parts from now on (`parts.rs`).
-    pub parts: bool,
+    /// If messages of similar length may go out in parts from now on: their copy method (`parts.rs`).
+    pub parts: Option<Method>,
 }
 
 impl CopyPlan {
     /// The plan of a message that goes through the ring or the chunks because no other way is possible.
-    pub const PLAIN: Self = Self { method: Method::Vector, shared: false, parts: false };
+    pub const PLAIN: Self = Self { method: Method::Vector, shared: false, parts: None };
 }
 
 /// A message that a receive has matched and does not refuse.

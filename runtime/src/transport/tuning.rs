@@ -24,7 +24,7 @@
 
 use super::choice::{self, Terms};
 use super::learnt::Learnt;
-use crate::message::envelope::Space;
+use crate::message::envelope::{PARTS_MAX, Space};
 use crate::message::label::Shape;
 use crate::settings::Forced;
 use std::collections::HashMap;
@@ -362,14 +362,23 @@ impl Tuning {
         }
     }
 
-    /// Returns whether `way` is the best way of such messages, and all their ways have been compared. If nothing is
-    /// measured, the static choice counts as the best way.
-    pub fn is_best(&self, situation: Situation, bytes: u64, way: Way) -> bool {
-        let entry = self.entries.get(key(situation, bytes)).and_then(Option::as_ref);
-        entry.is_some_and(|entry| {
-            let compared = !self.measures || entry.ways.len() == 1 || entry.chooser.is_settled();
-            compared && entry.best() == way
-        })
+    /// Returns the copy method with which such messages may go out in parts, or `None` if they must begin with an RTS.
+    /// They may go out in parts if their ways have been compared and chunks are the best one. If nothing is measured,
+    /// the static choice counts as the best way. A busy rank that has not compared the ways yet decides like a rank
+    /// that is not busy, and the other way round.
+    pub fn in_parts(&self, situation: Situation, bytes: u64) -> Option<Method> {
+        if bytes > PARTS_MAX as u64 {
+            return None;
+        }
+        let compared = |entry: &&Box<Entry>| {
+            !self.measures || entry.ways.len() == 1 || entry.chooser.is_settled()
+        };
+        let entry = |situation| self.entries.get(key(situation, bytes))?.as_ref().filter(compared);
+        let other = Situation { busy: !situation.busy, ..situation };
+        match entry(situation).or_else(|| entry(other))?.best() {
+            Way::Packed(method) => Some(method),
+            Way::InPlace(_) => None,
+        }
     }
 
     /// Says that a message of `bytes` bytes is complete.

@@ -64,13 +64,6 @@ impl Part {
     }
 }
 
-/// How often a receiver looks for the next part of a message before it does other work. While a sender copies a part,
-/// its receiver has nothing better to do; but a sender can lose its CPU.
-const LOOKS: usize = 1000;
-
-/// Number of rests between two looks.
-const RESTS: u32 = 4;
-
 impl MessageEngine {
     // ---- at the sender ----
 
@@ -83,6 +76,7 @@ impl MessageEngine {
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out, and `ErrorKind::Other` if another rank broke the protocol.
+    #[inline(never)]
     pub(super) unsafe fn send_parts(
         &mut self,
         layout: &LayoutRef<'_>,
@@ -110,6 +104,7 @@ impl MessageEngine {
     /// # Errors
     /// Returns `ErrorKind::Truncated` if the message is longer than the receive, and `ErrorKind::Other` if `from` broke
     /// the protocol.
+    #[inline(never)]
     pub(super) unsafe fn glance_parts(
         &mut self,
         posting: &Posting<'_>,
@@ -141,17 +136,7 @@ impl MessageEngine {
                 let status = Status { source: from, tag, bytes: total };
                 return received(status, *capacity, None).map(Glance::Done);
             }
-            let next = (0..LOOKS).find_map(|_| {
-                let words = rx.ring.peek(&rx.area);
-                if words.is_none() {
-                    // A reader that looks too often slows the writer down (`progress/waiting.rs`).
-                    for _ in 0..RESTS {
-                        std::hint::spin_loop();
-                    }
-                }
-                words
-            });
-            len = match next.map(|words| (Envelope::decode(&words), words)) {
+            len = match rx.next_part().map(|words| (Envelope::decode(&words), words)) {
                 Some((Ok(Envelope::Part(len)), _)) => len,
                 None => break,
                 Some((Ok(_), _)) => {
@@ -176,6 +161,7 @@ impl MessageEngine {
     /// # Errors
     /// Returns `ErrorKind::Other` if `from` broke the protocol, and `ErrorKind::NoMemory` if memory ran out. The part
     /// must then stay in the ring.
+    #[inline(never)]
     pub(super) fn first_part(
         &mut self,
         from: usize,
@@ -221,6 +207,7 @@ impl MessageEngine {
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if `from` broke the protocol.
+    #[inline(never)]
     pub(super) fn part(&mut self, from: usize, part: Part) -> Result<()> {
         let Some(rx) = &mut self.peers[from].link.rx else {
             return Err(lost_at("the link from", from));
@@ -281,6 +268,7 @@ impl MessageEngine {
     /// # Errors
     /// Returns the refusal, and `ErrorKind::Truncated` if all parts have arrived and the message is longer than the
     /// receive.
+    #[inline(never)]
     pub(super) unsafe fn receive_parts(
         &mut self,
         (layout, capacity): (&LayoutRef<'_>, u64),

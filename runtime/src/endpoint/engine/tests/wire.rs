@@ -87,7 +87,7 @@ fn words(id: u64, bytes: u64) -> [(Envelope, &'static [State]); 6] {
     [
         (Envelope::Ack(id), &[Unacknowledged]),
         (
-            Envelope::Cts { id, method: Method::Vector, parts: false },
+            Envelope::Cts { id, method: Method::Vector, parts: None },
             &[Plain, InHeap, InPrivate, Withdrawn],
         ),
         (Envelope::Fin(id), &[InHeap, InPrivate, Withdrawn]),
@@ -129,11 +129,7 @@ fn every_word_has_its_states() {
             match state {
                 State::Withdrawn => victim.detach(id),
                 State::Streaming => {
-                    say(
-                        &mut tx,
-                        &area,
-                        &Envelope::Cts { id, method: Method::Vector, parts: false },
-                    );
+                    say(&mut tx, &area, &Envelope::Cts { id, method: Method::Vector, parts: None });
                     victim.progress().expect("a CTS in its state");
                 }
                 _ => {}
