@@ -7,8 +7,8 @@
 //! receiver measures the time, and a chooser (`typepack_engine::choice`) learns from it.
 //!
 //! There is one chooser per [`Situation`] and size class. Its first way is the way that earlier jobs have learnt. If
-//! there is none, it is the best way of the nearest size class that has compared its ways, and otherwise the way of the
-//! static rule ([`fused_first`]).
+//! there is none, it is the best way of the nearest size class whose best way was found by measurement, and otherwise
+//! the way of the static rule ([`fused_first`]).
 //!
 //! Messages overlap in time. So the unit of time is the *busy period*: it begins when a message is
 //! matched while no other long message is on its way to this rank, and ends when no long message is on
@@ -190,6 +190,8 @@ impl fmt::Display for Situation {
 struct Entry {
     situation: Situation,
     chooser: Chooser,
+    /// The number of the way with which the chooser began.
+    first: u8,
     ways: Vec<Way>,
     /// True if messages of this key are too short to be timed in every turn.
     short: bool,
@@ -202,6 +204,12 @@ struct Entry {
 impl Entry {
     fn best(&self) -> Way {
         self.ways[usize::from(self.chooser.best())]
+    }
+
+    /// Returns whether the best way was found by measurement: it has been compared with all ways, or has replaced the
+    /// way with which the chooser began.
+    fn is_measured(&self) -> bool {
+        self.chooser.is_settled() || self.chooser.best() != self.first
     }
 
     fn measured(&self, key: usize) -> Measured {
@@ -370,10 +378,11 @@ impl Tuning {
         if bytes > PARTS_MAX as u64 {
             return None;
         }
-        let compared = |entry: &&Box<Entry>| {
-            !self.measures || entry.ways.len() == 1 || entry.chooser.is_settled()
+        let entry = |situation| {
+            let entry = self.entries.get(key(situation, bytes))?.as_ref()?;
+            let compared = !self.measures || entry.ways.len() == 1 || entry.chooser.is_settled();
+            compared.then_some(entry)
         };
-        let entry = |situation| self.entries.get(key(situation, bytes))?.as_ref().filter(compared);
         let other = Situation { busy: !situation.busy, ..situation };
         match entry(situation).or_else(|| entry(other))?.best() {
             Way::Packed(method) => Some(method),
@@ -427,12 +436,13 @@ impl Tuning {
             |way: &Way| matches!(way, Way::InPlace(_)) == matches!(first, Way::InPlace(_));
         let at = ways.iter().position(|way| *way == first);
         let at = at.or_else(|| ways.iter().position(same_protocol)).unwrap_or(0);
-        let chooser = Chooser::new(ways.len(), at as u8);
-        Entry { situation, chooser, ways, short: false, turn: 0, turns: 0 }
+        let first = at as u8;
+        let chooser = Chooser::new(ways.len(), first);
+        Entry { situation, chooser, first, ways, short: false, turn: 0, turns: 0 }
     }
 
     /// Looks at the other size classes of the same situation, the nearest first. Returns the best way of
-    /// the first class that has compared its ways, or `None` if there is no such class.
+    /// the first class whose best way was found by measurement, or `None` if there is no such class.
     fn neighbour(&self, key: usize) -> Option<Way> {
         let row = key - key % CLASSES;
         (1..CLASSES)
@@ -440,7 +450,7 @@ impl Tuning {
             .flatten()
             .filter(|&at| at < row + CLASSES)
             .filter_map(|at| self.entries[at].as_ref())
-            .find(|entry| entry.chooser.is_settled())
+            .find(|entry| entry.is_measured())
             .map(|entry| entry.best())
     }
 
@@ -589,6 +599,32 @@ mod tests {
         let alone = Situation { shared: false, ..SITUATION };
         let both = [Way::InPlace(Method::Vector), Way::Packed(Method::Vector)];
         assert_eq!(alone.ways(1 << 20, terms(Forced::Nothing), vector), both);
+    }
+
+    /// Checks that a size class begins with the way that a neighbour has found better, even if the neighbour has not
+    /// tried all of its ways.
+    #[test]
+    fn a_better_way_is_passed_on_early() {
+        let mut tuning = Tuning::default();
+        let situation = Situation { place: None, shared: false, ..SITUATION };
+        let ways = situation.ways(1 << 20, terms(Forced::Nothing), None);
+        if ways.len() < 3 {
+            return;
+        }
+        let begin = |tuning: &mut Tuning, bytes| {
+            let way = tuning.begin(situation, bytes, terms(Forced::Nothing), || false);
+            tuning.complete(bytes);
+            way
+        };
+        let first = begin(&mut tuning, 1 << 20);
+        let better = ways.iter().position(|way| *way != first).expect("another way");
+        let entry = tuning.entries[key(situation, 1 << 20)].as_mut().expect("an entry");
+        for _ in 0..2 * typepack_engine::choice::SAMPLES {
+            entry.chooser.report(entry.first, 1000);
+            entry.chooser.report(better as u8, 100);
+        }
+        assert!(!entry.chooser.is_settled() && entry.is_measured());
+        assert_eq!(begin(&mut tuning, 1 << 22), ways[better]);
     }
 
     /// Checks busy periods with messages of two keys: one key has the trial, and all its messages go the

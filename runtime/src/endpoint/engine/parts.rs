@@ -123,10 +123,11 @@ impl MessageEngine {
             }
             let data = rx.area.payload(rx.ring.payload_offset(len as usize));
             let range = done.min(*capacity)..end.min(*capacity);
-            // SAFETY: the range ends at `capacity` at the latest, which is the packed size of the layout, whose memory is
-            // writable (second and third condition of `# Safety`). The part is the next one of the ring and has at most
-            // the maximum length (first condition, and `Envelope::decode` for the further parts), so it lies within the
-            // area. The sender reuses its bytes only after the ring advances below. No user layout overlaps the area.
+            // SAFETY: the range ends at `capacity` at the latest, which is the packed size of the layout, whose memory
+            // is writable (second and third condition of `# Safety`). The part is the next one of the ring and has at
+            // most the maximum length (first condition, and `Envelope::decode` for the further parts), so it lies
+            // within the area. The sender reuses its bytes only after the ring advances below. No user layout overlaps
+            // the area.
             contiguous::with(method, || unsafe { layout.unpack(range, data) });
             if rx.ring.advance(&rx.area, len as usize) {
                 self.fabric.ring(from);

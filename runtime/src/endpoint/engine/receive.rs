@@ -109,8 +109,8 @@ impl MessageEngine {
                 }
                 received(status, capacity, refusal).map(Operation::Done)
             }
-            // SAFETY: the caller guarantees both conditions of `# Safety` for `layout` and `capacity`. `receive_parts` has
-            // the same conditions.
+            // SAFETY: the caller guarantees both conditions of `# Safety` for `layout` and `capacity`. `receive_parts`
+            // has the same conditions.
             Arrived::Parts(number, _) => unsafe {
                 self.receive_parts((layout, capacity), (number, status), refusal)
             },

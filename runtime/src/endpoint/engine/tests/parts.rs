@@ -1,5 +1,6 @@
-//! Tests messages that go out in parts: random orders of sends, receives, probes and turns against the rule of matching,
-//! receives between two parts, cancelled and detached sends, the bound of unexpected messages, and a hostile sender.
+//! Tests messages that go out in parts: random orders of sends, receives, probes and turns against the rule of
+//! matching, receives between two parts, cancelled and detached sends, the bound of unexpected messages, and a hostile
+//! sender.
 
 use super::super::*;
 use super::any;
@@ -123,8 +124,8 @@ fn message(seed: usize, len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 7 + at / 251 + seed * 131) as u8).collect()
 }
 
-/// Runs random orders of sends, receives, matched probes and turns. Each receive must get the first message in the order
-/// of the sends that fits and that no earlier receive has taken.
+/// Runs random orders of sends, receives, matched probes and turns. Each receive must get the first message in the
+/// order of the sends that fits and that no earlier receive has taken.
 #[test]
 fn every_order_matches() {
     let mut random = 77_u64;
