@@ -95,6 +95,8 @@ struct Cells {
     copies: Copies,
     /// Scratch memory of reductions, kept from call to call.
     scratch: Vec<Vec<u128>>,
+    /// Memory for the places of parts in an exchange, kept from call to call.
+    found: Vec<exchanges::Found>,
 }
 
 impl Cells {
@@ -113,6 +115,7 @@ impl Cells {
             wishes: false,
             copies: Copies::new(),
             scratch: Vec::new(),
+            found: Vec::new(),
         }))
     }
 

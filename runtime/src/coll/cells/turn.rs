@@ -245,16 +245,25 @@ impl<'t> Turn<'t> {
         }
         self.quick = false;
         self.cells.wishes = true;
+        self.piece_of(bytes)
+    }
+
+    /// Returns the same as [`piece`](Self::piece), for data of another rank.
+    #[inline]
+    pub(super) fn piece_of(&self, bytes: u64) -> u64 {
+        if bytes <= SHORT {
+            return SHORT;
+        }
         let room = self.cells.block.room();
         if self.cells.share_cpus { room } else { room.min(BUSY_PIECE) }
     }
 
-    /// Begins step `index` of the call, and ends the steps before it.
+    /// Begins step `index` of the call, and ends the steps before it, also those that this rank has left out.
     #[inline]
     pub(super) fn begin(&mut self, index: u64) {
         debug_assert!(index < STEPS);
         if index > 0 {
-            self.end(self.number);
+            self.end(self.first + index - 1);
             self.number = self.first + index;
         }
     }
