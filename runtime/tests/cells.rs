@@ -168,7 +168,7 @@ fn neighbor_calls(world: &Communicator) {
             for round in 0..12usize {
                 let neighbors = comm.topology().unwrap().neighbors();
                 let len = |rank: usize, edge: usize| {
-                    if (rank + edge + round) % 4 == 0 { 0 } else { len + edge }
+                    if (rank + edge + round).is_multiple_of(4) { 0 } else { len + edge }
                 };
                 let value = |rank: usize, edge: usize| (rank * 100 + edge + round) as i64;
                 let mut out: Vec<Vec<i64>> =
@@ -302,6 +302,21 @@ fn long_calls_with_each_copy_method() {
             break;
         }
     }
+}
+
+/// Checks that the report tells how pieces are copied.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn the_report_tells_how_pieces_are_copied() {
+    let name = "the_report_tells_how_pieces_are_copied";
+    let output = ranks_with(2, name, &[("TYPEPACK_REPORT", "1")], |world| {
+        let mut values = vec![1u64; 1000];
+        for round in 0..3000 {
+            world.broadcast_slice(&mut values, round % 2).unwrap();
+        }
+    });
+    let line = "chosen from 4 KiB, pieces of collective calls: ";
+    assert!(is_rank() || output.matches(line).count() == 2, "{output}");
 }
 
 /// Returns the number of messages that each rank has sent, from the reports in the output of a job.

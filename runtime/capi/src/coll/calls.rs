@@ -147,7 +147,7 @@ three_ways! {
         recvtype: raw::Datatype, to: c_int
     ) |comm, make| {
         let send = (sendbuf, sendcount, sendtype);
-        let spread = || Ok(Spread::Table(Table::receive(recvcounts, displs)));
+        let spread = || Ok(Spread::Table(Table::receive(recvcounts, displs).alone()));
         gather_to::<W>(comm, make, send, recvbuf, spread, recvtype, to)
     };
     scatter iscatter scatter_init "Scatter" (
@@ -163,7 +163,7 @@ three_ways! {
         sendtype: raw::Datatype, recvbuf: *mut c_void, recvcount: W::Count,
         recvtype: raw::Datatype, from: c_int
     ) |comm, make| {
-        let spread = || Ok(Spread::Table(Table::send(sendcounts, displs)));
+        let spread = || Ok(Spread::Table(Table::send(sendcounts, displs).alone()));
         let receive = (recvbuf, recvcount, recvtype);
         scatter_from::<W>(comm, make, sendbuf, spread, sendtype, receive, from)
     };
@@ -181,7 +181,7 @@ three_ways! {
         recvtype: raw::Datatype
     ) |comm, make| {
         let send = (sendbuf, sendcount, sendtype);
-        let spread = Spread::Table(Table::receive(recvcounts, displs));
+        let spread = Spread::Table(Table::receive(recvcounts, displs).alone());
         gather_everywhere::<W>(comm, make, send, recvbuf, spread, recvtype)
     };
     alltoall ialltoall alltoall_init "Alltoall" (

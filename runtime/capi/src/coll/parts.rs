@@ -125,6 +125,12 @@ impl<W: CountWidth> Table<W> {
         Self { counts: (counts, "recvcounts"), displacements: (displacements, "rdispls") }
     }
 
+    /// Returns the same table for a call whose only displacement array is named `displs`.
+    pub fn alone(mut self) -> Self {
+        self.displacements.1 = "displs";
+        self
+    }
+
     /// Returns one pair of count and displacement per rank. The unit of the displacements depends on the
     /// call: extents of the datatype, or bytes.
     ///

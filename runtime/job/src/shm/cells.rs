@@ -142,7 +142,7 @@ impl Seat {
     /// rank has room for the next steps, too: for half of the cells. This rank has published in that step, so the other
     /// ranks can end it without another cell of this rank.
     pub fn needed_for_many(&self, number: u64) -> u64 {
-        let half = (self.mask + 1) / 2;
+        let half = self.mask.div_ceil(2);
         let later = self.used[(self.cell(number) + half - 1) & self.mask];
         self.needed(number).max(later)
     }

@@ -528,7 +528,7 @@ mod tests {
             let mut start = stream.first();
             assert!(start >= 8 * sizes.len() as u64);
             for bytes in sizes {
-                assert!(start % stream.align() == 0 && start + bytes <= stream.len);
+                assert!(start.is_multiple_of(stream.align()) && start + bytes <= stream.len);
                 start = stream.after(start, *bytes);
             }
             assert_eq!(start, stream.len, "{sizes:?}");

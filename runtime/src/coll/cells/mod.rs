@@ -220,6 +220,19 @@ pub(super) unsafe fn run(comm: &Communicator, place: Place, call: &Collective<'_
     }
 }
 
+/// Returns what this rank has chosen by measurement for the blocking calls on a communicator, one line each.
+pub(crate) fn report(comm: &Communicator) -> Vec<String> {
+    if !are_possible(comm) {
+        return Vec::new();
+    }
+    let Some(kept) = comm.attached(Kept::default) else { return Vec::new() };
+    let state = kept.0.lock().unwrap_or_else(PoisonError::into_inner);
+    match &state.cells {
+        Made::Cells(cells) => cells.copies.report(),
+        Made::NotYet | Made::Denied => Vec::new(),
+    }
+}
+
 /// Skips a blocking call that the other ranks make on a communicator for which [`are_possible`] is true.
 pub(super) fn skip(comm: &Communicator) {
     if comm.endpoint().enter().is_err() {
