@@ -114,10 +114,17 @@ pub enum CollectiveName {
     Gather,
     Allgather,
     Alltoall,
+    Scatter,
+    /// The forms with unequal parts.
+    Alltoallv,
+    /// Both forms.
+    ReduceScatter,
+    /// All neighbourhood collectives.
+    Neighbor,
 }
 
 /// The names of the operations in `TYPEPACK_COLL`.
-const COLLECTIVES: [&str; 9] = [
+const COLLECTIVES: [&str; 13] = [
     "barrier",
     "bcast",
     "reduce",
@@ -127,6 +134,10 @@ const COLLECTIVES: [&str; 9] = [
     "gather",
     "allgather",
     "alltoall",
+    "scatter",
+    "alltoallv",
+    "reduce_scatter",
+    "neighbor",
 ];
 
 /// The methods of all collective operations. All ranks must have the same.

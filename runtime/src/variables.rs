@@ -99,8 +99,9 @@ impl Variable {
             "TYPEPACK_COLL" => {
                 "How blocking collective calls move data: `cells` through memory that the ranks share (at most 32 ranks), \
                  `messages` by messages. The operations are `all`, `barrier`, `bcast`, `reduce`, `allreduce`, \
-                 `scan`, `exscan`, `gather`, `allgather` and `alltoall`, as in `all:messages,bcast:cells`. All ranks \
-                 must have the same value."
+                 `scan`, `exscan`, `gather`, `scatter`, `allgather`, `alltoall`, `alltoallv` (and `MPI_Alltoallw`), \
+                 `reduce_scatter` (both forms) and `neighbor` (all neighbourhood collectives), as in \
+                 `all:messages,bcast:cells`. All ranks must have the same value."
             }
             "TYPEPACK_TRANSPORT" => {
                 "Forces one protocol for all messages that the protocol can carry."

@@ -329,8 +329,8 @@ impl Universe {
         process_sets(self.world.size(), self.rank(), segment())
     }
 
-    /// Leaves the job as dropping the `Universe` does, except that the process can return to the job. All other calls must
-    /// be over, and none may follow before [`resume`](Self::resume).
+    /// Leaves the job as dropping the `Universe` does, except that the process can return to the job. All other calls
+    /// must be over, and none may follow before [`resume`](Self::resume).
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died, and `ErrorKind::State` in a forked child.
@@ -413,9 +413,10 @@ impl Universe {
         Ok(self.world.endpoint().measured()?.iter().map(Choice::of).collect())
     }
 
-    /// Returns the report of this rank. The first line is about the messages that the rank has sent, the
-    /// kernels that it has compiled, and how it has packed data. Each further line is about one protocol
-    /// for long messages that the rank has chosen by measurement, or, at rank 0, has taken from the tune file.
+    /// Returns the report of this rank. The first line is about the messages that the rank has sent, the kernels that
+    /// it has compiled, and how it has packed data. Each further line is about one protocol for long messages that the
+    /// rank has chosen by measurement, or, at rank 0, has taken from the tune file, or about the method with which it
+    /// copies pieces of data in blocking collective calls on the world communicator.
     fn report(&self) -> Result<String> {
         let traffic = self.world.endpoint().traffic()?;
         let kernels = jit().counters();
@@ -424,7 +425,8 @@ impl Universe {
         // All ranks have the same file, so one rank reports what it says.
         let loaded = if rank == 0 { self.world.endpoint().loaded()? } else { Vec::new() };
         let loaded = loaded.iter().map(|line| ("loaded", line));
-        let choices = self.world.endpoint().choices()?;
+        let mut choices = self.world.endpoint().choices()?;
+        choices.extend(crate::coll::report(&self.world));
         let choices: String = loaded
             .chain(choices.iter().map(|line| ("chosen", line)))
             .map(|(what, line)| format!("\ntypepack: rank {rank}: {what} {line}"))

@@ -8,6 +8,7 @@ mod job;
 
 use job::{Random, is_rank, ranks, ranks_with};
 use std::time::Duration;
+use typepack::topo::{Adjacency, Grid};
 use typepack::{
     Collective, Communicator, Datatype, ErrorKind, Named, Op, Part, Plan, Root, commit,
 };
@@ -81,8 +82,142 @@ fn calls_of(world: &Communicator, rounds: usize, lens: &[usize]) {
                 assert!((0..len).all(|at| gathered[from * len + at] == expected(from, at)));
                 assert!((0..len).all(|at| outgoing[from * len + at] == expected(from, at)));
             }
+            let mut below = vec![-7; len];
+            world.exscan(&mine, &mut below, Op::Sum).unwrap();
+            let exscanned = |at| if rank == 0 { -7 } else { sum(rank, at) };
+            assert!(below.iter().enumerate().all(|(at, value)| *value == exscanned(at)));
+            unequal_calls(world, &word, len, round);
         }
     }
+}
+
+/// Makes the calls in which a rank has different data for different ranks. The longest part has about `len` values.
+fn unequal_calls(world: &Communicator, word: &Plan, len: usize, round: usize) {
+    let (rank, size) = (world.rank(), world.size());
+    let root = round % size;
+    let of = |from: usize, to: usize, at: usize| (from * 7919 + to * 131 + at + round) as i64;
+    // Some parts are empty, and the longest one is some times as long as the shortest one.
+    let len_of = |from: usize, to: usize| match (from + 2 * to + round) % 5 {
+        0 => 0,
+        1 => len / 7 + 1,
+        2 => 1,
+        _ => len,
+    };
+    let sent = |from: usize, to: usize| -> Vec<i64> {
+        (0..len_of(from, to)).map(|at| of(from, to, at)).collect()
+    };
+    let room = |from: usize, to: usize| vec![-1i64; len_of(from, to)];
+    let parts = |values: &mut [Vec<i64>]| -> Vec<Part<'_>> {
+        values.iter_mut().map(|values| part(values, word)).collect()
+    };
+
+    let mut out: Vec<Vec<i64>> = (0..size).map(|to| sent(rank, to)).collect();
+    let mut mine = room(root, rank);
+    // SAFETY: the parts are those of `out` and `mine`, which live until the call returns.
+    unsafe {
+        let mine = part(&mut mine, word);
+        let parts = parts(&mut out);
+        world.scatter_raw(&parts, Some(mine), root).unwrap();
+    }
+    assert_eq!(mine, sent(root, rank));
+
+    let mut into: Vec<Vec<i64>> = (0..size).map(|from| room(from, rank)).collect();
+    // SAFETY: the parts are those of `out` and `into`, which live until the call returns.
+    unsafe {
+        let (send, receive) = (parts(&mut out), parts(&mut into));
+        world.run_raw(&Collective::Alltoall { send: Some(&send), receive: &receive }).unwrap();
+    }
+    assert!(into.iter().enumerate().all(|(from, values)| *values == sent(from, rank)));
+
+    // In this reduction, rank `i` gets the block of `len_of(0, i)` values.
+    let counts: Vec<usize> = (0..size).map(|to| len_of(0, to)).collect();
+    let mine: Vec<i64> =
+        (0..size).flat_map(|to| (0..counts[to]).map(move |at| of(rank, to, at))).collect();
+    let sums: Vec<i64> =
+        (0..counts[rank]).map(|at| (0..size).map(|from| of(from, rank, at)).sum()).collect();
+    let mut block = vec![-1; counts[rank]];
+    world.reduce_scatter(&mine, &mut block, &counts, Op::Sum).unwrap();
+    assert_eq!(block, sums);
+    // In place, the block replaces the first elements.
+    let mut values = mine;
+    let (sum, counts) = (
+        Op::Sum.combine(&Datatype::named(Named::I64)).unwrap(),
+        counts.iter().map(|count| *count as u64).collect::<Vec<_>>(),
+    );
+    let recv = values.as_mut_ptr().cast();
+    // SAFETY: the values of all blocks are at `recv`, and live until the call returns.
+    unsafe { world.reduce_scatter_raw(None, recv, word, &counts, &sum).unwrap() };
+    assert_eq!(values[..block.len()], sums);
+}
+
+/// Makes exchanges between neighbours in grids and graphs: with few and many neighbours, and neighbours that occur
+/// several times.
+fn neighbor_calls(world: &Communicator) {
+    let (rank, size) = (world.rank(), world.size());
+    let word = commit(&Datatype::named(Named::I64)).unwrap();
+    let grid = Grid::new(&[size, 1], &[true, true]).unwrap();
+    let grid = world.cart_create(&grid, false).unwrap().unwrap();
+    // Each rank sends `edges` messages to each of the two ranks above.
+    for (edges, len) in [(1, 1), (2, 5), (3, 700), (9, 3000), (40, 2)] {
+        let to: Vec<usize> = (0..2 * edges).map(|edge| (rank + 1 + edge % 2) % size).collect();
+        let from: Vec<usize> =
+            (0..2 * edges).map(|edge| (rank + 2 * size - 1 - edge % 2) % size).collect();
+        let graph = Adjacency::new(&from, &to, None).unwrap();
+        let graph = world.dist_graph_create_adjacent(graph).unwrap();
+        for (comm, count) in [(&graph, 2 * edges), (&grid, 4)] {
+            for round in 0..12usize {
+                let neighbors = comm.topology().unwrap().neighbors();
+                let len = |rank: usize, edge: usize| {
+                    if (rank + edge + round).is_multiple_of(4) { 0 } else { len + edge }
+                };
+                let value = |rank: usize, edge: usize| (rank * 100 + edge + round) as i64;
+                let mut out: Vec<Vec<i64>> =
+                    (0..count).map(|edge| vec![value(rank, edge); len(rank, edge)]).collect();
+                // In the grid, a message towards one side arrives from the other side.
+                let edge = |place: usize| {
+                    if count == 4 && comm.topology().unwrap().grid().is_some() {
+                        place ^ 1
+                    } else {
+                        place
+                    }
+                };
+                let source = |place: usize| neighbors.sources()[place].unwrap();
+                let expected: Vec<Vec<i64>> = (0..count)
+                    .map(|place| {
+                        vec![value(source(place), edge(place)); len(source(place), edge(place))]
+                    })
+                    .collect();
+                let mut into: Vec<Vec<i64>> =
+                    expected.iter().map(|values| vec![-1; values.len()]).collect();
+                let send: Vec<Part<'_>> =
+                    out.iter_mut().map(|values| part(values, &word)).collect();
+                let receive: Vec<Part<'_>> =
+                    into.iter_mut().map(|values| part(values, &word)).collect();
+                // SAFETY: the parts are those of `out` and `into`, which live until the call returns.
+                unsafe {
+                    let (send, receive) = (&send, &receive);
+                    comm.run_raw(&Collective::Neighbors { neighbors, send, receive }).unwrap();
+                }
+                assert_eq!(into, expected, "{edges} edges, round {round}");
+            }
+        }
+    }
+}
+
+#[test]
+fn neighbors_of_one_rank() {
+    ranks(1, "neighbors_of_one_rank", neighbor_calls);
+}
+
+#[test]
+fn neighbors_of_two_ranks() {
+    ranks(2, "neighbors_of_two_ranks", neighbor_calls);
+}
+
+#[test]
+fn neighbors_of_four_ranks_that_sleep_at_once() {
+    let name = "neighbors_of_four_ranks_that_sleep_at_once";
+    ranks_with(4, name, &[("TYPEPACK_SPIN_US", "0")], neighbor_calls);
 }
 
 /// Gathers vectors whose lengths differ from rank to rank, from short ones to those of many pieces.
@@ -169,6 +304,21 @@ fn long_calls_with_each_copy_method() {
     }
 }
 
+/// Checks that the report tells how pieces are copied.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn the_report_tells_how_pieces_are_copied() {
+    let name = "the_report_tells_how_pieces_are_copied";
+    let output = ranks_with(2, name, &[("TYPEPACK_REPORT", "1")], |world| {
+        let mut values = vec![1u64; 1000];
+        for round in 0..3000 {
+            world.broadcast_slice(&mut values, round % 2).unwrap();
+        }
+    });
+    let line = "chosen from 4 KiB, pieces of collective calls: ";
+    assert!(is_rank() || output.matches(line).count() == 2, "{output}");
+}
+
 /// Returns the number of messages that each rank has sent, from the reports in the output of a job.
 fn messages(output: &str) -> Vec<u64> {
     let reports = output.split(": messages ").skip(1);
@@ -211,11 +361,15 @@ fn sums_have_the_same_bits(world: &Communicator) {
                 let (send, recv) = (Some(mine.as_ptr().cast()), result.as_mut_ptr().cast());
                 let (plan, count, combine) = (&plan, len as u64, &combine);
                 let root = Root::Rank(round % world.size());
+                // The blocks differ, and the last one is the longest.
+                let mut counts = vec![count / (2 * world.size() as u64); world.size()];
+                *counts.last_mut().unwrap() += count - counts.iter().sum::<u64>();
                 let calls = [
                     Collective::Allreduce { send, recv, plan, count, combine },
                     Collective::Reduce { send, recv, plan, count, combine, root },
                     Collective::Scan { send, recv, plan, count, combine },
                     Collective::Exscan { send, recv, plan, count, combine },
+                    Collective::ReduceScatter { send, recv, plan, counts: &counts, combine },
                 ];
                 let mut bits = Vec::new();
                 for call in &calls {
@@ -355,6 +509,18 @@ fn long_lengths_that_differ_are_errors() {
             // SAFETY: the parts are those of `gathered`, and `own` those of `values`. Both live until the call returns.
             let result = unsafe { world.gather_raw(Some(own), &parts, 0) };
             assert_eq!(result.is_err(), rank == 0, "{ours} {theirs}");
+            world.barrier().unwrap();
+        }
+        // A part that is longer or shorter than the root says.
+        for (ours, theirs) in [(3usize, 1usize), (1, 3), (1, 9000), (9000, 1), (9000, 9001)] {
+            let mut mine = vec![0i64; theirs];
+            let mut all = vec![7i64; 2 * ours];
+            let parts: Vec<Part<'_>> =
+                all.chunks_mut(ours).map(|values| part(values, &word)).collect();
+            let mine = if rank == 0 { None } else { Some(part(&mut mine, &word)) };
+            // SAFETY: the parts are those of `all`, and `mine` is that of `mine`. Both live until the call returns.
+            let result = unsafe { world.scatter_raw(&parts, mine, 0) };
+            assert_eq!(result.is_err(), rank == 1, "{ours} {theirs}");
             world.barrier().unwrap();
         }
         let mut values = vec![1u64; 5000];

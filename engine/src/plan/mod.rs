@@ -148,6 +148,7 @@ impl Plan {
     }
 
     /// Returns the range of memory that the plan's elements access.
+    #[inline]
     pub fn footprint(&self) -> &Footprint {
         &self.0.footprint
     }
@@ -174,25 +175,26 @@ impl Plan {
     ///
     /// Returns `ErrorKind::Overflow` if this number does not fit in an `i64`.
     #[doc(alias = "MPI_Pack_size")]
+    #[inline]
     pub fn packed_bytes(&self, count: u64) -> Result<u64> {
-        self.0
-            .element_bytes
-            .checked_mul(count)
-            .filter(|&bytes| i64::try_from(bytes).is_ok())
-            .ok_or_else(|| {
-                Error::new(
-                    ErrorKind::Overflow,
-                    "count",
-                    format!(
-                        "{count} elements of {} each: the product exceeds 2^63 - 1 bytes",
-                        counted(self.0.element_bytes, "byte", "bytes")
-                    ),
-                )
-            })
+        match self.0.element_bytes.checked_mul(count) {
+            Some(bytes) if bytes <= i64::MAX as u64 => Ok(bytes),
+            _ => Err(self.too_long(count)),
+        }
+    }
+
+    #[cold]
+    fn too_long(&self, count: u64) -> Error {
+        let detail = format!(
+            "{count} elements of {} each: the product exceeds 2^63 - 1 bytes",
+            counted(self.0.element_bytes, "byte", "bytes")
+        );
+        Error::new(ErrorKind::Overflow, "count", detail)
     }
 
     /// Returns true if consecutive elements, however many, are one run of memory, which a single copy moves.
     /// The run begins at `true_lb`. Returns false for every type if the settings force the interpreter.
+    #[inline]
     pub fn is_contiguous(&self) -> bool {
         self.0.contiguous.is_some()
     }

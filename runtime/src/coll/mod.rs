@@ -51,6 +51,8 @@ mod scope;
 mod topology;
 mod values;
 
+pub(crate) use cells::report;
+
 pub use crate::endpoint::sources::{Combine, Combiner};
 pub use crate::schedule::Part;
 pub use collective::{Collective, Prepared, Root};

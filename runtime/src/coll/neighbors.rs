@@ -49,7 +49,7 @@ impl Communicator {
 }
 
 /// Checks that there is one part for each neighbour.
-fn check_parts(
+pub(super) fn check_parts(
     argument: &'static str,
     parts: &[Part<'_>],
     neighbors: &[Option<usize>],
@@ -67,7 +67,7 @@ fn check_parts(
 
 /// Returns the error for a rank that is a source of itself more often, or less often, than a destination of itself.
 #[cold]
-fn unmatched(rank: usize) -> Error {
+pub(super) fn unmatched(rank: usize) -> Error {
     let detail = format!(
         "rank {rank} must be a source of itself as many times as a destination of itself, but is not"
     );

@@ -79,6 +79,31 @@ impl Communicator {
         combine: &Combine,
     ) -> Result<()> {
         let (rank, size) = (self.rank(), self.size());
+        let all = self.all_blocks(send, recv, counts)?;
+        if all.bytes()? == 0 {
+            return Ok(());
+        }
+        let block = Part { count: counts[rank], ..*recv };
+        if size == 1 {
+            if send.is_some() {
+                steps.copy(&all, &block, rank)?;
+            }
+            return Ok(());
+        }
+        if self.scatters_from_first(&all)? {
+            return self.reduce_then_scatter_steps(steps, &all, &block, counts, combine);
+        }
+        self.reduce_directly_steps(steps, &all, &block, counts, combine)
+    }
+
+    /// Returns this rank's elements of all blocks. `counts` has the number of elements of each block.
+    pub(super) fn all_blocks<'a>(
+        &self,
+        send: Option<*const u8>,
+        recv: &Part<'a>,
+        counts: &[u64],
+    ) -> Result<Part<'a>> {
+        let size = self.size();
         if counts.len() != size {
             let detail = format!(
                 "the slice has length {}; its length must be the number of ranks, {size}",
@@ -91,22 +116,16 @@ impl Communicator {
             let detail = "the sum of the counts does not fit in 64 bits";
             Error::new(ErrorKind::Count, "counts", detail)
         })?;
-        let all =
-            Part { origin: send.map_or(recv.origin, <*const u8>::cast_mut), count: total, ..*recv };
-        if all.bytes()? == 0 {
-            return Ok(());
-        }
-        let block = Part { count: counts[rank], ..*recv };
-        if size == 1 {
-            if send.is_some() {
-                steps.copy(&all, &block, rank)?;
-            }
-            return Ok(());
-        }
-        if size > 2 && all.bytes()? / (size as u64) < SHORT {
-            return self.reduce_then_scatter_steps(steps, &all, &block, counts, combine);
-        }
-        self.reduce_directly_steps(steps, &all, &block, counts, combine)
+        let origin = send.map_or(recv.origin, <*const u8>::cast_mut);
+        Ok(Part { origin, count: total, ..*recv })
+    }
+
+    /// Returns whether the elements of a reduce-scatter are combined in the order of a reduce to rank 0, because they
+    /// go that way by messages. `all` has the elements of all blocks. All ranks give the same answer.
+    #[inline]
+    pub(super) fn scatters_from_first(&self, all: &Part<'_>) -> Result<bool> {
+        let size = self.size();
+        Ok(size > 2 && all.bytes()? / (size as u64) < SHORT)
     }
 
     /// Adds the steps of the way through rank 0. `all` has this rank's elements, and `block` gets the result.

@@ -1,32 +1,58 @@
-//! Scan and exscan by recursive doubling. Every result combines the elements in rank order.
+//! Scan and exscan along a chain of the ranks. Every result combines the elements in rank order, from the lowest rank
+//! on.
 //!
-//! Before round `k`, the ranks form blocks of `2^k` consecutive ranks, and every rank holds the value of its block: the
-//! reduction of the elements of the block's ranks. In the round, each rank of a block exchanges values with one rank of
-//! the neighbouring block. The rank in the upper block combines the received value with its result; the received value
-//! is the lower operand. Both ranks compute the value of the joined block. A rank does not send or compute a value that
-//! nobody uses later.
+//! Each rank receives the value of the rank below, which is the reduction of the elements of all lower ranks. The rank
+//! combines this value (the lower operand) with its elements, and sends the result to the rank above. So every rank
+//! receives, combines and sends once, and the results are those of a loop over the ranks: `((0 op 1) op 2) op 3`. Long
+//! vectors go in pieces, so that the ranks work on different pieces at once.
+//!
+//! With `n` ranks, recursive doubling needs `n * log2(n)` messages, and this way `n`. If ranks share CPUs, the number
+//! of messages decides, and a rank can begin the next call while the ranks above still make this one.
 
 use super::Collective;
 use super::buffers::Buffer;
 use crate::comm::Communicator;
 use crate::endpoint::sources::Combine;
 use crate::schedule::Part;
-use crate::schedule::program::Builder;
+use crate::schedule::program::{Builder, StepId};
 use crate::{Plan, Result};
 
-/// Returns whether the block value that `rank` holds after a round is used in a later round. `bit` is 2^k for round
-/// `k`.
-fn is_used(rank: usize, bit: usize, size: usize) -> bool {
-    let mut next = bit * 2;
-    while next < size {
-        let partner = rank ^ next;
-        // A partner in the upper block always uses the value, for its result.
-        if partner < size && (partner > rank || is_used(partner, next, size)) {
-            return true;
+/// Minimum number of bytes of a piece.
+const PIECE: u64 = 64 << 10;
+
+/// Largest number of pieces.
+const MOST_PIECES: u64 = 16;
+
+/// Number of received pieces that a rank keeps at once.
+const ROOMS: usize = 2;
+
+/// Returns the pieces of the elements at `all`. All ranks cut alike. Two ranks make one piece, because no rank passes a
+/// value on while it receives.
+fn pieces(
+    all: &Part<'_>,
+    size: usize,
+) -> Result<impl Iterator<Item = std::ops::Range<u64>> + use<>> {
+    let count = all.count;
+    let most = if size > 2 { MOST_PIECES } else { 1 };
+    let pieces = (all.bytes()? / PIECE).clamp(1, most);
+    let each = count.div_ceil(pieces).max(1);
+    Ok((0..count.div_ceil(each))
+        .map(move |piece| (piece * each).min(count)..((piece + 1) * each).min(count)))
+}
+
+/// The messages of a chain between two ranks, in the order of the pieces.
+#[derive(Default)]
+struct Order {
+    last: Option<StepId>,
+}
+
+impl Order {
+    /// Adds a message, which waits until the message before it is over.
+    fn add(&mut self, steps: &mut Builder<'_, '_>, step: StepId) {
+        if let Some(last) = self.last.replace(step) {
+            steps.follow(step, last);
         }
-        next *= 2;
     }
-    false
 }
 
 impl Communicator {
@@ -98,54 +124,37 @@ impl Communicator {
         if recv.bytes()? == 0 {
             return Ok(());
         }
-        let mut result = Buffer::new(*recv);
-        if let Some(send) = send {
-            let mut own = Buffer::new(Part { origin: send.cast_mut(), ..*recv });
-            result.copy(steps, &mut own, rank)?;
-        }
         steps.operation(combine);
-        // The value of the block. `None` while `result` has the same value.
-        let mut value: Option<Buffer<'a>> = None;
-        // A buffer that an earlier round has used, and a later round may use again.
-        let mut spare: Option<Buffer<'a>> = None;
-        let mut bit = 1;
-        while bit < size {
-            let (partner, used) = (rank ^ bit, is_used(rank, bit, size));
-            if partner > rank && partner < size {
-                let peer = self.peer(partner)?;
-                let mine = value.as_mut().unwrap_or(&mut result);
-                let sent = steps.send(&mine.part, peer)?;
-                mine.read_by(steps, sent);
-                if used {
-                    let mut upper = match spare.take() {
-                        Some(spare) => spare,
-                        None => Buffer::scratch(steps, recv)?,
-                    };
-                    let received = steps.receive(&upper.part, peer)?;
-                    upper.replaced_by(steps, received);
-                    upper.combine(steps, mine)?;
-                    spare = value.replace(upper);
-                }
-            } else if partner < rank {
-                let peer = self.peer(partner)?;
-                if is_used(partner, bit, size) {
-                    let mine = value.as_mut().unwrap_or(&mut result);
-                    let sent = steps.send(&mine.part, peer)?;
-                    mine.read_by(steps, sent);
-                }
-                let mut lower = match spare.take() {
-                    Some(spare) => spare,
-                    None => Buffer::scratch(steps, recv)?,
-                };
-                let received = steps.receive(&lower.part, peer)?;
-                lower.replaced_by(steps, received);
-                result.combine(steps, &mut lower)?;
-                if let Some(value) = value.as_mut().filter(|_| used) {
-                    value.combine(steps, &mut lower)?;
-                }
-                spare = Some(lower);
+        let (mut received, mut sent) = (Order::default(), Order::default());
+        let mut rooms: [Option<Buffer<'a>>; ROOMS] = [None; ROOMS];
+        for (index, range) in pieces(recv, size)?.enumerate() {
+            let first = range.start;
+            let mut result = Buffer::new(recv.elements(range));
+            result.first = first;
+            if let Some(send) = send {
+                let origin = send.wrapping_offset(recv.offset(first)).cast_mut();
+                let mut own = Buffer::new(Part { origin, ..result.part });
+                result.copy(steps, &mut own, rank)?;
             }
-            bit *= 2;
+            if rank > 0 {
+                let room = &mut rooms[index % ROOMS];
+                let mut lower = match room.take() {
+                    Some(room) => room,
+                    None => Buffer::scratch(steps, &result.part)?,
+                };
+                // The last piece may be shorter than the others.
+                lower.part.count = result.part.count;
+                let step = steps.receive(&lower.part, self.peer(rank - 1)?)?;
+                lower.replaced_by(steps, step);
+                received.add(steps, step);
+                result.combine(steps, &mut lower)?;
+                *room = Some(lower);
+            }
+            if rank + 1 < size {
+                let step = steps.send(&result.part, self.peer(rank + 1)?)?;
+                result.read_by(steps, step);
+                sent.add(steps, step);
+            }
         }
         Ok(())
     }
@@ -162,56 +171,41 @@ impl Communicator {
             return Ok(());
         }
         steps.operation(combine);
-        let mut result = Buffer::new(*recv);
-        let mut value = result;
-        if let Some(send) = send {
-            value = Buffer::new(Part { origin: send.cast_mut(), ..*recv });
-        } else if rank > 0 {
-            // The first received value replaces this rank's elements at `recv`.
-            value = Buffer::scratch(steps, recv)?;
-            value.copy(steps, &mut result, rank)?;
-        }
-        // True while `value` is the caller's memory, which must not be written.
-        let mut is_own = send.is_some() || rank == 0;
-        let mut is_empty = true;
-        let mut bit = 1;
-        while bit < size {
-            let (partner, used) = (rank ^ bit, is_used(rank, bit, size));
-            if partner > rank && partner < size {
-                let peer = self.peer(partner)?;
-                let sent = steps.send(&value.part, peer)?;
-                value.read_by(steps, sent);
-                if used {
-                    let mut upper = Buffer::scratch(steps, recv)?;
-                    let received = steps.receive(&upper.part, peer)?;
-                    upper.replaced_by(steps, received);
-                    upper.combine(steps, &mut value)?;
-                    (value, is_own) = (upper, false);
+        let (mut received, mut sent) = (Order::default(), Order::default());
+        for range in pieces(recv, size)? {
+            let first = range.start;
+            let mut result = Buffer::new(recv.elements(range));
+            let mut own = match send {
+                Some(send) => {
+                    let origin = send.wrapping_offset(recv.offset(first)).cast_mut();
+                    Buffer::new(Part { origin, ..result.part })
                 }
-            } else if partner < rank {
-                let peer = self.peer(partner)?;
-                if is_used(partner, bit, size) {
-                    let sent = steps.send(&value.part, peer)?;
-                    value.read_by(steps, sent);
-                }
-                let mut scratch = if is_empty { None } else { Some(Buffer::scratch(steps, recv)?) };
-                let lower = scratch.as_mut().unwrap_or(&mut result);
-                let received = steps.receive(&lower.part, peer)?;
-                lower.replaced_by(steps, received);
-                if used {
-                    if is_own {
-                        let mut copy = Buffer::scratch(steps, recv)?;
-                        copy.copy(steps, &mut value, rank)?;
-                        (value, is_own) = (copy, false);
+                None => result,
+            };
+            // The value for the rank above.
+            let mut value = own;
+            if rank > 0 {
+                let passes = rank + 1 < size;
+                if passes {
+                    value = Buffer::scratch(steps, &result.part)?;
+                    value.first = first;
+                    value.copy(steps, &mut own, rank)?;
+                    if send.is_none() {
+                        // The received value replaces this rank's elements.
+                        result = own;
                     }
-                    value.combine(steps, lower)?;
                 }
-                if let Some(lower) = &mut scratch {
-                    result.combine(steps, lower)?;
+                let step = steps.receive(&result.part, self.peer(rank - 1)?)?;
+                result.replaced_by(steps, step);
+                received.add(steps, step);
+                if !passes {
+                    continue;
                 }
-                is_empty = false;
+                value.combine(steps, &mut result)?;
             }
-            bit *= 2;
+            let step = steps.send(&value.part, self.peer(rank + 1)?)?;
+            value.read_by(steps, step);
+            sent.add(steps, step);
         }
         Ok(())
     }
@@ -219,17 +213,26 @@ impl Communicator {
 
 #[cfg(test)]
 mod tests {
-    use super::is_used;
+    use super::*;
+    use crate::commit::commit;
+    use crate::{Datatype, Named};
 
     #[test]
-    fn values_are_used_by_somebody_above() {
-        // With two ranks, the value of both ranks has no use.
-        assert!(!is_used(0, 1, 2) && !is_used(1, 1, 2));
-        // With three ranks, rank 0 sends the value of ranks 0 and 1 to rank 2.
-        assert!(is_used(0, 1, 3) && !is_used(1, 1, 3) && !is_used(2, 1, 3));
-        // With four ranks, each of the ranks 0 and 1 sends the value to a rank of the upper half.
-        assert!(is_used(0, 1, 4) && is_used(1, 1, 4) && !is_used(2, 1, 4) && !is_used(3, 1, 4));
-        // With six ranks, rank 4 needs the value of ranks 0 to 3, and so rank 0 needs that of ranks 2 and 3.
-        assert!(is_used(2, 1, 6) && is_used(0, 2, 6) && !is_used(2, 2, 6));
+    fn the_pieces_cover_the_elements() {
+        let plan = commit(&Datatype::named(Named::F64)).unwrap();
+        for count in [0, 1, 2, 100, 8192, 8193, 50_000, 1 << 20, (1 << 40) + 7] {
+            let all = Part { origin: std::ptr::null_mut(), plan: &plan, count };
+            for size in [2, 3, 100] {
+                let pieces: Vec<_> = pieces(&all, size).unwrap().collect();
+                assert!(pieces.len() as u64 <= if size > 2 { MOST_PIECES } else { 1 });
+                let ends = pieces.iter().map(|piece| piece.end);
+                assert!(
+                    std::iter::once(0)
+                        .chain(ends)
+                        .eq(pieces.iter().map(|piece| piece.start).chain([count]))
+                );
+                assert!(pieces.iter().all(|piece| !piece.is_empty()), "{count} {size}");
+            }
+        }
     }
 }

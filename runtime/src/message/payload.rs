@@ -315,8 +315,10 @@ pub unsafe fn copy(supply: &Supply, sink: &Sink, bytes: u64) {
 /// - The two sides do not overlap, unless each of them is one run of bytes.
 #[inline]
 pub unsafe fn copy_layout(from: &LayoutRef<'_>, to: &LayoutRef<'_>, bytes: u64) {
-    if let Some((from, to)) = overlap(from, to, bytes) {
-        // SAFETY: `overlap` returned the first bytes of two runs in valid memory. Each run has at least
+    if let Some((from, to)) = runs(from, to)
+        && (bytes <= SHORT_COPY || (from as u64).abs_diff(to as u64) < bytes)
+    {
+        // SAFETY: `runs` returned the first bytes of two runs in valid memory. Each run has at least
         // `bytes` bytes (first condition of `# Safety`). The two runs may overlap, because `ptr::copy`
         // allows overlapping runs.
         unsafe { std::ptr::copy(from, to, bytes as usize) };
@@ -331,18 +333,20 @@ pub unsafe fn copy_layout(from: &LayoutRef<'_>, to: &LayoutRef<'_>, bytes: u64) 
     unsafe { engine::copy_raw(src, dst, 0..bytes) };
 }
 
-/// Returns the addresses of the first bytes of `from` and of `to` if each of the two is one run of bytes and
-/// the two runs overlap. It is an error of the program if a message overlaps its own receive; the copy then
-/// has the result of C's `memmove`.
+/// Up to this number of bytes, a copy from run to run takes less time than the choice of a way.
+const SHORT_COPY: u64 = 128;
+
+/// Returns the addresses of the first bytes of `from` and of `to` if each of the two is one run of bytes. The two runs
+/// may overlap: it is an error of the program if a message overlaps its own receive, and the copy then has the result
+/// of C's `memmove`.
 #[inline]
-fn overlap(from: &LayoutRef<'_>, to: &LayoutRef<'_>, bytes: u64) -> Option<(*const u8, *mut u8)> {
+fn runs(from: &LayoutRef<'_>, to: &LayoutRef<'_>) -> Option<(*const u8, *mut u8)> {
     if !from.plan.is_contiguous() || !to.plan.is_contiguous() {
         return None;
     }
     let start =
         |side: &LayoutRef<'_>| side.origin.wrapping_offset(side.plan.footprint().true_lb as isize);
-    let (source, target) = (start(from).cast_const(), start(to));
-    ((source as u64).abs_diff(target as u64) < bytes).then_some((source, target))
+    Some((start(from).cast_const(), start(to)))
 }
 
 /// Copies the packed bytes of `range` from `count` elements of `plan` into `to`, the layout of a receive.

@@ -21,6 +21,7 @@ impl<'a> Part<'a> {
     ///
     /// # Errors
     /// Returns an engine error if the number of bytes does not fit in 63 bits.
+    #[inline]
     pub fn bytes(&self) -> Result<u64> {
         Ok(self.plan.packed_bytes(self.count)?)
     }

@@ -74,7 +74,7 @@ impl Neighbors {
     }
 
     /// Returns the indexes of the sources in the order in which this rank lists its receives.
-    pub(crate) fn receive_order(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn receive_order(&self) -> impl Iterator<Item = usize> + Clone + use<> {
         let (count, matching) = (self.sources.len(), self.matching);
         (0..count).map(move |place| match matching {
             Matching::Listed => place,

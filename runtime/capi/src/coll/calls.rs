@@ -129,7 +129,7 @@ three_ways! {
         let from = root(comm, from)?;
         let significant = if from.is_idle() { raw::Datatype(abi::BYTE) } else { datatype };
         let elements = if from.is_idle() { 0 } else { count(elements, "count")? };
-        let ty = datatype::find(significant)?;
+        let ty = datatype::hold(significant)?;
         let part = part(buffer, 0, elements, ty.plan()?, "buffer")?;
         make(&Collective::Broadcast { part, root: from.root })
     };
@@ -147,7 +147,7 @@ three_ways! {
         recvtype: raw::Datatype, to: c_int
     ) |comm, make| {
         let send = (sendbuf, sendcount, sendtype);
-        let spread = || Ok(Spread::Table(Table::receive(recvcounts, displs)));
+        let spread = || Ok(Spread::Table(Table::receive(recvcounts, displs).alone()));
         gather_to::<W>(comm, make, send, recvbuf, spread, recvtype, to)
     };
     scatter iscatter scatter_init "Scatter" (
@@ -163,7 +163,7 @@ three_ways! {
         sendtype: raw::Datatype, recvbuf: *mut c_void, recvcount: W::Count,
         recvtype: raw::Datatype, from: c_int
     ) |comm, make| {
-        let spread = || Ok(Spread::Table(Table::send(sendcounts, displs)));
+        let spread = || Ok(Spread::Table(Table::send(sendcounts, displs).alone()));
         let receive = (recvbuf, recvcount, recvtype);
         scatter_from::<W>(comm, make, sendbuf, spread, sendtype, receive, from)
     };
@@ -181,7 +181,7 @@ three_ways! {
         recvtype: raw::Datatype
     ) |comm, make| {
         let send = (sendbuf, sendcount, sendtype);
-        let spread = Spread::Table(Table::receive(recvcounts, displs));
+        let spread = Spread::Table(Table::receive(recvcounts, displs).alone());
         gather_everywhere::<W>(comm, make, send, recvbuf, spread, recvtype)
     };
     alltoall ialltoall alltoall_init "Alltoall" (
@@ -278,7 +278,7 @@ pub unsafe fn reduce_local<W: CountWidth>(
     datatype: raw::Datatype,
     op: raw::Op,
 ) -> Result {
-    let (elements, ty) = (count(elements, "count")?, datatype::find(datatype)?);
+    let (elements, ty) = (count(elements, "count")?, datatype::hold(datatype)?);
     let (plan, combine) = (ty.plan()?, op::combine(op, datatype, &ty)?);
     let input = part(inbuf, 0, elements, plan, "inbuf")?;
     let result = part(inoutbuf, 0, elements, plan, "inoutbuf")?;
@@ -314,7 +314,7 @@ fn gather_to<W: CountWidth>(
     if !at_root {
         return make(&Collective::Gather { mine, parts: &[], root });
     }
-    let (all, spread) = (datatype::find(recvtype)?, spread()?);
+    let (all, spread) = (datatype::hold(recvtype)?, spread()?);
     // SAFETY: this rank is the root. The standard requires that the root of a gather passes arrays with one
     // entry for each rank of `comm`, or of its remote group.
     let parts = unsafe { spread.parts(recvbuf, all.plan()?, comm.peers().size(), "recvbuf")? };
@@ -342,7 +342,7 @@ fn scatter_from<W: CountWidth>(
     if !at_root {
         return make(&Collective::Scatter { parts: &[], mine, root });
     }
-    let (all, spread) = (datatype::find(sendtype)?, spread()?);
+    let (all, spread) = (datatype::hold(sendtype)?, spread()?);
     // SAFETY: this rank is the root. The standard requires that the root of a scatter passes arrays with one
     // entry for each rank of `comm`, or of its remote group.
     let parts = unsafe { spread.parts(sendbuf, all.plan()?, comm.peers().size(), "sendbuf")? };
@@ -365,7 +365,7 @@ fn gather_everywhere<W: CountWidth>(
     let placed = in_place(sendbuf) && !comm.is_inter();
     let (elements, ty) = own_type::<W>(placed, sendcount, sendtype, "sendcount")?;
     let mine = own(sendbuf, elements, &ty, "sendbuf")?;
-    let all = datatype::find(recvtype)?;
+    let all = datatype::hold(recvtype)?;
     // SAFETY: the standard requires that every rank of an allgather passes arrays with one entry for each
     // rank of `comm`, or of its remote group.
     let parts = unsafe { spread.parts(recvbuf, all.plan()?, comm.peers().size(), "recvbuf")? };
@@ -382,7 +382,7 @@ fn exchange<W: CountWidth>(
     (sendbuf, send, sendtype): (*const c_void, impl FnOnce() -> Result<Spread<W>>, raw::Datatype),
     (recvbuf, receive, recvtype): (*mut c_void, Spread<W>, raw::Datatype),
 ) -> Result {
-    let to = datatype::find(recvtype)?;
+    let to = datatype::hold(recvtype)?;
     // In `MPI_Alltoall`, the parts of all ranks have the same packed size.
     let equal = matches!(receive, Spread::Row(_));
     // SAFETY: the standard requires that the receive arrays of an alltoall have one entry for each rank of
@@ -391,7 +391,7 @@ fn exchange<W: CountWidth>(
     if exchanges_in_place(comm, sendbuf)? {
         return make(&alltoall_call(equal, None, &incoming));
     }
-    let (from, send) = (datatype::find(sendtype)?, send()?);
+    let (from, send) = (datatype::hold(sendtype)?, send()?);
     // SAFETY: the call is not in place, so the standard requires that the send arrays of an alltoall have one
     // entry for each rank of `comm`, or of its remote group.
     let outgoing = unsafe { send.parts(sendbuf, from.plan()?, comm.peers().size(), "sendbuf")? };
@@ -472,7 +472,7 @@ fn reduce_to<W: CountWidth>(
         false => (count(elements, "count")?, datatype, op),
     };
     let Rooted { root, own: has_own, all: at_root } = to;
-    let ty = datatype::find(datatype)?;
+    let ty = datatype::hold(datatype)?;
     let (plan, combine) = (ty.plan()?, op::combine(op, datatype, &ty)?);
     let send = if !has_own || at_root && in_place(sendbuf) {
         None
@@ -501,7 +501,7 @@ fn reduce_on_each<W: CountWidth>(
     receives: bool,
     call: impl for<'a> Fn(Option<*const u8>, *mut u8, &'a Plan, u64, &'a Combine) -> Collective<'a>,
 ) -> Result {
-    let (count, ty) = (count(elements, "count")?, datatype::find(datatype)?);
+    let (count, ty) = (count(elements, "count")?, datatype::hold(datatype)?);
     let (plan, combine) = (ty.plan()?, op::combine(op, datatype, &ty)?);
     let receive = part(recvbuf, 0, if receives { count } else { 0 }, plan, "recvbuf")?;
     let send = if in_place(sendbuf) && !comm.is_inter() {
@@ -524,7 +524,7 @@ fn reduce_and_divide(
     counts: &[u64],
     (datatype, op): (raw::Datatype, raw::Op),
 ) -> Result {
-    let ty = datatype::find(datatype)?;
+    let ty = datatype::hold(datatype)?;
     let (plan, combine) = (ty.plan()?, op::combine(op, datatype, &ty)?);
     let total = counts.iter().try_fold(0u64, |sum, count| sum.checked_add(*count));
     let total = total.ok_or_else(|| {

@@ -33,7 +33,7 @@ three_ways! {
         recvtype: raw::Datatype
     ) |comm, make| {
         let send = (sendbuf, sendcount, sendtype);
-        let spread = Spread::Table(Table::receive(recvcounts, displs));
+        let spread = Spread::Table(Table::receive(recvcounts, displs).alone());
         gather::<W>(comm, make, send, recvbuf, spread, recvtype)
     };
     neighbor_alltoall ineighbor_alltoall neighbor_alltoall_init "Neighbor_alltoall" (

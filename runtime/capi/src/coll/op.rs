@@ -145,11 +145,11 @@ fn find(op: raw::Op) -> Result<Found> {
     }))
 }
 
-/// Returns the function that combines elements of the datatype `ty`, whose handle is `datatype`.
+/// Returns the function that combines elements of the datatype `ty`, whose handle is `datatype` and valid.
 ///
 /// # Errors
 /// Returns `MPI_ERR_OP` if the handle is not valid or the operation is not defined on the datatype.
-pub fn combine(op: raw::Op, datatype: raw::Datatype, ty: &Arc<Type>) -> Result<Combine> {
+pub fn combine(op: raw::Op, datatype: raw::Datatype, ty: &Type) -> Result<Combine> {
     match find(op)? {
         Found::Predefined(operator) => operator.combine(ty.tree()).ok_or_else(|| {
             let what = match ty.tree().as_named() {
@@ -162,7 +162,7 @@ pub fn combine(op: raw::Op, datatype: raw::Datatype, ty: &Arc<Type>) -> Result<C
         }),
         Found::User(made) => {
             let (function, extent) = (made.function, ty.tree().extent() as isize);
-            let ty = Arc::clone(ty);
+            let ty = datatype::find(datatype)?;
             Ok(Combine::user(move |lower, upper, _, elements| {
                 // The program may have freed the datatype after it started the operation.
                 datatype::with_handle(datatype, &ty, |datatype| {

@@ -9,7 +9,7 @@ use crate::abi;
 use crate::argument::Array;
 use crate::buffer::ADDRESS_BITS;
 use crate::count_width::{CountWidth, Number, count};
-use crate::datatype::{self, Type};
+use crate::datatype::{self, Held, Type};
 use crate::error::{Failure, Result};
 use crate::raw;
 use smallvec::SmallVec;
@@ -35,6 +35,7 @@ pub fn in_place(buffer: *const c_void) -> bool {
 /// # Errors
 /// Returns `MPI_ERR_BUFFER` if the elements would lie where no memory can exist. In this case returns
 /// `MPI_ERR_VALUE_TOO_LARGE` instead if the number of their packed bytes does not fit in 63 bits.
+#[inline]
 pub fn part<'a>(
     buffer: *const c_void,
     offset: i128,
@@ -95,7 +96,15 @@ fn row<'a>(
     argument: &'static str,
 ) -> Result<Parts<'a>> {
     let step = i128::from(plan.footprint().extent) * i128::from(elements);
-    (0..size).map(|rank| part(buffer, step * rank as i128, elements, plan, argument)).collect()
+    let first = part(buffer, 0, elements, plan, argument)?;
+    if size > 1 {
+        // The addresses of the parts grow or fall evenly, so if the first and the last part are right, all are.
+        part(buffer, step * (size as i128 - 1), elements, plan, argument)?;
+    }
+    // If the parts have elements with bytes, the checks above have shown that the step fits.
+    let step = step as isize;
+    let origin = |rank: usize| first.origin.wrapping_offset(step.wrapping_mul(rank as isize));
+    Ok((0..size).map(|rank| Part { origin: origin(rank), ..first }).collect())
 }
 
 /// The count array and the displacement array of a call that has one part per rank, each with the name of
@@ -114,6 +123,12 @@ impl<W: CountWidth> Table<W> {
     /// Makes the table from the count array and the displacement array of a receive buffer.
     pub fn receive(counts: Array<W::Count>, displacements: Array<W::Displacement>) -> Self {
         Self { counts: (counts, "recvcounts"), displacements: (displacements, "rdispls") }
+    }
+
+    /// Returns the same table for a call whose only displacement array is named `displs`.
+    pub fn alone(mut self) -> Self {
+        self.displacements.1 = "displs";
+        self
     }
 
     /// Returns one pair of count and displacement per rank. The unit of the displacements depends on the
@@ -241,7 +256,7 @@ pub fn root(comm: &Communicator, root: c_int) -> Result<Rooted> {
 pub fn own<'a>(
     buffer: *const c_void,
     elements: u64,
-    ty: &'a Option<Arc<Type>>,
+    ty: &'a Option<Held<Type>>,
     argument: &'static str,
 ) -> Result<Option<Part<'a>>> {
     match ty {
@@ -258,11 +273,11 @@ pub fn own_type<W: CountWidth>(
     elements: W::Count,
     datatype: raw::Datatype,
     argument: &'static str,
-) -> Result<(u64, Option<Arc<Type>>)> {
+) -> Result<(u64, Option<Held<Type>>)> {
     if placed {
         return Ok((0, None));
     }
-    Ok((count(elements, argument)?, Some(datatype::find(datatype)?)))
+    Ok((count(elements, argument)?, Some(datatype::hold(datatype)?)))
 }
 
 /// How a buffer is divided into the parts of all ranks.

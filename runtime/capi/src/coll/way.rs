@@ -60,35 +60,47 @@ pub unsafe fn make(
     way: Way,
     call: impl FnOnce(&Communicator, Make<'_>) -> Result,
 ) -> Result {
-    let on = comm::on(comm)?;
-    let communicator = on.comm.communicator();
+    // If an argument is wrong, this rank has not made the call, but the other ranks make it. The runtime of this rank
+    // must therefore count the call as made. Otherwise this rank's next collective call would be matched with the wrong
+    // call of the other ranks.
     let mut made = false;
-    let result = match way {
-        Way::Run => call(communicator, &mut |call| {
-            made = true;
-            // SAFETY: the operation may access the parts of `call` until `make` returns (condition of
-            // `# Safety` for `Way::Run`), and `run_raw` returns before that.
-            unsafe { communicator.run_raw(call)? };
-            Ok(())
+    match way {
+        // A blocking call takes no counted reference to `MPI_COMM_WORLD`.
+        Way::Run => comm::with(comm, |comm| {
+            let communicator = comm.communicator();
+            let result = call(communicator, &mut |call| {
+                made = true;
+                // SAFETY: the operation may access the parts of `call` until `make` returns (condition of
+                // `# Safety` for `Way::Run`), and `run_raw` returns before that.
+                unsafe { communicator.run_raw(call)? };
+                Ok(())
+            });
+            if result.is_err() && !made {
+                communicator.skip_collective();
+            }
+            result
         }),
-        // SAFETY: the operation may access the parts until the request is complete (condition of `# Safety`
-        // for `Way::Start`).
-        Way::Start(request) => unsafe { begin(&on, request, &mut made, call) },
-        // SAFETY: the operation may access the parts from each start to the completion (condition of
-        // `# Safety` for `Way::Prepare`).
-        Way::Prepare(hints, request) => unsafe { keep(&on, hints, request, &mut made, call) },
-    };
-    if result.is_err() && !made {
-        // An argument is wrong, so this rank has not made the call, but the other ranks make it. The runtime
-        // of this rank must therefore count the call as made. Otherwise this rank's next collective call
-        // would be matched with the wrong call of the other ranks.
-        match way {
-            Way::Run => communicator.skip_collective(),
-            Way::Start(_) => communicator.skip_started(),
-            Way::Prepare(..) => communicator.skip_persistent(),
+        Way::Start(request) => {
+            let on = comm::on(comm)?;
+            // SAFETY: the operation may access the parts until the request is complete (condition of `# Safety`
+            // for `Way::Start`).
+            let result = unsafe { begin(&on, request, &mut made, call) };
+            if result.is_err() && !made {
+                on.comm.communicator().skip_started();
+            }
+            result
+        }
+        Way::Prepare(hints, request) => {
+            let on = comm::on(comm)?;
+            // SAFETY: the operation may access the parts from each start to the completion (condition of
+            // `# Safety` for `Way::Prepare`).
+            let result = unsafe { keep(&on, hints, request, &mut made, call) };
+            if result.is_err() && !made {
+                on.comm.communicator().skip_persistent();
+            }
+            result
         }
     }
-    result
 }
 
 /// Starts the operation and makes a request for it.

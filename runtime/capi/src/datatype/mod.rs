@@ -5,6 +5,7 @@
 pub mod attribute;
 pub mod pack;
 
+pub use typepack_capi_datatype::handle::thread_cache::Held;
 pub use typepack_capi_datatype::types::{Type, construct, decode, from_int, query};
 
 use crate::error::Result;
@@ -26,6 +27,15 @@ pub fn begin() {
 /// Returns `MPI_ERR_TYPE` if the handle is not valid.
 pub fn find(datatype: raw::Datatype) -> Result<Arc<Type>> {
     Ok(types::find(datatype)?)
+}
+
+/// Returns the datatype of a handle without a counted reference, where that is possible.
+///
+/// # Errors
+/// Returns `MPI_ERR_TYPE` if the handle is not valid.
+#[inline]
+pub fn hold(datatype: raw::Datatype) -> Result<Held<Type>> {
+    Ok(types::hold(datatype)?)
 }
 
 /// Calls `work` with the datatype of a handle.

@@ -9,7 +9,8 @@
 //! ```text
 //! cell     stamp: number of the step | head: length of the data, or a mark | six words of data
 //! done     number of the last step that the rank has ended
-//! waits    number of the step in which the rank may sleep; ROOM if it may sleep until it has room; otherwise 0
+//! waits    number of the step in which the rank may sleep; ROOM and the number of a step if it may sleep until all
+//!          other ranks have ended that step; otherwise 0
 //! ```
 //!
 //! `coll/cells/` defines the marks, for example for a rank that has failed.
@@ -24,15 +25,19 @@
 //! A rank that is about to sleep first writes `waits`, and then announces its sleep on its doorbell
 //! (`doorbell.rs`). A rank that has published or ended a step reads the words `waits` of the others after a fence
 //! ([`Seat::sleepers`]), and rings the ranks that may sleep. So either the sleeper sees the new stamp before it
-//! sleeps, or the other rank sees that it must ring.
+//! sleeps, or the other rank sees that it must ring. Only the rank that is the last to end a step rings a rank that
+//! waits for the end of that step ([`Seat::sleepers_for_room`]).
+//!
+//! More cells let a rank that only publishes run further ahead. If ranks share CPUs, such a rank can then work for many
+//! calls in one time slice, and so can each rank that reads its cells.
 //!
 //! Invariants: each rank writes only its own words. A stamp is written after the data, with release ordering.
 //! Memory of zeros is a valid state, because no step has number 0.
 
 use crate::sync::Word;
 
-/// Number of cells of a rank.
-pub const CELLS: usize = 4;
+/// Largest number of cells of a rank.
+pub const CELLS: usize = 64;
 
 /// Number of words of data in a cell.
 pub const WORDS: usize = 6;
@@ -45,15 +50,15 @@ const STEP_BITS: u32 = 24;
 /// two more than the number of any step of the call before.
 pub const STEPS: u64 = (1 << STEP_BITS) - 1;
 
-/// Largest number of a call. At one call per microsecond, the ranks reach it after twelve days. The call after it must
+/// Largest number of a call. At one call per microsecond, the ranks reach it after six days. The call after it must
 /// use other memory, in which the numbers begin anew.
-pub const CALLS: u64 = (1 << (u64::BITS - STEP_BITS)) - 1;
+pub const CALLS: u64 = (1 << (u64::BITS - 1 - STEP_BITS)) - 1;
 
 /// Number of steps of a call that a rank may publish before it has ended the step before them.
 const AHEAD: u64 = 1;
 
-/// The value of `waits` of a rank that waits until other ranks have ended a step.
-const ROOM: u64 = u64::MAX;
+/// The bit of `waits` of a rank that waits until the other ranks have ended a step. No number of a step has this bit.
+const ROOM: u64 = 1 << (u64::BITS - 1);
 
 /// Returns the number of step `index` of call `call`. Calls are numbered from 1 to [`CALLS`], and `index` is less than
 /// [`STEPS`].
@@ -85,6 +90,10 @@ pub trait CellMemory {
     fn waits(&self, rank: usize) -> &Self::Word;
     /// Executes a full fence.
     fn fence(&self);
+    /// Fetches a cell of `rank` into this core's cache for writing. This is only a hint.
+    fn claim(&self, rank: usize, cell: usize) {
+        let _ = (rank, cell);
+    }
 }
 
 /// What one rank knows about the others.
@@ -97,12 +106,16 @@ pub struct Seat {
     least: u64,
     /// For each of this rank's cells, the number of the last step in which this rank published in the cell.
     used: [u64; CELLS],
+    /// The number of cells that the ranks use, less one. The number of cells is a power of two.
+    mask: usize,
 }
 
 impl Seat {
-    /// Returns the seat of `rank` among `size` ranks, before the first call.
-    pub fn new(rank: usize, size: usize) -> Self {
-        Self { rank, known: vec![0; size].into(), least: 0, used: [0; CELLS] }
+    /// Returns the seat of `rank` among `size` ranks, before the first call. All ranks pass the same number of cells: a
+    /// power of two, at most [`CELLS`].
+    pub fn new(rank: usize, size: usize, cells: usize) -> Self {
+        assert!(cells.is_power_of_two() && cells <= CELLS, "{cells} cells");
+        Self { rank, known: vec![0; size].into(), least: 0, used: [0; CELLS], mask: cells - 1 }
     }
 
     /// Returns this rank.
@@ -114,18 +127,33 @@ impl Seat {
     /// Returns the index of the cell that step `number` uses. Each step of a call uses another cell than the step
     /// before it, and so does the first step of a call after a call of one step.
     #[inline]
-    pub fn cell(number: u64) -> usize {
-        (number >> STEP_BITS).wrapping_add(number) as usize % CELLS
+    pub fn cell(&self, number: u64) -> usize {
+        (number >> STEP_BITS).wrapping_add(number) as usize & self.mask
     }
 
-    /// Returns whether this rank may write to its cell of step `number`.
+    /// Returns the number of a step. This rank may write to its cell of step `number` when all other ranks have ended
+    /// the step of the returned number ([`have_ended`](Self::have_ended)).
     #[inline]
-    pub fn has_room<M: CellMemory>(&mut self, memory: &M, number: u64) -> bool {
-        let needed = self.used[Self::cell(number)];
-        self.least >= needed || self.has_become_free(memory, needed)
+    pub fn needed(&self, number: u64) -> u64 {
+        self.used[self.cell(number)]
     }
 
-    fn has_become_free<M: CellMemory>(&mut self, memory: &M, needed: u64) -> bool {
+    /// Returns the number of a step that is at least [`needed`](Self::needed). When all other ranks have ended it, this
+    /// rank has room for the next steps, too: for half of the cells. This rank has published in that step, so the other
+    /// ranks can end it without another cell of this rank.
+    pub fn needed_for_many(&self, number: u64) -> u64 {
+        let half = self.mask.div_ceil(2);
+        let later = self.used[(self.cell(number) + half - 1) & self.mask];
+        self.needed(number).max(later)
+    }
+
+    /// Returns whether all other ranks have ended step `needed`.
+    #[inline]
+    pub fn have_ended<M: CellMemory>(&mut self, memory: &M, needed: u64) -> bool {
+        self.least >= needed || self.have_ended_by_now(memory, needed)
+    }
+
+    fn have_ended_by_now<M: CellMemory>(&mut self, memory: &M, needed: u64) -> bool {
         let mut least = u64::MAX;
         for (rank, known) in self.known.iter_mut().enumerate() {
             if rank == self.rank {
@@ -144,7 +172,7 @@ impl Seat {
     /// have room. If the other ranks need more data, the rank must have written the data elsewhere before.
     #[inline]
     pub fn publish<M: CellMemory>(&mut self, memory: &M, number: u64, head: u64, data: &[u64]) {
-        let cell = Self::cell(number);
+        let cell = self.cell(number);
         self.used[cell] = number;
         for (at, word) in data.iter().take(WORDS).enumerate() {
             memory.cell(self.rank, cell, DATA + at).store_relaxed(*word);
@@ -156,7 +184,7 @@ impl Seat {
     /// Returns the head of the cell of rank `from` in step `number`, if that rank has published it.
     #[inline]
     pub fn arrived<M: CellMemory>(&mut self, memory: &M, from: usize, number: u64) -> Option<u64> {
-        let cell = Self::cell(number);
+        let cell = self.cell(number);
         if memory.cell(from, cell, STAMP).load_acquire() != number {
             return None;
         }
@@ -170,13 +198,13 @@ impl Seat {
         // The rank ends a step after it has published, and uses the cell again only after this rank has ended the step,
         // too. So if the step has ended but the cell has another stamp, the rank has not published.
         self.has_ended(memory, from, number)
-            && memory.cell(from, Self::cell(number), STAMP).load_acquire() != number
+            && memory.cell(from, self.cell(number), STAMP).load_acquire() != number
     }
 
     /// Returns the data words of a cell that has arrived. The words that its owner has not written are arbitrary.
     #[inline]
-    pub fn data<M: CellMemory>(memory: &M, from: usize, number: u64) -> [u64; WORDS] {
-        let cell = Self::cell(number);
+    pub fn data<M: CellMemory>(&self, memory: &M, from: usize, number: u64) -> [u64; WORDS] {
+        let cell = self.cell(number);
         std::array::from_fn(|at| memory.cell(from, cell, DATA + at).load_relaxed())
     }
 
@@ -198,14 +226,22 @@ impl Seat {
         memory.done(self.rank).store_release(number);
     }
 
+    /// Prepares this rank's cell of step `number`, if this rank knows that no other rank needs the cell any more.
+    #[inline]
+    pub fn claim<M: CellMemory>(&self, memory: &M, number: u64) {
+        if self.least >= self.needed(number) {
+            memory.claim(self.rank, self.cell(number));
+        }
+    }
+
     /// Announces that this rank may sleep until the cells of step `number` have arrived.
     pub fn waits<M: CellMemory>(&self, memory: &M, number: u64) {
         memory.waits(self.rank).store_relaxed(number);
     }
 
-    /// Announces that this rank may sleep until it has room.
-    pub fn waits_for_room<M: CellMemory>(&self, memory: &M) {
-        memory.waits(self.rank).store_relaxed(ROOM);
+    /// Announces that this rank may sleep until all other ranks have ended step `needed`.
+    pub fn waits_for_room<M: CellMemory>(&self, memory: &M, needed: u64) {
+        memory.waits(self.rank).store_relaxed(ROOM | needed);
     }
 
     /// Ends the announcement of [`waits`](Self::waits) or [`waits_for_room`](Self::waits_for_room).
@@ -226,12 +262,30 @@ impl Seat {
         (0..self.known.len()).filter(|rank| *rank != self.rank).filter(waits)
     }
 
-    /// Returns the other ranks that wait for room. The caller has ended a step before.
+    /// Returns whether `rank` waits in step `number`. The conditions are those of [`sleepers`](Self::sleepers).
+    pub fn sleeps<M: CellMemory>(&self, memory: &M, rank: usize, number: u64) -> bool {
+        memory.fence();
+        memory.waits(rank).load_relaxed() == number
+    }
+
+    /// Returns the other ranks that wait until all ranks have ended a step that all ranks have ended now. The caller
+    /// has ended a step before.
     pub fn sleepers_for_room<'a, M: CellMemory>(
         &'a self,
         memory: &'a M,
     ) -> impl Iterator<Item = usize> + 'a {
-        self.sleepers(memory, ROOM)
+        // The fence pairs with the fence of the doorbell, as in `sleepers`. Each rank looks at the words `done` of the
+        // others after the fence and after its own store, so the last rank to end a step sees that it is the last one.
+        memory.fence();
+        let ranks = 0..self.known.len();
+        ranks.clone().filter(|rank| *rank != self.rank).filter(move |rank| {
+            let waits = memory.waits(*rank).load_relaxed();
+            waits & ROOM != 0
+                && ranks
+                    .clone()
+                    .filter(|other| other != rank)
+                    .all(|other| memory.done(other).load_relaxed() >= waits & !ROOM)
+        })
     }
 }
 
@@ -243,14 +297,17 @@ mod tests {
     use loom::sync::Arc;
     use loom::sync::atomic::{AtomicU64, Ordering, fence};
 
+    /// Number of cells of a rank in the models.
+    const FEW: usize = 4;
+
     /// The shared memory of the ranks, each with longer data beside every cell. If `fences` is false, the fences
     /// do nothing.
     struct Memory {
         fences: bool,
-        cells: Vec<[[AtomicU64; 2 + WORDS]; CELLS]>,
+        cells: Vec<[[AtomicU64; 2 + WORDS]; FEW]>,
         done: Vec<AtomicU64>,
         waits: Vec<AtomicU64>,
-        long: Vec<[UnsafeCell<u64>; CELLS]>,
+        long: Vec<[UnsafeCell<u64>; FEW]>,
     }
 
     impl Memory {
@@ -293,11 +350,11 @@ mod tests {
     /// Broadcasts from `root` in call `number`: the root publishes its number as longer data and as a word.
     fn broadcast(memory: &Memory, seat: &mut Seat, root: usize, number: u64) {
         if seat.rank == root {
-            while !seat.has_room(memory, number) {
+            while !seat.have_ended(memory, seat.needed(number)) {
                 loom::thread::yield_now();
             }
             // SAFETY: there is room, so no other rank reads the data. Loom reports a concurrent access.
-            memory.long[root][Seat::cell(number)].with_mut(|long| unsafe { *long = number });
+            memory.long[root][seat.cell(number)].with_mut(|long| unsafe { *long = number });
             seat.publish(memory, number, 8, &[number + 7]);
         } else {
             while seat.arrived(memory, root, number).is_none() {
@@ -305,8 +362,8 @@ mod tests {
             }
             // SAFETY: the cell has arrived, and its owner writes it again only after this call has ended here.
             // Loom reports a concurrent access.
-            let long = memory.long[root][Seat::cell(number)].with(|long| unsafe { *long });
-            assert_eq!((long, Seat::data(memory, root, number)[0]), (number, number + 7));
+            let long = memory.long[root][seat.cell(number)].with(|long| unsafe { *long });
+            assert_eq!((long, seat.data(memory, root, number)[0]), (number, number + 7));
         }
         seat.end(memory, number);
     }
@@ -316,10 +373,10 @@ mod tests {
         let memory = Arc::new(Memory::new(2));
         let theirs = memory.clone();
         let other = loom::thread::spawn(move || {
-            let mut seat = Seat::new(1, 2);
+            let mut seat = Seat::new(1, 2, FEW);
             (1..=count).for_each(|number| broadcast(&theirs, &mut seat, root(number), number));
         });
-        let mut seat = Seat::new(0, 2);
+        let mut seat = Seat::new(0, 2, FEW);
         (1..=count).for_each(|number| broadcast(&memory, &mut seat, root(number), number));
         other.join().unwrap();
     }
@@ -327,13 +384,13 @@ mod tests {
     /// Checks that a root that runs ahead never writes a cell that the other rank still reads.
     #[test]
     fn loom_cells_are_used_again_when_they_are_free() {
-        explore(3, || calls(CELLS as u64 + 2, |_| 0));
+        explore(3, || calls(FEW as u64 + 2, |_| 0));
     }
 
     /// Checks the same with a root that changes, where ranks learn from stamps that others have ended calls.
     #[test]
     fn loom_stamps_tell_that_cells_are_free() {
-        explore(2, || calls(CELLS as u64 + 3, |number| usize::from(number % 3 == 0)));
+        explore(2, || calls(FEW as u64 + 3, |number| usize::from(number % 3 == 0)));
     }
 
     #[test]
@@ -343,35 +400,54 @@ mod tests {
 
     fn room_for_each_cell() {
         let memory = Memory::new(3);
-        let mut seat = Seat::new(0, 3);
-        for number in 1..=CELLS as u64 {
-            assert!(seat.has_room(&memory, number), "{number}");
+        let mut seat = Seat::new(0, 3, FEW);
+        let has_room = |seat: &mut Seat, number| seat.have_ended(&memory, seat.needed(number));
+        for number in 1..=FEW as u64 {
+            assert!(has_room(&mut seat, number), "{number}");
             seat.publish(&memory, number, 0, &[]);
         }
-        let next = CELLS as u64 + 1;
-        assert!(!seat.has_room(&memory, next));
+        let next = FEW as u64 + 1;
+        assert!(!has_room(&mut seat, next));
         memory.done[1].store(1, Ordering::Relaxed);
-        assert!(!seat.has_room(&memory, next));
+        assert!(!has_room(&mut seat, next));
         memory.done[2].store(2, Ordering::Relaxed);
-        assert!(seat.has_room(&memory, next) && !seat.has_room(&memory, next + 1));
+        assert!(has_room(&mut seat, next) && !has_room(&mut seat, next + 1));
+        assert_eq!((seat.needed(next), seat.needed_for_many(next)), (1, 2));
         // The ranks have ended a call of many steps.
         for rank in [1, 2] {
             memory.done[rank].store(last_step(step(0, 1)), Ordering::Relaxed);
         }
-        for index in 0..CELLS as u64 {
-            assert!(seat.has_room(&memory, step(1, index)));
+        for index in 0..FEW as u64 {
+            assert!(has_room(&mut seat, step(1, index)));
         }
+    }
+
+    /// Checks that only the rank that is the last to end a step wakes a rank that waits for that step.
+    #[test]
+    fn the_last_rank_to_end_a_step_finds_the_sleeper() {
+        loom::model(|| {
+            let memory = Memory::new(3);
+            let seats = [0, 1, 2].map(|rank| Seat::new(rank, 3, FEW));
+            seats[0].waits_for_room(&memory, step(1, 0));
+            seats[2].end(&memory, last_step(step(1, 0)));
+            assert_eq!(seats[2].sleepers_for_room(&memory).next(), None);
+            seats[1].end(&memory, last_step(step(1, 0)));
+            assert_eq!(seats[1].sleepers_for_room(&memory).collect::<Vec<_>>(), [0]);
+            seats[0].waits(&memory, step(2, 0));
+            assert_eq!(seats[1].sleepers_for_room(&memory).next(), None);
+        });
     }
 
     #[test]
     fn steps_are_numbered_in_order_and_use_the_cells_in_turn() {
         assert!(step(1, 0) > last_step(step(0, 5)) && step(7, STEPS - 1) < last_step(step(7, 0)));
         assert!(step(8, 0) - 1 - AHEAD >= step(7, STEPS - 1));
+        let seat = Seat::new(0, 2, FEW);
         assert!(step(CALLS, STEPS - 1) < ROOM && step(CALLS, 0) > last_step(step(CALLS - 1, 0)));
         for (call, index) in [(1, 0), (1, 1), (9, 2), (9, STEPS - 2), (CALLS - 1, STEPS - 2)] {
-            let cell = Seat::cell(step(call, index));
-            assert_eq!(Seat::cell(step(call, index + 1)), (cell + 1) % CELLS);
-            assert_eq!(Seat::cell(step(call + 1, index)), (cell + 1) % CELLS);
+            let cell = seat.cell(step(call, index));
+            assert_eq!(seat.cell(step(call, index + 1)), (cell + 1) % FEW);
+            assert_eq!(seat.cell(step(call + 1, index)), (cell + 1) % FEW);
         }
     }
 
@@ -381,7 +457,7 @@ mod tests {
     fn a_cell_that_will_never_come_is_known() {
         loom::model(|| {
             let memory = Memory::new(2);
-            let (mut owner, reader) = (Seat::new(0, 2), Seat::new(1, 2));
+            let (mut owner, reader) = (Seat::new(0, 2, FEW), Seat::new(1, 2, FEW));
             let (first, second) = (step(1, 0), step(1, 1));
             assert!(!reader.has_left(&memory, 0, first));
             owner.publish(&memory, first, 0, &[]);
@@ -405,10 +481,10 @@ mod tests {
             let job = Arc::new(Self { memory: Memory { fences, ..Memory::new(ranks) }, slots });
             let others = (1..ranks).map(|other| {
                 let job = job.clone();
-                loom::thread::spawn(move || rank(&job, Seat::new(other, ranks)))
+                loom::thread::spawn(move || rank(&job, Seat::new(other, ranks, FEW)))
             });
             let others: Vec<_> = others.collect();
-            rank(&job, Seat::new(0, ranks));
+            rank(&job, Seat::new(0, ranks, FEW));
             for other in others {
                 other.join().unwrap();
             }
@@ -453,11 +529,13 @@ mod tests {
         explore(2, || {
             Job::run(2, true, |job, mut seat| {
                 let memory = &job.memory;
-                for number in 1..=CELLS as u64 + 1 {
+                for number in 1..=FEW as u64 + 1 {
                     if seat.rank == 0 {
-                        if !seat.has_room(memory, number) {
-                            seat.waits_for_room(memory);
-                            job.slots[0].wait_for(|| seat.has_room(memory, number).then_some(()));
+                        let needed = seat.needed(number);
+                        if !seat.have_ended(memory, needed) {
+                            seat.waits_for_room(memory, needed);
+                            let look = || seat.have_ended(memory, needed).then_some(());
+                            job.slots[0].wait_for(look);
                             seat.has_waited(memory);
                         }
                         seat.publish(memory, number, 0, &[]);

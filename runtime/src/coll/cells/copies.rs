@@ -91,6 +91,17 @@ impl Copies {
         }
     }
 
+    /// Returns one line for each size class whose method has been compared with all others.
+    pub(super) fn report(&self) -> Vec<String> {
+        let classes = self.choosers.iter().enumerate();
+        let settled = classes.filter(|(_, chooser)| chooser.ways() > 1 && chooser.is_settled());
+        let line = |(class, chooser): (usize, &Chooser)| {
+            let method = self.methods[usize::from(chooser.best())];
+            format!("from {} KiB, pieces of collective calls: {method}", (MEASURED >> 10) << class)
+        };
+        settled.map(line).collect()
+    }
+
     /// Returns the method with which this rank reads pieces.
     #[inline]
     pub(super) fn reading(&self) -> Method {

@@ -2,12 +2,12 @@
 //!
 //! `reductions.rs` has the calls, and `turn.rs` passes the elements to the ranks. The order of the combinations is that
 //! of the schedules. For short vectors it is a tree in which each node combines the nodes of neighbouring ranks
-//! (`reduce.rs`, `allreduce.rs`, `scan.rs`). [`Fold`] goes through the ranks from the lowest one, with a stack of
+//! (`reduce.rs`, `allreduce.rs`). [`Fold`] goes through the ranks from the lowest one, with a stack of
 //! nodes. It combines two nodes of the same level at once; the result has the next level. At the end, it combines the
 //! nodes that are left, from the highest ranks down. A reduce or an allreduce of a long vector goes from the highest
 //! rank to the lowest instead (`reduces_in_blocks` in `reduce_scatter.rs`).
 
-use super::turn::{Turn, Words, layout};
+use super::turn::{INLINE, Turn, Words, layout};
 use crate::endpoint::sources::Combine;
 use crate::message::payload::copy_layout;
 use crate::schedule::Part;
@@ -76,8 +76,8 @@ impl<'a> Elements<'a> {
 /// The order of the combinations.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Order {
-    /// A tree over the ranks below `end`, in which neighbouring ranks combine first.
-    Tree { end: usize },
+    /// A tree over all ranks, in which neighbouring ranks combine first.
+    Tree,
     /// A tree over all ranks. The first ranks are paired, so that the number of nodes above is a power of two
     /// (`allreduce.rs`).
     Doubling,
@@ -86,13 +86,55 @@ pub(super) enum Order {
 }
 
 impl Order {
-    /// Returns the number of the ranks that take part. They are the lowest ones of the `size` ranks.
-    fn end(self, size: usize) -> usize {
+    /// Combines the values of `size` ranks, at least one, in this order. `leaf` returns the value of a rank, and `join`
+    /// combines a lower and an upper value.
+    #[inline]
+    fn combine<N>(
+        self,
+        size: usize,
+        leaf: impl Fn(usize) -> N,
+        mut join: impl FnMut(N, N) -> Result<N>,
+    ) -> Result<N> {
+        if size == 2 {
+            // All orders are the same.
+            return join(leaf(0), leaf(1));
+        }
         match self {
-            Self::Tree { end } => end,
-            Self::Doubling | Self::Chain => size,
+            Self::Chain => {
+                let mut node = leaf(size - 1);
+                for rank in (0..size - 1).rev() {
+                    node = join(leaf(rank), node)?;
+                }
+                Ok(node)
+            }
+            Self::Tree => tree((0..size).map(|rank| (leaf(rank), 0)), join),
+            Self::Doubling => tree(doubling(size).map(|(rank, level)| (leaf(rank), level)), join),
         }
     }
+}
+
+/// Combines the values of `leaves`, each with the level of its node in the tree. There is at least one leaf.
+#[inline]
+fn tree<N>(
+    leaves: impl Iterator<Item = (N, u32)>,
+    mut join: impl FnMut(N, N) -> Result<N>,
+) -> Result<N> {
+    let mut stack: [Option<(N, u32)>; STACK] = [const { None }; STACK];
+    let mut height = 0;
+    for (mut node, mut level) in leaves {
+        while height > 0
+            && let Some((lower, _)) = stack[height - 1].take_if(|(_, other)| *other == level)
+        {
+            height -= 1;
+            node = join(lower, node)?;
+            level += 1;
+        }
+        stack[height] = Some((node, level));
+        height += 1;
+    }
+    let mut nodes = stack.into_iter().flatten().map(|(node, _)| node).rev();
+    let Some(top) = nodes.next() else { unreachable!("there is a rank") };
+    nodes.try_fold(top, |upper, lower| join(lower, upper))
 }
 
 impl Turn<'_> {
@@ -100,7 +142,7 @@ impl Turn<'_> {
     ///
     /// # Safety
     ///
-    /// - The cells of the ranks in `order`, except this rank, have arrived in this step, and each has
+    /// - The cells of all ranks, except this rank, have arrived in this step, and each has
     ///   `elements.published` bytes. The elements lie within these bytes.
     /// - The elements at `elements.own` are readable, and nobody changes them.
     /// - The elements of `elements.result` are writable, and nobody else accesses them. They do not overlap those at
@@ -112,10 +154,17 @@ impl Turn<'_> {
         combine: &Combine,
         order: Order,
     ) -> Result<()> {
+        if elements.published <= INLINE
+            && let Combine::Native(_) = combine
+            && is_dense(elements.result.plan)
+        {
+            // SAFETY: the conditions are those of this function, and the type is dense.
+            return unsafe { self.fold_short(elements, combine, order) };
+        }
         let mut scratch = std::mem::take(&mut self.cells.scratch);
         let turn = &*self;
         let mut made = Ok(());
-        turn.timed(0..order.end(turn.size), elements.published, || {
+        turn.timed(0..turn.size, elements.published, || {
             // SAFETY: the caller guarantees the conditions of `fold_in_blocks`, which are those of `# Safety`.
             made = unsafe { turn.fold_in_blocks(elements, combine, order, &mut scratch) };
         });
@@ -123,6 +172,50 @@ impl Turn<'_> {
             self.cells.scratch = scratch;
         }
         made
+    }
+
+    /// Combines elements that lie in the cells.
+    ///
+    /// # Safety
+    ///
+    /// - The conditions of [`fold`](Self::fold) hold.
+    /// - The type of the elements is dense, and each rank has at most [`INLINE`] bytes.
+    #[inline]
+    unsafe fn fold_short(
+        &self,
+        elements: Elements<'_>,
+        combine: &Combine,
+        order: Order,
+    ) -> Result<()> {
+        let Elements { own, result, first, offset, .. } = elements;
+        let bytes = packed(&result).min(INLINE - offset) as usize;
+        let leaf = |rank| {
+            let mut words = Words([0; WORDS]);
+            if rank == self.rank {
+                // SAFETY: `bytes` bytes at `own` are readable, because the type is dense, and `words` has room for
+                // them.
+                unsafe { std::ptr::copy_nonoverlapping(own, words.0.as_mut_ptr().cast(), bytes) };
+            } else {
+                words.0 = self.cells.seat.data(&self.cells.block, rank, self.number);
+                if offset > 0 {
+                    let start = words.0.as_mut_ptr().cast::<u8>();
+                    // SAFETY: both ranges lie within `words`: the bytes at `offset` are some of the published bytes, of
+                    // which there are at most `INLINE`.
+                    unsafe { std::ptr::copy(start.add(offset as usize), start, bytes) };
+                }
+            }
+            words
+        };
+        let made = order.combine(self.size, leaf, |lower, mut upper| {
+            let (from, to) = (lower.0.as_ptr().cast(), upper.0.as_mut_ptr().cast());
+            // SAFETY: the type is dense, so `lower` and `upper` hold `result.count` elements each. `combine` keeps its
+            // promises for them.
+            unsafe { combine.call(from, to, first, result.count) };
+            Ok(upper)
+        })?;
+        // SAFETY: the result is writable (condition of `fold`), and `made` has room for `bytes` bytes.
+        unsafe { std::ptr::copy_nonoverlapping(made.0.as_ptr().cast(), result.origin, bytes) };
+        Ok(())
     }
 
     /// Combines the elements in blocks that fit in the first-level cache: a combination replaces its upper operand, so
@@ -139,13 +232,7 @@ impl Turn<'_> {
         scratch: &mut Vec<Vec<u128>>,
     ) -> Result<()> {
         let Part { plan, count, .. } = elements.result;
-        let (dense, element) = (is_dense(plan), plan.element_bytes());
-        let block = match combine {
-            Combine::Native(_) if dense && elements.published > BLOCK => {
-                (BLOCK / element.max(1)).max(1)
-            }
-            _ => count,
-        };
+        let (dense, block) = (is_dense(plan), block(&elements, combine));
         let mut first = 0;
         while first < count {
             let elements = match block {
@@ -179,8 +266,19 @@ impl Turn<'_> {
     }
 }
 
+/// Returns the number of elements that are combined together.
+pub(super) fn block(elements: &Elements<'_>, combine: &Combine) -> u64 {
+    let Part { plan, count, .. } = elements.result;
+    match combine {
+        Combine::Native(_) if elements.published > BLOCK && is_dense(plan) => {
+            (BLOCK / plan.element_bytes().max(1)).max(1)
+        }
+        _ => count,
+    }
+}
+
 /// Returns whether the packed elements of a type lie as they do in memory.
-fn is_dense(plan: &Plan) -> bool {
+pub(super) fn is_dense(plan: &Plan) -> bool {
     let shape = plan.footprint();
     plan.is_contiguous() && shape.true_lb == 0 && shape.extent as u64 == plan.element_bytes()
 }
@@ -241,63 +339,23 @@ impl Fold<'_, '_> {
     ///
     /// - The conditions of [`Turn::fold`] hold.
     unsafe fn run(&mut self, order: Order) -> Result<()> {
-        let size = self.turn.size;
-        let node = match order {
-            // SAFETY: the conditions of `tree` are those of this function.
-            Order::Tree { end } => unsafe { self.tree((0..end).map(|rank| (rank, 0)))? },
-            // SAFETY: the conditions of `tree` are those of this function.
-            Order::Doubling => unsafe { self.tree(doubling(size))? },
-            Order::Chain => {
-                let mut node = Node::Leaf(size - 1);
-                for rank in (0..size - 1).rev() {
-                    // SAFETY: the conditions of `join` are those of this function.
-                    node = unsafe { self.join(Node::Leaf(rank), node)? };
-                }
-                Some(node)
-            }
-        };
+        // SAFETY: the conditions of `join` are those of this function.
+        let node = order.combine(self.turn.size, Node::Leaf, |lower, upper| unsafe {
+            self.join(lower, upper)
+        })?;
         let result = self.elements.result;
         match node {
-            Some(Node::Made(at)) if at != result.origin => {
+            Node::Made(at) if at != result.origin => {
                 let made = Part { origin: at, ..result };
                 // SAFETY: both have `bytes` packed bytes. `made` is scratch memory with a result, and `result` is
                 // writable.
                 unsafe { copy_layout(&layout(&made), &layout(&result), self.bytes) };
             }
             // SAFETY: `result` is writable, and does not overlap this rank's elements unless they are there already.
-            Some(Node::Leaf(rank)) => unsafe { self.place(rank, result.origin) },
-            Some(Node::Made(_)) | None => {}
+            Node::Leaf(rank) => unsafe { self.place(rank, result.origin) },
+            Node::Made(_) => {}
         }
         Ok(())
-    }
-
-    /// Combines the elements of the ranks of `leaves`. Each leaf is a rank and the level of its node in the tree.
-    /// Returns the node at the top, or `None` if there are no leaves.
-    ///
-    /// # Safety
-    ///
-    /// - The conditions of [`Turn::fold`] hold.
-    unsafe fn tree(&mut self, leaves: impl Iterator<Item = (usize, u32)>) -> Result<Option<Node>> {
-        let mut stack = [(Node::Leaf(0), 0u32); STACK];
-        let mut height = 0;
-        for (rank, level) in leaves {
-            let (mut node, mut level) = (Node::Leaf(rank), level);
-            while height > 0 && stack[height - 1].1 == level {
-                height -= 1;
-                // SAFETY: the conditions of `join` are those of this function.
-                node = unsafe { self.join(stack[height].0, node)? };
-                level += 1;
-            }
-            stack[height] = (node, level);
-            height += 1;
-        }
-        let Some(top) = height.checked_sub(1) else { return Ok(None) };
-        let mut node = stack[top].0;
-        for (lower, _) in stack[..top].iter().rev() {
-            // SAFETY: the caller guarantees the conditions of this function, and those of `join` are the same.
-            node = unsafe { self.join(*lower, node)? };
-        }
-        Ok(Some(node))
     }
 
     /// Returns the address of the elements of rank `from` in its cell or its ring.
@@ -384,35 +442,27 @@ fn doubling(size: usize) -> impl Iterator<Item = (usize, u32)> {
 
 #[cfg(test)]
 mod tests {
-    /// Returns the tree of the fold as text.
-    fn tree(leaves: impl Iterator<Item = (usize, u32)>) -> String {
-        let mut stack: Vec<(String, u32)> = Vec::new();
-        for (rank, mut level) in leaves {
-            let mut node = rank.to_string();
-            while stack.last().is_some_and(|(_, other)| *other == level) {
-                let (lower, _) = stack.pop().expect("the stack has a node");
-                node = format!("({lower} {node})");
-                level += 1;
-            }
-            stack.push((node, level));
-            assert!(stack.len() <= super::STACK);
-        }
-        let nodes = stack.into_iter().map(|(node, _)| node);
-        nodes.rev().reduce(|upper, lower| format!("({lower} {upper})")).expect("there is a rank")
+    use super::Order;
+
+    /// Returns the order of the combinations of `size` ranks as text.
+    fn text(order: Order, size: usize) -> String {
+        let join = |lower: String, upper: String| Ok(format!("({lower} {upper})"));
+        order.combine(size, |rank| rank.to_string(), join).unwrap()
     }
 
     #[test]
     fn the_trees_are_those_of_the_schedules() {
-        let plain = |size: usize| tree((0..size).map(|rank| (rank, 0)));
+        let plain = |size: usize| text(Order::Tree, size);
         assert_eq!(plain(4), "((0 1) (2 3))");
         // A binomial tree with the root 0: rank 4 combines its elements with those of 5, and then of 6.
         assert_eq!(plain(7), "(((0 1) (2 3)) ((4 5) 6))");
-        let all = |size: usize| tree(super::doubling(size));
+        let all = |size: usize| text(Order::Doubling, size);
         assert_eq!(all(4), plain(4));
         assert_eq!(all(3), "((0 1) 2)");
         assert_eq!(all(6), "(((0 1) (2 3)) (4 5))");
         assert_eq!(all(7), "(((0 1) (2 3)) ((4 5) 6))");
         assert_eq!(all(5), "(((0 1) 2) (3 4))");
+        assert_eq!(text(Order::Chain, 4), "(0 (1 (2 3)))");
         for size in 2..=super::super::MOST {
             let (_, _) = (plain(size), all(size));
         }

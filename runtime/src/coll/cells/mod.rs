@@ -4,10 +4,11 @@
 //! The ranks number the blocking calls on the communicator. A call has one step, or more if the data are longer than a
 //! piece of a ring. In a step, a rank publishes a piece of its data in its cell of this step, and the ranks that need
 //! the piece read it there. `shm/cells.rs` of the job crate has the protocol, `block.rs` the memory, `turn.rs` the
-//! steps, `copies.rs` the method of copies, `moves.rs` the calls that move data, `reductions.rs` and `fold.rs` the
-//! reductions. A nonblocking or persistent call is a schedule of messages. All ranks decide alike: the standard does
-//! not let a blocking call match a nonblocking one, and only the kind of the call, the length of the data and, in a
-//! reduction, the size of an element decide. In a gather, each rank and the root decide for the data of this rank.
+//! steps, `copies.rs` the method of copies, `moves.rs` and `exchanges.rs` the calls that move data, `reductions.rs`,
+//! `blocks.rs`, `fold.rs` and `link.rs` the reductions. A nonblocking or persistent call is a schedule of messages. All
+//! ranks decide alike: the standard does not let a blocking call match a nonblocking one, and only the kind of the
+//! call, the length of the data and, in a reduction, the size of an element decide. In a gather, each rank and the root
+//! decide for the data of this rank.
 //!
 //! Reductions combine in the order of `reduce.rs`, `allreduce.rs` and `scan.rs`, so that the result has the same
 //! bits whichever way a call goes.
@@ -17,8 +18,11 @@
 //! too little memory even for the messages by which the ranks agree, the call fails there, as a call by messages would.
 
 mod block;
+mod blocks;
 mod copies;
+mod exchanges;
 mod fold;
+mod link;
 mod moves;
 mod reductions;
 mod turn;
@@ -28,7 +32,7 @@ use crate::comm::Communicator;
 use crate::region::tell;
 use crate::schedule::table::Place;
 use crate::settings::{CollectiveMethod, CollectiveName, Settings};
-use crate::shm::cells::{CALLS, Seat, step};
+use crate::shm::cells::{CALLS, CELLS, Seat, step};
 use crate::{ErrorKind, Result};
 use block::Block;
 use copies::Copies;
@@ -50,6 +54,10 @@ const ASK_AGAIN: u64 = 256;
 fn asks(call: u64) -> bool {
     call > MADE_IN && ((call >> call.trailing_zeros()) <= 3 || call.is_multiple_of(ASK_AGAIN))
 }
+
+/// Number of cells of a rank that does not share its CPU. A few cells suffice, because the ranks that read run at the
+/// same time. (Ranks that share CPUs have [`CELLS`].)
+const CELLS_ALONE: usize = 16;
 
 /// Largest number of ranks of a communicator with cells. In most calls some rank reads the cells of all other ranks, so
 /// a call takes longer with more ranks.
@@ -87,6 +95,8 @@ struct Cells {
     copies: Copies,
     /// Scratch memory of reductions, kept from call to call.
     scratch: Vec<Vec<u128>>,
+    /// Memory for the places of parts in an exchange, kept from call to call.
+    found: Vec<exchanges::Found>,
 }
 
 impl Cells {
@@ -95,14 +105,17 @@ impl Cells {
         let sleeps = tell(comm, [u64::from(comm.endpoint().sleeps_at_once())])?;
         let Some(block) = Block::new(comm)? else { return Ok(None) };
         let world = (0..comm.size()).map(|rank| comm.world_rank(rank, "rank", ErrorKind::Rank));
+        let share_cpus = sleeps.iter().any(|[sleeps]| *sleeps != 0);
+        let cells = if share_cpus { CELLS } else { CELLS_ALONE };
         Ok(Some(Self {
-            seat: Seat::new(comm.rank(), comm.size()),
+            seat: Seat::new(comm.rank(), comm.size(), cells),
             block,
             world: world.collect::<Result<_>>()?,
-            share_cpus: sleeps.iter().any(|[sleeps]| *sleeps != 0),
+            share_cpus,
             wishes: false,
             copies: Copies::new(),
             scratch: Vec::new(),
+            found: Vec::new(),
         }))
     }
 
@@ -175,7 +188,10 @@ fn is_permitted(call: &Collective<'_>) -> bool {
         Collective::Gather { .. } => CollectiveName::Gather,
         Collective::Allgather { .. } => CollectiveName::Allgather,
         Collective::AlltoallEqual { .. } => CollectiveName::Alltoall,
-        _ => return false,
+        Collective::Scatter { .. } => CollectiveName::Scatter,
+        Collective::Alltoall { .. } => CollectiveName::Alltoallv,
+        Collective::ReduceScatter { .. } => CollectiveName::ReduceScatter,
+        Collective::Neighbors { .. } => CollectiveName::Neighbor,
     };
     let settings = Settings::get();
     settings.is_ok_and(|settings| settings.collectives.of(name) != CollectiveMethod::Messages)
@@ -201,6 +217,19 @@ pub(super) unsafe fn run(comm: &Communicator, place: Place, call: &Collective<'_
         Some((cells, number)) => unsafe { Turn::new(comm, cells, number).run(place, call) },
         // SAFETY: the caller guarantees the conditions of `run_raw`, and `run_by_messages` asks for no others.
         None => unsafe { comm.run_by_messages(place, call) },
+    }
+}
+
+/// Returns what this rank has chosen by measurement for the blocking calls on a communicator, one line each.
+pub(crate) fn report(comm: &Communicator) -> Vec<String> {
+    if !are_possible(comm) {
+        return Vec::new();
+    }
+    let Some(kept) = comm.attached(Kept::default) else { return Vec::new() };
+    let state = kept.0.lock().unwrap_or_else(PoisonError::into_inner);
+    match &state.cells {
+        Made::Cells(cells) => cells.copies.report(),
+        Made::NotYet | Made::Denied => Vec::new(),
     }
 }
 

@@ -17,7 +17,7 @@ const LINE: u64 = 64;
 
 impl Turn<'_> {
     pub(super) fn barrier(&mut self) -> Result<()> {
-        self.room(0)?;
+        self.room(0, 0)?;
         self.publish(0, 0, &[]);
         self.meet()
     }

@@ -3,15 +3,16 @@
 //! `turn.rs` passes the elements to the ranks, and `fold.rs` combines them. A long vector goes in pieces of whole
 //! elements. There are two ways to combine a piece:
 //!
-//! - Every rank that needs the result combines the elements of all ranks itself. A scan always goes this way.
+//! - Every rank that needs the result combines the elements of all ranks itself.
 //! - Each rank combines a slice of the piece, and passes the result to the ranks that need it, in another step. With
 //!   more than two ranks, the ranks combine far fewer elements in this way.
 //!
-//! Both ways combine in the same order, and the order is that of the schedules (`fold.rs`).
+//! Both ways combine in the same order, and the order is that of the schedules (`fold.rs`). A scan goes along a chain
+//! of all ranks (`link.rs`).
 
 use super::block::SHORT;
 use super::fold::{Elements, KEPT, Order, packed};
-use super::turn::{Turn, copy_own, range, steps};
+use super::turn::{Turn, check, copy_own, range, steps};
 use crate::Result;
 #[cfg(doc)]
 use crate::comm::Communicator;
@@ -91,7 +92,7 @@ impl Turn<'_> {
         }
         let order = match self.comm.reduces_in_blocks(recv)? {
             true => Order::Chain,
-            false => Order::Tree { end: size },
+            false => Order::Tree,
         };
         let cut = self.cut(own, recv, bytes, combine);
         if cut.slices {
@@ -166,7 +167,8 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Makes a scan, or an exclusive scan if `inclusive` is false.
+    /// Makes a scan, or an exclusive scan if `inclusive` is false. The ranks form a chain: each rank combines the value
+    /// of the rank below with its elements, and passes the result on.
     ///
     /// # Safety
     ///
@@ -187,22 +189,16 @@ impl Turn<'_> {
             return Ok(());
         }
         let own = send.unwrap_or(recv.origin);
-        let end = if inclusive { rank + 1 } else { rank };
         let cut = self.cut(own, recv, bytes, combine);
         for index in 0..cut.pieces {
             self.begin(index);
-            let piece = cut.piece(index);
-            if rank + 1 < self.size {
-                // SAFETY: the elements are readable (condition of `# Safety`).
-                unsafe { self.contribute((index, self.next()), &piece, bytes)? };
-                // A rank waits for all ranks below.
-                self.wake_if_complete(rank + 1, |rank| rank);
+            if let Some(below) = rank.checked_sub(1) {
+                let head = self.wait_for(below)?;
+                check(below, head, bytes)?;
             }
-            self.wait_for_all(rank)?;
-            self.check_all(rank, bytes)?;
-            // SAFETY: the caller guarantees valid elements and the promises of `combine`. The cells of the ranks below
-            // this rank have arrived, these ranks cut alike (`check_all`), and `order` has no ranks above this rank.
-            unsafe { self.fold(piece, combine, Order::Tree { end })? };
+            // SAFETY: the caller guarantees valid elements and the promises of `combine`. The cell of the rank below
+            // has arrived, and that rank cuts like this rank (checked above).
+            unsafe { self.link((index, bytes), cut.piece(index), combine, inclusive)? };
         }
         Ok(())
     }

@@ -16,6 +16,7 @@
 //! - In a step in which ranks wait for some of the others, each rank that publishes wakes the ranks that wait for it.
 //!   If waiting ranks sleep at once, because the job has more ranks than CPUs, then a rank wakes a waiting rank only if
 //!   the waiting rank now has all cells for which it waits.
+//! - Of the ranks that have ended a step, the last one wakes a rank that waits for room.
 //!
 //! If this rank does not sleep at once, it does not read which ranks wait. It rings all other ranks when it ends a
 //! step. It also rings when it publishes, unless the call ends soon (`quick`).
@@ -27,7 +28,7 @@
 use super::block::{Block, SHORT};
 use super::copies::{MEASURED, Request, nanoseconds};
 use super::moves::longest;
-use super::{Cells, is_permitted};
+use super::{Cells, blocks, is_permitted};
 use crate::coll::Collective;
 use crate::comm::Communicator;
 use crate::message::payload::{LayoutRef, copy_layout};
@@ -92,7 +93,10 @@ pub(super) struct Turn<'t> {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         if self.over {
-            self.end(last_step(self.first));
+            let last = last_step(self.first);
+            self.end(last);
+            // The last stores to the cell of the next call would else wait until the core has the cell's line.
+            self.cells.seat.claim(&self.cells.block, last + 1);
         } else {
             self.leave();
         }
@@ -125,7 +129,7 @@ impl<'t> Turn<'t> {
     /// rank has left the call.
     pub(super) fn leave(&mut self) {
         self.cells.seat.end(&self.cells.block, last_step(self.first));
-        (0..self.size).filter(|rank| *rank != self.rank).for_each(|rank| self.ring(rank));
+        self.others().for_each(|rank| self.ring(rank));
     }
 
     /// # Safety
@@ -184,6 +188,33 @@ impl<'t> Turn<'t> {
                 // `scan_raw` too.
                 unsafe { self.scan(send, &Part { origin: recv, plan, count }, combine, false) }
             }
+            Collective::Scatter { parts, ref mine, root } => {
+                let root = self.comm.root(root)?;
+                // SAFETY: the caller guarantees the conditions of `run_raw`: `parts` are readable at the root, `mine`
+                // is writable, and nobody else accesses them, until the call returns.
+                unsafe { self.scatter(place, parts, mine.as_ref(), root) }
+            }
+            Collective::Alltoall { send: Some(send), receive } => {
+                // SAFETY: the caller guarantees the conditions of `run_raw`: `send` is readable, `receive` is writable,
+                // and nobody else accesses them, until the call returns.
+                unsafe { self.alltoall_unequal(place, send, receive) }
+            }
+            Collective::Neighbors { neighbors, send, receive } => {
+                // SAFETY: the caller guarantees the conditions of `run_raw`: `send` is readable, `receive` is writable,
+                // and nobody else accesses them, until the call returns.
+                unsafe { self.exchange_neighbors(place, neighbors, send, receive) }
+            }
+            Collective::ReduceScatter { send, recv, plan, counts, combine } => {
+                let recv = Part { origin: recv, plan, count: 0 };
+                let all = self.comm.all_blocks(send, &recv, counts)?;
+                if blocks::fits(&all, self.size)? {
+                    // SAFETY: the caller guarantees the conditions of `run_raw`, which for this call are those of
+                    // `reduce_scatter_raw`. `all_blocks` has counted the elements of all blocks.
+                    return unsafe { self.reduce_scatter(&all, recv.origin, counts, combine) };
+                }
+                // SAFETY: the conditions of `by_messages` are those of this function.
+                unsafe { self.by_messages(place, call) }
+            }
             // SAFETY: the caller guarantees the conditions of this function, and `by_messages` asks for no others.
             _ => unsafe { self.by_messages(place, call) },
         }
@@ -214,16 +245,25 @@ impl<'t> Turn<'t> {
         }
         self.quick = false;
         self.cells.wishes = true;
+        self.piece_of(bytes)
+    }
+
+    /// Returns the same as [`piece`](Self::piece), for data of another rank.
+    #[inline]
+    pub(super) fn piece_of(&self, bytes: u64) -> u64 {
+        if bytes <= SHORT {
+            return SHORT;
+        }
         let room = self.cells.block.room();
         if self.cells.share_cpus { room } else { room.min(BUSY_PIECE) }
     }
 
-    /// Begins step `index` of the call, and ends the steps before it.
+    /// Begins step `index` of the call, and ends the steps before it, also those that this rank has left out.
     #[inline]
     pub(super) fn begin(&mut self, index: u64) {
         debug_assert!(index < STEPS);
         if index > 0 {
-            self.end(self.number);
+            self.end(self.first + index - 1);
             self.number = self.first + index;
         }
     }
@@ -236,7 +276,7 @@ impl<'t> Turn<'t> {
         if self.comm.endpoint().sleeps_at_once() {
             seat.sleepers_for_room(block).for_each(|rank| self.ring(rank));
         } else {
-            (0..self.size).filter(|rank| *rank != self.rank).for_each(|rank| self.ring(rank));
+            self.others().for_each(|rank| self.ring(rank));
         }
     }
 
@@ -308,67 +348,74 @@ impl<'t> Turn<'t> {
         Ok(())
     }
 
-    /// Waits until this rank may write to its cell of step `index`.
+    /// Waits until this rank may write to its cell of step `index`, and a piece of `bytes` bytes to its ring. If
+    /// `bytes` is 0, the step has no piece in the ring.
     #[inline]
-    pub(super) fn room(&mut self, index: u64) -> Result<()> {
+    pub(super) fn room(&mut self, index: u64, bytes: u64) -> Result<()> {
         let number = self.first + index;
         let Cells { seat, block, .. } = &mut *self.cells;
-        if seat.has_room(block, number) {
+        let mut needed = seat.needed(number);
+        if bytes > 0 {
+            needed = needed.max(block.needed(bytes));
+        }
+        if seat.have_ended(block, needed) {
             return Ok(());
         }
-        seat.waits_for_room(block);
-        let room =
-            self.comm.endpoint().attend_outside(|| seat.has_room(block, number).then_some(()));
+        self.wait_for_room(number, needed)
+    }
+
+    /// Waits until all other ranks have ended step `needed`, because this rank needs room for step `number`.
+    #[cold]
+    fn wait_for_room(&mut self, number: u64, needed: u64) -> Result<()> {
+        let endpoint = self.comm.endpoint();
+        let Cells { seat, block, share_cpus, .. } = &mut *self.cells;
+        // If ranks share CPUs, each wait may take a time slice. So a rank that must wait waits for room for many steps.
+        let needed = if *share_cpus { needed.max(seat.needed_for_many(number)) } else { needed };
+        if !endpoint.sleeps_at_once() {
+            for _ in 0..LOOKS {
+                if seat.have_ended(block, needed) {
+                    return Ok(());
+                }
+                std::hint::spin_loop();
+            }
+        }
+        seat.waits_for_room(block, needed);
+        let room = endpoint.attend_outside(|| seat.have_ended(block, needed).then_some(()));
         seat.has_waited(block);
         room
     }
 
+    /// Returns the number of step `index`.
     #[inline]
-    fn ring(&self, rank: usize) {
+    pub(super) fn step(&self, index: u64) -> u64 {
+        self.first + index
+    }
+
+    #[inline]
+    pub(super) fn ring(&self, rank: usize) {
         self.comm.endpoint().ring(self.cells.world[rank]);
     }
 
-    /// Wakes the other ranks that wait in this step.
+    /// Wakes the other ranks that wait in this step. If this rank does not sleep at once, it rings all other ranks,
+    /// because ranks that do not sleep at once do not say what they wait for. But if the call ends soon, it rings no
+    /// rank: the end of the call rings all ranks ([`end`](Self::end)).
     #[inline]
     pub(super) fn wake_others(&self) {
         if !self.comm.endpoint().sleeps_at_once() {
-            self.ring_from(0);
+            if !self.quick {
+                self.others().for_each(|rank| self.ring(rank));
+            }
             return;
         }
         let Cells { seat, block, .. } = &*self.cells;
         seat.sleepers(block, self.number).for_each(|rank| self.ring(rank));
     }
 
-    /// Rings all other ranks from `first` on, because ranks that do not sleep at once do not say what they wait for. If
-    /// the call ends soon, rings no rank: the end of the call rings all ranks ([`end`](Self::end)).
+    /// Returns all ranks except this rank.
     #[inline]
-    fn ring_from(&self, first: usize) {
-        if !self.quick {
-            (first..self.size).filter(|rank| *rank != self.rank).for_each(|rank| self.ring(rank));
-        }
-    }
-
-    /// Wakes each other rank from `first` on that waits in this step and now has all cells that it needs: those of all
-    /// ranks below `end(rank)`.
-    #[inline]
-    pub(super) fn wake_if_complete(&mut self, first: usize, end: impl Fn(usize) -> usize) {
-        if !self.comm.endpoint().sleeps_at_once() {
-            self.ring_from(first);
-            return;
-        }
-        let number = self.number;
-        let Cells { seat, block, .. } = &mut *self.cells;
-        // The ranks that sleep, as bits. `MOST` in `mod.rs` is less than 64.
-        let sleepers = seat.sleepers(block, number).fold(0u64, |bits, rank| bits | 1 << rank);
-        for rank in (first..self.size).filter(|rank| sleepers >> rank & 1 == 1) {
-            let mut others = (0..end(rank)).filter(|other| *other != rank);
-            let Cells { seat, block, .. } = &mut *self.cells;
-            if others.all(|other| {
-                seat.arrived(block, other, number).is_some() || seat.has_left(block, other, number)
-            }) {
-                self.ring(rank);
-            }
-        }
+    pub(super) fn others(&self) -> impl Iterator<Item = usize> + use<> {
+        let rank = self.rank;
+        (0..self.size).filter(move |other| *other != rank)
     }
 
     /// Wakes `rank` if it waits in this step, and has the cells of all ranks now or need not wait for all.
@@ -381,7 +428,7 @@ impl<'t> Turn<'t> {
         }
         let number = self.number;
         let Cells { seat, block, .. } = &mut *self.cells;
-        let sleeps = seat.sleepers(block, number).any(|sleeper| sleeper == rank);
+        let sleeps = seat.sleeps(block, rank, number);
         let mut others = (0..self.size).filter(|other| *other != rank);
         if sleeps
             && (!waits_for_all
@@ -437,26 +484,19 @@ impl<'t> Turn<'t> {
         bytes: u64,
         pack: impl FnOnce(*mut u8),
     ) -> Result<()> {
-        self.room(index)?;
+        self.room(index, if len <= INLINE { 0 } else { len })?;
         if len <= INLINE {
             let mut words = Words([0; WORDS]);
             pack(words.0.as_mut_ptr().cast());
             self.publish(index, bytes, &words.0[..len.div_ceil(8) as usize]);
         } else {
-            let (place, target) = self.place(len);
+            let place = self.cells.block.place(self.first + index, len);
+            // No other rank reads the bytes there (`room`). They lie in memory that only this folder uses.
+            let target = self.cells.block.piece(self.rank, place, len);
             let request = self.write(index, reader, len, || pack(target));
             self.publish(index, bytes, &[place, request.word()]);
         }
         Ok(())
-    }
-
-    /// Returns the place and the address for the next piece of this rank, which has `len` bytes, at most a piece. If
-    /// this rank has room for a step and publishes the piece in this step, no other rank reads the bytes there before.
-    /// The bytes lie in memory that only this folder uses.
-    #[inline]
-    fn place(&mut self, len: u64) -> (u64, *mut u8) {
-        let place = self.cells.block.place(len);
-        (place, self.cells.block.piece(self.rank, place, len))
     }
 
     /// Calls `copy`, which writes a piece of `len` bytes for step `index`. Rank `reader` is one of the ranks that read
@@ -483,27 +523,39 @@ impl<'t> Turn<'t> {
     /// for it.
     #[inline]
     pub(super) fn timed(&self, from: Range<usize>, len: u64, copy: impl FnOnce()) {
-        let Cells { block, .. } = &*self.cells;
-        let asks = |from: &usize| {
-            *from != self.rank
-                && Request::from_word(Seat::data(block, *from, self.number)[1]).asks(self.rank)
-        };
-        if len < MEASURED || !from.clone().any(|from| asks(&from)) {
-            return copy();
-        }
-        let start = Instant::now();
+        let start = self.clock(from.clone(), len);
         copy();
+        self.stop(from, start);
+    }
+
+    /// Reads the clock if one of the ranks `from` asks for the time in which this rank reads its piece of `len` bytes.
+    #[inline]
+    pub(super) fn clock(&self, mut from: Range<usize>, len: u64) -> Option<Instant> {
+        (len >= MEASURED && from.any(|from| self.asks(from))).then(Instant::now)
+    }
+
+    /// Stores the time since `start` for those ranks of `from` that ask for it.
+    #[inline]
+    pub(super) fn stop(&self, from: Range<usize>, start: Option<Instant>) {
+        let Some(start) = start else { return };
         let time = nanoseconds(start);
-        for writer in from.filter(asks) {
-            block.measure(self.rank, writer, self.number, time);
+        for writer in from.filter(|from| self.asks(*from)) {
+            self.cells.block.measure(self.rank, writer, self.number, time);
         }
+    }
+
+    /// Returns whether rank `from`, whose cell has arrived, asks this rank to measure.
+    fn asks(&self, from: usize) -> bool {
+        let Cells { seat, block, .. } = &*self.cells;
+        from != self.rank
+            && Request::from_word(seat.data(block, from, self.number)[1]).asks(self.rank)
     }
 
     /// Returns the address of the piece of `bytes` bytes of rank `from`, whose cell has arrived: in `words`, to which
     /// short data are copied, or in the ring of that rank.
     #[inline]
     pub(super) fn data(&self, from: usize, bytes: u64, words: &mut Words) -> *const u8 {
-        words.0 = Seat::data(&self.cells.block, from, self.number);
+        words.0 = self.cells.seat.data(&self.cells.block, from, self.number);
         if bytes <= INLINE {
             words.0.as_ptr().cast()
         } else {

@@ -1,0 +1,223 @@
+//! Reduce-scatter through cells: each rank combines the elements of one block.
+//!
+//! In each step, a rank publishes some elements of every block, one range of elements behind the other, and then reads
+//! those of its own block from all other ranks. All ranks know the lengths of all blocks, so they cut alike. `fold.rs`
+//! combines the elements, in the order of `reduce_scatter.rs`.
+
+use super::block::SHORT;
+use super::fold::{Elements, Order};
+use super::turn::{LONGEST, Turn, layout, range, steps};
+use crate::Result;
+use crate::endpoint::sources::Combine;
+use crate::message::payload::copy_layout;
+use crate::schedule::Part;
+use crate::schedule::program::{room_for, take_room};
+use std::ops::Range;
+
+/// The blocks of a reduce-scatter, and how they are cut.
+#[derive(Clone, Copy)]
+struct Blocks<'a> {
+    counts: &'a [u64],
+    /// Number of elements of a block in a step.
+    each: u64,
+    element: u64,
+}
+
+/// The elements of one block in a step.
+struct Piece {
+    /// The rank of the block.
+    rank: usize,
+    /// The elements, as a part of the block.
+    range: Range<u64>,
+    /// Index of the first of the elements in the whole reduction.
+    first: u64,
+    /// The offset of the elements in the data of the step, in bytes.
+    offset: u64,
+}
+
+impl Blocks<'_> {
+    /// Returns the elements of each block in step `index`.
+    fn pieces(self, index: u64) -> impl Iterator<Item = Piece> {
+        let (mut before, mut offset) = (0, 0);
+        self.counts.iter().enumerate().map(move |(rank, count)| {
+            let range = range(*count, self.each, index);
+            let piece = Piece { rank, first: before + range.start, offset, range };
+            before += count;
+            offset += (piece.range.end - piece.range.start) * self.element;
+            piece
+        })
+    }
+
+    /// Returns the number of bytes of all elements in step `index`.
+    fn bytes(self, index: u64) -> u64 {
+        self.pieces(index).map(|piece| piece.range.end - piece.range.start).sum::<u64>()
+            * self.element
+    }
+
+    /// Returns the number of steps.
+    fn steps(self) -> u64 {
+        steps(self.counts.iter().copied().max().unwrap_or(0), self.each)
+    }
+}
+
+/// Returns whether a reduce-scatter of `size` ranks can go through cells. `all` has the elements of all blocks.
+#[inline]
+pub(super) fn fits(all: &Part<'_>, size: usize) -> Result<bool> {
+    let size = size as u64;
+    let element = all.plan.element_bytes().saturating_mul(size);
+    Ok(element <= SHORT && all.bytes()?.saturating_mul(size) <= LONGEST)
+}
+
+/// Returns the number of elements of each of `size` blocks in a step of `piece` bytes. An element has `element` bytes.
+fn share(piece: u64, size: u64, element: u64) -> u64 {
+    (piece / (size * element).max(1)).max(1)
+}
+
+impl Turn<'_> {
+    /// Makes a reduce-scatter. `all` has this rank's elements of all blocks, and the result of this rank's block goes
+    /// to the address `result`.
+    ///
+    /// # Safety
+    ///
+    /// - The elements of `all` are readable, and those of the result are writable, and nobody else accesses them until
+    ///   the function returns. They do not overlap, unless both begin at the same address.
+    /// - `counts` has the number of elements of the block of each rank. Together they are the elements of `all`.
+    /// - `combine` keeps the promises of [`Combine`] for these elements.
+    pub(super) unsafe fn reduce_scatter(
+        &mut self,
+        all: &Part<'_>,
+        result: *mut u8,
+        counts: &[u64],
+        combine: &Combine,
+    ) -> Result<()> {
+        let (rank, size, bytes) = (self.rank, self.size, all.bytes()?);
+        if bytes == 0 {
+            // If other ranks have elements, by mistake, they need not wait.
+            self.leave();
+            return Ok(());
+        }
+        let order = match self.comm.scatters_from_first(all)? {
+            true => Order::Tree,
+            false => Order::Chain,
+        };
+        // A user's function may take long.
+        self.quick &= matches!(combine, Combine::Native(_));
+        let element = all.plan.element_bytes();
+        let each = match bytes {
+            ..=SHORT => all.count,
+            _ => share(self.piece(bytes), size as u64, element),
+        };
+        let blocks = Blocks { counts, each, element };
+        let mine = Part { origin: result, count: counts[rank], ..*all };
+        let mut scratch = Vec::new();
+        let mut target = mine;
+        if all.origin == result {
+            // The block lies where elements of other blocks lie, which other ranks may still need.
+            scratch = self.cells.scratch.pop().unwrap_or_default();
+            target.origin = take_room(&mut scratch, room_for(all.plan, mine.count)?)?;
+        }
+        let last = blocks.steps();
+        // SAFETY: the elements of `all` are readable (condition of `# Safety`).
+        unsafe { self.put_blocks(0, all, blocks, bytes)? };
+        for index in 0..last {
+            self.begin(index);
+            if index + 1 < last {
+                // SAFETY: as above. No result lies where elements of `all` lie.
+                unsafe { self.put_blocks(index + 1, all, blocks, bytes)? };
+            }
+            self.meet()?;
+            self.check_all(size, bytes)?;
+            let Some(piece) =
+                blocks.pieces(index).nth(rank).filter(|piece| !piece.range.is_empty())
+            else {
+                continue;
+            };
+            let elements = Elements {
+                own: all.origin.wrapping_offset(all.offset(piece.first)),
+                result: target.elements(piece.range),
+                first: piece.first,
+                published: blocks.bytes(index),
+                offset: piece.offset,
+            };
+            // SAFETY: this rank's elements are readable, the result is writable or scratch memory, and `combine` keeps
+            // its promises (conditions of `# Safety`). The cells of all ranks have arrived (`meet`), and all ranks cut
+            // alike (`check_all`).
+            unsafe { self.fold(elements, combine, order)? };
+        }
+        if all.origin == result {
+            // SAFETY: both have the same packed size, the scratch memory holds the result of all elements, and all
+            // ranks have read this rank's elements into their memory or have them in this rank's ring.
+            unsafe { copy_layout(&layout(&target), &layout(&mine), blocks.element * mine.count) };
+            if scratch.len() <= super::fold::KEPT {
+                self.cells.scratch.push(scratch);
+            }
+        }
+        Ok(())
+    }
+
+    /// Publishes this rank's elements of all blocks in step `index`. The head says that the call has `bytes` bytes. The
+    /// place of this rank's own block stays as it is, because no other rank reads it.
+    ///
+    /// # Safety
+    ///
+    /// - The elements of `all` are readable, and nobody changes them until the function returns.
+    unsafe fn put_blocks(
+        &mut self,
+        index: u64,
+        all: &Part<'_>,
+        blocks: Blocks<'_>,
+        bytes: u64,
+    ) -> Result<()> {
+        let rank = self.rank;
+        self.put_with((index, self.next()), blocks.bytes(index), bytes, |target| {
+            for piece in blocks.pieces(index).filter(|piece| piece.rank != rank) {
+                let count = piece.range.end - piece.range.start;
+                let part = all.elements(piece.first..piece.first + count);
+                let target = target.wrapping_add(piece.offset as usize);
+                // SAFETY: the elements are readable (condition of `# Safety`). `target` is the place of their packed
+                // bytes in memory for the elements of all blocks, which nobody else accesses (`put_with`).
+                unsafe { layout(&part).pack(0..count * blocks.element, target) };
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::MOST;
+    use super::*;
+    use crate::shm::cells::STEPS;
+
+    #[test]
+    fn the_pieces_cover_the_blocks() {
+        for counts in [&[3, 0, 7][..], &[1], &[0, 0, 5, 1], &[10, 10]] {
+            let blocks = Blocks { counts, each: 3, element: 8 };
+            let mut seen = vec![0; counts.iter().sum::<u64>() as usize];
+            for index in 0..blocks.steps() {
+                let mut end = 0;
+                for piece in blocks.pieces(index) {
+                    assert_eq!(piece.offset, end);
+                    let count = piece.range.end - piece.range.start;
+                    end += 8 * count;
+                    (piece.first..piece.first + count).for_each(|at| seen[at as usize] += 1);
+                    let before: u64 = counts[..piece.rank].iter().sum();
+                    assert_eq!(piece.first, before + piece.range.start);
+                }
+                assert_eq!(blocks.bytes(index), end);
+            }
+            assert!(seen.iter().all(|times| *times == 1), "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn the_steps_of_the_longest_calls_can_be_numbered() {
+        for size in 2..=MOST as u64 {
+            for element in [1, 8, 13, SHORT / size] {
+                let each = share(SHORT, size, element);
+                assert!(each * element * size <= SHORT);
+                // One block may have all elements.
+                assert!(steps(LONGEST / size / element, each) <= STEPS, "{size} {element}");
+            }
+        }
+    }
+}

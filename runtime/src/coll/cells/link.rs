@@ -1,0 +1,165 @@
+//! One link of the chain of a scan: a rank combines the value of the rank below with its own elements, and passes the
+//! result on to the rank above.
+//!
+//! `reductions.rs` has the calls, and `turn.rs` passes the values on. The order of the combinations is that of the
+//! schedules (`scan.rs`). Each rank reads the cell of one rank only. So a rank needs no data of a rank that has not run
+//! for a while, except of the rank below. If ranks share CPUs, each rank can make many short calls in one time slice.
+
+use super::fold::{Elements, KEPT, block, is_dense, packed};
+use super::turn::{Turn, Words, layout};
+use crate::Result;
+use crate::endpoint::sources::Combine;
+use crate::message::payload::copy_layout;
+use crate::schedule::Part;
+use crate::schedule::program::{room_for, take_room};
+use crate::shm::cells::WORDS;
+
+/// The memory of a link. The addresses are those of displacement 0.
+struct Link<'l> {
+    elements: Elements<'l>,
+    combine: &'l Combine,
+    inclusive: bool,
+    /// The packed value of the rank below.
+    lower: *const u8,
+    /// Number of elements that are combined together.
+    block: u64,
+    /// Scratch memory for a block of values, if the call is exclusive.
+    value: *mut u8,
+    /// Scratch memory for a block of unpacked values of the rank below, unless they lie in memory as they are packed.
+    unpacked: Option<*mut u8>,
+}
+
+impl Turn<'_> {
+    /// Makes the link of this rank for a piece, in the step with this index of a call with this number of packed bytes.
+    ///
+    /// # Safety
+    ///
+    /// - If this rank is not rank 0, the cell of the rank below has arrived in this step, and that rank has
+    ///   `elements.published` bytes, of all elements.
+    /// - The elements at `elements.own` are readable, and nobody changes them.
+    /// - The elements of `elements.result` are writable, and nobody else accesses them. They do not overlap those at
+    ///   `elements.own`, unless both have the same address.
+    /// - `combine` keeps the promises of [`Combine`] for these elements.
+    pub(super) unsafe fn link(
+        &mut self,
+        (index, bytes): (u64, u64),
+        elements: Elements<'_>,
+        combine: &Combine,
+        inclusive: bool,
+    ) -> Result<()> {
+        let (len, result) = (elements.published, elements.result);
+        let above = (self.rank + 1 < self.size).then_some(self.rank + 1);
+        let Some(below) = self.rank.checked_sub(1) else {
+            let own = Part { origin: elements.own.cast_mut(), ..result };
+            if let Some(above) = above {
+                // SAFETY: this rank's elements are readable (condition of `# Safety`), and `0..len` are all their
+                // packed bytes.
+                unsafe { self.put((index, above), &own, 0..len, bytes)? };
+                self.wake_if_complete_one(above, false);
+            }
+            if inclusive && elements.own != result.origin.cast_const() {
+                // SAFETY: both have `len` packed bytes and do not overlap (condition of `# Safety`).
+                unsafe { copy_layout(&layout(&own), &layout(&result), len) };
+            }
+            return Ok(());
+        };
+        let mut words = Words([0; WORDS]);
+        let lower = self.data(below, len, &mut words);
+        let mut scratch = std::mem::take(&mut self.cells.scratch);
+        scratch.resize_with(scratch.len().max(2), Vec::new);
+        let block = block(&elements, combine);
+        let room = room_for(result.plan, block)?;
+        let [first, second, ..] = &mut *scratch else { unreachable!("there are two vectors") };
+        let value = if inclusive { result.origin } else { take_room(first, room)? };
+        let unpacked = if is_dense(result.plan) { None } else { Some(take_room(second, room)?) };
+        let link = Link { elements, combine, inclusive, lower, block, value, unpacked };
+        let start = self.clock(below..self.rank, len);
+        match above {
+            Some(above) => {
+                // SAFETY: the caller guarantees the conditions of `run`: the value of the rank below is in its cell or
+                // its ring, and the scratch memory has room for a block. `target` has room for `len` bytes
+                // (`put_with`).
+                self.put_with((index, above), len, bytes, |target| unsafe {
+                    link.run(Some(target))
+                })?;
+                self.stop(below..self.rank, start);
+                self.wake_if_complete_one(above, false);
+            }
+            None => {
+                // SAFETY: as above.
+                unsafe { link.run(None) };
+                self.stop(below..self.rank, start);
+            }
+        }
+        if scratch.iter().map(Vec::len).sum::<usize>() <= KEPT {
+            self.cells.scratch = scratch;
+        }
+        Ok(())
+    }
+}
+
+impl Link<'_> {
+    /// Makes the result of this rank. If another rank needs the value, writes its packed bytes to `target`.
+    ///
+    /// # Safety
+    ///
+    /// - The conditions of [`Turn::link`] hold for the elements and the operation.
+    /// - `lower` is the address of the packed value of the rank below: `elements.published` bytes.
+    /// - The scratch memory has room for `block` elements, and nobody else uses it.
+    /// - `target` is writable for `elements.published` bytes, and nobody else accesses them.
+    unsafe fn run(&self, target: Option<*mut u8>) {
+        let mut next = 0;
+        while next < self.elements.result.count {
+            let end = self.elements.result.count.min(next.saturating_add(self.block));
+            // SAFETY: the conditions are those of this function, and the range lies within the elements.
+            unsafe { self.run_block(self.elements.part(next..end), target) };
+            next = end;
+        }
+    }
+
+    /// Makes the results of a block of elements.
+    ///
+    /// # Safety
+    ///
+    /// - The conditions of [`run`](Self::run) hold, and `elements` are some of the elements: at most `block`.
+    unsafe fn run_block(&self, elements: Elements<'_>, target: Option<*mut u8>) {
+        let (result, len) = (elements.result, packed(&elements.result));
+        let lower = self.lower.wrapping_add(elements.offset as usize);
+        let own = Part { origin: elements.own.cast_mut(), ..result };
+        let value = match self.inclusive {
+            true => result,
+            false => Part { origin: self.value, ..result },
+        };
+        if self.inclusive || target.is_some() {
+            if elements.own != value.origin.cast_const() {
+                // SAFETY: this rank's elements are readable, and those of `value` writable: elements of the result, or
+                // scratch memory. They do not overlap. Both have `len` packed bytes.
+                unsafe { copy_layout(&layout(&own), &layout(&value), len) };
+            }
+            let lower_at = match self.unpacked {
+                None => lower,
+                Some(at) => {
+                    let unpacked = Part { origin: at, ..result };
+                    // SAFETY: the scratch memory has room for the elements, and the value of the rank below has `len`
+                    // bytes at `lower`.
+                    unsafe { layout(&unpacked).unpack(0..len, lower) };
+                    at.cast_const()
+                }
+            };
+            // SAFETY: both are addresses of displacement 0 of `count` elements: the value of the rank below, which lies
+            // as in memory if the type is dense and has been unpacked otherwise, and this rank's elements. `combine`
+            // keeps its promises for them.
+            unsafe { self.combine.call(lower_at, value.origin, elements.first, result.count) };
+        }
+        if !self.inclusive {
+            // SAFETY: the result is writable, and the value of the rank below has `len` bytes at `lower`. In place,
+            // this rank's elements have been copied to the scratch memory, or nobody needs them.
+            unsafe { layout(&result).unpack(0..len, lower) };
+        }
+        if let Some(target) = target {
+            let target = target.wrapping_add(elements.offset as usize);
+            // SAFETY: the value has `len` packed bytes, and `target` has room for them (condition of `# Safety`).
+            unsafe { layout(&value).pack(0..len, target) };
+        }
+    }
+}
