@@ -15,7 +15,8 @@
 //! - `target.rs`: where the memory of a call lies, and whether it lies in the window;
 //! - `serve.rs`: operations on memory that the calling rank cannot map: the target carries them out;
 //! - `copies.rs`: put and get; `accumulate.rs`: the operations that are atomic; `atomic.rs`: the
-//!   atomic instructions for their elements.
+//!   atomic instructions for their elements; `ranges.rs`: the locks for other elements; `mechanism.rs`: which of the two
+//!   a target uses.
 //!
 //! Invariants:
 //! - The owner of a window's memory names its bounds when the window is made, and the other ranks check them against
@@ -31,6 +32,8 @@ mod dynamic;
 mod epochs;
 mod hints;
 mod lock;
+mod mechanism;
+mod ranges;
 mod serve;
 mod target;
 mod wait;
@@ -208,7 +211,10 @@ impl Window {
         if self.needs_progress() {
             return self.comm.progress();
         }
-        if self.calls.fetch_add(1, Ordering::Relaxed) % CALLS_PER_TURN != CALLS_PER_TURN - 1 {
+        // Threads that make this step at the same time count as one. The count need not be exact.
+        let calls = self.calls.load(Ordering::Relaxed).wrapping_add(1);
+        self.calls.store(calls, Ordering::Relaxed);
+        if !calls.is_multiple_of(CALLS_PER_TURN) {
             return Ok(());
         }
         self.comm.progress()

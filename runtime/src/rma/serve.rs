@@ -212,8 +212,10 @@ impl Host {
                 let (new, compare) = data.split_at(bytes);
                 let held = || {
                     let (words, own) = (&self.words, self.own);
-                    super::accumulate::hold_range(words, self.rank, offset as i64, own, false)
+                    super::ranges::hold_range(words, self.rank, offset as i64, own, false)
                 };
+                let ranks = (self.rank, self.own);
+                let inside = || super::mechanism::begin(&self.words, ranks, self.rank, 1);
                 // SAFETY: the element lies in the window's memory (`base`), which other ranks reach only by requests
                 // to this rank. Each operand is `bytes` bytes of the request, and `old` has `bytes` bytes.
                 let swapped = unsafe {
@@ -224,6 +226,7 @@ impl Host {
                         compare,
                         old.as_mut_ptr(),
                         bytes,
+                        inside,
                         held,
                     )
                 };
@@ -253,6 +256,7 @@ impl Host {
         let plan = layout.commit()?;
         let job = Job {
             words: &self.words,
+            rank: self.rank,
             own: self.own,
             may_spin: false,
             target: self.rank,

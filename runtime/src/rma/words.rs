@@ -5,6 +5,8 @@
 //! lock        the lock of the window's memory at this rank (`lock.rs`)                  a line
 //! ranges      locks of accumulates, each for some of the ranges of memory               a line each
 //! attached    the memory attached to a dynamic window (`dynamic.rs`)                    a line
+//! mode        what makes accumulates atomic (`mechanism.rs`)                            a line
+//! inside      which threads of the block's rank update by instructions                  a line
 //! rounds      the numbers of the last meeting, one for each round (`wait.rs`)           a line each
 //! queue       who waits for the lock, by ticket                                         a word each
 //! posted      by rank of the window: how often it has posted for the block's rank       a word each
@@ -18,7 +20,7 @@ use crate::comm::Communicator;
 use crate::region::SharedRegion;
 use crate::sys::fork;
 use crate::{Error, ErrorKind, Result};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Size of a cache line in bytes.
 pub(super) const LINE: usize = 64;
@@ -30,7 +32,42 @@ const RANGES: usize = LINE;
 /// Number of locks that accumulates take at one rank.
 pub(super) const RANGE_LOCKS: usize = 16;
 const ATTACHED: usize = RANGES + RANGE_LOCKS * LINE;
-const ROUNDS: usize = ATTACHED + LINE;
+const MODE: usize = ATTACHED + LINE;
+const INSIDES: usize = MODE + LINE;
+/// Number of words in the line `inside`.
+pub(super) const INSIDE: usize = LINE / WORD;
+const ROUNDS: usize = INSIDES + LINE;
+
+/// A word that several ranks read and replace atomically. The models of `loom` implement this trait for the atomics of
+/// `loom`.
+pub(super) trait SharedWord {
+    /// Returns the value.
+    fn value(&self) -> u64;
+    /// Replaces `old` by `new`. Returns the value that the word has instead if it is not `old`. Changes of other
+    /// memory before a successful replacement are visible to the ranks that read `new`. All ranks see all replacements,
+    /// and the values that they read, in one order: if two ranks each replace a word and then read the word of the other,
+    /// one of them sees the other's replacement.
+    fn replace(&self, old: u64, new: u64) -> std::result::Result<(), u64>;
+    /// Sets the value. Changes of other memory before the call are visible to the ranks that read `new`.
+    fn set(&self, new: u64);
+}
+
+impl SharedWord for AtomicU64 {
+    #[inline]
+    fn value(&self) -> u64 {
+        self.load(Ordering::SeqCst)
+    }
+
+    #[inline]
+    fn replace(&self, old: u64, new: u64) -> std::result::Result<(), u64> {
+        self.compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst).map(drop)
+    }
+
+    #[inline]
+    fn set(&self, new: u64) {
+        self.store(new, Ordering::Release);
+    }
+}
 
 /// A word of a block.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +77,9 @@ pub(super) enum Word {
     Range(usize),
     /// The word with this index (less than 8) in the line about attached memory.
     Attached(usize),
+    Mode,
+    /// The word with this index (less than [`INSIDE`]) in the line `inside`.
+    Inside(usize),
     Round(usize),
     /// The word of the queue for this ticket.
     Queue(u64),
@@ -53,6 +93,8 @@ pub(super) struct Words {
     pub region: SharedRegion,
     members: usize,
     rounds: usize,
+    /// The rank in the world of each rank of the window.
+    worlds: Box<[usize]>,
 }
 
 /// Returns the number of rounds of a meeting of `members` ranks (`wait.rs`).
@@ -76,7 +118,19 @@ impl Words {
         // If the sum does not fit, `allocate` gets `usize::MAX` and fails on all ranks.
         let bytes = Self::bytes(members).saturating_add(more);
         let region = SharedRegion::allocate(comm, bytes)?;
-        Ok(Self { region, members, rounds: rounds(members) })
+        let group = comm.group();
+        let worlds = (0..members).filter_map(|rank| group.world_rank(rank)).collect();
+        Ok(Self { region, members, rounds: rounds(members), worlds })
+    }
+
+    /// Returns the number of ranks.
+    pub fn members(&self) -> usize {
+        self.members
+    }
+
+    /// Returns the rank in the world of a rank of the window.
+    pub fn world_rank(&self, rank: usize) -> Option<usize> {
+        self.worlds.get(rank).copied()
     }
 
     /// Returns the number of rounds of a meeting of the ranks.
@@ -97,6 +151,8 @@ impl Words {
             Word::Lock => LOCK,
             Word::Range(number) => RANGES + number % RANGE_LOCKS * LINE,
             Word::Attached(index) => ATTACHED + index % (LINE / WORD) * WORD,
+            Word::Mode => MODE,
+            Word::Inside(index) => INSIDES + index % INSIDE * WORD,
             Word::Round(round) => ROUNDS + round * LINE,
             Word::Queue(ticket) => {
                 queue + (ticket as usize & (self.members.next_power_of_two() - 1)) * WORD

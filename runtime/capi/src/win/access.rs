@@ -2,7 +2,7 @@
 //!
 //! An operation is over when its call returns, so a call that returns a request returns a complete request.
 
-use super::{WINDOWS, Win, target};
+use super::{Win, hold, target};
 use crate::abi;
 use crate::argument::Output;
 use crate::buffer::memory;
@@ -13,7 +13,6 @@ use crate::error::{Failure, Result};
 use crate::raw::{self, Aint};
 use crate::request;
 use std::ffi::{c_int, c_void};
-use std::sync::Arc;
 use typepack::rma::Update;
 use typepack::{Part, Plan};
 
@@ -73,9 +72,9 @@ fn with_request(
     win: raw::Win,
     rank: c_int,
     request: Output<raw::Request>,
-    call: impl FnOnce(&Arc<Win>) -> Result,
+    call: impl FnOnce(&Win) -> Result,
 ) -> Result {
-    let win = WINDOWS.find(win.0)?;
+    let win = hold(win)?;
     let out = request.required("request")?;
     if let Some(rank) = target(rank, "target_rank")? {
         win.window.check_passive(rank)?;
@@ -168,7 +167,7 @@ pub unsafe fn put<W: CountWidth>(
     target_datatype: raw::Datatype,
     win: raw::Win,
 ) -> Result {
-    let win = WINDOWS.find(win.0)?;
+    let win = hold(win)?;
     let origin = (origin_addr, origin_count, origin_datatype);
     let target = (target_rank, target_disp, target_count, target_datatype);
     // SAFETY: the elements are readable and do not overlap (the condition of `# Safety`).
@@ -192,7 +191,7 @@ pub unsafe fn get<W: CountWidth>(
     target_datatype: raw::Datatype,
     win: raw::Win,
 ) -> Result {
-    let win = WINDOWS.find(win.0)?;
+    let win = hold(win)?;
     let origin = (origin_addr.cast_const(), origin_count, origin_datatype);
     let target = (target_rank, target_disp, target_count, target_datatype);
     // SAFETY: the elements are writable, used by nobody else, and do not overlap (the condition of `# Safety`).
@@ -263,7 +262,7 @@ pub unsafe fn accumulate<W: CountWidth>(
     op: raw::Op,
     win: raw::Win,
 ) -> Result {
-    let win = WINDOWS.find(win.0)?;
+    let win = hold(win)?;
     let origin = (origin_addr, origin_count, origin_datatype);
     let target = (target_rank, target_disp, target_count, target_datatype);
     // SAFETY: the elements are readable and do not overlap (the condition of `# Safety`). There is no result.
@@ -318,7 +317,7 @@ pub unsafe fn get_accumulate<W: CountWidth>(
     op: raw::Op,
     win: raw::Win,
 ) -> Result {
-    let win = WINDOWS.find(win.0)?;
+    let win = hold(win)?;
     let origin = (origin_addr, origin_count, origin_datatype);
     let result = (result_addr.cast_const(), result_count, result_datatype);
     let target = (target_rank, target_disp, target_count, target_datatype);
@@ -385,7 +384,7 @@ pub unsafe fn fetch_and_op(
     op: raw::Op,
     win: raw::Win,
 ) -> Result {
-    let win = WINDOWS.find(win.0)?;
+    let win = hold(win)?;
     check_predefined(datatype)?;
     let origin = (origin_addr, 1, datatype);
     let result = (result_addr.cast_const(), 1, datatype);
@@ -409,7 +408,7 @@ pub unsafe fn compare_and_swap(
     target_disp: Aint,
     win: raw::Win,
 ) -> Result {
-    let win = WINDOWS.find(win.0)?;
+    let win = hold(win)?;
     check_predefined(datatype)?;
     let rank = target(target_rank, "target_rank")?;
     datatype::with(datatype, |ty| {
