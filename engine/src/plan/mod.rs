@@ -143,11 +143,13 @@ impl Plan {
 
     /// Returns the type from which this plan was committed. Returns `None` if the plan was decoded
     /// ([`wire`](crate::wire)).
+    #[inline]
     pub fn datatype(&self) -> Option<&Datatype> {
         self.0.datatype.as_ref()
     }
 
     /// Returns the range of memory that the plan's elements access.
+    #[inline]
     pub fn footprint(&self) -> &Footprint {
         &self.0.footprint
     }
@@ -164,6 +166,7 @@ impl Plan {
     }
 
     /// Returns the number of packed bytes of one element (the type's size).
+    #[inline]
     pub fn element_bytes(&self) -> u64 {
         self.0.element_bytes
     }
@@ -174,6 +177,7 @@ impl Plan {
     ///
     /// Returns `ErrorKind::Overflow` if this number does not fit in an `i64`.
     #[doc(alias = "MPI_Pack_size")]
+    #[inline]
     pub fn packed_bytes(&self, count: u64) -> Result<u64> {
         self.0
             .element_bytes
@@ -193,6 +197,7 @@ impl Plan {
 
     /// Returns true if consecutive elements, however many, are one run of memory, which a single copy moves.
     /// The run begins at `true_lb`. Returns false for every type if the settings force the interpreter.
+    #[inline]
     pub fn is_contiguous(&self) -> bool {
         self.0.contiguous.is_some()
     }

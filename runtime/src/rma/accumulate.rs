@@ -12,7 +12,7 @@ use super::Window;
 use super::atomic::{self, Atomic};
 use super::copies::{broken, truncated};
 use super::mechanism;
-use super::ranges::{RANGE, hold_range};
+use super::ranges::{Held, RANGE, hold, hold_range, range_of};
 use super::serve::{Far, Kind, Wish};
 use super::target::Located;
 use super::words::Words;
@@ -153,6 +153,8 @@ pub(super) struct Job<'a> {
     pub may_spin: bool,
     pub target: usize,
     pub element: &'a Element,
+    /// The number of elements of the whole update.
+    pub elements: usize,
     pub update: Update,
     pub combine: Option<Combine>,
     /// No other rank may access the memory.
@@ -189,6 +191,11 @@ impl Window {
         count: u64,
         update: Update,
     ) -> Result<()> {
+        // SAFETY: the caller guarantees the elements of `from` and `result` (the condition of `# Safety`).
+        if unsafe { self.update_one((from, result), target, displacement, (plan, count), update)? }
+        {
+            return Ok(());
+        }
         self.check_target(target)?;
         let alone = self.epochs.check_access(target)?;
         let _turn = alone.then(|| self.alone.lock().unwrap_or_else(PoisonError::into_inner));
@@ -236,8 +243,9 @@ impl Window {
         let endpoint = self.comm.endpoint();
         let (own, may_spin) = (endpoint.rank(), !endpoint.sleeps_at_once());
         let (words, element) = (&*self.words, &element);
-        let rank = self.rank();
-        let job = Job { words, rank, own, may_spin, target, element, update, combine, alone };
+        let (rank, elements) = (self.rank(), (bytes / element.size as u64) as usize);
+        let job =
+            Job { words, rank, own, may_spin, target, element, elements, update, combine, alone };
         let place = Place { at, offset, plan, count };
         // SAFETY: the elements of the target lie in the window (`locate`). `bytes` is at most the packed bytes of all
         // parts. The caller guarantees that the elements of `from` and `result` are valid and overlap nothing
@@ -447,12 +455,13 @@ impl Job<'_> {
             }
             return Ok(());
         }
+        let mut kept = None;
         if place.plan.is_contiguous() {
             let start = place.plan.footprint().true_lb + range.start as i64;
             let bytes = range.end - range.start;
             // SAFETY: the elements are contiguous (`is_contiguous`), so the range is one run of whole elements from
             // `start` on.
-            return unsafe { self.run_of(place, start, bytes, operands, results) };
+            return unsafe { self.run_of(place, start, bytes, (operands, results), &mut kept) };
         }
         let mut cursor = Cursor::at(place.plan, place.count, range.start)?;
         let mut done = 0;
@@ -462,7 +471,8 @@ impl Job<'_> {
             // SAFETY: the run holds packed bytes of the range. It holds whole elements, because the elements have no
             // gaps and one member.
             unsafe {
-                self.run_of(place, run.offset, bytes, at(operands, done), at(results, done))?
+                let parts = (at(operands, done), at(results, done));
+                self.run_of(place, run.offset, bytes, parts, &mut kept)?;
             };
             cursor.advance(bytes);
             done += bytes;
@@ -470,19 +480,21 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Updates the elements in `bytes` bytes of memory, which begin `start` bytes after the origin of `place`.
+    /// Updates the elements in `bytes` bytes of memory, which begin `start` bytes after the origin of `place`. `kept` is the
+    /// lock of the last run, with the number of its ranges, or `None`; the call may leave another lock there. Two runs
+    /// in one range need only one lock, and no rank holds two locks at a time.
     ///
     /// # Safety
     ///
     /// - The bytes are whole elements without gaps, and valid; so are as many bytes at `operands` and `results`, which
     ///   are null or do not overlap anything.
-    unsafe fn run_of(
-        &self,
+    unsafe fn run_of<'k>(
+        &'k self,
         place: &Place<'_>,
         start: i64,
         bytes: u64,
-        operands: *mut u8,
-        results: *mut u8,
+        (operands, results): (*mut u8, *mut u8),
+        kept: &mut Option<(usize, Held<'k>)>,
     ) -> Result<()> {
         let (at, size) = (place.at.wrapping_offset(start as isize), self.element.size);
         let elements = bytes as usize / size;
@@ -495,7 +507,7 @@ impl Job<'_> {
         }
         if is_aligned && matches!(size, 4 | 8) {
             let atomic = Atomic::new(self.update, self.element.named, self.combine.as_ref());
-            let work = if atomic.is_plain(results.is_null()) { 1 } else { elements };
+            let work = if atomic.is_plain(results.is_null()) { 1 } else { self.elements };
             let ranks = (self.rank, self.own);
             if let Some(inside) = mechanism::begin(self.words, ranks, self.target, work)? {
                 // SAFETY: the elements are aligned and valid, as are operands and results. All other ranks update
@@ -522,11 +534,16 @@ impl Job<'_> {
                 true => start,
                 false => start.wrapping_add(done * size),
             };
-            let held = hold_range(self.words, self.target, offset, self.own, self.may_spin)?;
+            let number = range_of(offset);
+            if kept.as_ref().is_none_or(|(before, _)| *before != number) {
+                // Releases the lock before the next one is taken.
+                *kept = None;
+                let (own, may_spin) = (self.own, self.may_spin);
+                *kept = Some((number, hold(self.words, self.target, number, own, may_spin)?));
+            }
             // SAFETY: `done + next` is at most `elements`, so the elements are among those of the caller. This rank
             // holds their lock.
             unsafe { self.plain(part(at), part(operands), part(results), next) };
-            drop(held);
             done += next;
         }
         Ok(())

@@ -145,4 +145,84 @@ mod tests {
         release(&word, Exclusive);
         assert_eq!(waiting(&word), None);
     }
+
+    /// Two ranks take the lock of these kinds; each waits with the queue as `wait.rs` does, and sleeps until another rank
+    /// wakes it.
+    fn two_ranks(mine: LockKind, theirs: LockKind) {
+        use crate::rma::words::model::{ModelWord, explore};
+        use loom::cell::UnsafeCell;
+        use std::sync::Arc;
+        struct Scene {
+            lock: ModelWord,
+            queue: [ModelWord; 2],
+            /// How often each rank has been woken.
+            bells: [ModelWord; 2],
+            memory: UnsafeCell<u64>,
+        }
+        fn wake(scene: &Scene) {
+            let Some(ticket) = waiting(&scene.lock) else { return };
+            let rank = scene.queue[ticket as usize % 2].value();
+            if (1..=2).contains(&rank) {
+                let bell = &scene.bells[rank as usize - 1];
+                while bell.add_one().is_err() {}
+            }
+        }
+        fn visit(scene: &Scene, rank: usize, kind: LockKind) {
+            let ticket = ask(&scene.lock, kind);
+            if !ticket.granted {
+                // `wait.rs` stores with the order SeqCst.
+                let place = &scene.queue[ticket.number as usize % 2];
+                place.replace(place.value(), rank as u64 + 1).unwrap();
+                loop {
+                    let bell = scene.bells[rank].value();
+                    if is_granted(&scene.lock, kind, ticket.number) {
+                        break;
+                    }
+                    // Sleeps: loom finds a rank that nobody wakes, because it never leaves this loop.
+                    while scene.bells[rank].value() == bell {
+                        loom::thread::yield_now();
+                    }
+                }
+                if kind == Shared {
+                    wake(scene);
+                }
+            }
+            match kind {
+                // SAFETY: the lock excludes other accesses. Loom reports one if it does not.
+                Exclusive => scene.memory.with_mut(|memory| unsafe { *memory += 1 }),
+                // SAFETY: the same.
+                Shared => scene.memory.with(|memory| assert!(unsafe { *memory } < 3)),
+            }
+            release(&scene.lock, kind);
+            wake(scene);
+        }
+        explore(3, move || {
+            let word = || ModelWord::new(0);
+            let scene = Arc::new(Scene {
+                lock: word(),
+                queue: [word(), word()],
+                bells: [word(), word()],
+                memory: UnsafeCell::new(0),
+            });
+            let other = Arc::clone(&scene);
+            let thread = loom::thread::spawn(move || visit(&other, 1, theirs));
+            visit(&scene, 0, mine);
+            thread.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn loom_exclusive_locks() {
+        two_ranks(Exclusive, Exclusive);
+    }
+
+    #[test]
+    fn loom_a_shared_and_an_exclusive_lock() {
+        two_ranks(Shared, Exclusive);
+    }
+
+    #[test]
+    fn loom_shared_locks() {
+        two_ranks(Shared, Shared);
+    }
 }

@@ -141,3 +141,115 @@ pub(super) fn keep_instructions(words: &Words, target: usize) -> Result<()> {
     let _kept = words.get(target, Word::Mode)?.replace(INSTRUCTIONS, ALWAYS_INSTRUCTIONS);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rma::words::model::{ModelWord, explore};
+    use loom::cell::UnsafeCell;
+    use std::sync::Arc;
+
+    /// A target with one element, and the word of each of two ranks.
+    struct Target {
+        mode: ModelWord,
+        inside: [ModelWord; 2],
+        /// The lock of the element.
+        lock: ModelWord,
+        /// The element, for updates by instructions.
+        element: ModelWord,
+        /// Loom reports an access under the lock at the same time as another access.
+        locked: UnsafeCell<()>,
+    }
+
+    impl Target {
+        fn new() -> Self {
+            Self {
+                mode: ModelWord::new(INSTRUCTIONS),
+                inside: [ModelWord::new(0), ModelWord::new(0)],
+                lock: ModelWord::new(0),
+                element: ModelWord::new(0),
+                locked: UnsafeCell::new(()),
+            }
+        }
+
+        /// Adds one to the element, as a part of an update of many elements if `many` is true.
+        fn add(&self, rank: usize, many: bool) {
+            if many || self.mode.value() == ENDING {
+                let wait = |word: &ModelWord, _: usize, value: u64| {
+                    while word.value() == value {
+                        loom::thread::yield_now();
+                    }
+                };
+                end_instructions(&self.mode, self.inside.iter().map(Ok), wait).unwrap();
+            }
+            if let Some(_inside) = enter(&self.mode, |_| Ok(&self.inside[rank])).unwrap() {
+                // Updates by instructions may run at the same time, but no update under the lock. Loom permits many
+                // readers of a cell and no writer beside them.
+                self.locked.with(|_| {
+                    while self.element.add_one().is_err() {
+                        loom::thread::yield_now();
+                    }
+                });
+                return;
+            }
+            while self.lock.replace(0, 1).is_err() {
+                loom::thread::yield_now();
+            }
+            self.locked.with_mut(|_| {
+                // A plain update: a load and a store.
+                let value = self.element.value();
+                self.element.set(value + 1);
+            });
+            self.lock.set(0);
+        }
+    }
+
+    /// Checks that no update is lost when one rank changes to locks while another updates by instructions.
+    #[test]
+    fn loom_no_update_is_lost_at_the_change() {
+        explore(3, || {
+            let target = Arc::new(Target::new());
+            let theirs = Arc::clone(&target);
+            let other = loom::thread::spawn(move || {
+                theirs.add(1, false);
+                theirs.add(1, false);
+            });
+            target.add(0, true);
+            other.join().unwrap();
+            assert_eq!(target.element.value(), 3);
+            assert_eq!(target.mode.value(), LOCKS);
+        });
+    }
+
+    /// Checks the same if both ranks change to locks.
+    #[test]
+    fn loom_two_ranks_change() {
+        explore(3, || {
+            let target = Arc::new(Target::new());
+            let theirs = Arc::clone(&target);
+            let other = loom::thread::spawn(move || {
+                theirs.add(1, false);
+                theirs.add(1, true);
+            });
+            target.add(0, true);
+            other.join().unwrap();
+            assert_eq!(target.element.value(), 3);
+        });
+    }
+
+    #[test]
+    fn a_fixed_mode_stays() {
+        let word = |value| AtomicU64::new(value);
+        let (mode, inside) = (word(ALWAYS_INSTRUCTIONS), [word(4), word(u64::MAX - 1)]);
+        let never = |_: &AtomicU64, _: usize, _: u64| panic!("nobody is inside");
+        end_instructions(&mode, inside.iter().map(Ok), never).unwrap();
+        let entered = enter(&mode, |number| Ok(&inside[number])).unwrap();
+        assert_eq!((entered.is_some(), inside[0].value()), (true, 5));
+        drop(entered);
+        assert_eq!((mode.value(), inside[0].value()), (ALWAYS_INSTRUCTIONS, 6));
+        // Words that faulty ranks have written: nobody enters, and nobody waits.
+        mode.set(77);
+        end_instructions(&mode, inside.iter().map(Ok), never).unwrap();
+        assert!(enter(&mode, |number| Ok(&inside[number])).unwrap().is_none());
+    }
+}

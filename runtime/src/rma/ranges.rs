@@ -65,8 +65,12 @@ pub(super) fn hold_range(
     own: usize,
     may_spin: bool,
 ) -> Result<Held<'_>> {
-    let number = (offset >> RANGE) as usize % RANGE_LOCKS;
-    hold(words, target, number, own, may_spin)
+    hold(words, target, range_of(offset), own, may_spin)
+}
+
+/// Returns the number of the lock for the range in which byte `offset` of a target's memory lies.
+pub(super) fn range_of(offset: i64) -> usize {
+    (offset >> RANGE) as usize % RANGE_LOCKS
 }
 
 /// A lock of a range, which this rank holds until the value is dropped.
@@ -78,8 +82,11 @@ impl Drop for Held<'_> {
     }
 }
 
-/// Takes a lock of a range. `own` is this rank's number in the world.
-fn hold(
+/// Takes the lock with this number. `own` is this rank's number in the world.
+///
+/// # Errors
+/// Returns the errors of `hold_word`.
+pub(super) fn hold(
     words: &Words,
     target: usize,
     number: usize,

@@ -95,7 +95,20 @@ pub(super) struct Words {
     rounds: usize,
     /// The rank in the world of each rank of the window.
     worlds: Box<[usize]>,
+    /// The address of the block of each rank.
+    blocks: Box<[Block]>,
+    /// The length of a block in bytes.
+    length: usize,
 }
+
+/// The address of a block, which is a multiple of 8. The block stays mapped as long as the region lives.
+#[derive(Clone, Copy, Debug)]
+struct Block(*mut u8);
+
+// SAFETY: a block is memory that several processes use. This file accesses it only by atomic operations.
+unsafe impl Send for Block {}
+// SAFETY: a shared reference gives no other access than the atomic operations of this file.
+unsafe impl Sync for Block {}
 
 /// Returns the number of rounds of a meeting of `members` ranks (`wait.rs`).
 fn rounds(members: usize) -> usize {
@@ -120,7 +133,14 @@ impl Words {
         let region = SharedRegion::allocate(comm, bytes)?;
         let group = comm.group();
         let worlds = (0..members).filter_map(|rank| group.world_rank(rank)).collect();
-        Ok(Self { region, members, rounds: rounds(members), worlds })
+        let length = Self::bytes(members);
+        let block = |rank| {
+            let base = region.as_ptr(rank).filter(|_| region.len(rank) >= length);
+            let base = base.filter(|base| (*base as usize).is_multiple_of(WORD));
+            base.map(Block).ok_or_else(|| missing(rank, Word::Lock))
+        };
+        let blocks = (0..members).map(block).collect::<Result<_>>()?;
+        Ok(Self { region, members, rounds: rounds(members), worlds, blocks, length })
     }
 
     /// Returns the number of ranks.
@@ -160,7 +180,15 @@ impl Words {
             Word::Posted(from) => posted + from * WORD,
             Word::Completed(from) => posted + (self.members + from) * WORD,
         };
-        self.region.atomic(rank, at).ok_or_else(|| missing(rank, word))
+        match self.blocks.get(rank) {
+            // SAFETY: the word lies within the block, whose address is a multiple of 8, as `at` is (every offset above
+            // is a multiple of `WORD`). The block is mapped as long as `region` lives, and every process accesses its
+            // words only by atomic operations.
+            Some(block) if at <= self.length - WORD => {
+                Ok(unsafe { AtomicU64::from_ptr(block.0.wrapping_add(at).cast()) })
+            }
+            _ => Err(missing(rank, word)),
+        }
     }
 }
 
@@ -185,4 +213,51 @@ pub(super) fn check_process() -> Result<()> {
 fn in_child() -> Error {
     let detail = "a forked child of a rank cannot use windows; it may exec or exit";
     Error::new(ErrorKind::State, "process", detail)
+}
+
+/// Words for the models of `loom`.
+#[cfg(test)]
+pub(super) mod model {
+    use super::SharedWord;
+    use loom::sync::atomic::{AtomicU64, Ordering, fence};
+
+    /// Runs `body` with all orders of its threads in which at most `preemptions` threads are interrupted.
+    pub fn explore(preemptions: usize, body: impl Fn() + Sync + Send + 'static) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(preemptions);
+        builder.check(body);
+    }
+
+    /// An atomic of loom. Loom treats the order SeqCst of a replacement as AcqRel, so fences stand for it.
+    #[derive(Debug)]
+    pub struct ModelWord(AtomicU64);
+
+    impl ModelWord {
+        pub fn new(value: u64) -> Self {
+            Self(AtomicU64::new(value))
+        }
+
+        /// Tries to add one.
+        pub fn add_one(&self) -> Result<(), u64> {
+            let value = self.value();
+            self.replace(value, value + 1)
+        }
+    }
+
+    impl SharedWord for ModelWord {
+        fn value(&self) -> u64 {
+            self.0.load(Ordering::SeqCst)
+        }
+
+        fn replace(&self, old: u64, new: u64) -> Result<(), u64> {
+            fence(Ordering::SeqCst);
+            let done = self.0.compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
+            done.map(drop)
+        }
+
+        fn set(&self, new: u64) {
+            self.0.store(new, Ordering::Release);
+        }
+    }
 }
