@@ -1,7 +1,8 @@
-//! Runs jobs, and kills one rank of each job at a random moment while the ranks exchange messages, make short collective
-//! calls, exchange data with their neighbours in collective calls, or access windows. The tests check that every job ends with the
-//! right exit code, prints one line about the killed rank, and leaves no process. They measure the times from the kill
-//! to the end of `mpiexec` and print them, but assert no limit. The requirement for a release is at most half a second.
+//! Runs jobs, and kills one rank of each job at a random moment while the ranks exchange messages, make short
+//! collective calls, exchange data with their neighbours in collective calls, or access windows. The tests check that
+//! every job ends with the right exit code, prints one line about the killed rank, and leaves no process. They
+//! measure the times from the kill to the end of `mpiexec` and print them, but assert no limit. The requirement for a
+//! release is at most half a second.
 
 #[path = "../launcher/tests/harness/mod.rs"]
 mod harness;
@@ -50,7 +51,8 @@ fn random_kills_in_windows() {
     random_kills(20, "windows");
 }
 
-/// Kills the rank that holds a lock (rank 1), the rank that owns the window (rank 0), or a rank that waits for the lock.
+/// Kills the rank that holds a lock (rank 1), the rank that owns the window (rank 0), or a rank that waits for the
+/// lock.
 #[test]
 fn a_death_ends_the_wait_for_a_lock() {
     for victim in [1, 0, 2] {

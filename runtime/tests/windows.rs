@@ -1,5 +1,5 @@
-//! Tests of windows of Rust values: the guards of all kinds of epochs, operations on layouts, atomic updates of one and of
-//! many values at the same time, and errors.
+//! Tests of windows of Rust values: the guards of all kinds of epochs, operations on layouts, atomic updates of one
+//! and of many values at the same time, and errors.
 
 #[expect(dead_code, reason = "no variables and no bytes are made up here")]
 mod job;
@@ -120,8 +120,8 @@ fn neighbors_post_and_start() {
     });
 }
 
-/// Half of the ranks update 128 values (1 KiB) at a time, the others single values; all updates count. The first update of
-/// many values changes the target from instructions to locks while single values are updated.
+/// Half of the ranks update 128 values (1 KiB) at a time, the others single values; all updates count. The first
+/// update of many values changes the target from instructions to locks while single values are updated.
 #[test]
 fn updates_of_many_and_of_single_values_are_atomic() {
     ranks(4, "updates_of_many_and_of_single_values_are_atomic", |world| {

@@ -429,8 +429,8 @@ fn collectives_of(definition: &RowDefinition, operation: &str) -> Result<Vec<Row
     Ok(rows)
 }
 
-/// Returns `text`, the words of the key `key`, which is `layout` or `halo`. Checks that they are one line, because `session.rs`
-/// sends them to the C program as a part of a line.
+/// Returns `text`, the words of the key `key`, which is `layout` or `halo`. Checks that they are one line, because
+/// `session.rs` sends them to the C program as a part of a line.
 fn words(key: &str, text: &str) -> Result<String, String> {
     let sound = !text.is_empty() && text.len() < 1000 && !text.contains(char::is_control);
     if sound {

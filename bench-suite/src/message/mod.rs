@@ -1,5 +1,5 @@
-//! Measures messages and halos between two ranks, collectives, one-sided communication, and whole jobs. Compares typepack with
-//! other MPIs, and with other builds of typepack.
+//! Measures messages and halos between two ranks, collectives, one-sided communication, and whole jobs. Compares
+//! typepack with other MPIs, and with other builds of typepack.
 //!
 //! The flow: `command.rs` (arguments of `typepack-bench pingpong`, `collectives` and `one-sided`) -> `definition.rs`
 //! (rows and bars from `definitions/message.toml`, `collective.toml` and `one-sided.toml`) -> `library.rs` (finds the

@@ -1,6 +1,6 @@
-/* An array that is distributed over the ranks: each rank has a block, and puts values into the blocks of all others. Each
- * rank computes the squares of the numbers that are its rank modulo the number of ranks, and puts them into the array at
- * their places. A datatype puts all squares for one rank in one call.
+/* An array that is distributed over the ranks: each rank has a block, and puts values into the blocks of all others.
+ * Each rank computes the squares of the numbers that are its rank modulo the number of ranks, and puts them into the
+ * array at their places. A datatype puts all squares for one rank in one call.
  *
  *     mpicc distributed.c -o distributed && mpiexec -n 4 ./distributed     (any number of ranks)
  */

@@ -1,7 +1,7 @@
 /* A queue of work: the ranks take the next task from a counter in a window, and add their results to a sum. A task is a
- * number; its result is the number of steps that the number takes to become 1 (halve it if it is even, else triple it and
- * add 1). Tasks take different times, so the ranks do different numbers of them. No rank waits for another one to take a
- * task.
+ * number; its result is the number of steps that the number takes to become 1 (halve it if it is even, else triple it
+ * and add 1). Tasks take different times, so the ranks do different numbers of them. No rank waits for another one to
+ * take a task.
  *
  *     mpicc queue.c -o queue && mpiexec -n 4 ./queue     (any number of ranks)
  */
@@ -26,7 +26,8 @@ int main(int argc, char **argv)
     /* Rank 0 has two values: the number of the next task, and the sum of all results. */
     long long *values;
     MPI_Win window;
-    MPI_Win_allocate(rank == 0 ? 2 * sizeof *values : 0, sizeof *values, MPI_INFO_NULL, MPI_COMM_WORLD, &values, &window);
+    MPI_Aint bytes = rank == 0 ? 2 * sizeof *values : 0;
+    MPI_Win_allocate(bytes, sizeof *values, MPI_INFO_NULL, MPI_COMM_WORLD, &values, &window);
     if (rank == 0)
         values[0] = values[1] = 0;
     MPI_Barrier(MPI_COMM_WORLD);

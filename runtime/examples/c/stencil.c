@@ -1,6 +1,7 @@
-/* A stencil over a shared window: the ranks smooth an array, and read the cells of their neighbours directly. In each step,
- * a cell becomes the mean of itself and its two neighbours. Each rank has a block of the array; the window has all blocks in
- * one piece, so no cell is copied to a halo. Two windows take turns: a step reads from one and writes to the other.
+/* A stencil over a shared window: the ranks smooth an array, and read the cells of their neighbours directly. In each
+ * step, a cell becomes the mean of itself and its two neighbours. Each rank has a block of the array; the window has
+ * all blocks in one piece, so no cell is copied to a halo. Two windows take turns: a step reads from one and writes
+ * to the other.
  *
  *     mpicc stencil.c -o stencil && mpiexec -n 4 ./stencil     (any number of ranks)
  */

@@ -1,8 +1,8 @@
 //! A queue of work: the ranks take the next task from a counter in a window, and add their results to a sum.
 //!
-//! Run it with `mpiexec -n 4 queue`. A task is a number; its result is the number of steps that the number takes to become
-//! 1 (halve it if it is even, else triple it and add 1). Tasks take different times, so the ranks do different numbers of
-//! them. No rank waits for another one to take a task.
+//! Run it with `mpiexec -n 4 queue`. A task is a number; its result is the number of steps that the number takes to
+//! become 1 (halve it if it is even, else triple it and add 1). Tasks take different times, so the ranks do different
+//! numbers of them. No rank waits for another one to take a task.
 
 use typepack::rma::{LockKind, WindowOf};
 use typepack::{Op, Result};

@@ -1,8 +1,8 @@
 //! A stencil over a shared window: the ranks smooth an array, and read the cells of their neighbours directly.
 //!
-//! Run it with `mpiexec -n 4 stencil`. In each step, a cell becomes the mean of itself and its two neighbours. Each rank
-//! has a block of the array; the window has all blocks in one piece, so no cell is copied to a halo. Two windows take
-//! turns: a step reads from one and writes to the other.
+//! Run it with `mpiexec -n 4 stencil`. In each step, a cell becomes the mean of itself and its two neighbours. Each
+//! rank has a block of the array; the window has all blocks in one piece, so no cell is copied to a halo. Two windows
+//! take turns: a step reads from one and writes to the other.
 
 use typepack::Result;
 use typepack::rma::WindowOf;

@@ -2,8 +2,8 @@
 //!
 //! An element of 4 or 8 bytes at an aligned address is updated by an atomic instruction (`atomic.rs`), as long as the
 //! target permits this (`mechanism.rs`). All other elements (other sizes, pairs of a value and an index, unaligned
-//! addresses) are updated under a lock for the range of memory in which they begin (`ranges.rs`). The size and the address
-//! of the element, and the target's mode, decide between the two ways, so all ranks choose the same way.
+//! addresses) are updated under a lock for the range of memory in which they begin (`ranges.rs`). The size and the
+//! address of the element, and the target's mode, decide between the two ways, so all ranks choose the same way.
 //!
 //! An accumulate of a rank that holds the exclusive lock of the target's memory (`lock.rs`) uses neither way: no other
 //! rank may access the memory. A compare and swap makes no such exception.
@@ -480,9 +480,9 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Updates the elements in `bytes` bytes of memory, which begin `start` bytes after the origin of `place`. `kept` is the
-    /// lock of the last run, with the number of its ranges, or `None`; the call may leave another lock there. Two runs
-    /// in one range need only one lock, and no rank holds two locks at a time.
+    /// Updates the elements in `bytes` bytes of memory, which begin `start` bytes after the origin of `place`. `kept`
+    /// is the lock of the last run, with the number of its ranges, or `None`; the call may leave another lock there.
+    /// Two runs in one range need only one lock, and no rank holds two locks at a time.
     ///
     /// # Safety
     ///

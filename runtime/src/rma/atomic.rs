@@ -49,8 +49,8 @@ impl<'a> Atomic<'a> {
         Self { instruction, combine }
     }
 
-    /// Returns whether the update of an element is an ordinary load or store, if there are no results. Many such updates
-    /// take no longer than under a lock.
+    /// Returns whether the update of an element is an ordinary load or store, if there are no results. Many such
+    /// updates take no longer than under a lock.
     pub fn is_plain(&self, without_results: bool) -> bool {
         match self.instruction {
             Instruction::Load => true,
@@ -150,8 +150,8 @@ width!(update4, exchange4, AtomicU32, u32);
 width!(update8, exchange8, AtomicU64, u64);
 
 /// Replaces the element of `size` bytes (at most 16) at `at` by the element at `new` if it equals the element at
-/// `compare`. The old value goes to `result`. `begin` permits atomic instructions, or returns `None`; `hold` takes the lock
-/// for an element that no instruction updates. Returns the error of `begin` or of `hold` if it fails.
+/// `compare`. The old value goes to `result`. `begin` permits atomic instructions, or returns `None`; `hold` takes
+/// the lock for an element that no instruction updates. Returns the error of `begin` or of `hold` if it fails.
 ///
 /// # Safety
 ///
@@ -170,8 +170,8 @@ pub(super) unsafe fn compare_and_swap<'a, 'b>(
     let is_aligned = (at as usize).is_multiple_of(size.max(1));
     let inside = if is_aligned && matches!(size, 4 | 8) { begin()? } else { None };
     // SAFETY: the caller guarantees that `size` bytes at each address are valid (both conditions of `# Safety`). The
-    // element's address is aligned where it is used as an atomic (`inside` is `Some`); the other accesses are unaligned.
-    // Under the lock, nobody else updates the element.
+    // element's address is aligned where it is used as an atomic (`inside` is `Some`); the other accesses are
+    // unaligned. Under the lock, nobody else updates the element.
     unsafe {
         match size {
             4 if inside.is_some() => {

@@ -10,8 +10,8 @@
 //! of an epoch meet. A fence opens an epoch even if the program makes no operation in it. Such an unused epoch ends
 //! when the rank begins an epoch of another kind.
 //!
-//! Before a call waits, it enters in the phase (`phase.rs`) which epoch it begins, so that another thread cannot begin an
-//! epoch that excludes this one. No thread holds the lock of [`State`] while it waits for another rank.
+//! Before a call waits, it enters in the phase (`phase.rs`) which epoch it begins, so that another thread cannot
+//! begin an epoch that excludes this one. No thread holds the lock of [`State`] while it waits for another rank.
 
 use super::Window;
 use super::lock::LockKind;

@@ -69,8 +69,8 @@ fn orders(value: &str) -> Option<String> {
 
 impl WindowHints {
     /// Sets the hints of a list of keys and values. `new` says whether the window is being made. If `new` is false, the
-    /// hints about the placement of memory (`alloc_shared_noncontig`, `mpi_minimum_memory_alignment`) and about accumulates
-    /// (`mpi_accumulate_granularity`) are ignored.
+    /// hints about the placement of memory (`alloc_shared_noncontig`, `mpi_minimum_memory_alignment`) and about
+    /// accumulates (`mpi_accumulate_granularity`) are ignored.
     pub fn set(&mut self, given: &[(String, String)], new: bool) {
         for (key, value) in given {
             let value = value.trim();

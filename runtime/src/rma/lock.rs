@@ -146,8 +146,8 @@ mod tests {
         assert_eq!(waiting(&word), None);
     }
 
-    /// Two ranks take the lock of these kinds; each waits with the queue as `wait.rs` does, and sleeps until another rank
-    /// wakes it.
+    /// Two ranks take the lock of these kinds; each waits with the queue as `wait.rs` does, and sleeps until another
+    /// rank wakes it.
     fn two_ranks(mine: LockKind, theirs: LockKind) {
         use crate::rma::words::model::{ModelWord, explore};
         use loom::cell::UnsafeCell;

@@ -3,15 +3,15 @@
 //!
 //! Instructions are best for single elements, because ranks that update different elements never wait for each other.
 //! Locks are best for many elements, because the holder of a lock updates all elements of a range by plain vector
-//! instructions. The two must not be mixed on one element. So each target has a word, the mode, which says what all ranks
-//! use at this target. A target begins with instructions. The first update of many elements changes to locks, for as
-//! long as the window exists. The hint `mpi_accumulate_granularity` fixes one of the two.
+//! instructions. The two must not be mixed on one element. So each target has a word, the mode, which says what all
+//! ranks use at this target. A target begins with instructions. The first update of many elements changes to locks,
+//! for as long as the window exists. The hint `mpi_accumulate_granularity` fixes one of the two.
 //!
 //! A rank that updates by instructions says so in a word of its own block (a thread that is *inside* has made the word
 //! odd), and then looks at the mode again. A rank that wants locks changes the mode to `ENDING`, and waits until each
 //! word of each rank was even or has changed once. After that no update by instructions is running, and none can begin.
-//! Any rank that finds `ENDING` does the same, so nobody depends on the rank that has changed the mode first. A dead rank
-//! updates nothing any more, so nobody waits for a dead rank.
+//! Any rank that finds `ENDING` does the same, so nobody depends on the rank that has changed the mode first. A dead
+//! rank updates nothing any more, so nobody waits for a dead rank.
 
 use super::ranges::{Pauses, state_of};
 use super::words::{INSIDE, SharedWord, Word, Words};
@@ -95,9 +95,9 @@ fn end_instructions<'a, W: SharedWord + 'a>(
     Ok(())
 }
 
-/// Lets the calling thread update aligned elements of 4 or 8 bytes at rank `target` by instructions. Returns `None` if it
-/// must take locks. `rank` is this rank in the window, and `own` in the world; `elements` is the number of elements, or 1
-/// if the update is as quick by instructions.
+/// Lets the calling thread update aligned elements of 4 or 8 bytes at rank `target` by instructions. Returns `None`
+/// if it must take locks. `rank` is this rank in the window, and `own` in the world; `elements` is the number of
+/// elements, or 1 if the update is as quick by instructions.
 ///
 /// # Errors
 /// Returns `ErrorKind::State` in a forked child.

@@ -15,8 +15,8 @@
 //! - `target.rs`: where the memory of a call lies, and whether it lies in the window;
 //! - `serve.rs`: operations on memory that the calling rank cannot map: the target carries them out;
 //! - `copies.rs`: put and get; `accumulate.rs`: the operations that are atomic; `atomic.rs`: the
-//!   atomic instructions for their elements; `ranges.rs`: the locks for other elements; `mechanism.rs`: which of the two
-//!   a target uses; `scalar.rs`: the short way of one element.
+//!   atomic instructions for their elements; `ranges.rs`: the locks for other elements; `mechanism.rs`: which of the
+//!   two a target uses; `scalar.rs`: the short way of one element.
 //!
 //! - `typed/`: windows of Rust values, whose epochs are guards.
 //!
@@ -243,8 +243,8 @@ impl Window {
     /// Frees the window after all ranks have made this call. Collective.
     ///
     /// # Errors
-    /// Returns `WindowErrorKind::Synchronization` if this rank is in an epoch, and `ErrorKind::ProcAborted` if a rank has
-    /// died. The window is freed in both cases, so that the other ranks do not wait.
+    /// Returns `WindowErrorKind::Synchronization` if this rank is in an epoch, and `ErrorKind::ProcAborted` if a rank
+    /// has died. The window is freed in both cases, so that the other ranks do not wait.
     #[doc(alias = "MPI_Win_free")]
     pub fn free(self) -> Result<()> {
         let checked = self.check_free();

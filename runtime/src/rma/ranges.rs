@@ -1,8 +1,8 @@
 //! Locks of ranges of a target's memory, for updates that no instruction of the processor makes atomic.
 //!
 //! A lock of a range is a word: 0 if nobody holds the lock, else the holder's rank in the world plus one. If the holder
-//! has died or has left the job, or if the job has no rank of this number, a rank that waits for the lock gets an error:
-//! nobody releases the lock, and a dead holder may have updated only a part of an element.
+//! has died or has left the job, or if the job has no rank of this number, a rank that waits for the lock gets an
+//! error: nobody releases the lock, and a dead holder may have updated only a part of an element.
 
 use super::words::{RANGE_LOCKS, Word, Words};
 use crate::memory;

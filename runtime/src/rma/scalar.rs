@@ -1,5 +1,5 @@
-//! Updates of one element of 4 or 8 bytes, such as a counter: the same as in `accumulate.rs`, without the checks that such
-//! an update cannot fail.
+//! Updates of one element of 4 or 8 bytes, such as a counter: the same as in `accumulate.rs`, without the checks that
+//! such an update cannot fail.
 
 use super::accumulate::Update;
 use super::atomic::Atomic;
@@ -18,9 +18,9 @@ fn one(plan: &Plan, count: u64) -> Option<(Named, i64)> {
 }
 
 impl Window {
-    /// Updates one element by an instruction, if the types of all arguments are one predefined type of 4 or 8 bytes, and
-    /// the target permits instructions. Returns whether the call has updated the element; if not, nothing has happened,
-    /// and the call may be erroneous. The arguments are those of [`accumulate_raw`](Self::accumulate_raw).
+    /// Updates one element by an instruction, if the types of all arguments are one predefined type of 4 or 8 bytes,
+    /// and the target permits instructions. Returns whether the call has updated the element; if not, nothing has
+    /// happened, and the call may be erroneous. The arguments are those of [`accumulate_raw`](Self::accumulate_raw).
     ///
     /// # Safety
     ///
@@ -73,9 +73,9 @@ impl Window {
             return Ok(false);
         };
         let atomic = Atomic::new(update, Some(named), combine.as_ref());
-        // SAFETY: the element at the target lies in the window (`direct`) and is aligned (checked above). All ranks update
-        // it by instructions as long as `inside` lives. The caller guarantees the operand and the old value, which are
-        // null or have the size of an element; the operand is null only for `NoOp`.
+        // SAFETY: the element at the target lies in the window (`direct`) and is aligned (checked above). All ranks
+        // update it by instructions as long as `inside` lives. The caller guarantees the operand and the old value,
+        // which are null or have the size of an element; the operand is null only for `NoOp`.
         unsafe {
             match bytes {
                 4 => atomic.update4(at, operand, old, 1),

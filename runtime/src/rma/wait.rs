@@ -50,8 +50,8 @@ impl Meetings {
     }
 }
 
-/// Tells the rank that waits for `word` that this rank has come for the time `count`. What this rank has stored before is
-/// visible to that rank when it has seen the count ([`has_come`]).
+/// Tells the rank that waits for `word` that this rank has come for the time `count`. What this rank has stored
+/// before is visible to that rank when it has seen the count ([`has_come`]).
 #[inline]
 pub(super) fn announce(word: &impl SharedWord, count: u64) {
     word.set(count);

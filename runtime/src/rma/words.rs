@@ -45,8 +45,8 @@ pub(super) trait SharedWord {
     fn value(&self) -> u64;
     /// Replaces `old` by `new`. Returns the value that the word has instead if it is not `old`. Changes of other
     /// memory before a successful replacement are visible to the ranks that read `new`. All ranks see all replacements,
-    /// and the values that they read, in one order: if two ranks each replace a word and then read the word of the other,
-    /// one of them sees the other's replacement.
+    /// and the values that they read, in one order: if two ranks each replace a word and then read the word of the
+    /// other, one of them sees the other's replacement.
     fn replace(&self, old: u64, new: u64) -> std::result::Result<(), u64>;
     /// Sets the value. Changes of other memory before the call are visible to the ranks that read `new`.
     fn set(&self, new: u64);

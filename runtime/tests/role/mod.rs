@@ -181,8 +181,8 @@ fn short_calls(world: &typepack::Communicator) {
     }
 }
 
-/// Makes one-sided calls until the job ends: locks, updates under locks of ranges and by instructions, requests to memory
-/// that cannot be mapped, epochs of post and start, fences.
+/// Makes one-sided calls until the job ends: locks, updates under locks of ranges and by instructions, requests to
+/// memory that cannot be mapped, epochs of post and start, fences.
 fn windows(world: &typepack::Communicator) {
     use typepack::Op;
     use typepack::rma::{Assertions, LockKind, Window, WindowOf};
@@ -230,8 +230,8 @@ fn windows(world: &typepack::Communicator) {
     }
 }
 
-/// Rank 0 owns a window whose lock rank 1 takes and keeps. All other ranks wait for the lock, and print the error with which
-/// the wait ends.
+/// Rank 0 owns a window whose lock rank 1 takes and keeps. All other ranks wait for the lock, and print the error
+/// with which the wait ends.
 fn hold_or_await_a_lock(world: &typepack::Communicator) {
     use typepack::rma::{LockKind, WindowOf};
     let window = WindowOf::<u64>::allocate(world, 1).expect("a window");

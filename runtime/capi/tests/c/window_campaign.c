@@ -366,9 +366,9 @@ static void read_back(int origin, int target, enum epoch epoch)
 
 /* ---- updates of the same words at the same time ---- */
 
-/* All ranks update the words from LONG to INT (1 KiB) of one target at the same time, without an order: they add to all words
-   at once, fetch and add to one word, or compare and swap one word. Checks that no update is lost, and that the values that
-   a rank fetches from a word grow. */
+/* All ranks update the words from LONG to INT (1 KiB) of one target at the same time, without an order: they add to
+   all words at once, fetch and add to one word, or compare and swap one word. Checks that no update is lost, and that
+   the values that a rank fetches from a word grow. */
 static void contend(void)
 {
     enum { SUM_WORDS = INT - LONG, UPDATES = 60 };

@@ -7,8 +7,8 @@ use std::marker::PhantomData;
 
 /// The values of a rank in a window, in memory that this process and others share.
 ///
-/// Other ranks may change a value at any time that their epochs permit, so there are no references to the values: a read
-/// copies a value, and a write replaces it. Neither is atomic.
+/// Other ranks may change a value at any time that their epochs permit, so there are no references to the values: a
+/// read copies a value, and a write replaces it. Neither is atomic.
 ///
 /// ```
 /// use typepack::rma::{LockKind, WindowOf};
@@ -44,8 +44,8 @@ impl<'a, T: NoUninit + AnyBitPattern> Cells<'a, T> {
     ///
     /// # Safety
     ///
-    /// - During the lifetime `'a`, `base` is a multiple of the alignment of `T`, and `len` values there are readable and
-    ///   writable and have been initialised, or `len` is 0.
+    /// - During the lifetime `'a`, `base` is a multiple of the alignment of `T`, and `len` values there are readable
+    ///   and writable and have been initialised, or `len` is 0.
     pub(super) unsafe fn new(base: *mut T, len: usize) -> Self {
         Self { base, len, window: PhantomData }
     }
@@ -102,8 +102,8 @@ impl<'a, T: NoUninit + AnyBitPattern> Cells<'a, T> {
     /// Returns [`ErrorKind::Argument`] if there are too few values.
     pub fn read(&self, values: &mut [T], at: usize) -> Result<()> {
         let place = self.place(at, values.len())?;
-        // SAFETY: `place` has checked the range, and the slice is as long. The slice is borrowed mutably, so it does not
-        // overlap the values, to which there are no references. Every bit pattern is a `T`.
+        // SAFETY: `place` has checked the range, and the slice is as long. The slice is borrowed mutably, so it does
+        // not overlap the values, to which there are no references. Every bit pattern is a `T`.
         unsafe { values.as_mut_ptr().copy_from_nonoverlapping(place, values.len()) };
         Ok(())
     }

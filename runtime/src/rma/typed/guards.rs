@@ -1,7 +1,7 @@
 //! The epochs of a [`WindowOf`] as guards.
 //!
-//! A guard ends its epoch when it is dropped. A guard that is leaked (`std::mem::forget`) leaves the epoch open, so that
-//! later calls of the window fail; memory stays safe.
+//! A guard ends its epoch when it is dropped. A guard that is leaked (`std::mem::forget`) leaves the epoch open, so
+//! that later calls of the window fail; memory stays safe.
 
 use super::{NONE, Target, WindowOf};
 use crate::Result;
@@ -11,9 +11,9 @@ use bytemuck::{AnyBitPattern, NoUninit};
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 
-/// Defines `end` and `drop` of a guard with the field `window`. `$end` ends the epoch. `$waits` says whether it waits for
-/// other ranks. If it does, a thread that panics does not end the epoch, because the other ranks may wait for this rank in
-/// another call, and then the job would not end.
+/// Defines `end` and `drop` of a guard with the field `window`. `$end` ends the epoch. `$waits` says whether it waits
+/// for other ranks. If it does, a thread that panics does not end the epoch, because the other ranks may wait for
+/// this rank in another call, and then the job would not end.
 macro_rules! ends {
     ($guard:ident, waits: $waits:literal, $doc:literal, |$this:ident| $end:expr) => {
         impl<T: NoUninit + AnyBitPattern> $guard<'_, T> {
@@ -101,7 +101,8 @@ impl<'a, T: NoUninit + AnyBitPattern> LockedAll<'a, T> {
 targets!(LockedAll);
 ends!(LockedAll, waits: false, "Unlocks the values of all ranks.", |this| this.window.window.unlock_all_raw());
 
-/// The epoch that a fence begins ([`WindowOf::fence`]). When the guard ends, it waits until the guards of all ranks end.
+/// The epoch that a fence begins ([`WindowOf::fence`]). When the guard ends, it waits until the guards of all ranks
+/// end.
 #[derive(Debug)]
 pub struct Fenced<'a, T: NoUninit + AnyBitPattern> {
     window: &'a WindowOf<T>,
@@ -146,8 +147,8 @@ ends!(Access, waits: false, "Ends the epoch, and tells the ranks of its group so
     this.window.window.complete()
 });
 
-/// The epoch that `post` begins ([`WindowOf::post`]). When the guard ends, it waits until the ranks of its group have ended
-/// their epochs of access.
+/// The epoch that `post` begins ([`WindowOf::post`]). When the guard ends, it waits until the ranks of its group have
+/// ended their epochs of access.
 #[derive(Debug)]
 pub struct Exposure<'a, T: NoUninit + AnyBitPattern> {
     window: &'a WindowOf<T>,
@@ -183,7 +184,6 @@ impl<'a, T: NoUninit + AnyBitPattern> Exposure<'a, T> {
     }
 }
 
-ends!(Exposure, waits: true, "Ends the epoch, after waiting until the ranks of its group have ended theirs.", |this| this
-    .window
-    .window
-    .wait());
+ends!(Exposure, waits: true, "Ends the epoch, after waiting until its group has ended its epochs of access.", |this| {
+    this.window.window.wait()
+});

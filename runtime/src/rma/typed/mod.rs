@@ -6,8 +6,8 @@
 //!
 //! The guards keep the rules of the standard that the compiler can check: an operation needs an epoch, an epoch ends
 //! before one of another kind begins, and a window is freed outside of epochs. The window below (`mod.rs` of the folder
-//! above) checks the rest when the program runs. The safety of memory depends on neither: a program that breaks a rule gets
-//! values that it did not expect, or an error.
+//! above) checks the rest when the program runs. The safety of memory depends on neither: a program that breaks a
+//! rule gets values that it did not expect, or an error.
 
 mod cells;
 mod guards;
@@ -26,8 +26,8 @@ use std::marker::PhantomData;
 /// A window of values of type `T`: memory of every rank of a communicator, which the other ranks read and write by
 /// one-sided calls. All values are zero bytes at first.
 ///
-/// Every operation needs an epoch. The methods that begin an epoch return a guard, which ends the epoch when it is dropped
-/// or when its method `end` is called; only `end` returns errors. Indices count values.
+/// Every operation needs an epoch. The methods that begin an epoch return a guard, which ends the epoch when it is
+/// dropped or when its method `end` is called; only `end` returns errors. Indices count values.
 ///
 /// ```
 /// use typepack::rma::{LockKind, WindowOf};
@@ -177,14 +177,15 @@ impl<T: NoUninit + AnyBitPattern> WindowOf<T> {
     /// synchronisation.
     pub fn own(&self) -> Cells<'_, T> {
         let (base, bytes, _) = self.window.own();
-        // SAFETY: the window's own memory is mapped as long as the window lives, which the result borrows. It is zero at
-        // first, and every bit pattern is a `T`. Its address is a multiple of 64, or lies a number of `T`s behind one.
+        // SAFETY: the window's own memory is mapped as long as the window lives, which the result borrows. It is zero
+        // at first, and every bit pattern is a `T`. Its address is a multiple of 64, or lies a number of `T`s behind
+        // one.
         unsafe { Cells::new(base.cast(), bytes as usize / size_of::<T>().max(1)) }
     }
 
-    /// Locks the values of rank `rank`, and begins an epoch in which this rank may access them. Waits until no other rank
-    /// holds a lock that excludes this one. Several ranks may be locked at the same time; two ranks that lock the same
-    /// ranks in different orders may wait for each other for ever.
+    /// Locks the values of rank `rank`, and begins an epoch in which this rank may access them. Waits until no other
+    /// rank holds a lock that excludes this one. Several ranks may be locked at the same time; two ranks that lock
+    /// the same ranks in different orders may wait for each other for ever.
     ///
     /// # Errors
     /// Returns the errors of [`Window::lock_raw`].

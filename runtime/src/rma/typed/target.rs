@@ -26,8 +26,8 @@ impl From<Operator> for Update {
     }
 }
 
-/// The values of one rank, in an epoch in which this rank may access them. Indices count values. An operation is complete
-/// at the target when its call returns.
+/// The values of one rank, in an epoch in which this rank may access them. Indices count values. An operation is
+/// complete at the target when its call returns.
 #[derive(Debug)]
 pub struct Target<'a, T> {
     window: &'a Window,
@@ -60,7 +60,8 @@ impl<'a, T: NoUninit + AnyBitPattern> Target<'a, T> {
         self.put_as((layout, 1), data, (layout, 1), at)
     }
 
-    /// Gets one element of `layout` from the values of the rank, where its displacement 0 is at index `at`, into `data`.
+    /// Gets one element of `layout` from the values of the rank, where its displacement 0 is at index `at`, into
+    /// `data`.
     ///
     /// # Errors
     /// Returns the errors of [`put`](Self::put).
@@ -102,8 +103,8 @@ impl<'a, T: NoUninit + AnyBitPattern> Target<'a, T> {
     ) -> Result<()> {
         let origin = writable(data, 0, to, room, "data")?;
         let part = Part { origin: origin.origin, plan: to, count: room };
-        // SAFETY: `writable` has checked that the elements lie in `data`, which is borrowed mutably. Values in windows have
-        // no references, so the two do not overlap.
+        // SAFETY: `writable` has checked that the elements lie in `data`, which is borrowed mutably. Values in
+        // windows have no references, so the two do not overlap.
         unsafe { self.window.get_raw(&part, self.rank, displacement(at), from, count) }
     }
 
@@ -155,11 +156,12 @@ impl<'a, T: NoUninit + AnyBitPattern> Target<'a, T> {
 }
 
 impl<T: Reducible> Target<'_, T> {
-    /// Updates the values from index `at` on with `data`. The update of each value is atomic with respect to all updates.
+    /// Updates the values from index `at` on with `data`. The update of each value is atomic with respect to all
+    /// updates.
     ///
     /// # Errors
-    /// Returns [`WindowErrorKind::Range`](crate::WindowErrorKind) if there are too few values, and an error of the class
-    /// `MPI_ERR_OP` if the operation is not defined on `T`.
+    /// Returns [`WindowErrorKind::Range`](crate::WindowErrorKind) if there are too few values, and an error of the
+    /// class `MPI_ERR_OP` if the operation is not defined on `T`.
     #[doc(alias = "MPI_Accumulate")]
     pub fn accumulate(&self, data: &[T], at: usize, update: impl Into<Update>) -> Result<()> {
         let from = Part {
@@ -187,8 +189,8 @@ impl<T: Reducible> Target<'_, T> {
         let from =
             Part { origin: data.as_ptr().cast::<u8>().cast_mut(), plan, count: data.len() as u64 };
         let result = Part { origin: old.as_mut_ptr().cast::<u8>(), plan, count: old.len() as u64 };
-        // SAFETY: both slices are borrowed, `old` mutably, so they do not overlap each other, nor values in windows, which
-        // have no references.
+        // SAFETY: both slices are borrowed, `old` mutably, so they do not overlap each other, nor values in windows,
+        // which have no references.
         unsafe { self.update(&from, Some(&result), at, update.into()) }
     }
 
@@ -231,8 +233,8 @@ impl<T: Reducible> Target<'_, T> {
 }
 
 impl<T: Exchangeable> Target<'_, T> {
-    /// Replaces the value at index `at` by `new` if it is `compare`. Returns the old value. The call is atomic with respect
-    /// to all updates.
+    /// Replaces the value at index `at` by `new` if it is `compare`. Returns the old value. The call is atomic with
+    /// respect to all updates.
     ///
     /// # Errors
     /// Returns [`WindowErrorKind::Range`](crate::WindowErrorKind) if there is no such value.
