@@ -180,15 +180,12 @@ impl Words {
             Word::Posted(from) => posted + from * WORD,
             Word::Completed(from) => posted + (self.members + from) * WORD,
         };
-        match self.blocks.get(rank) {
-            // SAFETY: the word lies within the block, whose address is a multiple of 8, as `at` is (every offset above
-            // is a multiple of `WORD`). The block is mapped as long as `region` lives, and every process accesses its
-            // words only by atomic operations.
-            Some(block) if at <= self.length - WORD => {
-                Ok(unsafe { AtomicU64::from_ptr(block.0.wrapping_add(at).cast()) })
-            }
-            _ => Err(missing(rank, word)),
-        }
+        let block = self.blocks.get(rank).filter(|_| at <= self.length - WORD);
+        let block = block.ok_or_else(|| missing(rank, word))?;
+        // SAFETY: the word lies within the block, whose address is a multiple of 8, as `at` is (every offset above is a
+        // multiple of `WORD`). The block is mapped as long as `region` lives, and every process accesses its words only
+        // by atomic operations.
+        Ok(unsafe { AtomicU64::from_ptr(block.0.wrapping_add(at).cast()) })
     }
 }
 
