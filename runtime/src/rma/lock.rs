@@ -151,7 +151,7 @@ mod tests {
     fn two_ranks(mine: LockKind, theirs: LockKind) {
         use crate::rma::words::model::{ModelWord, explore};
         use loom::cell::UnsafeCell;
-        use std::sync::Arc;
+        use loom::sync::Arc;
         struct Scene {
             lock: ModelWord,
             queue: [ModelWord; 2],

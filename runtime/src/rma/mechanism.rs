@@ -147,7 +147,7 @@ mod tests {
     use super::*;
     use crate::rma::words::model::{ModelWord, explore};
     use loom::cell::UnsafeCell;
-    use std::sync::Arc;
+    use loom::sync::Arc;
 
     /// A target with one element, and the word of each of two ranks.
     struct Target {

@@ -147,7 +147,7 @@ mod tests {
     use super::super::words::model::{ModelWord, explore};
     use super::{announce, has_come};
     use loom::cell::UnsafeCell;
-    use std::sync::Arc;
+    use loom::sync::Arc;
 
     /// Checks that the accesses of the epochs between start and complete come after the stores of the target before
     /// post, and before the loads of the target after wait. Loom reports accesses that are not ordered.
