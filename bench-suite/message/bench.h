@@ -1,5 +1,5 @@
-/* The program that `typepack-bench pingpong`, `collectives`, `io` and `regret` compile with a library's
- * mpicc and run as ranks.
+/* The program that `typepack-bench pingpong`, `collectives`, `one-sided`, `io` and `regret` compile with a
+ * library's mpicc and run as ranks.
  *
  * The job of each library exists for the whole run. Between turns its ranks sleep in read(),
  * outside of MPI, so that waiting jobs use no CPU time. The ranks synchronise through a page that
@@ -11,8 +11,9 @@
  *   layout.c      layouts: where their bytes are, how to fill and check them, their datatypes
  *   pingpong.c    rows of a message there and back
  *   burst.c       rows of many messages in a row
- *   halo.c        rows of an exchange of six faces
+ *   halo.c        rows of an exchange of six faces, by messages or through a window
  *   collective.c  rows of a collective call of all ranks
+ *   window.c      rows of one-sided communication
  *   file.c        rows of accesses to one file
  *   job.c         other modes: how long a job takes to start, wait and end
  */
@@ -98,6 +99,9 @@ void add_piece(struct layout *layout, long offset, long length);
 void layout_measure(struct layout *layout);
 /* Writes to every byte of the layout a value that depends on the stamp and the position. */
 void fill(const struct layout *layout, char *base, uint64_t stamp);
+/* Copies every byte of the layout: the byte at a position of `to` comes from the position `shift` bytes
+ * further on of `from`. */
+void copy_bytes(const struct layout *layout, char *to, const char *from, long shift);
 /* Returns the position of the first wrong byte, or -1 if no byte is wrong. A byte is right if
  * `fill`, with the same stamp, writes this byte `shift` bytes further on. */
 long check(const struct layout *layout, const char *base, uint64_t stamp, long shift);
@@ -146,6 +150,10 @@ struct row *pingpong_row(char *words, int rank);
 struct row *burst_row(char *words, int rank);
 struct row *halo_row(char *words, int rank);
 struct row *collective_row(char *words, int rank, int size, int crowded);
+struct row *window_row(char *words, int rank, int size, int crowded);
+/* Makes a window of `bytes` bytes at each rank, with byte displacements: of memory that the window
+ * allocates, or of user memory (buffer_make). The memory's bytes are 0. */
+void window_make(struct buffer *memory, MPI_Win *win, long bytes, int from_mpi, long shift);
 struct row *file_row(char *words, int rank, int size);
 
 int job_mode(int argc, char **argv);

@@ -1,5 +1,6 @@
 /* Rows of halo exchanges. Each rank has a cube of cells with a halo of one cell. In one exchange,
- * each rank sends six faces and receives six.
+ * each rank sends six faces and receives six: by messages, by puts between two fences or after post and
+ * start, or through a shared window, in which each rank copies the faces of the other rank by a loop.
  *
  * Either the x faces go to the other rank, and the y and z faces to the rank itself (a periodic cube
  * of two ranks), or all six faces go to the other rank. Each face has its own tag. Before every
@@ -12,6 +13,8 @@
 #include <string.h>
 
 enum { FACES = 6, FIELDS = 5, DEPTH = 4 };
+enum way { MESSAGES, FENCE, POST, SHARED, WAYS };
+static const char *const ways[WAYS] = {"messages", "fence", "post", "shared"};
 
 struct halo {
   struct row row;
@@ -22,6 +25,11 @@ struct halo {
   long shift[FACES]; /* bytes from a halo cell to the cell whose value it receives */
   struct buffer cube;
   uint64_t exchanged;
+  enum way way;
+  int is_allocated;   /* whether a window has allocated the cube */
+  MPI_Win win;        /* unless the faces are messages */
+  MPI_Group partners; /* the ranks that get faces of this rank */
+  char *cubes[2];     /* the cubes of both ranks in a shared window */
 };
 
 /* A kind of cell: its name in the words of a row, its size in bytes, and the positions of its
@@ -116,16 +124,9 @@ static uint64_t stamp(const struct halo *halo, int rank)
   return 2 * halo->exchanged + (uint64_t)rank;
 }
 
-static double sample(struct row *row, long ignored)
+static void send_faces(struct halo *halo)
 {
-  struct halo *halo = (struct halo *)row;
   MPI_Request requests[2 * FACES];
-  (void)ignored;
-  halo->exchanged++;
-  for (int face = 0; face < FACES; face++)
-    fill(&halo->out_layout[face], halo->cube.base, stamp(halo, halo->rank));
-  meet();
-  double start = now_ns();
   /* Data that leaves through a face arrives at the opposite face of the partner, which has the number
    * `face ^ 1`. The tag of a message is the number of the face through which the message leaves. */
   for (int face = 0; face < FACES; face++)
@@ -135,6 +136,63 @@ static double sample(struct row *row, long ignored)
     MPI_Isend(halo->cube.base, 1, halo->out[face], halo->partner[face], face, MPI_COMM_WORLD,
               &requests[FACES + face]);
   MPI_Waitall(2 * FACES, requests, MPI_STATUSES_IGNORE);
+}
+
+static void put_faces(struct halo *halo)
+{
+  for (int face = 0; face < FACES; face++)
+    MPI_Put(halo->cube.base, 1, halo->out[face], halo->partner[face], 0, 1, halo->in[face ^ 1],
+            halo->win);
+}
+
+/* All ranks meet. What each has stored before is visible to the others afterwards. */
+static void meet_in_window(struct halo *halo)
+{
+  MPI_Win_sync(halo->win);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_sync(halo->win);
+}
+
+static void exchange(struct halo *halo)
+{
+  switch (halo->way) {
+  case MESSAGES:
+    send_faces(halo);
+    return;
+  case FENCE:
+    MPI_Win_fence(MPI_MODE_NOPRECEDE, halo->win);
+    put_faces(halo);
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, halo->win);
+    return;
+  case POST:
+    MPI_Win_post(halo->partners, 0, halo->win);
+    MPI_Win_start(halo->partners, 0, halo->win);
+    put_faces(halo);
+    MPI_Win_complete(halo->win);
+    MPI_Win_wait(halo->win);
+    return;
+  case SHARED:
+    meet_in_window(halo);
+    for (int face = 0; face < FACES; face++)
+      copy_bytes(&halo->in_layout[face], halo->cube.base, halo->cubes[halo->partner[face]],
+                 halo->shift[face]);
+    meet_in_window(halo);
+    return;
+  case WAYS:
+    return;
+  }
+}
+
+static double sample(struct row *row, long ignored)
+{
+  struct halo *halo = (struct halo *)row;
+  (void)ignored;
+  halo->exchanged++;
+  for (int face = 0; face < FACES; face++)
+    fill(&halo->out_layout[face], halo->cube.base, stamp(halo, halo->rank));
+  meet();
+  double start = now_ns();
+  exchange(halo);
   meet();
   return now_ns() - start;
 }
@@ -162,17 +220,54 @@ static void release(struct row *row)
     MPI_Type_free(&halo->out[face]);
     MPI_Type_free(&halo->in[face]);
   }
-  buffer_free(&halo->cube);
+  if (halo->way == SHARED)
+    MPI_Win_unlock_all(halo->win);
+  if (halo->way != MESSAGES) {
+    MPI_Win_free(&halo->win);
+    MPI_Group_free(&halo->partners);
+  }
+  if (!halo->is_allocated)
+    buffer_free(&halo->cube);
   free(halo);
 }
 
-/* Words: user|alloc double|struct|five|fields EDGE mixed|remote */
+/* Makes the window of the cube. */
+static void open_window(struct halo *halo, long bytes, int from_mpi, int remote)
+{
+  MPI_Group all;
+  int first = remote ? 1 - halo->rank : 0, count = remote ? 1 : 2, ranks[2] = {first, 1};
+  MPI_Comm_group(MPI_COMM_WORLD, &all);
+  MPI_Group_incl(all, count, ranks, &halo->partners);
+  MPI_Group_free(&all);
+  halo->is_allocated = from_mpi || halo->way == SHARED;
+  if (halo->way != SHARED) {
+    window_make(&halo->cube, &halo->win, bytes, from_mpi, 64);
+    return;
+  }
+  MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &halo->cube.base, &halo->win);
+  memset(halo->cube.base, 0, (size_t)bytes);
+  for (int rank = 0; rank < 2; rank++) {
+    MPI_Aint size;
+    int unit;
+    MPI_Win_shared_query(halo->win, rank, &size, &unit, &halo->cubes[rank]);
+  }
+  MPI_Win_lock_all(0, halo->win);
+}
+
+/* Words: user|alloc double|struct|five|fields EDGE mixed|remote [messages|fence|post|shared] */
 struct row *halo_row(char *words, int rank)
 {
   struct halo *halo = calloc(1, sizeof *halo);
   char *memory = strsep(&words, " "), *name = strsep(&words, " "), *edges = strsep(&words, " ");
   if (halo == NULL || words == NULL)
     die("a halo needs a kind of memory, a kind of cell, an edge and partners");
+  char *partners = strsep(&words, " ");
+  if (words != NULL)
+    while (halo->way < WAYS && strcmp(ways[halo->way], words) != 0)
+      halo->way++;
+  if (halo->way == WAYS)
+    die("a halo by %s: it must be messages, fence, post or shared", words);
+  int remote = strcmp(partners, "remote") == 0;
   const struct cell *cell = NULL;
   for (size_t i = 0; i < sizeof cells / sizeof *cells; i++)
     if (strcmp(cells[i].name, name) == 0)
@@ -187,7 +282,7 @@ struct row *halo_row(char *words, int rank)
   for (int axis = 2; axis >= 0; axis--) {
     for (int side = 0; side < 2; side++) {
       int face = 2 * (2 - axis) + side;
-      int away = strcmp(words, "remote") == 0 || axis == 2;
+      int away = remote || axis == 2;
       halo->partner[face] = away ? 1 - rank : rank;
       halo->out[face] = layer(cell, edge, axis, side == 0 ? 1 : edge, &halo->out_layout[face]);
       halo->in[face] = layer(cell, edge, axis, side == 0 ? 0 : edge + 1, &halo->in_layout[face]);
@@ -199,7 +294,11 @@ struct row *halo_row(char *words, int rank)
     }
     step *= edge + 2;
   }
-  buffer_make(&halo->cube, step, strcmp(memory, "alloc") == 0, 64);
+  int from_mpi = strcmp(memory, "alloc") == 0;
+  if (halo->way == MESSAGES)
+    buffer_make(&halo->cube, step, from_mpi, 64);
+  else
+    open_window(halo, step, from_mpi, remote);
   halo->row.sample = sample;
   halo->row.verify = verify;
   halo->row.free = release;

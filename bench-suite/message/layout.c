@@ -122,6 +122,16 @@ void fill(const struct layout *layout, char *base, uint64_t stamp)
   EACH_PIECE(layout, { fill_piece(base, at, length, stamp); })
 }
 
+void copy_bytes(const struct layout *layout, char *to, const char *from, long shift)
+{
+  EACH_PIECE(layout, {
+    if (length == 8)
+      memcpy(to + at, from + at + shift, 8);
+    else
+      memcpy(to + at, from + at + shift, (size_t)length);
+  })
+}
+
 long check(const struct layout *layout, const char *base, uint64_t stamp, long shift)
 {
   EACH_PIECE(layout, {

@@ -13,7 +13,7 @@
  *                                           files
  *   end                                     frees the row's memory  "ok"
  *
- * KIND is pingpong, burst, halo, collective or file. PAYLOAD and LINES are the fields of struct row
+ * KIND is pingpong, burst, halo, collective, window or file. PAYLOAD and LINES are the fields of struct row
  * (bench.h). NS is the time of the row, PACK the time of one MPI_Pack (0 if the row has none), and
  * SAMPLES the number of samples. BEFORE and AFTER are the results of probe() before and after the
  * measurement. SPENT and CALLS are the total time and the number of all exchanges or calls since the
@@ -107,6 +107,8 @@ static struct row *row_of(const char *kind, char *words)
 {
   if (strcmp(kind, "collective") == 0)
     return collective_row(words, rank, size, crowded);
+  if (strcmp(kind, "window") == 0)
+    return window_row(words, rank, size, crowded);
   if (strcmp(kind, "file") == 0)
     return file_row(words, rank, size);
   if (size != 2)

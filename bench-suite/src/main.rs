@@ -50,6 +50,10 @@ enum Command {
     /// Measure blocking collective calls of 2 ranks, and of 8 ranks on 2 CPUs. The C program is the same
     /// as for pingpong.
     Collectives(message::command::MessageArguments),
+    /// Measure one-sided communication of 2 ranks: put, get, atomic operations, epochs, halos; and locks and a hash
+    /// table of 2 ranks, and of 8 ranks on 2 CPUs. The C program is the same as for pingpong.
+    #[command(name = "one-sided")]
+    OneSided(message::command::MessageArguments),
     /// Measure accesses of two ranks to one shared file (MPI-IO). Compare them with hand-written loops: over a
     /// mapped file, and with one system call for each piece. The C program is the same as for pingpong.
     Io(files::command::FileArguments),
@@ -91,6 +95,7 @@ fn main() -> ExitCode {
         Command::Peers(arguments) => command::peers::peers(&arguments),
         Command::Pingpong(arguments) => messages(Subject::Messages, &arguments),
         Command::Collectives(arguments) => messages(Subject::Collectives, &arguments),
+        Command::OneSided(arguments) => messages(Subject::OneSided, &arguments),
         Command::Io(arguments) => io(&arguments),
         Command::Regret(command) => command::regret::run(&command),
         Command::Commit(arguments) => command::commit::run(&arguments),

@@ -1,4 +1,4 @@
-//! Checks the commands `typepack-bench pingpong` and `collectives`: their errors, runs with typepack's
+//! Checks the commands `typepack-bench pingpong`, `collectives` and `one-sided`: their errors, runs with typepack's
 //! library at tiny sizes, the comparison of two builds, and peers that crash or do not start.
 //!
 //! The runs need a C compiler, and this build's `mpiexec`, `mpicc` and library. If one of these is
@@ -164,6 +164,42 @@ fn collectives_of_two_builds_are_verified_and_compared() {
     let summary = table.split_once("typepack against other: ").expect("a summary").1;
     let all = summary.lines().find(|l| l.get(6..10) == Some("all ")).expect("all rows");
     assert!(all.ends_with(" 16"), "{summary}");
+}
+
+/// Checks that every operation of windows and every way of a halo gives right results and times, with windows of both
+/// kinds of memory, and that ranks which share CPUs take locks and insert keys.
+#[test]
+fn one_sided_rows_are_verified() {
+    let Some(prefix) = prefix("one-sided") else { return };
+    let rows = prefix.join("rows.toml");
+    let mut toml = String::new();
+    for (name, words) in [
+        ("put", "window = \"put struct {n}\"\nunit = 13\nsizes = [\"1K\", \"64K\"]"),
+        ("get", "window = \"get blocks 8 64 {n}\"\nunit = 8\nsizes = [\"1K\", \"64K\"]"),
+        ("sum", "window = \"accumulate {n}\"\nsizes = [\"8B\", \"64K\"]"),
+        ("fetch", "window = \"fetch\""),
+        ("swap", "window = \"swap\""),
+        ("fence", "window = \"fence\""),
+        ("post", "window = \"post\""),
+        ("lock", "window = \"lock\"\nranks = [2, 5]"),
+        ("insert", "window = \"insert\"\nranks = [2, 5]"),
+        ("halo-fence", "halo = \"double 8 mixed fence\""),
+        ("halo-post", "halo = \"struct 8 remote post\""),
+        ("halo-shared", "halo = \"double 8 remote shared\"\nmemory = \"alloc\""),
+    ] {
+        toml.push_str(&format!("[[row]]\nname = \"{name}\"\ntext = \"t\"\n{words}\n"));
+    }
+    fs::write(&rows, toml).expect("a file");
+    let (rows, shown) = (rows.display().to_string(), prefix.display().to_string());
+    let arguments = ["--prefix", &shown, "--peers", "/nonexistent", "--rows", &rows];
+    let tiny = ["--rounds", "1", "--milliseconds", "1"];
+    let output = command("one-sided", &[&arguments[..], &tiny[..]].concat());
+    let (table, said) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{table}{said}");
+    assert!(!table.contains("Faults") && !table.contains("failed"), "{table}");
+    let count =
+        |memory: &str| table.lines().filter(|l| l.contains(&format!("| {memory} "))).count();
+    assert_eq!((count("user "), count("alloc ")), (16, 17), "{table}");
 }
 
 #[test]

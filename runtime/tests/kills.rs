@@ -1,7 +1,8 @@
-//! Runs jobs, and kills one rank of each job at a random moment while the ranks exchange messages, make short collective
-//! calls, or exchange data with their neighbours in collective calls. The tests check that every job ends with the
-//! right exit code, prints one line about the killed rank, and leaves no process. They measure the times from the kill
-//! to the end of `mpiexec` and print them, but assert no limit. The requirement for a release is at most half a second.
+//! Runs jobs, and kills one rank of each job at a random moment while the ranks exchange messages, make short
+//! collective calls, exchange data with their neighbours in collective calls, or access windows. The tests check that
+//! every job ends with the right exit code, prints one line about the killed rank, and leaves no process. They
+//! measure the times from the kill to the end of `mpiexec` and print them, but assert no limit. The requirement for a
+//! release is at most half a second.
 
 #[path = "../launcher/tests/harness/mod.rs"]
 mod harness;
@@ -12,7 +13,7 @@ mod role;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use harness::{expect_no_shared_name_but, kill, shared_names, start};
+use harness::{Signs, expect_no_shared_name_but, kill, shared_names, start};
 use role::{job, play};
 
 #[test]
@@ -42,6 +43,27 @@ fn fifty_random_kills() {
 #[test]
 fn random_kills_in_short_calls() {
     random_kills(20, "short calls");
+}
+
+/// Kills ranks that hold locks of windows, own windows, or wait for others in calls of windows.
+#[test]
+fn random_kills_in_windows() {
+    random_kills(20, "windows");
+}
+
+/// Kills the rank that holds a lock (rank 1), the rank that owns the window (rank 0), or a rank that waits for the
+/// lock.
+#[test]
+fn a_death_ends_the_wait_for_a_lock() {
+    for victim in [1, 0, 2] {
+        let signs = Signs::new();
+        let mut job = start(signs.given(job(4, "window lock", "")));
+        signs.wait(&job, "locked", 4);
+        kill(job.rank(victim), libc::SIGKILL);
+        job.wait();
+        let done = job.finish();
+        assert_eq!((done.code, done.left.len()), (137, 0), "rank {victim}: {done:?}");
+    }
 }
 
 #[test]

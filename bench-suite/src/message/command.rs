@@ -1,5 +1,5 @@
-//! The arguments of `typepack-bench pingpong` and `collectives`, and the function that runs these commands
-//! and returns the text for the terminal.
+//! The arguments of `typepack-bench pingpong`, `collectives` and `one-sided`, and the function that runs these
+//! commands and returns the text for the terminal.
 //!
 //! `main.rs` uses this file and prints the text.
 
@@ -18,14 +18,15 @@ use std::path::{Path, PathBuf};
 /// The folder in which `scripts/bench` installs typepack.
 pub(crate) const PREFIX: &str = "target/prefix";
 
-/// The arguments of `typepack-bench pingpong` and `collectives`.
+/// The arguments of `typepack-bench pingpong`, `collectives` and `one-sided`.
 #[derive(clap::Args)]
 pub struct MessageArguments {
     /// Names of the rows to measure, or parts of names between dashes, such as 8B, halo, d1s8-64K or job.
     /// Separated by commas; by default all rows.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     only: Vec<String>,
-    /// The kind of memory of the buffers. By default both kinds; for collectives, only user memory.
+    /// The kind of memory of the buffers, or of the windows. By default both kinds; for collectives, only user
+    /// memory.
     #[arg(long, value_enum)]
     memory: Option<Memory>,
     /// The folder of an installed typepack (`scripts/install --prefix DIR`), as DIR or NAME=DIR, followed
@@ -115,17 +116,22 @@ pub fn run(
     };
     let memories = match (arguments.memory, subject) {
         (Some(memory), _) => vec![memory],
-        (None, Subject::Messages) => vec![Memory::User, Memory::Alloc],
+        (None, Subject::Messages | Subject::OneSided) => vec![Memory::User, Memory::Alloc],
         (None, Subject::Collectives) => vec![Memory::User],
     };
-    let total = rows.len() * memories.len() + jobs.len();
+    let has = |row: &&Row, memory: Memory| row.memory.is_none_or(|only| only == memory);
+    let total = memories
+        .iter()
+        .map(|memory| rows.iter().filter(|row| has(row, *memory)).count())
+        .sum::<usize>()
+        + jobs.len();
     let mut ranks: Vec<usize> = rows.iter().map(|row| row.ranks).collect();
     ranks.sort_unstable();
     ranks.dedup();
     for ranks in ranks {
         let rows = rows.iter().filter(|row| row.ranks == ranks);
-        let work: Vec<(&Row, Memory)> =
-            rows.flat_map(|row| memories.iter().map(move |memory| (row, *memory))).collect();
+        let all = rows.flat_map(|row| memories.iter().map(move |memory| (row, *memory)));
+        let work: Vec<(&Row, Memory)> = all.filter(|(row, memory)| has(row, *memory)).collect();
         let mut sessions = sessions(&mut run, &programs, ranks, scratch.path())?;
         let first = run.rows.len();
         for (row, memory) in &work {
@@ -245,6 +251,7 @@ fn definitions(subject: Subject, path: Option<&Path>) -> Result<Definitions, Str
         return Ok(match subject {
             Subject::Messages => Definitions::messages(),
             Subject::Collectives => Definitions::collectives(),
+            Subject::OneSided => Definitions::one_sided(),
         });
     };
     let named = |error: String| format!("--rows {}: {error}", path.display());

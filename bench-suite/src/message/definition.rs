@@ -1,8 +1,8 @@
-//! Reads the definitions of the rows and bars of messages and collectives: `definitions/message.toml`,
-//! `definitions/collective.toml`, `definitions/regret.toml`, or a file of the same form.
+//! Reads the definitions of the rows and bars of messages, collectives and one-sided communication:
+//! `definitions/message.toml`, `collective.toml`, `one-sided.toml` and `regret.toml`, or a file of the same form.
 //!
 //! `suite.rs` measures the [`Row`]s, and `summary.rs` compares them with the [`Bar`]s. Only the C program
-//! (`message/layout.c`, `message/halo.c`, `message/collective.c`) checks the words of a row, such as
+//! (`message/layout.c`, `halo.c`, `collective.c`, `window.c`) checks the words of a row, such as
 //! `blocks 8 64 100`.
 
 use crate::definition::line_of;
@@ -11,6 +11,7 @@ use serde::Deserialize;
 const MESSAGES: &str = include_str!("../../definitions/message.toml");
 const REGRET: &str = include_str!("../../definitions/regret.toml");
 const COLLECTIVES: &str = include_str!("../../definitions/collective.toml");
+const ONE_SIDED: &str = include_str!("../../definitions/one-sided.toml");
 /// The largest number of ranks of a row. `message/shared.c` has the same limit.
 const MOST_RANKS: usize = 16;
 /// The largest number of messages of a burst. `message/burst.c` has the same limit.
@@ -41,6 +42,8 @@ pub struct Row {
     pub quick: bool,
     /// The number of ranks.
     pub ranks: usize,
+    /// The only kind of memory with which the row is measured; `None` if the row has both kinds.
+    pub memory: Option<Memory>,
     what: What,
 }
 
@@ -50,10 +53,12 @@ enum What {
     Burst(String),
     Halo(String),
     Collective { operation: String, bytes: u64 },
+    Window(String),
 }
 
 /// The kind of memory of the buffers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Memory {
     /// User memory: memory that the program has mapped itself.
     User,
@@ -95,7 +100,8 @@ pub struct Bar {
     pub text: String,
     /// How the values of the rows are combined into one value.
     pub value: Value,
-    /// The limits that the project requires: for user memory and for `MPI_Alloc_mem`.
+    /// The limits that the project requires: for user memory and for `MPI_Alloc_mem`. If the limit of a mean or of
+    /// a least row is 0, there is no limit, and the rows are not judged.
     pub bar: [f64; 2],
     /// The limits that the project would like to reach: for user memory and for `MPI_Alloc_mem`.
     pub goal: [f64; 2],
@@ -124,6 +130,8 @@ struct RowDefinition {
     burst: Option<u32>,
     halo: Option<String>,
     collective: Option<String>,
+    window: Option<String>,
+    memory: Option<Memory>,
     #[serde(default)]
     ranks: Vec<usize>,
     #[serde(default)]
@@ -168,6 +176,15 @@ impl Definitions {
     /// Panics if `definitions/collective.toml` has faults. A test reads the file.
     pub fn collectives() -> Self {
         Self::parse(COLLECTIVES).expect("definitions/collective.toml must be valid")
+    }
+
+    /// Returns the built-in rows and bars of one-sided communication: those of `definitions/one-sided.toml`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `definitions/one-sided.toml` has faults. A test reads the file.
+    pub fn one_sided() -> Self {
+        Self::parse(ONE_SIDED).expect("definitions/one-sided.toml must be valid")
     }
 
     /// Returns the built-in rows of `typepack-bench regret messages`: those of `definitions/regret.toml`.
@@ -220,6 +237,7 @@ fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
         text: definition.text.clone(),
         quick,
         ranks: 2,
+        memory: definition.memory,
         what,
     };
     if let Some(operation) = &definition.collective {
@@ -228,8 +246,11 @@ fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
     if let Some(messages) = definition.burst {
         return bursts_of(definition, messages);
     }
+    if let Some(operation) = &definition.window {
+        return windows_of(definition, operation);
+    }
     if !definition.ranks.is_empty() {
-        return Err("ranks is given, but only a collective may have ranks".to_owned());
+        return Err("ranks is given, but only a collective and a window may have ranks".to_owned());
     }
     let is_quick = |size: &String| definition.is_quick(size);
     let whole = matches!(definition.quick, Some(Quick::All(true)));
@@ -250,13 +271,8 @@ fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
             if !layout.contains("{n}") {
                 return Err("sizes is given, so the layout must contain {n}".to_owned());
             }
-            let unit = definition.unit.unwrap_or(1).max(1);
             let one = |size: &String| {
-                let count = bytes(size)? / unit;
-                if count == 0 {
-                    return Err(format!("size {size} is smaller than one unit of {unit} bytes"));
-                }
-                let layout = layout.replace("{n}", &count.to_string());
+                let layout = sized(definition, &layout, size)?;
                 let what = What::Message { layout, pack: definition.pack };
                 Ok(row(format!("{name}-{size}"), is_quick(size), what))
             };
@@ -269,8 +285,68 @@ fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
         (Some(_), Some(_)) => {
             Err("both layout and halo are given; a row must have exactly one of them".to_owned())
         }
-        (None, None) => Err("a row must have one of layout, halo, burst and collective".to_owned()),
+        (None, None) => {
+            Err("a row must have one of layout, halo, burst, collective and window".to_owned())
+        }
     }
+}
+
+/// Returns `words` with the number of units of `size` in the place of `{n}`.
+fn sized(definition: &RowDefinition, words: &str, size: &str) -> Result<String, String> {
+    let unit = definition.unit.unwrap_or(1).max(1);
+    match bytes(size)? / unit {
+        0 => Err(format!("size {size} is smaller than one unit of {unit} bytes")),
+        count => Ok(words.replace("{n}", &count.to_string())),
+    }
+}
+
+/// Makes a row for each combination of a size and a number of ranks, which may both be absent. If there are numbers of
+/// ranks, the name and the class of each row contain the number.
+fn windows_of(definition: &RowDefinition, operation: &str) -> Result<Vec<Row>, String> {
+    let others = [
+        ("layout", definition.layout.is_some()),
+        ("halo", definition.halo.is_some()),
+        ("pack", definition.pack),
+    ];
+    if let Some((name, _)) = others.iter().find(|(_, given)| *given) {
+        return Err(format!("the window operation \"{operation}\" must not have {name}"));
+    }
+    let operation = words("window", operation)?;
+    if operation.contains("{n}") == definition.sizes.is_empty() {
+        return Err("window must contain {n} if sizes is given, and only then".to_owned());
+    }
+    let mut sizes = vec![(String::new(), operation.clone(), definition.is_quick(""))];
+    if !definition.sizes.is_empty() {
+        let one = |size: &String| {
+            let words = sized(definition, &operation, size)?;
+            Ok((format!("-{size}"), words, definition.is_quick(size)))
+        };
+        sizes = definition.sizes.iter().map(one).collect::<Result<_, String>>()?;
+    }
+    let mut rows = Vec::new();
+    for (size, words, quick) in sizes {
+        let mut row = |ranks: usize, suffix: String| {
+            rows.push(Row {
+                name: format!("{}{size}{suffix}", definition.name),
+                class: format!("{}{suffix}", definition.class),
+                text: definition.text.clone(),
+                quick,
+                ranks,
+                memory: definition.memory,
+                what: What::Window(words.clone()),
+            });
+        };
+        if definition.ranks.is_empty() {
+            row(2, String::new());
+        }
+        for &ranks in &definition.ranks {
+            if !(2..=MOST_RANKS).contains(&ranks) {
+                return Err(format!("ranks = {ranks} is not between 2 and {MOST_RANKS}"));
+            }
+            row(ranks, format!("-x{ranks}"));
+        }
+    }
+    Ok(rows)
 }
 
 /// Makes a row of bursts of `messages` messages for each size of a message.
@@ -297,6 +373,7 @@ fn bursts_of(definition: &RowDefinition, messages: u32) -> Result<Vec<Row>, Stri
             text: format!("{messages} {} of {size}", definition.text),
             quick: definition.is_quick(size),
             ranks: 2,
+            memory: definition.memory,
             what: What::Burst(format!("{messages} {}", bytes(size)?)),
         })
     };
@@ -332,6 +409,7 @@ fn collectives_of(definition: &RowDefinition, operation: &str) -> Result<Vec<Row
                 text: format!("{}, {ranks} ranks", definition.text),
                 quick: definition.is_quick(size.map_or("", String::as_str)),
                 ranks,
+                memory: definition.memory,
                 what: What::Collective { operation: operation.to_owned(), bytes },
             });
         };
@@ -351,8 +429,8 @@ fn collectives_of(definition: &RowDefinition, operation: &str) -> Result<Vec<Row
     Ok(rows)
 }
 
-/// Returns `text`, the words of the key `key`, which is `layout` or `halo`. Checks that they are one line, because `session.rs`
-/// sends them to the C program as a part of a line.
+/// Returns `text`, the words of the key `key`, which is `layout` or `halo`. Checks that they are one line, because
+/// `session.rs` sends them to the C program as a part of a line.
 fn words(key: &str, text: &str) -> Result<String, String> {
     let sound = !text.is_empty() && text.len() < 1000 && !text.contains(char::is_control);
     if sound {
@@ -392,6 +470,7 @@ impl Row {
             }
             What::Burst(words) => format!("row burst {} {words}", memory.name()),
             What::Halo(words) => format!("row halo {} {words}", memory.name()),
+            What::Window(words) => format!("row window {} {words}", memory.name()),
             What::Collective { operation, bytes } => {
                 format!("row collective {} {operation} {bytes}", memory.name())
             }
@@ -453,6 +532,22 @@ mod tests {
     }
 
     #[test]
+    fn rows_of_windows_have_sizes_and_numbers_of_ranks() {
+        let all = Definitions::one_sided();
+        let row = |name: &str| all.rows.iter().find(|r| r.name == name).expect(name).clone();
+        assert_eq!(row("put-8B").command(Memory::Alloc), "row window alloc put contig 8");
+        assert_eq!(row("get-struct-64K").command(Memory::User), "row window user get struct 5041");
+        let lock = row("lock-x8");
+        assert_eq!((lock.ranks, lock.class.as_str()), (8, "lock-x8"));
+        assert_eq!(lock.command(Memory::User), "row window user lock");
+        assert_eq!(row("halo-128-shared").memory, Some(Memory::Alloc));
+        // A quick run has rows for every bar.
+        for bar in &all.bars {
+            assert!(all.rows.iter().any(|r| r.class == bar.class && r.quick), "{}", bar.text);
+        }
+    }
+
+    #[test]
     fn patterns_are_parts_of_names() {
         let all = Definitions::messages();
         let count = |pattern| all.rows.iter().filter(|row| row.is_named(pattern)).count();
@@ -485,7 +580,13 @@ mod tests {
         );
         let odd = "collective = \"scan\"\nranks = [2]\nsizes = [\"9B\"]";
         assert!(row(odd).contains("size 9B is not a multiple of 8 bytes"));
-        assert!(row("halo = \"a\"\nranks = [2]").contains("only a collective may have ranks"));
+        assert!(
+            row("halo = \"a\"\nranks = [2]")
+                .contains("only a collective and a window may have ranks")
+        );
+        assert!(row("window = \"put contig 8\"\nsizes = [\"8B\"]").contains("{n}"));
+        assert!(row("window = \"lock\"\nranks = [99]").contains("ranks = 99 is not between"));
+        assert!(row("window = \"lock\"\nhalo = \"a\"").contains("must not have halo"));
         assert!(row("burst = 32").contains("a burst needs sizes"));
         assert!(row("burst = 0\nsizes = [\"8B\"]").contains("burst = 0 is not between 1 and 1024"));
         assert!(row("burst = 32\nhalo = \"a\"").contains("a burst must not have halo"));

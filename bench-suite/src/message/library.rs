@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The names and contents of the C program's source files.
-const SOURCES: [(&str, &str); 11] = [
+const SOURCES: [(&str, &str); 12] = [
     ("bench.h", include_str!("../../message/bench.h")),
     ("main.c", include_str!("../../message/main.c")),
     ("link.c", include_str!("../../message/link.c")),
@@ -20,6 +20,7 @@ const SOURCES: [(&str, &str); 11] = [
     ("burst.c", include_str!("../../message/burst.c")),
     ("halo.c", include_str!("../../message/halo.c")),
     ("collective.c", include_str!("../../message/collective.c")),
+    ("window.c", include_str!("../../message/window.c")),
     ("file.c", include_str!("../../message/file.c")),
     ("job.c", include_str!("../../message/job.c")),
 ];

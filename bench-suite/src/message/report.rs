@@ -13,6 +13,8 @@ use std::fmt::Write;
 pub const MESSAGES: &str = "pingpong";
 /// The name of the table of collectives in records.
 pub const COLLECTIVES: &str = "collectives";
+/// The name of the table of one-sided communication in records.
+pub const ONE_SIDED: &str = "one-sided";
 /// The name of the table of jobs in records.
 pub const JOBS: &str = "jobs";
 
@@ -24,6 +26,8 @@ pub enum Subject {
     Messages,
     /// Collective calls.
     Collectives,
+    /// One-sided communication.
+    OneSided,
 }
 
 impl Subject {
@@ -32,6 +36,7 @@ impl Subject {
         match self {
             Self::Messages => "messages, halos and jobs",
             Self::Collectives => "collectives",
+            Self::OneSided => "one-sided communication",
         }
     }
 
@@ -40,6 +45,7 @@ impl Subject {
         match self {
             Self::Messages => MESSAGES,
             Self::Collectives => COLLECTIVES,
+            Self::OneSided => ONE_SIDED,
         }
     }
 
@@ -48,6 +54,7 @@ impl Subject {
         match self {
             Self::Messages => "messages",
             Self::Collectives => "collectives",
+            Self::OneSided => "one-sided",
         }
     }
 
@@ -56,6 +63,9 @@ impl Subject {
         match self {
             Self::Messages => "half of there and back, or one exchange of six faces",
             Self::Collectives => "one call, from the first rank's begin to the last one's end",
+            Self::OneSided => {
+                "one operation with its flush, one fence, epoch, lock, insertion or exchange of six faces"
+            }
         }
     }
 }
@@ -71,7 +81,7 @@ pub struct Run {
     pub peers: Vec<String>,
     /// The versions that the libraries report, and remarks about the run, one line each.
     pub versions: Vec<String>,
-    /// The rows of messages and halos, or of collectives.
+    /// The rows of messages and halos, of collectives, or of one-sided communication.
     pub rows: Vec<Measured>,
     /// The rows of whole jobs.
     pub jobs: Vec<Whole>,

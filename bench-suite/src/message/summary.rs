@@ -1,4 +1,4 @@
-//! Compares the rows of one run with the bars of messages, collectives and jobs.
+//! Compares the rows of one run with the bars of messages, collectives, one-sided communication and jobs.
 //!
 //! `suite.rs` and `whole.rs` produce the rows. Rows of jobs have no mark of steadiness. Of the other rows,
 //! only steady ones decide whether a bar passes. If a bar is for near CPUs, only those steady rows decide
@@ -19,7 +19,7 @@ pub struct Verdict {
     /// The combined value of all rows of the bar's class with this kind of memory. `None` if there are
     /// none.
     pub all: Option<f64>,
-    /// True if the rows that decide meet the bar. `None` if no row decides.
+    /// True if the rows that decide meet the bar. `None` if no row decides, or if the bar has no limit.
     pub passes: Option<bool>,
     /// The number of rows that decide, and the number of rows that do not decide: rows that are unsteady
     /// and, if the bar is for near CPUs, rows whose CPUs were not near.
@@ -68,6 +68,7 @@ pub fn verdict(run: &Run, bar: &Bar, memory: Memory) -> Verdict {
         // misses, because the limit for a tie differs from row to row.
         Value::Least | Value::Pack => value.map(|_| short.is_empty()),
     };
+    let passes = passes.filter(|_| bar.value == Value::Pack || least > 0.0);
     let others = all.len() - values.len();
     let all = whole(bar.value, all.iter().map(|(_, value, _)| *value));
     Verdict { value, all, passes, rows: [values.len(), others], short }

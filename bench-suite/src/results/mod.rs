@@ -5,7 +5,7 @@
 //! page: a summary of all bars, and then, machine by machine, each record with its tables.
 //!
 //! `packing.rs` turns the tables of `typepack-bench peers` back into a [`Suite`](crate::suite::Suite).
-//! `ranks.rs` turns the tables of messages, collectives and jobs back into a
+//! `ranks.rs` turns the tables of messages, collectives, one-sided communication and jobs back into a
 //! [`Run`](crate::message::report::Run). So the code that compares a run with the bars can also compare a
 //! record with them. `sections.rs` and `files.rs` write the sections of a record, and `overview.rs` writes the summary.
 //!

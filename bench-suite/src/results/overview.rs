@@ -43,7 +43,7 @@ page does not match the records. A record belongs to its commit: it says nothing
 
 /// The kinds of measurements that a record can hold. For each kind: a description, the command that
 /// measures it, and the name of its table in records.
-const KINDS: [(&str, &str, &str); 10] = [
+const KINDS: [(&str, &str, &str); 11] = [
     ("packing and unpacking, reference layouts", "peers", PEERS),
     ("packing and unpacking, DDTBench", "peers --set ddtbench", DDTBENCH),
     ("a new type every ten uses", "peers", "storm"),
@@ -52,6 +52,7 @@ const KINDS: [(&str, &str, &str); 10] = [
     ("messages and halos", "messages", MESSAGES),
     ("whole jobs", "messages", JOBS),
     ("collectives", "collectives", "collectives"),
+    ("one-sided communication", "one-sided", "one-sided"),
     ("files", "io", FILES),
     ("creation, first use, positions, pieces, external32, fused copies", "commit", COMMIT),
 ];
@@ -97,6 +98,7 @@ struct Machine {
     ddtbench: Option<Suite>,
     messages: Option<Run>,
     collectives: Option<Run>,
+    one_sided: Option<Run>,
     files: Option<files::report::Run>,
     guidelines: Option<[usize; 2]>,
     commit: Option<[[usize; 2]; 2]>,
@@ -111,6 +113,7 @@ impl Machine {
             own.ddtbench = packing::suite(record, DDTBENCH).or(own.ddtbench);
             own.messages = ranks::run(record, Subject::Messages).or(own.messages);
             own.collectives = ranks::run(record, Subject::Collectives).or(own.collectives);
+            own.one_sided = ranks::run(record, Subject::OneSided).or(own.one_sided);
             own.files = files::report::read(record).or(own.files);
             own.guidelines = guidelines(record).or(own.guidelines);
             own.commit = commit(record).or(own.commit);
@@ -209,7 +212,7 @@ fn lines(machines: &[Machine]) -> Vec<Vec<String>> {
         // the same for steady rows and for all rows.
         Some([number(violated, checks, true), number(violated, checks, false)])
     }));
-    for subject in [Subject::Messages, Subject::Collectives] {
+    for subject in [Subject::Messages, Subject::Collectives, Subject::OneSided] {
         messages(subject, machines, &mut lines);
     }
     lines.extend(files_lines(machines));
@@ -272,6 +275,7 @@ fn messages(subject: Subject, machines: &[Machine], lines: &mut Vec<Vec<String>>
                 let run = match subject {
                     Subject::Messages => own.messages.as_ref(),
                     Subject::Collectives => own.collectives.as_ref(),
+                    Subject::OneSided => own.one_sided.as_ref(),
                 }?;
                 let found = verdict(run, bar, memory);
                 let [decide, others] = found.rows;

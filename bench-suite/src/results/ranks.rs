@@ -1,4 +1,4 @@
-//! Turns the tables of `typepack-bench pingpong` and `collectives` in a record back into the [`Run`] from
+//! Turns the tables of `typepack-bench pingpong`, `collectives` and `one-sided` in a record back into the [`Run`] from
 //! which the command printed them.
 //!
 //! `sections.rs` and `overview.rs` pass the run to `message/summary.rs`, which compares it with the bars.
@@ -72,5 +72,6 @@ pub(super) fn definitions(subject: Subject) -> Definitions {
     match subject {
         Subject::Messages => Definitions::messages(),
         Subject::Collectives => Definitions::collectives(),
+        Subject::OneSided => Definitions::one_sided(),
     }
 }

@@ -60,6 +60,9 @@ pub(super) fn text(source: &Source, folder: &str) -> String {
             FILES => super::files::text(source, &mut out),
             // `packing` and `messages` include these tables in their own sections.
             STORM | regret::NAME | JOBS => {}
+            name if name == Subject::OneSided.table() => {
+                messages(source, Subject::OneSided, &mut out);
+            }
             name if name == Subject::Collectives.table() => {
                 messages(source, Subject::Collectives, &mut out);
             }
@@ -162,6 +165,9 @@ fn counts(ratios: impl Iterator<Item = (f64, bool)> + Clone) -> String {
 
 /// Formats the limit of a bar.
 pub(super) fn limit(bar: f64, at_most: bool) -> String {
+    if !at_most && bar == 0.0 {
+        return "no limit".to_owned();
+    }
     format!("{} {bar}", if at_most { "at most" } else { "at least" })
 }
 
@@ -330,6 +336,7 @@ fn messages(source: &Source, subject: Subject, out: &mut String) {
     let title = match subject {
         Subject::Messages => "Messages and halos",
         Subject::Collectives => "Collectives",
+        Subject::OneSided => "One-sided communication",
     };
     let _ = writeln!(out, "\n#### {title}\n");
     let definitions = ranks::definitions(subject);

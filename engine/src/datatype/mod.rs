@@ -260,6 +260,7 @@ impl Datatype {
         self.as_named().filter(|named| named.is_marker())
     }
 
+    #[inline]
     pub(crate) fn constructor(&self) -> &Constructor {
         &self.0.constructor
     }
@@ -370,6 +371,7 @@ impl Datatype {
     }
 
     /// Returns the named type that this datatype is, or `None` if this datatype is not a named type.
+    #[inline]
     pub fn as_named(&self) -> Option<Named> {
         match self.constructor() {
             Constructor::Named(named) => Some(*named),

@@ -143,6 +143,7 @@ impl Plan {
 
     /// Returns the type from which this plan was committed. Returns `None` if the plan was decoded
     /// ([`wire`](crate::wire)).
+    #[inline]
     pub fn datatype(&self) -> Option<&Datatype> {
         self.0.datatype.as_ref()
     }
@@ -165,6 +166,7 @@ impl Plan {
     }
 
     /// Returns the number of packed bytes of one element (the type's size).
+    #[inline]
     pub fn element_bytes(&self) -> u64 {
         self.0.element_bytes
     }

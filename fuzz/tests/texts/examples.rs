@@ -13,6 +13,10 @@ const EXAMPLES: &[(&str, &[usize])] =
 /// The numbers of ranks of the example `array`.
 const ARRAY: &[usize] = &[1, 2, 3, 4, 6];
 
+/// The examples that exist in Rust and C, and the numbers of ranks that each runs with.
+const IN_RUST_AND_C: &[(&str, &[usize])] =
+    &[("distributed", &[1, 2, 3, 5]), ("queue", &[1, 2, 3, 5]), ("stencil", &[1, 2, 3, 5])];
+
 /// The examples that exist only in Rust, and the numbers of ranks that each runs with.
 const IN_RUST: &[(&str, &[usize])] = &[("shift", &[1, 2, 4]), ("particles", &[1, 2, 3, 4])];
 
@@ -52,7 +56,7 @@ fn run_array(folder: &Path, program: &str, ranks: usize, faults: &mut Vec<String
 fn examples_in_rust_run() {
     let mut faults = Vec::new();
     let scratch = Scratch::new();
-    for (name, sizes) in EXAMPLES.iter().chain(IN_RUST) {
+    for (name, sizes) in EXAMPLES.iter().chain(IN_RUST_AND_C).chain(IN_RUST) {
         let program = built().join("examples").join(name).display().to_string();
         for ranks in *sizes {
             match *name {
@@ -68,7 +72,7 @@ fn examples_in_rust_run() {
 fn examples_in_c_run() {
     let mut faults = Vec::new();
     let scratch = Scratch::new();
-    for (name, sizes) in EXAMPLES.iter().chain(IN_C) {
+    for (name, sizes) in EXAMPLES.iter().chain(IN_RUST_AND_C).chain(IN_C) {
         let source = repository().join(format!("runtime/examples/c/{name}.c"));
         let compile = format!("mpicc -Wall -Wextra -Werror {} -o {name}", source.display());
         let done = shell(&scratch.0, &compile);
@@ -86,8 +90,10 @@ fn examples_in_c_run() {
 
 #[test]
 fn every_language_has_every_example() {
-    let in_rust: Vec<&str> = IN_RUST.iter().map(|(name, _)| *name).chain(TOOLS).collect();
-    let in_c: Vec<&str> = IN_C.iter().map(|(name, _)| *name).collect();
+    let both = IN_RUST_AND_C.iter().map(|(name, _)| *name);
+    let in_rust = IN_RUST.iter().map(|(name, _)| *name).chain(TOOLS);
+    let in_rust: Vec<&str> = both.clone().chain(in_rust).collect();
+    let in_c: Vec<&str> = both.chain(IN_C.iter().map(|(name, _)| *name)).collect();
     for (folder, ending, others) in
         [("rust", ".rs", &in_rust[..]), ("c", ".c", &in_c[..]), ("python", ".py", &[])]
     {

@@ -10,8 +10,12 @@ use super::binary128::Quad;
 use super::extended::Extended;
 use super::pairs;
 use crate::endpoint::sources::{Combine, Combiner};
+#[cfg(target_arch = "x86_64")]
+use crate::settings::Settings;
 use half::f16;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Mul};
+#[cfg(target_arch = "x86_64")]
+use std::sync::OnceLock;
 use typepack_engine::{Datatype, Named};
 
 /// C's `long double`.
@@ -223,6 +227,7 @@ trait Apply<T> {
 ///
 /// - `lower` is the address of `count` readable values.
 /// - `upper` is the address of `count` readable and writable values.
+#[inline(always)]
 unsafe fn each<T: Copy, A: Apply<T>>(lower: *const u8, upper: *mut u8, count: usize) {
     let (lower, upper) = (lower.cast::<T>(), upper.cast::<T>());
     for i in 0..count {
@@ -234,6 +239,35 @@ unsafe fn each<T: Copy, A: Apply<T>>(lower: *const u8, upper: *mut u8, count: us
             upper.add(i).write_unaligned(value);
         }
     }
+}
+
+/// Does the same as [`each`], with the vectors of AVX2.
+///
+/// # Safety
+///
+/// - The conditions of [`each`], and the machine has AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn each_avx2<T: Copy, A: Apply<T>>(lower: *const u8, upper: *mut u8, count: usize) {
+    // SAFETY: the caller guarantees the conditions of `each`.
+    unsafe { each::<T, A>(lower, upper, count) }
+}
+
+/// Returns the function that applies `A` to vectors, for the instruction set that the settings permit.
+fn applier<T: Copy, A: Apply<T>>() -> Combiner {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use typepack_engine::Isa;
+        static HAS_AVX2: OnceLock<bool> = OnceLock::new();
+        let has_avx2 = HAS_AVX2.get_or_init(|| {
+            let forced = Settings::get().ok().and_then(|settings| settings.isa);
+            Isa::Avx2.is_available() && forced.is_none_or(|isa| isa >= Isa::Avx2)
+        });
+        if *has_avx2 {
+            return each_avx2::<T, A>;
+        }
+    }
+    each::<T, A>
 }
 
 macro_rules! applied {
@@ -348,16 +382,16 @@ impl<T: Copy + Add<Output = T> + Mul<Output = T> + std::ops::Sub<Output = T>> Ar
 
 fn arithmetic<T: Arithmetic>(operator: Operator) -> Option<Combiner> {
     Some(match operator {
-        Operator::Sum => each::<T, Sum>,
-        Operator::Prod => each::<T, Prod>,
+        Operator::Sum => applier::<T, Sum>(),
+        Operator::Prod => applier::<T, Prod>(),
         _ => return None,
     })
 }
 
 fn ordered<T: Copy + PartialOrd>(operator: Operator) -> Option<Combiner> {
     Some(match operator {
-        Operator::Max => each::<T, Max>,
-        Operator::Min => each::<T, Min>,
+        Operator::Max => applier::<T, Max>(),
+        Operator::Min => applier::<T, Min>(),
         _ => return None,
     })
 }

@@ -1,41 +1,31 @@
 //! The operations that are atomic for each element: accumulate, fetch and op, compare and swap.
 //!
-//! An element of 4 or 8 bytes at an aligned address is updated by an atomic instruction (`atomic.rs`). All other
-//! elements (other sizes, pairs of a value and an index, unaligned addresses) are updated under a lock for the range of
-//! memory in which they begin. The type and the address of the element decide between the two ways, so all ranks choose
-//! the same way.
+//! An element of 4 or 8 bytes at an aligned address is updated by an atomic instruction (`atomic.rs`), as long as the
+//! target permits this (`mechanism.rs`). All other elements (other sizes, pairs of a value and an index, unaligned
+//! addresses) are updated under a lock for the range of memory in which they begin (`ranges.rs`). The size and the
+//! address of the element, and the target's mode, decide between the two ways, so all ranks choose the same way.
 //!
 //! An accumulate of a rank that holds the exclusive lock of the target's memory (`lock.rs`) uses neither way: no other
 //! rank may access the memory. A compare and swap makes no such exception.
-//!
-//! A lock of a range is a word: 0 if nobody holds the lock, else the holder's rank in the world plus one. If the
-//! holder has died or has left the job, or if the job has no rank of this number, a rank that waits for the lock gets
-//! an error: nobody releases the lock, and a dead holder may have updated only a part of an element.
 
 use super::Window;
 use super::atomic::{self, Atomic};
 use super::copies::{broken, truncated};
+use super::mechanism;
+use super::ranges::{Held, RANGE, hold, hold_range, range_of};
 use super::serve::{Far, Kind, Wish};
 use super::target::Located;
-use super::words::{Word, Words};
+use super::words::Words;
 use crate::coll::{Combine, Operator};
 use crate::commit::commit;
-use crate::memory;
 use crate::schedule::part::Part;
-use crate::shm::layout::State;
 use crate::{Datatype, Error, ErrorClass, ErrorKind, Named, Plan, Result};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{OnceLock, PoisonError};
-use std::time::Duration;
 use typepack_engine::{Cursor, pack_raw, unpack_raw};
 
 /// Greatest number of packed bytes of operands or results that go through a buffer at a time. A chunk holds whole
 /// elements.
 const CHUNK: u64 = 8 << 10;
-
-/// Binary logarithm of the length in bytes of a range of memory. All elements that begin in one range have the same
-/// lock.
-const RANGE: u32 = 12;
 
 /// What an accumulate does with an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,12 +145,16 @@ impl<'a> Stream<'a> {
 /// An accumulate whose arguments have been checked.
 pub(super) struct Job<'a> {
     pub words: &'a Words,
+    /// This rank in the window.
+    pub rank: usize,
     /// This rank in the world.
     pub own: usize,
     /// Whether a rank that waits for a lock may spin.
     pub may_spin: bool,
     pub target: usize,
     pub element: &'a Element,
+    /// The number of elements of the whole update.
+    pub elements: usize,
     pub update: Update,
     pub combine: Option<Combine>,
     /// No other rank may access the memory.
@@ -197,6 +191,11 @@ impl Window {
         count: u64,
         update: Update,
     ) -> Result<()> {
+        // SAFETY: the caller guarantees the elements of `from` and `result` (the condition of `# Safety`).
+        if unsafe { self.update_one((from, result), target, displacement, (plan, count), update)? }
+        {
+            return Ok(());
+        }
         self.check_target(target)?;
         let alone = self.epochs.check_access(target)?;
         let _turn = alone.then(|| self.alone.lock().unwrap_or_else(PoisonError::into_inner));
@@ -244,7 +243,9 @@ impl Window {
         let endpoint = self.comm.endpoint();
         let (own, may_spin) = (endpoint.rank(), !endpoint.sleeps_at_once());
         let (words, element) = (&*self.words, &element);
-        let job = Job { words, own, may_spin, target, element, update, combine, alone };
+        let (rank, elements) = (self.rank(), (bytes / element.size as u64) as usize);
+        let job =
+            Job { words, rank, own, may_spin, target, element, elements, update, combine, alone };
         let place = Place { at, offset, plan, count };
         // SAFETY: the elements of the target lie in the window (`locate`). `bytes` is at most the packed bytes of all
         // parts. The caller guarantees that the elements of `from` and `result` are valid and overlap nothing
@@ -309,14 +310,16 @@ impl Window {
                 return Ok(());
             }
         };
+        let endpoint = self.comm.endpoint();
         let held = || {
             let offset = self.offset_of(target, displacement);
-            let endpoint = self.comm.endpoint();
             hold_range(&self.words, target, offset, endpoint.rank(), !endpoint.sleeps_at_once())
         };
+        let ranks = (self.rank(), endpoint.rank());
+        let inside = || mechanism::begin(&self.words, ranks, target, 1);
         // SAFETY: `new` and `compare` are readable and `result` is writable for an element of `size` bytes (the
         // condition of `# Safety`). The element at `at` lies in the window (`locate`).
-        unsafe { atomic::compare_and_swap(at, new, compare, result, size, held) }
+        unsafe { atomic::compare_and_swap(at, new, compare, result, size, inside, held) }
     }
 
     /// Updates elements at a target whose memory this rank cannot map; see [`accumulate_raw`](Self::accumulate_raw).
@@ -373,105 +376,6 @@ impl Window {
     fn offset_of(&self, target: usize, displacement: i64) -> i64 {
         displacement.wrapping_mul(self.targets[target].unit as i64)
     }
-}
-
-/// Takes the lock of the range of memory in which byte `offset` of the memory of `target` lies. `own` is this rank's
-/// number in the world.
-///
-/// # Errors
-/// Returns the errors of `hold_word`.
-pub(super) fn hold_range(
-    words: &Words,
-    target: usize,
-    offset: i64,
-    own: usize,
-    may_spin: bool,
-) -> Result<Held<'_>> {
-    let number = (offset >> RANGE) as usize % super::words::RANGE_LOCKS;
-    hold(words, target, number, own, may_spin)
-}
-
-/// A lock of a range, which this rank holds until the value is dropped.
-pub(super) struct Held<'a>(&'a AtomicU64);
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        self.0.store(0, Ordering::Release);
-    }
-}
-
-/// Takes a lock of a range. `own` is this rank's number in the world.
-fn hold(
-    words: &Words,
-    target: usize,
-    number: usize,
-    own: usize,
-    may_spin: bool,
-) -> Result<Held<'_>> {
-    let word = words.get(target, Word::Range(number))?;
-    // Without heaps, the job has one rank, which has not died.
-    let state = |rank: usize| match memory::heaps() {
-        Some(heaps) => (rank < heaps.ranks()).then(|| heaps.state(rank)),
-        None => (rank == own).then_some(State::Registered),
-    };
-    hold_word(word, own, may_spin, state)
-}
-
-/// Takes the lock `word`. `state` returns the state of a rank of the world, or `None` if there is no such rank.
-///
-/// # Errors
-/// Returns `ErrorKind::ProcAborted` if the holder of the lock has died, and `ErrorKind::Other` if the word names a rank
-/// that has left the job or that does not exist.
-fn hold_word(
-    word: &AtomicU64,
-    own: usize,
-    may_spin: bool,
-    state: impl Fn(usize) -> Option<State>,
-) -> Result<Held<'_>> {
-    let mine = own as u64 + 1;
-    let mut tries = if may_spin { 0u32 } else { 1000 };
-    loop {
-        match word.compare_exchange_weak(0, mine, Ordering::Acquire, Ordering::Relaxed) {
-            Ok(_) => return Ok(Held(word)),
-            Err(0) => continue,
-            Err(owner) if tries > 1000 => {
-                let holder = usize::try_from(owner - 1).ok();
-                let state = holder.and_then(&state);
-                // A rank that leaves the job releases its locks first. So look at the word again after the state has
-                // been read.
-                let is_released = || word.load(Ordering::Relaxed) != owner;
-                if !matches!(state, Some(State::Started | State::Registered)) && !is_released() {
-                    return Err(abandoned(owner, state));
-                }
-            }
-            Err(_) => {}
-        }
-        tries = tries.saturating_add(1);
-        // The holder updates a few thousand bytes at most, which is quick. If the lock stays taken, the holder may not
-        // be running.
-        match tries {
-            0..=1000 => std::hint::spin_loop(),
-            1001..=1100 => std::thread::yield_now(),
-            _ => std::thread::sleep(Duration::from_micros(50)),
-        }
-    }
-}
-
-/// Returns the error for a lock that nobody releases. `owner` is the value of the lock's word, and `state` the state of
-/// the rank that the word names.
-#[cold]
-fn abandoned(owner: u64, state: Option<State>) -> Error {
-    let (kind, detail) = match state {
-        Some(State::Dead) => {
-            (ErrorKind::ProcAborted, format!("rank {} died in an update of this memory", owner - 1))
-        }
-        Some(_) => {
-            let detail = format!("rank {} has left the job, but its lock is taken", owner - 1);
-            (ErrorKind::Other, detail)
-        }
-        None => (ErrorKind::Other, format!("a lock of this memory has the value {owner:#x}")),
-    };
-    Error::new(kind, "target_rank", detail)
 }
 
 impl Job<'_> {
@@ -551,12 +455,13 @@ impl Job<'_> {
             }
             return Ok(());
         }
+        let mut kept = None;
         if place.plan.is_contiguous() {
             let start = place.plan.footprint().true_lb + range.start as i64;
             let bytes = range.end - range.start;
             // SAFETY: the elements are contiguous (`is_contiguous`), so the range is one run of whole elements from
             // `start` on.
-            return unsafe { self.run_of(place, start, bytes, operands, results) };
+            return unsafe { self.run_of(place, start, bytes, (operands, results), &mut kept) };
         }
         let mut cursor = Cursor::at(place.plan, place.count, range.start)?;
         let mut done = 0;
@@ -566,7 +471,8 @@ impl Job<'_> {
             // SAFETY: the run holds packed bytes of the range. It holds whole elements, because the elements have no
             // gaps and one member.
             unsafe {
-                self.run_of(place, run.offset, bytes, at(operands, done), at(results, done))?
+                let parts = (at(operands, done), at(results, done));
+                self.run_of(place, run.offset, bytes, parts, &mut kept)?;
             };
             cursor.advance(bytes);
             done += bytes;
@@ -574,19 +480,21 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Updates the elements in `bytes` bytes of memory, which begin `start` bytes after the origin of `place`.
+    /// Updates the elements in `bytes` bytes of memory, which begin `start` bytes after the origin of `place`. `kept`
+    /// is the lock of the last run, with the number of its ranges, or `None`; the call may leave another lock there.
+    /// Two runs in one range need only one lock, and no rank holds two locks at a time.
     ///
     /// # Safety
     ///
     /// - The bytes are whole elements without gaps, and valid; so are as many bytes at `operands` and `results`, which
     ///   are null or do not overlap anything.
-    unsafe fn run_of(
-        &self,
+    unsafe fn run_of<'k>(
+        &'k self,
         place: &Place<'_>,
         start: i64,
         bytes: u64,
-        operands: *mut u8,
-        results: *mut u8,
+        (operands, results): (*mut u8, *mut u8),
+        kept: &mut Option<(usize, Held<'k>)>,
     ) -> Result<()> {
         let (at, size) = (place.at.wrapping_offset(start as isize), self.element.size);
         let elements = bytes as usize / size;
@@ -599,16 +507,22 @@ impl Job<'_> {
         }
         if is_aligned && matches!(size, 4 | 8) {
             let atomic = Atomic::new(self.update, self.element.named, self.combine.as_ref());
-            // SAFETY: the elements are aligned and valid, as are operands and results. All other ranks update these
-            // elements by atomic instructions too, because the choice depends on their size and address only: a
-            // window's memory has the same alignment in all processes. Operands are null only for `NoOp`.
-            unsafe {
-                match size {
-                    4 => atomic.update4(at, operands, results, elements),
-                    _ => atomic.update8(at, operands, results, elements),
+            let work = if atomic.is_plain(results.is_null()) { 1 } else { self.elements };
+            let ranks = (self.rank, self.own);
+            if let Some(inside) = mechanism::begin(self.words, ranks, self.target, work)? {
+                // SAFETY: the elements are aligned and valid, as are operands and results. All other ranks update
+                // these elements by atomic instructions too, as long as `inside` lives: the choice depends on the
+                // size and the address of an element and on the target's mode, and a window's memory has the same
+                // alignment in all processes. Operands are null only for `NoOp`.
+                unsafe {
+                    match size {
+                        4 => atomic.update4(at, operands, results, elements),
+                        _ => atomic.update8(at, operands, results, elements),
+                    }
                 }
+                drop(inside);
+                return Ok(());
             }
-            return Ok(());
         }
         let mut done = 0;
         while done < elements {
@@ -620,11 +534,16 @@ impl Job<'_> {
                 true => start,
                 false => start.wrapping_add(done * size),
             };
-            let held = hold_range(self.words, self.target, offset, self.own, self.may_spin)?;
+            let number = range_of(offset);
+            if kept.as_ref().is_none_or(|(before, _)| *before != number) {
+                // Releases the lock before the next one is taken.
+                *kept = None;
+                let (own, may_spin) = (self.own, self.may_spin);
+                *kept = Some((number, hold(self.words, self.target, number, own, may_spin)?));
+            }
             // SAFETY: `done + next` is at most `elements`, so the elements are among those of the caller. This rank
             // holds their lock.
             unsafe { self.plain(part(at), part(operands), part(results), next) };
-            drop(held);
             done += next;
         }
         Ok(())
@@ -725,33 +644,6 @@ fn plan_of(ty: &Datatype) -> Result<Plan> {
         None => {
             let plan = commit(ty)?;
             Ok(kept.map_or(plan.clone(), |kept| kept.get_or_init(|| plan).clone()))
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Checks that a rank does not wait for a lock that nobody releases, whatever a faulty rank has written into the
-    /// word of the lock.
-    #[test]
-    fn a_lock_that_nobody_releases_is_an_error() {
-        let states = [State::Registered, State::Dead, State::Finalized];
-        let state = |rank: usize| states.get(rank).copied();
-        let refused = |value: u64, may_spin: bool| {
-            let word = AtomicU64::new(value);
-            let kind = hold_word(&word, 0, may_spin, state).map(drop).map_err(|error| error.kind());
-            assert_eq!(word.load(Ordering::Relaxed), if kind.is_ok() { 0 } else { value });
-            kind
-        };
-        for may_spin in [false, true] {
-            assert_eq!(refused(0, may_spin), Ok(()));
-            assert_eq!(refused(2, may_spin), Err(ErrorKind::ProcAborted));
-            assert_eq!(refused(3, may_spin), Err(ErrorKind::Other));
-            for value in [4, 1 << 32, u64::MAX - 1, u64::MAX] {
-                assert_eq!(refused(value, may_spin), Err(ErrorKind::Other), "{value:#x}");
-            }
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Atomic updates of elements, each of 4 or 8 bytes at an aligned address.
 //!
-//! `accumulate.rs` uses this file for such elements, and locks for all others. The two must not be mixed on one
-//! element; which of them applies follows from the size and the address of the element alone.
+//! `accumulate.rs` uses this file for such elements as long as the target permits this (`mechanism.rs`), and locks for
+//! all others. The two must not be mixed on one element.
 
-use super::accumulate::{Held, Update};
+use super::accumulate::Update;
+use super::mechanism::Inside;
+use super::ranges::Held;
 use crate::Result;
 use crate::coll::{Combine, Operator};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -45,6 +47,16 @@ impl<'a> Atomic<'a> {
             Update::Combine(_) => I::Compare,
         };
         Self { instruction, combine }
+    }
+
+    /// Returns whether the update of an element is an ordinary load or store, if there are no results. Many such
+    /// updates take no longer than under a lock.
+    pub fn is_plain(&self, without_results: bool) -> bool {
+        match self.instruction {
+            Instruction::Load => true,
+            Instruction::Swap => without_results,
+            _ => false,
+        }
     }
 }
 
@@ -138,28 +150,31 @@ width!(update4, exchange4, AtomicU32, u32);
 width!(update8, exchange8, AtomicU64, u64);
 
 /// Replaces the element of `size` bytes (at most 16) at `at` by the element at `new` if it equals the element at
-/// `compare`. The old value goes to `result`. `hold` takes the lock for an element that has no atomic instruction.
-/// Returns the error of `hold` if it fails.
+/// `compare`. The old value goes to `result`. `begin` permits atomic instructions, or returns `None`; `hold` takes
+/// the lock for an element that no instruction updates. Returns the error of `begin` or of `hold` if it fails.
 ///
 /// # Safety
 ///
-/// - The element at `at` is readable and writable, and other ranks access it only as this file does.
+/// - The element at `at` is readable and writable, and other ranks update it by instructions as long as the value of
+///   `begin` lives, and under the lock of `hold` otherwise.
 /// - `new` and `compare` are readable and `result` is writable for `size` bytes.
-pub(super) unsafe fn compare_and_swap<'a>(
+pub(super) unsafe fn compare_and_swap<'a, 'b>(
     at: *mut u8,
     new: *const u8,
     compare: *const u8,
     result: *mut u8,
     size: usize,
+    begin: impl FnOnce() -> Result<Option<Inside<'b>>>,
     hold: impl FnOnce() -> Result<Held<'a>>,
 ) -> Result<()> {
     let is_aligned = (at as usize).is_multiple_of(size.max(1));
+    let inside = if is_aligned && matches!(size, 4 | 8) { begin()? } else { None };
     // SAFETY: the caller guarantees that `size` bytes at each address are valid (both conditions of `# Safety`). The
-    // element's address is aligned where it is used as an atomic; the other accesses are unaligned. Under the lock,
-    // nobody else updates the element.
+    // element's address is aligned where it is used as an atomic (`inside` is `Some`); the other accesses are
+    // unaligned. Under the lock, nobody else updates the element.
     unsafe {
         match size {
-            4 if is_aligned => {
+            4 if inside.is_some() => {
                 let old = exchange4(
                     at,
                     compare.cast::<u32>().read_unaligned(),
@@ -167,7 +182,7 @@ pub(super) unsafe fn compare_and_swap<'a>(
                 );
                 result.cast::<u32>().write_unaligned(old);
             }
-            8 if is_aligned => {
+            8 if inside.is_some() => {
                 let old = exchange8(
                     at,
                     compare.cast::<u64>().read_unaligned(),

@@ -24,7 +24,61 @@ pub(super) fn broken(target: usize) -> Error {
     Error::new(ErrorKind::Other, "target_rank", detail)
 }
 
+/// Greatest number of bytes of a run that is copied without the engine.
+const SHORT: u64 = 256;
+
+/// Returns the place of the first byte (after the origin) and the number of bytes of some elements, if these are one
+/// short run of memory.
+#[inline(always)]
+fn short_run(plan: &Plan, count: u64) -> Option<(i64, u64)> {
+    let bytes = plan.element_bytes();
+    let bytes = if bytes.max(count) <= SHORT { bytes * count } else { return None };
+    let is_short = plan.is_contiguous() && (1..=SHORT).contains(&bytes);
+    is_short.then(|| (plan.footprint().true_lb, bytes))
+}
+
+/// Copies `bytes` bytes, which are often a value of 8 bytes.
+///
+/// # Safety
+///
+/// - `from` is readable and `to` is writable for the bytes, and they do not overlap.
+#[inline(always)]
+unsafe fn copy_short(from: *const u8, to: *mut u8, bytes: u64) {
+    // SAFETY: the bytes are valid and do not overlap (the condition of `# Safety`).
+    unsafe {
+        if bytes == 8 {
+            to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned());
+        } else {
+            to.copy_from_nonoverlapping(from, bytes as usize);
+        }
+    }
+}
+
 impl Window {
+    /// Returns the address at the target, the offset of the origin's first byte, and the number of bytes of a copy
+    /// between two short runs of equal length; `None` if the copy is another one, or if it is not permitted.
+    #[inline(always)]
+    fn between_short_runs(
+        &self,
+        origin: &Part<'_>,
+        target: usize,
+        displacement: i64,
+        plan: &Plan,
+        count: u64,
+    ) -> Result<Option<(*mut u8, i64, u64)>> {
+        let (Some((near, bytes)), Some((lb, room))) =
+            (short_run(origin.plan, origin.count), short_run(plan, count))
+        else {
+            return Ok(None);
+        };
+        if bytes != room {
+            return Ok(None);
+        }
+        let Some(at) = self.direct(target, displacement, lb, bytes) else { return Ok(None) };
+        self.epochs.check_access(target)?;
+        Ok(Some((at, near, bytes)))
+    }
+
     /// Copies the elements `from` to `count` elements of `plan` at displacement `displacement` of the memory of
     /// rank `target`. The copy is over when the call returns.
     ///
@@ -48,6 +102,14 @@ impl Window {
         plan: &Plan,
         count: u64,
     ) -> Result<()> {
+        if let Some((to, near, bytes)) =
+            self.between_short_runs(from, target, displacement, plan, count)?
+        {
+            // SAFETY: the caller guarantees the bytes of `from` and that they do not overlap those at the target (the
+            // condition of `# Safety`). The bytes at the target lie in the window (`direct`).
+            unsafe { copy_short(from.origin.wrapping_offset(near as isize), to, bytes) };
+            return Ok(());
+        }
         self.check_target(target)?;
         self.epochs.check_access(target)?;
         let (bytes, room) = (from.plan.packed_bytes(from.count)?, plan.packed_bytes(count)?);
@@ -108,6 +170,14 @@ impl Window {
         plan: &Plan,
         count: u64,
     ) -> Result<()> {
+        if let Some((from, near, bytes)) =
+            self.between_short_runs(to, target, displacement, plan, count)?
+        {
+            // SAFETY: the caller guarantees the bytes of `to` and that they do not overlap those at the target (the
+            // condition of `# Safety`). The bytes at the target lie in the window (`direct`).
+            unsafe { copy_short(from, to.origin.wrapping_offset(near as isize), bytes) };
+            return Ok(());
+        }
         self.check_target(target)?;
         self.epochs.check_access(target)?;
         let (bytes, room) = (plan.packed_bytes(count)?, to.plan.packed_bytes(to.count)?);

@@ -13,17 +13,17 @@
 
 use super::dynamic::Attached;
 use super::epochs::Epochs;
-use super::serve::{Host, Hosting, Memory};
-use super::target::Target;
+use super::serve::{Host, Hosting, Served};
+use super::target::Memory;
 use super::wait::Meetings;
 use super::words::Words;
-use super::{Window, WindowHints};
+use super::{Window, WindowHints, mechanism};
 use crate::comm::Communicator;
 use crate::memory;
 use crate::memory::heaps::Heaps;
 use crate::region::tell;
 use crate::{Error, ErrorClass, ErrorKind, Result, WindowErrorKind};
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex};
 
 /// How a window was made. The number of a flavor is that of the standard's ABI.
@@ -164,17 +164,22 @@ impl Window {
         }
         let pads = pads(comm, &words, &all)?;
         let targets = targets(comm, &words, flavor, in_one_piece, &all, &pads)?;
+        match hints.accumulate_granularity {
+            0 => {}
+            1..=8 => mechanism::keep_instructions(&words, comm.rank())?,
+            _ => mechanism::change(&words, comm.endpoint().rank(), comm.rank())?,
+        }
         let words = Arc::new(words);
         let attached = Attached::new(comm.size());
         // Every rank takes the next tag, even if it has no private memory, so that the tags of all ranks stay equal.
         // Requests have even tags, and answers have odd tags.
         let tag = (comm.next_place().tag & (i32::MAX >> 1)) << 1;
         let memory = match flavor {
-            Flavor::Dynamic => Some(Memory::Attached(attached.shared())),
+            Flavor::Dynamic => Some(Served::Attached(attached.shared())),
             // Also memory in a heap, because another rank may be unable to map the heap.
             Flavor::Create => {
                 let own = &targets[comm.rank()];
-                Some(Memory::Piece(own.base as usize, own.bytes))
+                Some(Served::Piece(own.base as usize, own.bytes))
             }
             _ => None,
         };
@@ -189,6 +194,7 @@ impl Window {
             words,
             meetings: Meetings::new(),
             epochs: Epochs::new(comm.size()),
+            no_locks: AtomicBool::new(hints.no_locks),
             hints: Mutex::new(hints),
             targets,
             attached,
@@ -305,16 +311,16 @@ fn targets(
     in_one_piece: bool,
     all: &[Words1],
     pads: &[u64],
-) -> Result<Box<[Target]>> {
+) -> Result<Box<[Memory]>> {
     let mut before = 0;
     let block = Words::bytes(comm.size());
     let start = |rank: usize| -> Result<*mut u8> {
         let start = words.region.as_ptr(rank).ok_or_else(|| internal("a rank has no block"))?;
         Ok(start.wrapping_add(block).wrapping_add(pads[rank] as usize))
     };
-    let target = |(rank, said): (usize, &Words1)| -> Result<Target> {
+    let target = |(rank, said): (usize, &Words1)| -> Result<Memory> {
         let &[_, _, bytes, unit, _, _, heap, offset] = said;
-        let mapped = |base| Target { base, is_mapped: true, bytes, unit, _heap: None };
+        let mapped = |base| Memory { base, is_mapped: true, bytes, unit, _heap: None };
         match flavor {
             Flavor::Allocate => Ok(mapped(start(rank)?)),
             Flavor::Shared if in_one_piece => {
@@ -334,11 +340,11 @@ fn targets(
 
 /// Finds memory of a rank: `bytes` bytes at `offset` of the heap of world rank `heap`. The base is null if this
 /// process cannot map the memory.
-fn far(heap: u64, offset: u64, bytes: u64, unit: u64) -> Target {
+fn far(heap: u64, offset: u64, bytes: u64, unit: u64) -> Memory {
     let nowhere =
-        Target { base: std::ptr::null_mut(), is_mapped: bytes == 0, bytes, unit, _heap: None };
+        Memory { base: std::ptr::null_mut(), is_mapped: bytes == 0, bytes, unit, _heap: None };
     let Some((base, map)) = mapped_at(heap, offset, bytes) else { return nowhere };
-    Target { base, is_mapped: true, _heap: map, ..nowhere }
+    Memory { base, is_mapped: true, _heap: map, ..nowhere }
 }
 
 /// Returns the address in this process of `bytes` bytes at `offset` of the heap of world rank `heap`, and the mapping

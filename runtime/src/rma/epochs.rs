@@ -10,16 +10,16 @@
 //! of an epoch meet. A fence opens an epoch even if the program makes no operation in it. Such an unused epoch ends
 //! when the rank begins an epoch of another kind.
 //!
-//! Invariant: no thread holds the lock of [`State`] while it waits for another rank. Before a call waits, it checks
-//! the state and notes there which epoch it begins, so that another thread cannot begin the same epoch.
+//! Before a call waits, it enters in the phase (`phase.rs`) which epoch it begins, so that another thread cannot
+//! begin an epoch that excludes this one. No thread holds the lock of [`State`] while it waits for another rank.
 
 use super::Window;
 use super::lock::LockKind;
+use super::phase::{Phase, part};
 use super::wait;
 use super::words::{Word, check_process};
 use crate::comm::Group;
 use crate::{Error, ErrorKind, Result, WindowErrorKind};
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -89,6 +89,9 @@ mod at {
     pub const STARTED: u8 = 2;
     pub const SHARED: u8 = 3;
     pub const EXCLUSIVE: u8 = 4;
+    /// Like the two above, but this rank has not taken the lock (`NO_CHECK`).
+    pub const SHARED_BY_PROMISE: u8 = 5;
+    pub const EXCLUSIVE_BY_PROMISE: u8 = 6;
 }
 
 /// What this rank may do at all other ranks, as bits.
@@ -108,31 +111,20 @@ pub(super) struct Epochs {
     at: Box<[AtomicU8]>,
     /// The bits in [`with_all`].
     all: AtomicU8,
+    phase: Phase,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
     /// The ranks of the access epoch between start and complete.
-    started: Option<Vec<usize>>,
+    started: Vec<usize>,
     /// The ranks of the exposure epoch between post and wait.
-    posted: Option<Vec<usize>>,
-    /// For each rank that this rank has locked: the kind of the lock, and whether this rank has taken the lock. With
-    /// the promise `NO_CHECK`, it does not take the lock.
-    locked: BTreeMap<usize, (LockKind, bool)>,
-    /// `None` if this rank has not called `lock_all`, else whether it has taken the locks of all ranks. With the
-    /// promise `NO_CHECK`, it does not take the locks.
-    all: Option<bool>,
+    posted: Vec<usize>,
     /// For each rank, how often this rank has called `start` with a group that contains that rank.
     starts: Box<[u64]>,
     /// For each rank, how often this rank has called `post` with a group that contains that rank.
     posts: Box<[u64]>,
-}
-
-impl State {
-    fn is_idle(&self) -> bool {
-        self.started.is_none() && self.locked.is_empty() && self.all.is_none()
-    }
 }
 
 impl Epochs {
@@ -140,11 +132,10 @@ impl Epochs {
         Self {
             at: (0..ranks).map(|_| AtomicU8::new(at::NOTHING)).collect(),
             all: AtomicU8::new(0),
+            phase: Phase::default(),
             state: Mutex::new(State {
-                started: None,
-                posted: None,
-                locked: BTreeMap::new(),
-                all: None,
+                started: Vec::new(),
+                posted: Vec::new(),
                 starts: vec![0; ranks].into(),
                 posts: vec![0; ranks].into(),
             }),
@@ -172,8 +163,8 @@ impl Epochs {
         // The memory of other ranks is not mapped in a forked child.
         check_process()?;
         match self.at.get(target).map(|at| at.load(Ordering::Relaxed)) {
-            Some(at::EXCLUSIVE) => return Ok(true),
-            Some(at::STARTED | at::SHARED) => return Ok(false),
+            Some(at::STARTED | at::SHARED | at::SHARED_BY_PROMISE) => return Ok(false),
+            Some(at::EXCLUSIVE | at::EXCLUSIVE_BY_PROMISE) => return Ok(true),
             _ => {}
         }
         match self.all.load(Ordering::Relaxed) {
@@ -194,7 +185,7 @@ impl Epochs {
     pub fn check_locked(&self, target: usize) -> Result<()> {
         check_process()?;
         let at = self.at.get(target).map(|at| at.load(Ordering::Relaxed));
-        if matches!(at, Some(at::SHARED | at::EXCLUSIVE)) || self.has_locked_all() {
+        if at.is_some_and(|at| at >= at::SHARED) || self.has_locked_all() {
             return Ok(());
         }
         Err(outside("the rank has not locked this target"))
@@ -205,8 +196,8 @@ impl Epochs {
     /// # Errors
     /// Returns `WindowErrorKind::Synchronization` if it has not.
     pub fn check_any_lock(&self) -> Result<()> {
-        let state = self.lock()?;
-        if self.has_locked_all() || !state.locked.is_empty() {
+        check_process()?;
+        if self.has_locked_all() || self.phase.has_locks() {
             return Ok(());
         }
         Err(outside("the rank has locked no target"))
@@ -231,8 +222,8 @@ impl Epochs {
 
     /// Checks that this rank is in no epoch, so that the window may be freed.
     pub fn check_free(&self) -> Result<()> {
-        let state = self.lock()?;
-        if state.is_idle() && state.posted.is_none() {
+        check_process()?;
+        if self.phase.is_idle() {
             return Ok(());
         }
         Err(outside("the rank is in an epoch, which must end first"))
@@ -276,19 +267,22 @@ impl Window {
     pub fn fence(&self, assert: Assertions) -> Result<()> {
         use Assertions as A;
         assert.check(&[A::NO_STORE, A::NO_PUT, A::NO_PRECEDE, A::NO_SUCCEED])?;
-        let state = self.epochs.lock()?;
-        if !state.is_idle() || state.posted.is_some() {
-            return Err(outside("the rank is in an epoch of another kind, which must end first"));
+        check_process()?;
+        if !self.epochs.phase.begin(part::FENCING, 0) {
+            return Err(outside(
+                "the rank is in an epoch of another kind, which must end first, or another thread is in a fence",
+            ));
         }
-        drop(state);
         // With `NO_PRECEDE` alone, the ranks still meet: the accesses of the next epoch must come after the stores
         // that their target has made before the fence.
-        if !(assert.has(A::NO_PRECEDE) && assert.has(A::NO_SUCCEED)) {
-            self.meet()?;
+        let need_not_meet = assert.has(A::NO_PRECEDE) && assert.has(A::NO_SUCCEED);
+        let met = if need_not_meet { Ok(()) } else { self.meet() };
+        if met.is_ok() {
+            let next = if assert.has(A::NO_SUCCEED) { 0 } else { with_all::FENCE };
+            self.epochs.all.store(next, Ordering::Relaxed);
         }
-        let next = if assert.has(A::NO_SUCCEED) { 0 } else { with_all::FENCE };
-        self.epochs.all.store(next, Ordering::Relaxed);
-        Ok(())
+        self.epochs.phase.turn(part::FENCING, 0);
+        met
     }
 
     /// Returns the rank in the window of each member of `group`.
@@ -317,25 +311,28 @@ impl Window {
         assert.check(&[A::NO_CHECK, A::NO_STORE, A::NO_PUT])?;
         let ranks = self.ranks_of(group)?;
         let mut state = self.epochs.lock()?;
-        if state.posted.is_some() {
+        if self.epochs.phase.has(part::POSTED) {
             return Err(outside("the rank has posted already, and must wait first"));
         }
-        if !state.locked.is_empty() || state.all.is_some() {
-            return Err(outside("the rank holds a lock of the window, which must end first"));
+        if !self.epochs.phase.begin(part::POSTED, part::STARTING | part::STARTED) {
+            return Err(outside("the rank is in an epoch of another kind, which must end first"));
         }
-        self.epochs.leave_fence()?;
+        if let Err(error) = self.epochs.leave_fence() {
+            self.epochs.phase.turn(part::POSTED, 0);
+            return Err(error);
+        }
         for &rank in &ranks {
             state.posts[rank] += 1;
-            // The order is Release, so that the stores of this rank before the call come before the accesses of the
-            // other ranks.
-            self.words
-                .get(rank, Word::Posted(self.comm.rank()))?
-                .store(state.posts[rank], Ordering::Release);
+            // The stores of this rank before the call come before the accesses of the other ranks.
+            wait::announce(
+                self.words.get(rank, Word::Posted(self.comm.rank()))?,
+                state.posts[rank],
+            );
         }
         for &rank in &ranks {
             wait::ring(&self.comm, rank)?;
         }
-        state.posted = Some(ranks);
+        state.posted = ranks;
         Ok(())
     }
 
@@ -351,10 +348,13 @@ impl Window {
         assert.check(&[Assertions::NO_CHECK])?;
         let ranks = self.ranks_of(group)?;
         let mut state = self.epochs.lock()?;
-        if !state.is_idle() {
+        if !self.epochs.phase.begin(part::STARTING, part::POSTED) {
             return Err(outside("the rank is in an access epoch, which must end first"));
         }
-        self.epochs.leave_fence()?;
+        if let Err(error) = self.epochs.leave_fence() {
+            self.epochs.phase.turn(part::STARTING, 0);
+            return Err(error);
+        }
         let counts: Vec<u64> = ranks
             .iter()
             .map(|&rank| {
@@ -362,15 +362,25 @@ impl Window {
                 state.starts[rank]
             })
             .collect();
-        state.started = Some(ranks.clone());
         drop(state);
-        for (&rank, &count) in ranks.iter().zip(&counts) {
-            if !assert.has(Assertions::NO_CHECK) {
-                let word = self.words.get(self.comm.rank(), Word::Posted(rank))?;
-                wait::until(&self.comm, || word.load(Ordering::Acquire) >= count)?;
+        let await_posts = || -> Result<()> {
+            for (&rank, &count) in ranks.iter().zip(&counts) {
+                if !assert.has(Assertions::NO_CHECK) {
+                    let word = self.words.get(self.comm.rank(), Word::Posted(rank))?;
+                    wait::until(&self.comm, || wait::has_come(word, count))?;
+                }
             }
+            Ok(())
+        };
+        if let Err(error) = await_posts() {
+            self.epochs.phase.turn(part::STARTING, 0);
+            return Err(error);
+        }
+        for &rank in &ranks {
             self.epochs.set(rank, at::STARTED);
         }
+        self.epochs.lock()?.started = ranks;
+        self.epochs.phase.turn(part::STARTING, part::STARTED);
         Ok(())
     }
 
@@ -381,16 +391,20 @@ impl Window {
     #[doc(alias = "MPI_Win_complete")]
     pub fn complete(&self) -> Result<()> {
         let mut state = self.epochs.lock()?;
-        let ranks = state.started.take();
-        let ranks = ranks.ok_or_else(|| outside("the rank has not started an access epoch"))?;
+        if !self.epochs.phase.has(part::STARTED) {
+            return Err(outside("the rank has not started an access epoch"));
+        }
+        let ranks = std::mem::take(&mut state.started);
         for &rank in &ranks {
             self.epochs.set(rank, at::NOTHING);
-            // `starts` counts this rank's epochs with the target, so it also numbers their ends. The order is Release,
-            // so that the accesses of this rank come before the end.
-            self.words
-                .get(rank, Word::Completed(self.comm.rank()))?
-                .store(state.starts[rank], Ordering::Release);
+            // `starts` counts this rank's epochs with the target, so it also numbers their ends. The accesses of this
+            // rank come before the end.
+            wait::announce(
+                self.words.get(rank, Word::Completed(self.comm.rank()))?,
+                state.starts[rank],
+            );
         }
+        self.epochs.phase.turn(part::STARTED, 0);
         drop(state);
         for &rank in &ranks {
             wait::ring(&self.comm, rank)?;
@@ -407,9 +421,9 @@ impl Window {
     pub fn wait(&self) -> Result<()> {
         for (rank, count) in self.awaited()? {
             let word = self.words.get(self.comm.rank(), Word::Completed(rank))?;
-            wait::until(&self.comm, || word.load(Ordering::Acquire) >= count)?;
+            wait::until(&self.comm, || wait::has_come(word, count))?;
         }
-        self.epochs.lock()?.posted = None;
+        self.epochs.phase.turn(part::POSTED, 0);
         Ok(())
     }
 
@@ -423,11 +437,11 @@ impl Window {
         self.comm.progress()?;
         for (rank, count) in awaited {
             let word = self.words.get(self.comm.rank(), Word::Completed(rank))?;
-            if word.load(Ordering::Acquire) < count {
+            if !wait::has_come(word, count) {
                 return Ok(false);
             }
         }
-        self.epochs.lock()?.posted = None;
+        self.epochs.phase.turn(part::POSTED, 0);
         Ok(true)
     }
 
@@ -435,8 +449,10 @@ impl Window {
     /// completed.
     fn awaited(&self) -> Result<Vec<(usize, u64)>> {
         let state = self.epochs.lock()?;
-        let ranks = state.posted.as_ref().ok_or_else(|| outside("the rank has not posted"))?;
-        Ok(ranks.iter().map(|&rank| (rank, state.posts[rank])).collect())
+        if !self.epochs.phase.has(part::POSTED) {
+            return Err(outside("the rank has not posted"));
+        }
+        Ok(state.posted.iter().map(|&rank| (rank, state.posts[rank])).collect())
     }
 
     /// Locks the memory of rank `target`, and begins an epoch in which this rank may access it. Waits until no other
@@ -452,31 +468,43 @@ impl Window {
         self.check_target(target)?;
         assert.check(&[Assertions::NO_CHECK])?;
         self.check_locks()?;
+        check_process()?;
         let holds = !assert.has(Assertions::NO_CHECK);
-        {
-            let mut state = self.epochs.lock()?;
-            if state.started.is_some() || state.posted.is_some() || state.all.is_some() {
-                return Err(outside(
-                    "the rank is in an epoch of another kind, which must end first",
-                ));
-            }
-            if state.locked.contains_key(&target) {
-                return Err(outside("this rank has locked the target already"));
-            }
-            self.epochs.leave_fence()?;
-            state.locked.insert(target, (kind, holds));
-            self.epochs.set(target, at::WAITING);
+        let epochs = &self.epochs;
+        if !epochs.phase.add_lock() {
+            return Err(outside("the rank is in an epoch of another kind, which must end first"));
         }
-        if holds && let Err(error) = wait::lock(&self.comm, &self.words, target, kind) {
-            self.epochs.lock()?.locked.remove(&target);
-            self.epochs.set(target, at::NOTHING);
+        let begun = self.begin_lock(kind, target, holds);
+        if begun.is_err() {
+            epochs.phase.remove_lock();
+        }
+        begun
+    }
+
+    /// Does the part of [`lock_raw`](Self::lock_raw) after the phase has the lock.
+    fn begin_lock(&self, kind: LockKind, target: usize, holds: bool) -> Result<()> {
+        let epochs = &self.epochs;
+        let (order, at) = (Ordering::Relaxed, &epochs.at[target]);
+        if at.compare_exchange(at::NOTHING, at::WAITING, order, order).is_err() {
+            return Err(outside("this rank has locked the target already"));
+        }
+        let locked = epochs.leave_fence().and_then(|()| match holds {
+            true => wait::lock(&self.comm, &self.words, target, kind),
+            false => Ok(()),
+        });
+        if let Err(error) = locked {
+            at.store(at::NOTHING, order);
             return Err(error);
         }
-        let now = match kind {
-            LockKind::Shared => at::SHARED,
-            LockKind::Exclusive => at::EXCLUSIVE,
-        };
-        self.epochs.set(target, now);
+        at.store(
+            match (kind, holds) {
+                (LockKind::Shared, true) => at::SHARED,
+                (LockKind::Shared, false) => at::SHARED_BY_PROMISE,
+                (LockKind::Exclusive, true) => at::EXCLUSIVE,
+                (LockKind::Exclusive, false) => at::EXCLUSIVE_BY_PROMISE,
+            },
+            order,
+        );
         Ok(())
     }
 
@@ -490,18 +518,24 @@ impl Window {
     pub fn unlock_raw(&self, target: usize) -> Result<()> {
         self.check_target(target)?;
         self.make_progress()?;
-        let mut state = self.epochs.lock()?;
-        let held = self.epochs.at[target].load(Ordering::Relaxed) > at::WAITING;
-        let lock = if held { state.locked.remove(&target) } else { None };
-        let (kind, holds) = lock.ok_or_else(|| outside("the rank has not locked this target"))?;
-        self.epochs.set(target, at::NOTHING);
-        drop(state);
-        if holds {
-            wait::unlock(&self.comm, &self.words, target, kind)
-        } else {
-            order();
-            Ok(())
+        check_process()?;
+        let (order, at) = (Ordering::Relaxed, &self.epochs.at[target]);
+        let was = at.load(order);
+        let ended =
+            was >= at::SHARED && at.compare_exchange(was, at::NOTHING, order, order).is_ok();
+        if !ended {
+            return Err(outside("the rank has not locked this target"));
         }
+        let unlocked = match was {
+            at::SHARED => wait::unlock(&self.comm, &self.words, target, LockKind::Shared),
+            at::EXCLUSIVE => wait::unlock(&self.comm, &self.words, target, LockKind::Exclusive),
+            _ => {
+                order_accesses();
+                Ok(())
+            }
+        };
+        self.epochs.phase.remove_lock();
+        unlocked
     }
 
     /// Takes a shared lock of the memory of every rank, and begins an epoch in which this rank may access the memory of
@@ -513,21 +547,36 @@ impl Window {
     pub fn lock_all_raw(&self, assert: Assertions) -> Result<()> {
         assert.check(&[Assertions::NO_CHECK])?;
         self.check_locks()?;
+        check_process()?;
         let holds = !assert.has(Assertions::NO_CHECK);
-        {
-            let mut state = self.epochs.lock()?;
-            if !state.is_idle() || state.posted.is_some() {
-                return Err(outside("the rank is in another epoch, which must end first"));
-            }
-            self.epochs.leave_fence()?;
-            state.all = Some(holds);
+        if !self.epochs.phase.begin(part::LOCKING_ALL, 0) {
+            return Err(outside("the rank is in another epoch, which must end first"));
         }
-        if holds {
-            for target in 0..self.comm.size() {
-                wait::lock(&self.comm, &self.words, target, LockKind::Shared)?;
-            }
+        let locked = self.epochs.leave_fence().and_then(|()| match holds {
+            true => self.take_all_locks(),
+            false => Ok(()),
+        });
+        if let Err(error) = locked {
+            self.epochs.phase.turn(part::LOCKING_ALL, 0);
+            return Err(error);
         }
         self.epochs.all.store(with_all::LOCKED, Ordering::Relaxed);
+        let all = if holds { part::LOCKED_ALL } else { part::PROMISED_ALL };
+        self.epochs.phase.turn(part::LOCKING_ALL, all);
+        Ok(())
+    }
+
+    /// Takes the shared locks of all ranks. If one fails, releases those that the call has taken.
+    fn take_all_locks(&self) -> Result<()> {
+        for target in 0..self.comm.size() {
+            if let Err(error) = wait::lock(&self.comm, &self.words, target, LockKind::Shared) {
+                for taken in 0..target {
+                    // The error of the lock counts; a release fails only if there is no such lock.
+                    let _released = wait::unlock(&self.comm, &self.words, taken, LockKind::Shared);
+                }
+                return Err(error);
+            }
+        }
         Ok(())
     }
 
@@ -539,20 +588,24 @@ impl Window {
     #[doc(alias = "MPI_Win_unlock_all")]
     pub fn unlock_all_raw(&self) -> Result<()> {
         self.make_progress()?;
-        let mut state = self.epochs.lock()?;
-        let ready = self.epochs.has_locked_all();
-        let all = if ready { state.all.take() } else { None };
-        let holds = all.ok_or_else(|| outside("the rank has not locked all ranks"))?;
+        check_process()?;
+        let phase = &self.epochs.phase;
+        let holds = phase.turn(part::LOCKED_ALL, part::LOCKING_ALL);
+        if !holds && !phase.turn(part::PROMISED_ALL, part::LOCKING_ALL) {
+            return Err(outside("the rank has not locked all ranks"));
+        }
         self.epochs.all.store(0, Ordering::Relaxed);
-        drop(state);
-        if !holds {
-            order();
-            return Ok(());
+        let mut unlocked = Ok(());
+        if holds {
+            for target in 0..self.comm.size() {
+                let one = wait::unlock(&self.comm, &self.words, target, LockKind::Shared);
+                unlocked = unlocked.and(one);
+            }
+        } else {
+            order_accesses();
         }
-        for target in 0..self.comm.size() {
-            wait::unlock(&self.comm, &self.words, target, LockKind::Shared)?;
-        }
-        Ok(())
+        phase.turn(part::LOCKING_ALL, 0);
+        unlocked
     }
 
     /// Completes the operations of this rank at rank `target`. This rank must have locked the target.
@@ -565,7 +618,7 @@ impl Window {
     pub fn flush(&self, target: usize) -> Result<()> {
         self.check_target(target)?;
         self.epochs.check_locked(target)?;
-        order();
+        order_accesses();
         self.make_progress()
     }
 
@@ -578,7 +631,7 @@ impl Window {
     #[doc(alias = "MPI_Win_flush_local_all")]
     pub fn flush_all(&self) -> Result<()> {
         self.epochs.check_any_lock()?;
-        order();
+        order_accesses();
         self.make_progress()
     }
 
@@ -589,14 +642,14 @@ impl Window {
     #[doc(alias = "MPI_Win_sync")]
     pub fn sync(&self) -> Result<()> {
         check_process()?;
-        order();
+        order_accesses();
         self.make_progress()
     }
 }
 
 /// Orders this rank's accesses to window memory before the call and those after the call, as all ranks see them. A copy
 /// to mapped memory consists of plain stores, and progress alone does not order them.
-fn order() {
+fn order_accesses() {
     std::sync::atomic::fence(Ordering::SeqCst);
 }
 

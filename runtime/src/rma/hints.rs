@@ -23,6 +23,10 @@ pub struct WindowHints {
     pub same_unit: bool,
     /// The memory of a shared window need not be in one piece.
     pub noncontiguous: bool,
+    /// The size in bytes of the pieces of memory for which accumulates synchronise; 0 lets the library choose. Up to 8,
+    /// elements of 4 and 8 bytes are updated one by one by instructions of the processor, which is best for single
+    /// elements. Above 8, accumulates lock ranges of 4 KiB, which is best for many elements.
+    pub accumulate_granularity: u64,
     /// The alignment of memory that the window allocates, in bytes: a power of two from 64 to 2^21.
     pub alignment: usize,
 }
@@ -36,6 +40,7 @@ impl Default for WindowHints {
             same_size: false,
             same_unit: false,
             noncontiguous: false,
+            accumulate_granularity: 0,
             alignment: 64,
         }
     }
@@ -64,7 +69,8 @@ fn orders(value: &str) -> Option<String> {
 
 impl WindowHints {
     /// Sets the hints of a list of keys and values. `new` says whether the window is being made. If `new` is false, the
-    /// hints about the placement of memory (`alloc_shared_noncontig`, `mpi_minimum_memory_alignment`) are ignored.
+    /// hints about the placement of memory (`alloc_shared_noncontig`, `mpi_minimum_memory_alignment`) and about
+    /// accumulates (`mpi_accumulate_granularity`) are ignored.
     pub fn set(&mut self, given: &[(String, String)], new: bool) {
         for (key, value) in given {
             let value = value.trim();
@@ -85,6 +91,11 @@ impl WindowHints {
                         "same_op" => self.same_op_no_op = false,
                         _ => {}
                     }
+                    continue;
+                }
+                "mpi_accumulate_granularity" if new => {
+                    let number = value.parse::<u64>();
+                    self.accumulate_granularity = number.unwrap_or(self.accumulate_granularity);
                     continue;
                 }
                 "mpi_minimum_memory_alignment" if new => {
@@ -111,6 +122,7 @@ impl WindowHints {
             ("same_size", self.same_size.to_string()),
             ("same_disp_unit", self.same_unit.to_string()),
             ("alloc_shared_noncontig", self.noncontiguous.to_string()),
+            ("mpi_accumulate_granularity", self.accumulate_granularity.to_string()),
             ("mpi_minimum_memory_alignment", self.alignment.to_string()),
             ("mpi_memory_alloc_kinds", "mpi,system".to_owned()),
         ]
@@ -135,6 +147,9 @@ mod tests {
         assert_eq!(set("accumulate_ordering", "waw, rar", false).accumulate_ordering, "rar,waw");
         assert_eq!(set("accumulate_ordering", "waw,or", false).accumulate_ordering, "rar,waw");
         assert_eq!(set("accumulate_ordering", "none", false).accumulate_ordering, "none");
+        assert_eq!(set("mpi_accumulate_granularity", "8", false).accumulate_granularity, 0);
+        assert_eq!(set("mpi_accumulate_granularity", "8", true).accumulate_granularity, 8);
+        assert_eq!(set("mpi_accumulate_granularity", "-1", true).accumulate_granularity, 8);
         assert_eq!(set("mpi_minimum_memory_alignment", "3", true).alignment, 64);
         assert_eq!(set("mpi_minimum_memory_alignment", "4096", true).alignment, 4096);
         assert_eq!(set("unknown", "true", true), hints);

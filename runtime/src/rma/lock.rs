@@ -11,7 +11,7 @@
 //! A release adds one to `free`. The release of an exclusive lock also adds one to `readers`. If nobody holds the lock,
 //! one atomic operation takes it. This file changes the word and never waits; `wait.rs` waits.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use super::words::SharedWord;
 
 /// Number of bits of a counter. A rank has at most one request for a lock at a time, and there are fewer ranks than
 /// values of a counter. So no two requests that wait or hold the lock have the same ticket.
@@ -32,29 +32,6 @@ pub enum LockKind {
     Exclusive,
 }
 
-/// A word that can be read and replaced atomically. The tests implement this trait for the atomics of `loom` too.
-pub(super) trait LockWord {
-    /// Returns the value.
-    fn value(&self) -> u64;
-    /// Replaces `old` by `new`. Returns the value that the word has instead if it is not `old`. Changes of other
-    /// memory before a successful replacement are visible to the ranks that read `new`.
-    fn replace(&self, old: u64, new: u64) -> Result<(), u64>;
-}
-
-impl LockWord for AtomicU64 {
-    #[inline]
-    fn value(&self) -> u64 {
-        self.load(Ordering::Acquire)
-    }
-
-    #[inline]
-    fn replace(&self, old: u64, new: u64) -> Result<(), u64> {
-        // The order is SeqCst, because a rank that waits writes its number to a queue and then reads the word, and
-        // a rank that releases the lock changes the word and then reads the queue. One of them must see the other.
-        self.compare_exchange(old, new, Ordering::SeqCst, Ordering::Acquire).map(drop)
-    }
-}
-
 fn get(word: u64, field: u32) -> u64 {
     word >> field & MASK
 }
@@ -65,7 +42,7 @@ fn more(word: u64, field: u32) -> u64 {
     word & !(MASK << field) | value << field
 }
 
-fn change(word: &impl LockWord, mut to: impl FnMut(u64) -> u64) -> (u64, u64) {
+fn change(word: &impl SharedWord, mut to: impl FnMut(u64) -> u64) -> (u64, u64) {
     let mut old = word.value();
     loop {
         let new = to(old);
@@ -84,7 +61,7 @@ pub(super) struct Ticket {
 }
 
 /// Asks for the lock. If the ticket is not granted, the caller waits until [`is_granted`].
-pub(super) fn ask(word: &impl LockWord, kind: LockKind) -> Ticket {
+pub(super) fn ask(word: &impl SharedWord, kind: LockKind) -> Ticket {
     let granted = |old: u64| match kind {
         LockKind::Shared => get(old, READERS) == get(old, NEXT),
         LockKind::Exclusive => get(old, FREE) == get(old, NEXT),
@@ -98,7 +75,7 @@ pub(super) fn ask(word: &impl LockWord, kind: LockKind) -> Ticket {
 
 /// Returns whether a request that was not granted at first has the lock now. After this function has returned true, the
 /// caller must not call it again for the ticket.
-pub(super) fn is_granted(word: &impl LockWord, kind: LockKind, ticket: u64) -> bool {
+pub(super) fn is_granted(word: &impl SharedWord, kind: LockKind, ticket: u64) -> bool {
     match kind {
         LockKind::Exclusive => get(word.value(), FREE) == ticket,
         LockKind::Shared => {
@@ -113,7 +90,7 @@ pub(super) fn is_granted(word: &impl LockWord, kind: LockKind, ticket: u64) -> b
 }
 
 /// Releases the lock.
-pub(super) fn release(word: &impl LockWord, kind: LockKind) {
+pub(super) fn release(word: &impl SharedWord, kind: LockKind) {
     change(word, |old| match kind {
         LockKind::Shared => more(old, FREE),
         LockKind::Exclusive => more(more(old, FREE), READERS),
@@ -122,7 +99,7 @@ pub(super) fn release(word: &impl LockWord, kind: LockKind) {
 
 /// Returns the ticket of the request that may have the lock next, if a request waits. If a rank holds the lock
 /// exclusively, returns the ticket of that rank. Whoever has changed the word wakes the rank of the returned ticket.
-pub(super) fn waiting(word: &impl LockWord) -> Option<u64> {
+pub(super) fn waiting(word: &impl SharedWord) -> Option<u64> {
     let word = word.value();
     // A request that waits, or that holds the lock exclusively, has a ticket that `readers` has not passed. The first
     // such ticket is `readers` itself.
@@ -134,6 +111,7 @@ pub(super) fn waiting(word: &impl LockWord) -> Option<u64> {
 mod tests {
     use super::*;
     use LockKind::{Exclusive, Shared};
+    use std::sync::atomic::AtomicU64;
 
     #[test]
     fn requests_are_granted_in_their_order() {
@@ -166,5 +144,85 @@ mod tests {
         assert!(ask(Exclusive).granted);
         release(&word, Exclusive);
         assert_eq!(waiting(&word), None);
+    }
+
+    /// Two ranks take the lock of these kinds; each waits with the queue as `wait.rs` does, and sleeps until another
+    /// rank wakes it.
+    fn two_ranks(mine: LockKind, theirs: LockKind) {
+        use crate::rma::words::model::{ModelWord, explore};
+        use loom::cell::UnsafeCell;
+        use loom::sync::Arc;
+        struct Scene {
+            lock: ModelWord,
+            queue: [ModelWord; 2],
+            /// How often each rank has been woken.
+            bells: [ModelWord; 2],
+            memory: UnsafeCell<u64>,
+        }
+        fn wake(scene: &Scene) {
+            let Some(ticket) = waiting(&scene.lock) else { return };
+            let rank = scene.queue[ticket as usize % 2].value();
+            if (1..=2).contains(&rank) {
+                let bell = &scene.bells[rank as usize - 1];
+                while bell.add_one().is_err() {}
+            }
+        }
+        fn visit(scene: &Scene, rank: usize, kind: LockKind) {
+            let ticket = ask(&scene.lock, kind);
+            if !ticket.granted {
+                // `wait.rs` stores with the order SeqCst.
+                let place = &scene.queue[ticket.number as usize % 2];
+                place.replace(place.value(), rank as u64 + 1).unwrap();
+                loop {
+                    let bell = scene.bells[rank].value();
+                    if is_granted(&scene.lock, kind, ticket.number) {
+                        break;
+                    }
+                    // Sleeps: loom finds a rank that nobody wakes, because it never leaves this loop.
+                    while scene.bells[rank].value() == bell {
+                        loom::thread::yield_now();
+                    }
+                }
+                if kind == Shared {
+                    wake(scene);
+                }
+            }
+            match kind {
+                // SAFETY: the lock excludes other accesses. Loom reports one if it does not.
+                Exclusive => scene.memory.with_mut(|memory| unsafe { *memory += 1 }),
+                // SAFETY: the same.
+                Shared => scene.memory.with(|memory| assert!(unsafe { *memory } < 3)),
+            }
+            release(&scene.lock, kind);
+            wake(scene);
+        }
+        explore(3, move || {
+            let word = || ModelWord::new(0);
+            let scene = Arc::new(Scene {
+                lock: word(),
+                queue: [word(), word()],
+                bells: [word(), word()],
+                memory: UnsafeCell::new(0),
+            });
+            let other = Arc::clone(&scene);
+            let thread = loom::thread::spawn(move || visit(&other, 1, theirs));
+            visit(&scene, 0, mine);
+            thread.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn loom_exclusive_locks() {
+        two_ranks(Exclusive, Exclusive);
+    }
+
+    #[test]
+    fn loom_a_shared_and_an_exclusive_lock() {
+        two_ranks(Shared, Exclusive);
+    }
+
+    #[test]
+    fn loom_shared_locks() {
+        two_ranks(Shared, Shared);
     }
 }

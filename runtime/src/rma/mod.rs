@@ -9,13 +9,16 @@
 //!
 //! - `words.rs`: the block of each rank, with the words that other ranks read and write;
 //! - `lock.rs`, `wait.rs`: the lock of a window, the meeting of its ranks, and waiting;
-//! - `epochs.rs`: which calls a rank may make now, and the calls that begin and end epochs;
+//! - `phase.rs`, `epochs.rs`: which calls a rank may make now, and the calls that begin and end epochs;
 //! - `hints.rs`: what the program says about a window;
 //! - `create.rs`: making windows; `dynamic.rs`: windows to which the ranks attach memory;
 //! - `target.rs`: where the memory of a call lies, and whether it lies in the window;
 //! - `serve.rs`: operations on memory that the calling rank cannot map: the target carries them out;
 //! - `copies.rs`: put and get; `accumulate.rs`: the operations that are atomic; `atomic.rs`: the
-//!   atomic instructions for their elements.
+//!   atomic instructions for their elements; `ranges.rs`: the locks for other elements; `mechanism.rs`: which of the
+//!   two a target uses; `scalar.rs`: the short way of one element.
+//!
+//! - `typed/`: windows of Rust values, whose epochs are guards.
 //!
 //! Invariants:
 //! - The owner of a window's memory names its bounds when the window is made, and the other ranks check them against
@@ -31,8 +34,13 @@ mod dynamic;
 mod epochs;
 mod hints;
 mod lock;
+mod mechanism;
+mod phase;
+mod ranges;
+mod scalar;
 mod serve;
 mod target;
+mod typed;
 mod wait;
 mod words;
 
@@ -42,6 +50,9 @@ pub use epochs::Assertions;
 pub use hints::WindowHints;
 pub use lock::LockKind;
 pub(crate) use serve::register;
+pub use typed::{
+    Access, Cells, Exchangeable, Exposure, Fenced, Locked, LockedAll, Target, WindowOf,
+};
 
 use crate::comm::{Communicator, Group};
 use crate::{Error, ErrorKind, Result, WindowErrorKind};
@@ -50,9 +61,9 @@ use epochs::Epochs;
 use serve::Hosting;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use target::Target;
+use target::Memory;
 use wait::Meetings;
 use words::{Words, check_process};
 
@@ -71,7 +82,9 @@ pub struct Window {
     meetings: Meetings,
     epochs: Epochs,
     hints: Mutex<WindowHints>,
-    targets: Box<[Target]>,
+    /// The hint `no_locks`.
+    no_locks: AtomicBool,
+    targets: Box<[Memory]>,
     /// The memory that the ranks have attached, if the window is dynamic.
     attached: Attached,
     calls: AtomicU32,
@@ -167,7 +180,9 @@ impl Window {
     /// Returns `ErrorKind::State` in a forked child.
     #[doc(alias = "MPI_Win_set_info")]
     pub fn set_hints(&self, given: &[(String, String)]) -> Result<()> {
-        self.lock_hints()?.set(given, false);
+        let mut hints = self.lock_hints()?;
+        hints.set(given, false);
+        self.no_locks.store(hints.no_locks, Ordering::Relaxed);
         Ok(())
     }
 
@@ -182,7 +197,7 @@ impl Window {
 
     /// Checks that the program has not promised never to lock this window.
     fn check_locks(&self) -> Result<()> {
-        if !self.lock_hints()?.no_locks {
+        if !self.no_locks.load(Ordering::Relaxed) {
             return Ok(());
         }
         Err(epochs::outside(
@@ -208,7 +223,10 @@ impl Window {
         if self.needs_progress() {
             return self.comm.progress();
         }
-        if self.calls.fetch_add(1, Ordering::Relaxed) % CALLS_PER_TURN != CALLS_PER_TURN - 1 {
+        // Threads that make this step at the same time count as one. The count need not be exact.
+        let calls = self.calls.load(Ordering::Relaxed).wrapping_add(1);
+        self.calls.store(calls, Ordering::Relaxed);
+        if !calls.is_multiple_of(CALLS_PER_TURN) {
             return Ok(());
         }
         self.comm.progress()
@@ -222,14 +240,16 @@ impl Window {
         self.epochs.check_free()
     }
 
-    /// Frees the window after all ranks have made this call. It does not check whether an epoch is open
-    /// ([`check_free`](Self::check_free) does). Collective.
+    /// Frees the window after all ranks have made this call. Collective.
     ///
     /// # Errors
-    /// Returns `ErrorKind::ProcAborted` if a rank has died.
+    /// Returns `WindowErrorKind::Synchronization` if this rank is in an epoch, and `ErrorKind::ProcAborted` if a rank
+    /// has died. The window is freed in both cases, so that the other ranks do not wait.
     #[doc(alias = "MPI_Win_free")]
     pub fn free(self) -> Result<()> {
-        self.end()
+        let checked = self.check_free();
+        let ended = self.end();
+        checked.and(ended)
     }
 
     /// Waits until all ranks have called this function or [`free`](Self::free). The caller must not use the window

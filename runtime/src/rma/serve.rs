@@ -50,7 +50,6 @@ const WORD: usize = size_of::<u64>();
 /// Number of words before the runs.
 const HEAD: usize = 6;
 const REQUEST: usize = (HEAD + 2 * RUNS) * WORD + DATA;
-const ANSWER: usize = WORD + DATA;
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +104,7 @@ fn update_of(number: u64) -> Option<Update> {
 
 /// The memory of this rank in a window that requests may access.
 #[derive(Debug)]
-pub(super) enum Memory {
+pub(super) enum Served {
     /// One piece of memory: its address and its length in bytes.
     Piece(usize, u64),
     /// The pieces that this rank has attached to a dynamic window.
@@ -120,7 +119,7 @@ pub(super) struct Host {
     pub rank: usize,
     /// This rank in the world.
     pub own: usize,
-    pub memory: Memory,
+    pub memory: Served,
 }
 
 impl Host {
@@ -128,13 +127,13 @@ impl Host {
     /// does not lie in the memory.
     fn base(&self, runs: &[(u64, u64)]) -> Option<*mut u8> {
         match &self.memory {
-            &Memory::Piece(base, bytes) => {
+            &Served::Piece(base, bytes) => {
                 let within = |&(offset, length): &(u64, u64)| {
                     offset.checked_add(length).is_some_and(|end| end <= bytes)
                 };
                 runs.iter().all(within).then_some(base as *mut u8)
             }
-            Memory::Attached(own) => {
+            Served::Attached(own) => {
                 let own = own.lock().unwrap_or_else(PoisonError::into_inner);
                 let within = |&(start, length): &(u64, u64)| {
                     own.entries.iter().any(|entry| {
@@ -212,8 +211,10 @@ impl Host {
                 let (new, compare) = data.split_at(bytes);
                 let held = || {
                     let (words, own) = (&self.words, self.own);
-                    super::accumulate::hold_range(words, self.rank, offset as i64, own, false)
+                    super::ranges::hold_range(words, self.rank, offset as i64, own, false)
                 };
+                let ranks = (self.rank, self.own);
+                let inside = || super::mechanism::begin(&self.words, ranks, self.rank, 1);
                 // SAFETY: the element lies in the window's memory (`base`), which other ranks reach only by requests
                 // to this rank. Each operand is `bytes` bytes of the request, and `old` has `bytes` bytes.
                 let swapped = unsafe {
@@ -224,6 +225,7 @@ impl Host {
                         compare,
                         old.as_mut_ptr(),
                         bytes,
+                        inside,
                         held,
                     )
                 };
@@ -253,10 +255,12 @@ impl Host {
         let plan = layout.commit()?;
         let job = Job {
             words: &self.words,
+            rank: self.rank,
             own: self.own,
             may_spin: false,
             target: self.rank,
             element: &element,
+            elements: bytes / element.size(),
             update,
             combine,
             alone: false,
@@ -543,7 +547,9 @@ impl Window {
         // The answers to all windows of a communicator have one context, so the tags of two windows must differ too.
         static ASKED: AtomicU32 = AtomicU32::new(0);
         let tag = (ASKED.fetch_add(1, Ordering::Relaxed) & (i32::MAX as u32 >> 1)) << 1 | 1;
-        let mut request = Vec::with_capacity(REQUEST);
+        let bytes_of_runs: u64 = runs.iter().map(|run| run.1).sum();
+        let bytes_of_runs = usize::try_from(bytes_of_runs).unwrap_or(DATA).min(DATA);
+        let mut request = Vec::with_capacity((HEAD + 2 * runs.len()) * WORD + 2 * bytes_of_runs);
         let named = wish.named.map_or(0, Named::abi_value);
         let head = [
             wish.kind as u64,
@@ -557,10 +563,15 @@ impl Window {
             request.extend_from_slice(&word.to_ne_bytes());
         }
         operand(&mut request);
-        let mut answer = vec![0u8; ANSWER];
+        // An answer without old values is one word.
+        let room = match wish.kind {
+            Kind::Put | Kind::Accumulate => WORD,
+            Kind::Get | Kind::GetAccumulate | Kind::CompareAndSwap => WORD + bytes_of_runs,
+        };
+        let mut answer = vec![0u8; room];
         let (byte, length) = (bytes()?, request.len() as u64);
         let received = self.comm.scope_in(Space::Window, |scope| -> Result<Status> {
-            let answered = scope.irecv(&mut answer, byte, ANSWER as u64, target, tag as i32)?;
+            let answered = scope.irecv(&mut answer, byte, room as u64, target, tag as i32)?;
             scope.isend(&request, byte, length, target, self.tag)?;
             scope.wait(answered)
         })??;

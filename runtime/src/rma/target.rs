@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// The memory of one rank in a window.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(super) struct Memory {
     /// The address of the memory in this process. It is null if `is_mapped` is false, and may be null if the memory has
     /// no bytes.
     pub base: *mut u8,
@@ -21,11 +21,11 @@ pub(super) struct Target {
     pub _heap: Option<Arc<Mapping>>,
 }
 
-// SAFETY: a target is an address of memory that several processes use. The calls that access it are unsafe, or
+// SAFETY: this is an address of memory that several processes use. The calls that access it are unsafe, or
 // atomic.
-unsafe impl Send for Target {}
+unsafe impl Send for Memory {}
 // SAFETY: a shared reference gives no access to the memory behind the address.
-unsafe impl Sync for Target {}
+unsafe impl Sync for Memory {}
 
 /// Where the elements of a call lie at its target: the place of their origin, which is byte displacement 0 of the first
 /// element.
@@ -39,6 +39,25 @@ pub(super) enum Located {
 }
 
 impl Window {
+    /// Returns the address in this process of `bytes` bytes that begin `lb` bytes after a displacement of the memory of
+    /// rank `target`; `None` if they do not lie in the window, if this process cannot map them, or if the window is
+    /// dynamic. Calls that take only a few nanoseconds use this function before [`locate`](Self::locate).
+    #[inline(always)]
+    pub(super) fn direct(
+        &self,
+        target: usize,
+        displacement: i64,
+        lb: i64,
+        bytes: u64,
+    ) -> Option<*mut u8> {
+        let found =
+            self.targets.get(target).filter(|found| found.is_mapped && displacement >= 0)?;
+        let start = displacement.checked_mul(found.unit as i64)?.checked_add(lb)?;
+        let end = start.checked_add(bytes as i64)?;
+        (start >= 0 && end as u64 <= found.bytes)
+            .then(|| found.base.wrapping_offset(start as isize))
+    }
+
     /// Returns where `count` elements of `plan` lie, after checking that all data of the elements lie in the window's
     /// memory at `target`. `displacement` counts units of the target's displacement unit; in a dynamic window, it is an
     /// address in the target's process.

@@ -10,7 +10,7 @@
 //! every rank knows after the last round that all ranks have come.
 
 use super::lock::{self, LockKind};
-use super::words::{Word, Words};
+use super::words::{SharedWord, Word, Words};
 use crate::comm::Communicator;
 use crate::{ErrorKind, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,14 +40,27 @@ impl Meetings {
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         for round in 0..words.rounds() {
             let to = (rank + (1 << round)) % size;
-            words.get(to, Word::Round(round))?.store(number, Ordering::Release);
+            announce(words.get(to, Word::Round(round))?, number);
             ring(comm, to)?;
             let word = words.get(rank, Word::Round(round))?;
             // The other rank may be ahead, and may have written the number of a later meeting already.
-            until(comm, || word.load(Ordering::Acquire) >= number)?;
+            until(comm, || has_come(word, number))?;
         }
         Ok(())
     }
+}
+
+/// Tells the rank that waits for `word` that this rank has come for the time `count`. What this rank has stored
+/// before is visible to that rank when it has seen the count ([`has_come`]).
+#[inline]
+pub(super) fn announce(word: &impl SharedWord, count: u64) {
+    word.set(count);
+}
+
+/// Returns whether another rank has announced the count, or a later one.
+#[inline]
+pub(super) fn has_come(word: &impl SharedWord, count: u64) -> bool {
+    word.value() >= count
 }
 
 /// Wakes a rank of the window if it sleeps.
@@ -126,5 +139,50 @@ fn wake(comm: &Communicator, words: &Words, target: usize) -> Result<()> {
     match usize::try_from(who) {
         Ok(who) if (1..=comm.size()).contains(&who) => ring(comm, who - 1),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::words::model::{ModelWord, explore};
+    use super::{announce, has_come};
+    use loom::cell::UnsafeCell;
+    use loom::sync::Arc;
+
+    /// Checks that the accesses of the epochs between start and complete come after the stores of the target before
+    /// post, and before the loads of the target after wait. Loom reports accesses that are not ordered.
+    #[test]
+    fn loom_post_start_complete_wait() {
+        const EPOCHS: u64 = 2;
+        fn await_count(word: &ModelWord, count: u64) {
+            while !has_come(word, count) {
+                loom::thread::yield_now();
+            }
+        }
+        explore(3, || {
+            let scene = Arc::new((ModelWord::new(0), ModelWord::new(0), UnsafeCell::new(0)));
+            let theirs = Arc::clone(&scene);
+            let origin = loom::thread::spawn(move || {
+                let (posted, completed, memory) = &*theirs;
+                for count in 1..=EPOCHS {
+                    await_count(posted, count);
+                    // SAFETY: the target does not access the memory between post and wait.
+                    memory.with_mut(|memory| unsafe { *memory += count });
+                    announce(completed, count);
+                }
+            });
+            let (posted, completed, memory) = &*scene;
+            let mut sum = 0;
+            for count in 1..=EPOCHS {
+                // SAFETY: the origin does not access the memory before post.
+                memory.with_mut(|memory| unsafe { *memory += 10 });
+                announce(posted, count);
+                await_count(completed, count);
+                sum += 10 + count;
+                // SAFETY: the origin does not access the memory after its complete.
+                memory.with(|memory| assert_eq!(unsafe { *memory }, sum));
+            }
+            origin.join().unwrap();
+        });
     }
 }

@@ -5,6 +5,8 @@
 //! lock        the lock of the window's memory at this rank (`lock.rs`)                  a line
 //! ranges      locks of accumulates, each for some of the ranges of memory               a line each
 //! attached    the memory attached to a dynamic window (`dynamic.rs`)                    a line
+//! mode        what makes accumulates atomic (`mechanism.rs`)                            a line
+//! inside      which threads of the block's rank update by instructions                  a line
 //! rounds      the numbers of the last meeting, one for each round (`wait.rs`)           a line each
 //! queue       who waits for the lock, by ticket                                         a word each
 //! posted      by rank of the window: how often it has posted for the block's rank       a word each
@@ -18,7 +20,7 @@ use crate::comm::Communicator;
 use crate::region::SharedRegion;
 use crate::sys::fork;
 use crate::{Error, ErrorKind, Result};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Size of a cache line in bytes.
 pub(super) const LINE: usize = 64;
@@ -30,7 +32,42 @@ const RANGES: usize = LINE;
 /// Number of locks that accumulates take at one rank.
 pub(super) const RANGE_LOCKS: usize = 16;
 const ATTACHED: usize = RANGES + RANGE_LOCKS * LINE;
-const ROUNDS: usize = ATTACHED + LINE;
+const MODE: usize = ATTACHED + LINE;
+const INSIDES: usize = MODE + LINE;
+/// Number of words in the line `inside`.
+pub(super) const INSIDE: usize = LINE / WORD;
+const ROUNDS: usize = INSIDES + LINE;
+
+/// A word that several ranks read and replace atomically. The models of `loom` implement this trait for the atomics of
+/// `loom`.
+pub(super) trait SharedWord {
+    /// Returns the value.
+    fn value(&self) -> u64;
+    /// Replaces `old` by `new`. Returns the value that the word has instead if it is not `old`. Changes of other
+    /// memory before a successful replacement are visible to the ranks that read `new`. All ranks see all replacements,
+    /// and the values that they read, in one order: if two ranks each replace a word and then read the word of the
+    /// other, one of them sees the other's replacement.
+    fn replace(&self, old: u64, new: u64) -> std::result::Result<(), u64>;
+    /// Sets the value. Changes of other memory before the call are visible to the ranks that read `new`.
+    fn set(&self, new: u64);
+}
+
+impl SharedWord for AtomicU64 {
+    #[inline]
+    fn value(&self) -> u64 {
+        self.load(Ordering::SeqCst)
+    }
+
+    #[inline]
+    fn replace(&self, old: u64, new: u64) -> std::result::Result<(), u64> {
+        self.compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst).map(drop)
+    }
+
+    #[inline]
+    fn set(&self, new: u64) {
+        self.store(new, Ordering::Release);
+    }
+}
 
 /// A word of a block.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +77,9 @@ pub(super) enum Word {
     Range(usize),
     /// The word with this index (less than 8) in the line about attached memory.
     Attached(usize),
+    Mode,
+    /// The word with this index (less than [`INSIDE`]) in the line `inside`.
+    Inside(usize),
     Round(usize),
     /// The word of the queue for this ticket.
     Queue(u64),
@@ -53,7 +93,22 @@ pub(super) struct Words {
     pub region: SharedRegion,
     members: usize,
     rounds: usize,
+    /// The rank in the world of each rank of the window.
+    worlds: Box<[usize]>,
+    /// The address of the block of each rank.
+    blocks: Box<[Block]>,
+    /// The length of a block in bytes.
+    length: usize,
 }
+
+/// The address of a block, which is a multiple of 8. The block stays mapped as long as the region lives.
+#[derive(Clone, Copy, Debug)]
+struct Block(*mut u8);
+
+// SAFETY: a block is memory that several processes use. This file accesses it only by atomic operations.
+unsafe impl Send for Block {}
+// SAFETY: a shared reference gives no other access than the atomic operations of this file.
+unsafe impl Sync for Block {}
 
 /// Returns the number of rounds of a meeting of `members` ranks (`wait.rs`).
 fn rounds(members: usize) -> usize {
@@ -76,7 +131,26 @@ impl Words {
         // If the sum does not fit, `allocate` gets `usize::MAX` and fails on all ranks.
         let bytes = Self::bytes(members).saturating_add(more);
         let region = SharedRegion::allocate(comm, bytes)?;
-        Ok(Self { region, members, rounds: rounds(members) })
+        let group = comm.group();
+        let worlds = (0..members).filter_map(|rank| group.world_rank(rank)).collect();
+        let length = Self::bytes(members);
+        let block = |rank| {
+            let base = region.as_ptr(rank).filter(|_| region.len(rank) >= length);
+            let base = base.filter(|base| (*base as usize).is_multiple_of(WORD));
+            base.map(Block).ok_or_else(|| missing(rank, Word::Lock))
+        };
+        let blocks = (0..members).map(block).collect::<Result<_>>()?;
+        Ok(Self { region, members, rounds: rounds(members), worlds, blocks, length })
+    }
+
+    /// Returns the number of ranks.
+    pub fn members(&self) -> usize {
+        self.members
+    }
+
+    /// Returns the rank in the world of a rank of the window.
+    pub fn world_rank(&self, rank: usize) -> Option<usize> {
+        self.worlds.get(rank).copied()
     }
 
     /// Returns the number of rounds of a meeting of the ranks.
@@ -97,6 +171,8 @@ impl Words {
             Word::Lock => LOCK,
             Word::Range(number) => RANGES + number % RANGE_LOCKS * LINE,
             Word::Attached(index) => ATTACHED + index % (LINE / WORD) * WORD,
+            Word::Mode => MODE,
+            Word::Inside(index) => INSIDES + index % INSIDE * WORD,
             Word::Round(round) => ROUNDS + round * LINE,
             Word::Queue(ticket) => {
                 queue + (ticket as usize & (self.members.next_power_of_two() - 1)) * WORD
@@ -104,7 +180,12 @@ impl Words {
             Word::Posted(from) => posted + from * WORD,
             Word::Completed(from) => posted + (self.members + from) * WORD,
         };
-        self.region.atomic(rank, at).ok_or_else(|| missing(rank, word))
+        let block = self.blocks.get(rank).filter(|_| at <= self.length - WORD);
+        let block = block.ok_or_else(|| missing(rank, word))?;
+        // SAFETY: the word lies within the block, whose address is a multiple of 8, as `at` is (every offset above is a
+        // multiple of `WORD`). The block is mapped as long as `region` lives, and every process accesses its words only
+        // by atomic operations.
+        Ok(unsafe { AtomicU64::from_ptr(block.0.wrapping_add(at).cast()) })
     }
 }
 
@@ -129,4 +210,51 @@ pub(super) fn check_process() -> Result<()> {
 fn in_child() -> Error {
     let detail = "a forked child of a rank cannot use windows; it may exec or exit";
     Error::new(ErrorKind::State, "process", detail)
+}
+
+/// Words for the models of `loom`.
+#[cfg(test)]
+pub(super) mod model {
+    use super::SharedWord;
+    use loom::sync::atomic::{AtomicU64, Ordering, fence};
+
+    /// Runs `body` with all orders of its threads in which at most `preemptions` threads are interrupted.
+    pub fn explore(preemptions: usize, body: impl Fn() + Sync + Send + 'static) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(preemptions);
+        builder.check(body);
+    }
+
+    /// An atomic of loom. Loom treats the order SeqCst of a replacement as AcqRel, so fences stand for it.
+    #[derive(Debug)]
+    pub struct ModelWord(AtomicU64);
+
+    impl ModelWord {
+        pub fn new(value: u64) -> Self {
+            Self(AtomicU64::new(value))
+        }
+
+        /// Tries to add one.
+        pub fn add_one(&self) -> Result<(), u64> {
+            let value = self.value();
+            self.replace(value, value + 1)
+        }
+    }
+
+    impl SharedWord for ModelWord {
+        fn value(&self) -> u64 {
+            self.0.load(Ordering::SeqCst)
+        }
+
+        fn replace(&self, old: u64, new: u64) -> Result<(), u64> {
+            fence(Ordering::SeqCst);
+            let done = self.0.compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
+            done.map(drop)
+        }
+
+        fn set(&self, new: u64) {
+            self.0.store(new, Ordering::Release);
+        }
+    }
 }

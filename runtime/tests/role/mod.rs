@@ -108,6 +108,8 @@ pub fn play() {
         "exchange" => exchange(&world, peer),
         "neighbors" => neighbors(&world),
         "short calls" => short_calls(&world),
+        "windows" => windows(&world),
+        "window lock" => hold_or_await_a_lock(&world),
         "threads" => {
             world.barrier().expect("a barrier");
             // The wrapper's thread ends when it reads this line. If the end of the thread caused a signal to this
@@ -177,6 +179,74 @@ fn short_calls(world: &typepack::Communicator) {
         }
         assert!(values.iter().all(|value| *value == round as u64));
     }
+}
+
+/// Makes one-sided calls until the job ends: locks, updates under locks of ranges and by instructions, requests to
+/// memory that cannot be mapped, epochs of post and start, fences.
+fn windows(world: &typepack::Communicator) {
+    use typepack::Op;
+    use typepack::rma::{Assertions, LockKind, Window, WindowOf};
+    let (rank, size) = (world.rank(), world.size());
+    let mut window = WindowOf::<u64>::allocate(world, 4096).expect("a window");
+    let mut private = vec![0_u64; 64];
+    // SAFETY: the memory lives until the process ends, because the loop below does not end, and only the window's
+    // epochs access it.
+    let requests = unsafe { Window::create_raw(world, private.as_mut_ptr().cast(), 512, 8, &[]) }
+        .expect("a window");
+    let word = typepack::commit(&Datatype::named(Named::U64)).expect("a type");
+    let mut round = |round: usize| -> typepack::Result<()> {
+        let other = (rank + 1 + round) % size;
+        let locked = window.lock(other, LockKind::Exclusive)?;
+        let mut values = [0; 4];
+        locked.read(&mut values, 0)?;
+        assert!(values.iter().all(|value| *value == values[0]), "{values:?}");
+        locked.write(&values.map(|value| value + 1), 0)?;
+        locked.end()?;
+        let locked = window.lock(other, LockKind::Shared)?;
+        locked.accumulate(&vec![1; 2000], 100, Op::Sum)?;
+        locked.fetch_and_op(1, 100, Op::Sum)?;
+        locked.end()?;
+        requests.lock_raw(LockKind::Shared, other, Assertions::NONE)?;
+        let mut one = 1_u64;
+        let origin = std::ptr::from_mut(&mut one).cast();
+        let part = Part { origin, plan: &word, count: 1 };
+        let sum = Op::Sum.into();
+        // SAFETY: the operand is a local value.
+        unsafe { requests.accumulate_raw(Some(&part), None, other, 3, &word, 1, sum)? };
+        requests.unlock_raw(other)?;
+        let mut exposure = window.post(world.group())?;
+        let access = exposure.start(world.group())?;
+        access.rank(other)?.write(&[round as u64], 3000 + rank)?;
+        access.end()?;
+        exposure.end()?;
+        let fenced = window.fence()?;
+        fenced.rank(other)?.write(&[round as u64], 3100 + rank)?;
+        fenced.end()
+    };
+    for number in 0.. {
+        if round(number).is_err() {
+            std::process::exit(1);
+        }
+    }
+}
+
+/// Rank 0 owns a window whose lock rank 1 takes and keeps. All other ranks wait for the lock, and print the error
+/// with which the wait ends.
+fn hold_or_await_a_lock(world: &typepack::Communicator) {
+    use typepack::rma::{LockKind, WindowOf};
+    let window = WindowOf::<u64>::allocate(world, 1).expect("a window");
+    let kept = (world.rank() == 1).then(|| window.lock(0, LockKind::Exclusive).expect("the lock"));
+    world.barrier().expect("a barrier");
+    let signs = std::env::var("SIGNS").expect("a folder for signs");
+    std::fs::write(format!("{signs}/locked-{}", world.rank()), "").expect("a sign");
+    if kept.is_some() {
+        loop {
+            std::thread::park();
+        }
+    }
+    let error = window.lock(0, LockKind::Exclusive).expect_err("nobody releases the lock");
+    println!("told: {error}");
+    std::process::exit(6);
 }
 
 /// Sends messages in both directions until the job ends. The lengths of the messages make the ranks use

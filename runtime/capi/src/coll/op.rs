@@ -100,7 +100,16 @@ pub fn check(op: raw::Op) -> Result {
 /// # Errors
 /// Returns `MPI_ERR_OP` if the handle is not valid, or if it stands for an operation of the user, `MPI_REPLACE` or
 /// `MPI_NO_OP`.
+#[inline]
 pub fn predefined(op: raw::Op) -> Result<Operator> {
+    match builtin(op) {
+        Some(operator) => Ok(operator),
+        None => not_predefined(op),
+    }
+}
+
+#[cold]
+fn not_predefined(op: raw::Op) -> Result<Operator> {
     match find(op)? {
         Found::Predefined(operator) => Ok(operator),
         Found::User(_) => {
@@ -111,13 +120,9 @@ pub fn predefined(op: raw::Op) -> Result<Operator> {
     }
 }
 
-/// Returns the operation of a handle.
-///
-/// # Errors
-/// Returns `MPI_ERR_OP` if the handle is not valid, or if the operation is one that only one-sided calls
-/// take.
-fn find(op: raw::Op) -> Result<Found> {
-    Ok(Found::Predefined(match op.0 {
+/// Returns the predefined operation of a handle; `None` if the handle is another one.
+fn builtin(op: raw::Op) -> Option<Operator> {
+    Some(match op.0 {
         abi::MAX => Operator::Max,
         abi::MIN => Operator::Min,
         abi::SUM => Operator::Sum,
@@ -130,19 +135,29 @@ fn find(op: raw::Op) -> Result<Found> {
         abi::BXOR => Operator::Bxor,
         abi::MAXLOC => Operator::Maxloc,
         abi::MINLOC => Operator::Minloc,
-        value => {
-            if let Some(made) = OPS.find(value) {
-                return Ok(Found::User(made));
-            }
-            let detail = match value {
-                abi::OP_NULL => "MPI_OP_NULL is not an operation".to_owned(),
-                abi::REPLACE => "MPI_REPLACE is allowed only in one-sided calls".to_owned(),
-                abi::NO_OP => "MPI_NO_OP is allowed only in one-sided calls".to_owned(),
-                value => format!("{value:#x} is not a valid operation handle"),
-            };
-            return Err(Failure::new(abi::ERR_OP, "op", detail));
-        }
-    }))
+        _ => return None,
+    })
+}
+
+/// Returns the operation of a handle.
+///
+/// # Errors
+/// Returns `MPI_ERR_OP` if the handle is not valid, or if the operation is one that only one-sided calls
+/// take.
+fn find(op: raw::Op) -> Result<Found> {
+    if let Some(operator) = builtin(op) {
+        return Ok(Found::Predefined(operator));
+    }
+    if let Some(made) = OPS.find(op.0) {
+        return Ok(Found::User(made));
+    }
+    let detail = match op.0 {
+        abi::OP_NULL => "MPI_OP_NULL is not an operation".to_owned(),
+        abi::REPLACE => "MPI_REPLACE is allowed only in one-sided calls".to_owned(),
+        abi::NO_OP => "MPI_NO_OP is allowed only in one-sided calls".to_owned(),
+        value => format!("{value:#x} is not a valid operation handle"),
+    };
+    Err(Failure::new(abi::ERR_OP, "op", detail))
 }
 
 /// Returns the function that combines elements of the datatype `ty`, whose handle is `datatype` and valid.

@@ -9,9 +9,11 @@ use super::{Failure, Result};
 use crate::argument::Output;
 use crate::handle::Kind;
 use crate::handle::table::Table;
+use crate::handle::thread_cache::{Held, Home, ThreadCache};
 use crate::raw;
 use std::ffi::c_int;
 use std::sync::Arc;
+use std::thread::LocalKey;
 
 /// The words for a kind of object in error texts, and the error class for its handles.
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +73,32 @@ impl<T: Handled> Objects<T> {
     /// Returns an error of the class in `Names` if the handle does not belong to a live object of this kind.
     pub fn find(&self, handle: usize) -> Result<Arc<T>> {
         self.table.find(handle).ok_or_else(|| self.invalid(handle))
+    }
+
+    /// Returns the object of a handle from the cache of the calling thread, which takes no lock if the thread has used
+    /// the handle recently. All calls for one table pass the same `cache` and the same `home`.
+    ///
+    /// # Errors
+    /// Returns an error of the class in `Names` if the handle does not belong to a live object of this kind.
+    #[inline(always)]
+    pub fn hold(
+        &self,
+        cache: &'static ThreadCache<T>,
+        home: &'static LocalKey<Home<T>>,
+        handle: usize,
+    ) -> Result<Held<T>>
+    where
+        T: Send + Sync,
+    {
+        cache.find(home, &self.table, handle).ok_or_else(|| self.invalid(handle))
+    }
+
+    /// Drops the freed objects that the calling thread has cached ([`ThreadCache::forget`]).
+    pub fn forget(&self, cache: &'static ThreadCache<T>, home: &'static LocalKey<Home<T>>)
+    where
+        T: Send + Sync,
+    {
+        cache.forget(home, &self.table);
     }
 
     /// Checks that a handle belongs to a live object of this kind.

@@ -2,7 +2,7 @@
 //!
 //! An operation is over when its call returns, so a call that returns a request returns a complete request.
 
-use super::{WINDOWS, Win, target};
+use super::{Win, hold, target};
 use crate::abi;
 use crate::argument::Output;
 use crate::buffer::memory;
@@ -13,7 +13,6 @@ use crate::error::{Failure, Result};
 use crate::raw::{self, Aint};
 use crate::request;
 use std::ffi::{c_int, c_void};
-use std::sync::Arc;
 use typepack::rma::Update;
 use typepack::{Part, Plan};
 
@@ -23,7 +22,10 @@ type Buffer<W> = (*const c_void, <W as CountWidth>::Count, raw::Datatype);
 /// The elements of a call at its target: rank, displacement, count and datatype.
 type AtTarget<W> = (c_int, Aint, <W as CountWidth>::Count, raw::Datatype);
 
+// The functions from here to `accumulate_at` are always inlined, because a call takes a few nanoseconds.
+
 /// Checks the arguments of a buffer, and calls `work` with its elements. `argument` is the name of the address.
+#[inline(always)]
 fn with_part<N: Number, R>(
     (address, elements, ty): (*const c_void, N, raw::Datatype),
     argument: &'static str,
@@ -38,23 +40,27 @@ fn with_part<N: Number, R>(
 }
 
 /// Calls `work` with the rank, the displacement, the plan and the count of a call's elements at its target. Does
-/// nothing if the rank is `MPI_PROC_NULL`.
+/// nothing if the rank is `MPI_PROC_NULL`. `known` is a datatype with its plan; it is often the target's datatype too.
+#[inline(always)]
 fn with_target<W: CountWidth>(
     (rank, displacement, elements, ty): AtTarget<W>,
+    known: Option<(raw::Datatype, &Plan)>,
     work: impl FnOnce(usize, i64, &Plan, u64) -> Result,
 ) -> Result {
     let count = count(elements, "target_count")?;
     let rank = target(rank, "target_rank")?;
-    datatype::with(ty, |ty| {
-        let plan = ty.plan()?;
-        match rank {
-            Some(rank) => work(rank, displacement as i64, plan, count),
-            None => Ok(()),
-        }
-    })
+    let run = |plan: &Plan| match rank {
+        Some(rank) => work(rank, displacement as i64, plan, count),
+        None => Ok(()),
+    };
+    match known {
+        Some((known, plan)) if known == ty => run(plan),
+        _ => datatype::with(ty, |ty| run(ty.plan()?)),
+    }
 }
 
 /// Converts an operation to an update. A call without a result buffer does not take `MPI_NO_OP`.
+#[inline]
 fn update(operation: raw::Op, has_result: bool) -> Result<Update> {
     match operation.0 {
         abi::REPLACE => Ok(Update::Replace),
@@ -73,9 +79,9 @@ fn with_request(
     win: raw::Win,
     rank: c_int,
     request: Output<raw::Request>,
-    call: impl FnOnce(&Arc<Win>) -> Result,
+    call: impl FnOnce(&Win) -> Result,
 ) -> Result {
-    let win = WINDOWS.find(win.0)?;
+    let win = hold(win)?;
     let out = request.required("request")?;
     if let Some(rank) = target(rank, "target_rank")? {
         win.window.check_passive(rank)?;
@@ -90,9 +96,11 @@ fn with_request(
 /// # Safety
 ///
 /// - The origin's buffer is readable for its elements, which do not overlap those at the target.
+#[inline(always)]
 unsafe fn put_to<W: CountWidth>(win: &Win, origin: Buffer<W>, target: AtTarget<W>) -> Result {
     with_part(origin, "origin_addr", |from| {
-        with_target::<W>(target, |rank, displacement, plan, count| {
+        let known = Some((origin.2, from.plan));
+        with_target::<W>(target, known, |rank, displacement, plan, count| {
             // SAFETY: the elements are readable and do not overlap (the condition of `# Safety`).
             unsafe { win.window.put_raw(from, rank, displacement, plan, count)? };
             Ok(())
@@ -106,9 +114,11 @@ unsafe fn put_to<W: CountWidth>(win: &Win, origin: Buffer<W>, target: AtTarget<W
 ///
 /// - The origin's buffer is writable for its elements, which nobody else accesses and which do not overlap those at
 ///   the target.
+#[inline(always)]
 unsafe fn get_from<W: CountWidth>(win: &Win, origin: Buffer<W>, target: AtTarget<W>) -> Result {
     with_part(origin, "origin_addr", |to| {
-        with_target::<W>(target, |rank, displacement, plan, count| {
+        let known = Some((origin.2, to.plan));
+        with_target::<W>(target, known, |rank, displacement, plan, count| {
             // SAFETY: the elements are writable, used by nobody else, and do not overlap (the condition of
             // `# Safety`).
             unsafe { win.window.get_raw(to, rank, displacement, plan, count)? };
@@ -124,6 +134,7 @@ unsafe fn get_from<W: CountWidth>(win: &Win, origin: Buffer<W>, target: AtTarget
 /// - The origin's buffer is readable for its elements, unless the operation is `MPI_NO_OP`.
 /// - The result's buffer, if there is one, is writable for its elements, and nobody else accesses them.
 /// - No two of the buffers and the elements at the target overlap.
+#[inline(always)]
 unsafe fn accumulate_at<W: CountWidth>(
     win: &Win,
     origin: Buffer<W>,
@@ -133,7 +144,8 @@ unsafe fn accumulate_at<W: CountWidth>(
 ) -> Result {
     let update = update(op, result.is_some())?;
     let run = |from: Option<&Part<'_>>, result: Option<&Part<'_>>| {
-        with_target::<W>(target, |rank, displacement, plan, count| {
+        let known = from.map(|from| (origin.2, from.plan));
+        with_target::<W>(target, known, |rank, displacement, plan, count| {
             // SAFETY: the buffers are valid and do not overlap (the conditions of `# Safety`).
             unsafe {
                 win.window.accumulate_raw(from, result, rank, displacement, plan, count, update)?
@@ -141,9 +153,16 @@ unsafe fn accumulate_at<W: CountWidth>(
             Ok(())
         })
     };
-    let with_result = |from: Option<&Part<'_>>| match result {
-        Some(result) => with_part(result, "result_addr", |result| run(from, Some(result))),
-        None => run(from, None),
+    let with_result = |from: Option<&Part<'_>>| match (result, from) {
+        // The datatype of the origin is often that of the result.
+        (Some((address, elements, ty)), Some(part)) if ty == origin.2 => {
+            let count = count(elements, "count")?;
+            memory(address, part.plan, count, "result_addr")?;
+            let origin = address.cast::<u8>().cast_mut();
+            run(from, Some(&Part { origin, plan: part.plan, count }))
+        }
+        (Some(result), _) => with_part(result, "result_addr", |result| run(from, Some(result))),
+        (None, _) => run(from, None),
     };
     match update {
         // `MPI_NO_OP` does not use the arguments of the origin.
@@ -168,7 +187,7 @@ pub unsafe fn put<W: CountWidth>(
     target_datatype: raw::Datatype,
     win: raw::Win,
 ) -> Result {
-    let win = WINDOWS.find(win.0)?;
+    let win = hold(win)?;
     let origin = (origin_addr, origin_count, origin_datatype);
     let target = (target_rank, target_disp, target_count, target_datatype);
     // SAFETY: the elements are readable and do not overlap (the condition of `# Safety`).
@@ -192,7 +211,7 @@ pub unsafe fn get<W: CountWidth>(
     target_datatype: raw::Datatype,
     win: raw::Win,
 ) -> Result {
-    let win = WINDOWS.find(win.0)?;
+    let win = hold(win)?;
     let origin = (origin_addr.cast_const(), origin_count, origin_datatype);
     let target = (target_rank, target_disp, target_count, target_datatype);
     // SAFETY: the elements are writable, used by nobody else, and do not overlap (the condition of `# Safety`).
@@ -263,7 +282,7 @@ pub unsafe fn accumulate<W: CountWidth>(
     op: raw::Op,
     win: raw::Win,
 ) -> Result {
-    let win = WINDOWS.find(win.0)?;
+    let win = hold(win)?;
     let origin = (origin_addr, origin_count, origin_datatype);
     let target = (target_rank, target_disp, target_count, target_datatype);
     // SAFETY: the elements are readable and do not overlap (the condition of `# Safety`). There is no result.
@@ -318,7 +337,7 @@ pub unsafe fn get_accumulate<W: CountWidth>(
     op: raw::Op,
     win: raw::Win,
 ) -> Result {
-    let win = WINDOWS.find(win.0)?;
+    let win = hold(win)?;
     let origin = (origin_addr, origin_count, origin_datatype);
     let result = (result_addr.cast_const(), result_count, result_datatype);
     let target = (target_rank, target_disp, target_count, target_datatype);
@@ -385,7 +404,7 @@ pub unsafe fn fetch_and_op(
     op: raw::Op,
     win: raw::Win,
 ) -> Result {
-    let win = WINDOWS.find(win.0)?;
+    let win = hold(win)?;
     check_predefined(datatype)?;
     let origin = (origin_addr, 1, datatype);
     let result = (result_addr.cast_const(), 1, datatype);
@@ -409,7 +428,7 @@ pub unsafe fn compare_and_swap(
     target_disp: Aint,
     win: raw::Win,
 ) -> Result {
-    let win = WINDOWS.find(win.0)?;
+    let win = hold(win)?;
     check_predefined(datatype)?;
     let rank = target(target_rank, "target_rank")?;
     datatype::with(datatype, |ty| {

@@ -1,6 +1,6 @@
 //! The calls that begin and end epochs, and those that complete operations (MPI-5.0 section 12.5).
 
-use super::{WINDOWS, target};
+use super::{hold, target};
 use crate::abi;
 use crate::argument::Output;
 use crate::error::{Failure, Result};
@@ -16,7 +16,7 @@ fn assertions(assert: c_int) -> Assertions {
 
 /// Calls `call` with the window of a handle.
 fn with(win: raw::Win, call: impl FnOnce(&Window) -> typepack::Result<()>) -> Result {
-    Ok(call(&WINDOWS.find(win.0)?.window)?)
+    Ok(call(&hold(win)?.window)?)
 }
 
 /// Calls `call` with the rank of a target; does nothing for `MPI_PROC_NULL`.
@@ -25,7 +25,7 @@ fn with_target(
     rank: c_int,
     call: impl FnOnce(&Window, usize) -> typepack::Result<()>,
 ) -> Result {
-    let win = WINDOWS.find(win.0)?;
+    let win = hold(win)?;
     match target(rank, "rank")? {
         Some(rank) => Ok(call(&win.window, rank)?),
         None => Ok(()),
@@ -39,13 +39,13 @@ pub fn fence(assert: c_int, win: raw::Win) -> Result {
 
 /// `MPI_Win_post`.
 pub fn post(group: raw::Group, assert: c_int, win: raw::Win) -> Result {
-    let win = WINDOWS.find(win.0)?;
+    let win = hold(win)?;
     Ok(win.window.post(&*group::find(group)?, assertions(assert))?)
 }
 
 /// `MPI_Win_start`.
 pub fn start(group: raw::Group, assert: c_int, win: raw::Win) -> Result {
-    let win = WINDOWS.find(win.0)?;
+    let win = hold(win)?;
     Ok(win.window.start(&*group::find(group)?, assertions(assert))?)
 }
 
@@ -61,7 +61,7 @@ pub fn wait(win: raw::Win) -> Result {
 
 /// `MPI_Win_test`.
 pub fn test(win: raw::Win, flag: Output<c_int>) -> Result {
-    let win = WINDOWS.find(win.0)?;
+    let win = hold(win)?;
     let out = flag.required("flag")?;
     out.set(win.window.test()?.into());
     Ok(())
@@ -77,7 +77,7 @@ pub fn lock(lock_type: c_int, rank: c_int, assert: c_int, win: raw::Win) -> Resu
             Err(Failure::new(abi::ERR_LOCKTYPE, "lock_type", detail))
         }
     };
-    let win = WINDOWS.find(win.0)?;
+    let win = hold(win)?;
     let kind = kind?;
     match target(rank, "rank")? {
         Some(rank) => Ok(win.window.lock_raw(kind, rank, assertions(assert))?),

@@ -4,7 +4,7 @@
 //! the argument is the communicator (`Window::refuse`). So the other ranks get an error and do not wait.
 
 use super::attribute::Values;
-use super::{WINDOWS, Win};
+use super::{CACHE, HOME, WINDOWS, Win};
 use crate::abi;
 use crate::argument::{InOut, Output, Place};
 use crate::attribute::Attributes;
@@ -180,7 +180,11 @@ pub fn free(win: InOut<raw::Win>) -> Result {
     WINDOWS.remove(handle.0);
     out.set(raw::Win::NULL);
     // The other ranks wait for this rank, so this rank must meet them.
-    object.window.end().map_err(|error| raise(error.into()))
+    let met = object.window.end().map_err(|error| raise(error.into()));
+    // If this thread has cached the window, its memory would stay allocated. Another thread that has cached the window
+    // keeps the memory until it uses another window or ends.
+    WINDOWS.forget(&CACHE, &HOME);
+    met
 }
 
 /// `MPI_Win_shared_query`. `MPI_PROC_NULL` stands for the lowest rank with memory.

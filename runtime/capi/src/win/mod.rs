@@ -19,6 +19,7 @@ use crate::error::handler::{HandlerCell, On};
 use crate::error::objects::{Handled, Names, Objects, handler_calls};
 use crate::error::{Failure, Result};
 use crate::handle::Kind;
+use crate::handle::thread_cache::{Held, Home, ThreadCache};
 use crate::raw;
 use attribute::Values;
 use std::ffi::c_int;
@@ -57,6 +58,23 @@ pub static WINDOWS: Objects<Win> = Objects::new(
 );
 
 handler_calls!(WINDOWS, raw::Win, "Win");
+
+/// For each thread, the windows that it used most recently.
+static CACHE: ThreadCache<Win> = ThreadCache::new();
+
+thread_local! {
+    static HOME: Home<Win> = const { Home::new() };
+}
+
+/// Returns the window of a handle from the cache of the calling thread. Calls that take only a few nanoseconds use this
+/// function instead of `WINDOWS.find`.
+///
+/// # Errors
+/// Returns `MPI_ERR_WIN` if the handle is not valid.
+#[inline(always)]
+fn hold(win: raw::Win) -> Result<Held<Win>> {
+    WINDOWS.hold(&CACHE, &HOME, win.0)
+}
 
 /// Converts the rank of a target; `None` for `MPI_PROC_NULL`.
 ///

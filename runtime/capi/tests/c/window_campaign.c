@@ -4,7 +4,7 @@
 
    In an epoch that writes, no two puts touch the same word, and all accumulates of a region of the memory have one
    operation, so the result does not depend on the order. In an epoch that reads, only gets and fetches with MPI_NO_OP
-   run, and they may read any word.
+   run, and they may read any word. At last, all ranks update the same words without an order.
 
    CAMPAIGN_SECONDS is the time to run (without it, the number of windows is fixed), and CAMPAIGN_SEED the first seed.
    A failure prints the seed of its window. */
@@ -92,6 +92,8 @@ static void make_window(void)
         OK(MPI_Info_create(&info));
         OK(MPI_Info_set(info, "alloc_shared_noncontig", below(2) ? "true" : "false"));
         OK(MPI_Info_set(info, "mpi_minimum_memory_alignment", below(2) ? "4096" : "8"));
+        static const char *const granularities[] = {"0", "8", "4096"};
+        OK(MPI_Info_set(info, "mpi_accumulate_granularity", granularities[below(3)]));
     }
     switch (flavor) {
     case ALLOCATE: OK(MPI_Win_allocate(bytes, unit[rank], info, MPI_COMM_WORLD, &base, &win)); break;
@@ -182,6 +184,7 @@ static int64_t value_of(int call, int word)
 /* ---- calls that write ---- */
 
 static char used[RANKS][WORDS];
+static void compare(void);
 
 /* Draws elements of a layout of `words` words in a region of `length` words. Returns the word at which they begin, or
    -1 if they do not fit. */
@@ -361,6 +364,58 @@ static void read_back(int origin, int target, enum epoch epoch)
         if (data[i] != wanted[i]) fail("a wrong value was read", target, (int)at);
 }
 
+/* ---- updates of the same words at the same time ---- */
+
+/* All ranks update the words from LONG to INT (1 KiB) of one target at the same time, without an order: they add to
+   all words at once, fetch and add to one word, or compare and swap one word. Checks that no update is lost, and that
+   the values that a rank fetches from a word grow. */
+static void contend(void)
+{
+    enum { SUM_WORDS = INT - LONG, UPDATES = 60 };
+    int target = (int)below((unsigned)size);
+    uint64_t kept = state;
+    state += 77u * (unsigned)rank; /* from here on, each rank draws numbers of its own */
+    int64_t ones[SUM_WORDS], added[SUM_WORDS] = {0}, all[SUM_WORDS], last[SUM_WORDS], one = 1;
+    for (int i = 0; i < SUM_WORDS; i++) ones[i] = 1, last[i] = INT64_MIN;
+    OK(MPI_Win_lock_all(0, win));
+    /* Sums must not wrap, because the values of a word must grow. */
+    for (int i = 0; i < SUM_WORDS; i++) {
+        int64_t zero = 0, old;
+        if (rank == target)
+            OK(MPI_Fetch_and_op(&zero, &old, MPI_INT64_T, target, disp(target, 8 * (LONG + i)), MPI_REPLACE, win));
+    }
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    for (int update = 0; update < UPDATES; update++) {
+        int word = (int)below(8);
+        MPI_Aint at = disp(target, 8 * (LONG + word));
+        int64_t old, next;
+        switch (below(4)) {
+        case 0:
+            OK(MPI_Accumulate(ones, SUM_WORDS, MPI_INT64_T, target, disp(target, 8 * LONG), SUM_WORDS, MPI_INT64_T,
+                              MPI_SUM, win));
+            for (int i = 0; i < SUM_WORDS; i++) added[i]++;
+            break;
+        case 1:
+            OK(MPI_Fetch_and_op(NULL, &old, MPI_INT64_T, target, at, MPI_NO_OP, win));
+            next = old + 1;
+            OK(MPI_Compare_and_swap(&next, &old, &all[0], MPI_INT64_T, target, at, win));
+            added[word] += all[0] == old;
+            break;
+        default:
+            OK(MPI_Fetch_and_op(&one, &old, MPI_INT64_T, target, at, MPI_SUM, win));
+            added[word]++;
+            if (old <= last[word]) fail("fetched values do not grow", target, LONG + word);
+            last[word] = old;
+        }
+        OK(MPI_Win_flush(target, win));
+    }
+    OK(MPI_Win_unlock_all(win));
+    OK(MPI_Allreduce(added, all, SUM_WORDS, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD));
+    for (int i = 0; i < SUM_WORDS; i++) model[target][LONG + i] = all[i];
+    state = kept;
+    compare();
+}
+
 static void compare(void)
 {
     OK(MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, win));
@@ -406,6 +461,7 @@ int main(int argc, char **argv)
             end(epoch);
             compare();
         }
+        contend();
         free_window();
     }
     OK(MPI_Group_free(&everybody));

@@ -261,11 +261,15 @@ impl Signs {
         Self(path)
     }
 
-    /// Returns the command `mpiexec -n ranks sh -c script`. The script makes its signs by `: >$SIGNS/name`.
-    pub fn shell(&self, ranks: usize, script: &str) -> Command {
-        let mut command = shell(ranks, script);
+    /// Returns the command with the variable `SIGNS`.
+    pub fn given(&self, mut command: Command) -> Command {
         command.env("SIGNS", &self.0);
         command
+    }
+
+    /// Returns the command `mpiexec -n ranks sh -c script`. The script makes its signs by `: >$SIGNS/name`.
+    pub fn shell(&self, ranks: usize, script: &str) -> Command {
+        self.given(shell(ranks, script))
     }
 
     /// Waits until the ranks have made `count` signs whose names begin with `name`.

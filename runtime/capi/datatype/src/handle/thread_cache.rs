@@ -4,7 +4,8 @@
 //! thread caches a few handles of each kind, with counted references to their objects. A cached handle is
 //! valid while the table of the kind has removed no object since the handle was cached. The table counts its
 //! removals, and the cache compares the count. For each kind, a thread's cache has four places for objects.
-//! The thread drops a freed object when it caches another object in the same place, or when the thread ends.
+//! The thread drops a freed object when it caches another object in the same place, when it calls
+//! [`ThreadCache::forget`], or when it ends.
 //!
 //! The cache of one thread for one kind is an entry, a `PerThread`. The [`ThreadCache`] of the kind is an
 //! array of entries. The key of a thread (`typepack_engine::thread`) selects a slot of this array, and most
@@ -339,6 +340,26 @@ impl<T: Send + Sync> ThreadCache<T> {
     }
 }
 
+impl<T: Send + Sync> ThreadCache<T> {
+    /// Drops the freed objects that the calling thread has cached, unless it uses an object of this kind. All calls on
+    /// one `ThreadCache` pass the same `table` and the same `home`.
+    #[cold]
+    pub fn forget(&'static self, home: &'static LocalKey<Home<T>>, table: &Table<T>) {
+        let forgotten = home.try_with(|home| {
+            let entry = home.entry(self, key());
+            // A `Held` of a function further up the stack may point to an object of this entry.
+            let forget = entry.uses.get() == 0;
+            entry.places.each_ref().map(|place| {
+                let is_freed =
+                    forget && !place.object.get().is_null() && !table.has(place.handle.get());
+                is_freed.then(|| place.replace(0, NEVER, None)).flatten()
+            })
+        });
+        // The objects are dropped only here, because the destructor of an object may look up other objects.
+        drop(forgotten);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Home, SLOTS, ThreadCache};
@@ -349,15 +370,39 @@ mod tests {
     /// Makes a table for one test, and a function that looks objects up in the table.
     macro_rules! kind {
         ($table:ident, $find:ident, $kept:ty) => {
+            kind!($table, $find, $kept, _forget);
+        };
+        ($table:ident, $find:ident, $kept:ty, $forget:ident) => {
             static $table: Table<$kept> = Table::new(Kind::Datatype);
+            static CACHE: ThreadCache<$kept> = ThreadCache::new();
+            thread_local! {
+                static HOME: Home<$kept> = const { Home::new() };
+            }
             fn $find<R>(handle: usize, work: impl FnOnce(&$kept) -> R) -> Option<R> {
-                static CACHE: ThreadCache<$kept> = ThreadCache::new();
-                thread_local! {
-                    static HOME: Home<$kept> = const { Home::new() };
-                }
                 CACHE.find(&HOME, &$table, handle).map(|held| work(&held))
             }
+            #[allow(dead_code, reason = "only one test forgets")]
+            fn $forget() {
+                CACHE.forget(&HOME, &$table);
+            }
         };
+    }
+
+    #[test]
+    fn freed_objects_that_nobody_uses_are_forgotten() {
+        kind!(TABLE, find, i32, forget);
+        let (freed, live) = (Arc::new(7), Arc::new(8));
+        let handle = TABLE.insert(Arc::clone(&freed)).expect("a handle");
+        let other = TABLE.insert(Arc::clone(&live)).expect("a handle");
+        assert_eq!((find(handle, |found| *found), find(other, |found| *found)), (Some(7), Some(8)));
+        find(handle, |_| {
+            TABLE.remove(handle).expect("the object");
+            forget();
+            assert_eq!(Arc::strong_count(&freed), 2);
+        });
+        forget();
+        assert_eq!((Arc::strong_count(&freed), Arc::strong_count(&live)), (1, 3));
+        assert_eq!((find(handle, |found| *found), find(other, |found| *found)), (None, Some(8)));
     }
 
     #[test]

@@ -1,0 +1,255 @@
+//! What makes the updates of aligned elements of 4 and 8 bytes atomic at a target: instructions of the processor, or
+//! locks of ranges (`ranges.rs`).
+//!
+//! Instructions are best for single elements, because ranks that update different elements never wait for each other.
+//! Locks are best for many elements, because the holder of a lock updates all elements of a range by plain vector
+//! instructions. The two must not be mixed on one element. So each target has a word, the mode, which says what all
+//! ranks use at this target. A target begins with instructions. The first update of many elements changes to locks,
+//! for as long as the window exists. The hint `mpi_accumulate_granularity` fixes one of the two.
+//!
+//! A rank that updates by instructions says so in a word of its own block (a thread that is *inside* has made the word
+//! odd), and then looks at the mode again. A rank that wants locks changes the mode to `ENDING`, and waits until each
+//! word of each rank was even or has changed once. After that no update by instructions is running, and none can begin.
+//! Any rank that finds `ENDING` does the same, so nobody depends on the rank that has changed the mode first. A dead
+//! rank updates nothing any more, so nobody waits for a dead rank.
+
+use super::ranges::{Pauses, state_of};
+use super::words::{INSIDE, SharedWord, Word, Words};
+use crate::Result;
+use crate::shm::layout::State;
+use std::sync::atomic::AtomicU64;
+
+/// All ranks update by instructions.
+const INSTRUCTIONS: u64 = 0;
+/// No update by instructions begins any more.
+const ENDING: u64 = 1;
+/// All ranks use locks.
+const LOCKS: u64 = 2;
+/// All ranks update by instructions, and nobody changes the mode.
+const ALWAYS_INSTRUCTIONS: u64 = 3;
+
+/// An update of at least this number of elements is one of many elements. One atomic instruction takes about as long as
+/// the plain instructions for so many elements.
+pub(super) const MANY: usize = 16;
+
+/// Lets this thread update elements by instructions until the value is dropped.
+pub(super) struct Inside<'a, W: SharedWord = AtomicU64> {
+    word: &'a W,
+    after: u64,
+}
+
+impl<W: SharedWord> Drop for Inside<'_, W> {
+    fn drop(&mut self) {
+        self.word.set(self.after);
+    }
+}
+
+fn permits_instructions(mode: u64) -> bool {
+    mode == INSTRUCTIONS || mode == ALWAYS_INSTRUCTIONS
+}
+
+/// Enters the updates by instructions at the target with this mode; `None` if the target uses locks. `word` returns the
+/// words of this rank; a thread takes the first word that no other thread uses.
+fn enter<'a, W: SharedWord>(
+    mode: &W,
+    word: impl Fn(usize) -> Result<&'a W>,
+) -> Result<Option<Inside<'a, W>>> {
+    if !permits_instructions(mode.value()) {
+        return Ok(None);
+    }
+    let mut pauses = Pauses::new(true);
+    for number in (0..INSIDE).cycle() {
+        let word = word(number)?;
+        let old = word.value();
+        if old.is_multiple_of(2) && word.replace(old, old.wrapping_add(1)).is_ok() {
+            let inside = Inside { word, after: old.wrapping_add(2) };
+            return Ok(permits_instructions(mode.value()).then_some(inside));
+        }
+        if number + 1 == INSIDE {
+            pauses.pause();
+        }
+    }
+    Ok(None)
+}
+
+/// Ends the updates by instructions, if they may end. `words` are the words of all ranks, and `wait` waits until a word
+/// has changed from a value.
+fn end_instructions<'a, W: SharedWord + 'a>(
+    mode: &W,
+    words: impl Iterator<Item = Result<&'a W>>,
+    mut wait: impl FnMut(&W, usize, u64),
+) -> Result<()> {
+    // If the exchange fails, another rank has changed the mode.
+    let _changed = mode.replace(INSTRUCTIONS, ENDING);
+    if mode.value() != ENDING {
+        return Ok(());
+    }
+    for (index, word) in words.enumerate() {
+        let word = word?;
+        let value = word.value();
+        if !value.is_multiple_of(2) {
+            wait(word, index, value);
+        }
+    }
+    let _ended = mode.replace(ENDING, LOCKS);
+    Ok(())
+}
+
+/// Lets the calling thread update aligned elements of 4 or 8 bytes at rank `target` by instructions. Returns `None`
+/// if it must take locks. `rank` is this rank in the window, and `own` in the world; `elements` is the number of
+/// elements, or 1 if the update is as quick by instructions.
+///
+/// # Errors
+/// Returns `ErrorKind::State` in a forked child.
+#[inline]
+pub(super) fn begin(
+    words: &Words,
+    (rank, own): (usize, usize),
+    target: usize,
+    elements: usize,
+) -> Result<Option<Inside<'_>>> {
+    let mode = words.get(target, Word::Mode)?;
+    if elements >= MANY && mode.value() == INSTRUCTIONS || mode.value() == ENDING {
+        change(words, own, target)?;
+    }
+    enter(mode, |number| words.get(rank, Word::Inside(number)))
+}
+
+/// Changes rank `target` to locks, unless the hint forbids this.
+#[cold]
+pub(super) fn change(words: &Words, own: usize, target: usize) -> Result<()> {
+    let mode = words.get(target, Word::Mode)?;
+    let all = (0..words.members() * INSIDE)
+        .map(|index| words.get(index / INSIDE, Word::Inside(index % INSIDE)));
+    end_instructions(mode, all, |word, index, value| {
+        let mut pauses = Pauses::new(true);
+        while word.value() == value {
+            let is_dead = || {
+                let world = words.world_rank(index / INSIDE);
+                world.is_none_or(|world| state_of(world, own) != Some(State::Registered))
+            };
+            if pauses.are_long() && is_dead() {
+                return;
+            }
+            pauses.pause();
+        }
+    })
+}
+
+/// Makes all ranks use instructions at rank `target` for ever, unless they use locks already.
+pub(super) fn keep_instructions(words: &Words, target: usize) -> Result<()> {
+    let _kept = words.get(target, Word::Mode)?.replace(INSTRUCTIONS, ALWAYS_INSTRUCTIONS);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rma::words::model::{ModelWord, explore};
+    use loom::cell::UnsafeCell;
+    use loom::sync::Arc;
+
+    /// A target with one element, and the word of each of two ranks.
+    struct Target {
+        mode: ModelWord,
+        inside: [ModelWord; 2],
+        /// The lock of the element.
+        lock: ModelWord,
+        /// The element, for updates by instructions.
+        element: ModelWord,
+        /// Loom reports an access under the lock at the same time as another access.
+        locked: UnsafeCell<()>,
+    }
+
+    impl Target {
+        fn new() -> Self {
+            Self {
+                mode: ModelWord::new(INSTRUCTIONS),
+                inside: [ModelWord::new(0), ModelWord::new(0)],
+                lock: ModelWord::new(0),
+                element: ModelWord::new(0),
+                locked: UnsafeCell::new(()),
+            }
+        }
+
+        /// Adds one to the element, as a part of an update of many elements if `many` is true.
+        fn add(&self, rank: usize, many: bool) {
+            if many || self.mode.value() == ENDING {
+                let wait = |word: &ModelWord, _: usize, value: u64| {
+                    while word.value() == value {
+                        loom::thread::yield_now();
+                    }
+                };
+                end_instructions(&self.mode, self.inside.iter().map(Ok), wait).unwrap();
+            }
+            if let Some(_inside) = enter(&self.mode, |_| Ok(&self.inside[rank])).unwrap() {
+                // Updates by instructions may run at the same time, but no update under the lock. Loom permits many
+                // readers of a cell and no writer beside them.
+                self.locked.with(|_| {
+                    while self.element.add_one().is_err() {
+                        loom::thread::yield_now();
+                    }
+                });
+                return;
+            }
+            while self.lock.replace(0, 1).is_err() {
+                loom::thread::yield_now();
+            }
+            self.locked.with_mut(|_| {
+                // A plain update: a load and a store.
+                let value = self.element.value();
+                self.element.set(value + 1);
+            });
+            self.lock.set(0);
+        }
+    }
+
+    /// Checks that no update is lost when one rank changes to locks while another updates by instructions.
+    #[test]
+    fn loom_no_update_is_lost_at_the_change() {
+        explore(3, || {
+            let target = Arc::new(Target::new());
+            let theirs = Arc::clone(&target);
+            let other = loom::thread::spawn(move || {
+                theirs.add(1, false);
+                theirs.add(1, false);
+            });
+            target.add(0, true);
+            other.join().unwrap();
+            assert_eq!(target.element.value(), 3);
+            assert_eq!(target.mode.value(), LOCKS);
+        });
+    }
+
+    /// Checks the same if both ranks change to locks.
+    #[test]
+    fn loom_two_ranks_change() {
+        explore(3, || {
+            let target = Arc::new(Target::new());
+            let theirs = Arc::clone(&target);
+            let other = loom::thread::spawn(move || {
+                theirs.add(1, false);
+                theirs.add(1, true);
+            });
+            target.add(0, true);
+            other.join().unwrap();
+            assert_eq!(target.element.value(), 3);
+        });
+    }
+
+    #[test]
+    fn a_fixed_mode_stays() {
+        let word = |value| AtomicU64::new(value);
+        let (mode, inside) = (word(ALWAYS_INSTRUCTIONS), [word(4), word(u64::MAX - 1)]);
+        let never = |_: &AtomicU64, _: usize, _: u64| panic!("nobody is inside");
+        end_instructions(&mode, inside.iter().map(Ok), never).unwrap();
+        let entered = enter(&mode, |number| Ok(&inside[number])).unwrap();
+        assert_eq!((entered.is_some(), inside[0].value()), (true, 5));
+        drop(entered);
+        assert_eq!((mode.value(), inside[0].value()), (ALWAYS_INSTRUCTIONS, 6));
+        // Words that faulty ranks have written: nobody enters, and nobody waits.
+        mode.set(77);
+        end_instructions(&mode, inside.iter().map(Ok), never).unwrap();
+        assert!(enter(&mode, |number| Ok(&inside[number])).unwrap().is_none());
+    }
+}
