@@ -16,6 +16,19 @@ pub fn is_active() -> bool {
     ACTIVE.load(Ordering::Relaxed)
 }
 
+/// True if this process may reach ranks that are not interposed.
+static MIXED: AtomicBool = AtomicBool::new(true);
+
+/// Returns whether this process may reach ranks that are not interposed.
+pub fn is_mixed() -> bool {
+    MIXED.load(Ordering::Relaxed)
+}
+
+/// Sets whether this process may reach ranks that are not interposed.
+pub fn set_mixed(mixed: bool) {
+    MIXED.store(mixed, Ordering::Relaxed);
+}
+
 /// Sets whether the library takes part.
 pub fn set_active(active: bool) {
     ACTIVE.store(active, Ordering::SeqCst);

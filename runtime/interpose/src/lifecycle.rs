@@ -3,7 +3,7 @@
 //! At the end of init, the library checks the host: its ABI, its functions, and how it packs. If anything is not as the
 //! library needs it, one line says so, and every call goes straight to the host.
 
-use crate::entry::set_active;
+use crate::entry::{set_active, set_mixed};
 use crate::host::{Next, is_doubled};
 use crate::say::say;
 use crate::settings::settings;
@@ -80,10 +80,73 @@ fn begin(next: &'static Next, code: c_int) {
     if code != abi::SUCCESS || !settings().on {
         return;
     }
-    match fitness(next) {
-        Ok(()) => set_active(true),
+    let fit = fitness(next).and_then(|()| {
+        let packs = probe(next) == Some(true);
+        let agreed = agreement(next, packs);
+        if packs { agreed } else { Err("the MPI library does not pack as typepack does".into()) }
+    });
+    match fit {
+        Ok(mixed) => {
+            set_mixed(mixed);
+            set_active(true);
+        }
         Err(reason) => say(&format!("{reason}; the job goes on without typepack")),
     }
+}
+
+/// With `TYPEPACK_INTERPOSE=all`, compares the versions of all ranks; a rank that cannot take part has none. Returns whether this process may reach ranks that are
+/// not interposed.
+///
+/// # Errors
+/// Returns the reason why no rank can take part: the versions differ.
+fn agreement(next: &'static Next, fit: bool) -> Result<bool, String> {
+    if !settings().all {
+        return Ok(true);
+    }
+    // The largest version, and the smallest one negated.
+    let version = VERSION.iter().fold(1_i64, |number, part| number << 16 | part);
+    let own = if fit { version } else { 0 };
+    let (mine, mut most) = ([own, -own], [0_i64; 2]);
+    let mut parent = raw::Comm::NULL;
+    // SAFETY: both arrays have two numbers of this type, and `parent` is writable. All ranks of the world make this call at
+    // the end of init: the user says so.
+    let codes = unsafe {
+        let (from, to) = (mine.as_ptr().cast(), most.as_mut_ptr().cast());
+        let (number, max) = (raw::Datatype(abi::INT64_T), raw::Op(abi::MAX));
+        let world = raw::Comm(abi::COMM_WORLD);
+        [
+            next.PMPI_Allreduce(from, to, 2, number, max, world),
+            next.PMPI_Comm_get_parent(&mut parent),
+        ]
+    };
+    if codes != [abi::SUCCESS; 2] {
+        return Err("the ranks could not compare their versions of typepack".into());
+    }
+    if most[0] != -most[1] {
+        return Err("not all ranks have the same version of typepack-interpose".into());
+    }
+    Ok(parent != raw::Comm::NULL)
+}
+
+/// The program connects this process with others, which may not be interposed.
+pub fn meet() {
+    set_mixed(true);
+}
+
+/// The version of this library: major, minor, patch.
+const VERSION: [i64; 3] = [
+    number(env!("CARGO_PKG_VERSION_MAJOR")),
+    number(env!("CARGO_PKG_VERSION_MINOR")),
+    number(env!("CARGO_PKG_VERSION_PATCH")),
+];
+
+const fn number(text: &str) -> i64 {
+    let (mut at, mut value) = (0, 0);
+    while at < text.len() {
+        value = value * 10 + (text.as_bytes()[at] - b'0') as i64;
+        at += 1;
+    }
+    value
 }
 
 /// Checks the host.
@@ -111,10 +174,7 @@ fn fitness(next: &'static Next) -> Result<(), String> {
     if code != abi::SUCCESS || text.windows(8).any(|part| part == b"typepack") {
         return Err("the MPI library is typepack's own, which packs by itself".into());
     }
-    match probe(next) {
-        Some(true) => Ok(()),
-        _ => Err("the MPI library does not pack as typepack does".into()),
-    }
+    Ok(())
 }
 
 /// Packs, sends and receives four of eight integers on `MPI_COMM_SELF`. Returns whether the packed bytes are the integers
@@ -152,8 +212,7 @@ fn probe(next: &'static Next) -> Option<bool> {
         ok(next.PMPI_Sendrecv(from, 16, packed, 0, 0, to, 1, column, 0, 0, own, s))?;
         ok(next.PMPI_Get_count_c(&status, column, &mut counts[0]))?;
         ok(next.PMPI_Get_count_c(&status, byte, &mut counts[1]))?;
-        let expected: [c_int; 8] =
-            std::array::from_fn(|i| if i % 2 == 0 { memory[i] } else { 7 });
+        let expected: [c_int; 8] = std::array::from_fn(|i| if i % 2 == 0 { memory[i] } else { 7 });
         let sent = back == expected && counts == [1, 16];
         ok(next.PMPI_Type_free(&mut column))?;
         Some(headerless && received && sent)

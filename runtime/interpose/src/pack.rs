@@ -128,8 +128,7 @@ pub unsafe fn pack<N: Number>(
 ) -> Option<c_int> {
     let packed = (outbuf.cast_const(), outsize.wide());
     // SAFETY: `position` is that of the call (`# Safety`).
-    let call =
-        unsafe { Call::read((inbuf, incount.wide(), datatype), packed, position, native)? };
+    let call = unsafe { Call::read((inbuf, incount.wide(), datatype), packed, position, native)? };
     if let Err(code) = check(next, comm) {
         return Some(code);
     }
@@ -363,7 +362,9 @@ pub unsafe fn unpack_external<C: Number, N: Number>(
         _ => return None,
     }
     // SAFETY: as in `unpack`, for the bytes of external32.
-    unsafe { unpack_external_raw(prepared, call.count, outbuf.cast(), 0..call.bytes, source).ok()? };
+    unsafe {
+        unpack_external_raw(prepared, call.count, outbuf.cast(), 0..call.bytes, source).ok()?
+    };
     // SAFETY: the program lets the call write `position`.
     unsafe { call.done(true) }
 }

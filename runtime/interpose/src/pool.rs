@@ -54,7 +54,8 @@ impl Buffer {
     /// Returns a buffer of `len` bytes; `None` if too many bytes are in use, or the system has no memory.
     pub fn new(len: u64) -> Option<Self> {
         let len = usize::try_from(len).ok().filter(|&len| len > 0 && len <= LIMIT)?;
-        let class = len.next_power_of_two().max(SHORTEST).ilog2() as usize - SHORTEST.ilog2() as usize;
+        let class =
+            len.next_power_of_two().max(SHORTEST).ilog2() as usize - SHORTEST.ilog2() as usize;
         let room = SHORTEST << class;
         if USED.fetch_add(room, Ordering::Relaxed) + room > LIMIT {
             USED.fetch_sub(room, Ordering::Relaxed);

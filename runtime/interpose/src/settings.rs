@@ -13,8 +13,10 @@ pub struct Settings {
     pub on: bool,
     /// The table at the end of the job (`TYPEPACK_REPORT`).
     pub report: bool,
-    /// True if our kernels are used whatever the chooser measures (`TYPEPACK_INTERPOSE=always`).
-    pub always: bool,
+    /// True if the user says that all ranks of the job are interposed (`TYPEPACK_INTERPOSE=all`).
+    pub all: bool,
+    /// True if the library measures which way is faster (`TYPEPACK_TUNE`).
+    pub tune: bool,
     jit: typepack_jit::Settings,
     verify: bool,
     strategy: Option<Strategy>,
@@ -27,11 +29,12 @@ pub struct Settings {
 fn from(read: impl Fn(&str) -> Option<String>) -> Result<Settings, String> {
     let word = |name: &str, allowed: &[&str]| match read(name) {
         None => Ok(0),
-        Some(value) => allowed.iter().position(|&word| word == value).ok_or_else(|| {
-            format!("{name}: \"{value}\" is not one of {}", allowed.join(", "))
-        }),
+        Some(value) => allowed
+            .iter()
+            .position(|&word| word == value)
+            .ok_or_else(|| format!("{name}: \"{value}\" is not one of {}", allowed.join(", "))),
     };
-    let interpose = word("TYPEPACK_INTERPOSE", &["on", "off", "always"])?;
+    let interpose = word("TYPEPACK_INTERPOSE", &["on", "off", "all"])?;
     let mut jit = typepack_jit::Settings::default();
     if let Some(mode) = read("TYPEPACK_JIT") {
         jit.mode = mode.parse().map_err(|error| format!("TYPEPACK_JIT: {error}"))?;
@@ -40,11 +43,11 @@ fn from(read: impl Fn(&str) -> Option<String>) -> Result<Settings, String> {
         [None, Some(Strategy::Leaf), Some(Strategy::Kernel), Some(Strategy::Interpreter)];
     Ok(Settings {
         on: interpose != 1,
-        always: interpose == 2,
+        all: interpose == 2,
+        tune: word("TYPEPACK_TUNE", &["on", "off"])? == 0,
         report: word("TYPEPACK_REPORT", &["0", "1"])? == 1,
         verify: word("TYPEPACK_VERIFY", &["0", "1"])? == 1,
-        strategy: strategies
-            [word("TYPEPACK_KERNEL", &["auto", "leaf", "kernel", "interpreter"])?],
+        strategy: strategies[word("TYPEPACK_KERNEL", &["auto", "leaf", "kernel", "interpreter"])?],
         jit,
     })
 }
@@ -60,7 +63,8 @@ pub fn settings() -> &'static Settings {
             Settings {
                 on: false,
                 report: false,
-                always: false,
+                all: false,
+                tune: true,
                 jit: typepack_jit::Settings::default(),
                 verify: false,
                 strategy: None,
@@ -93,15 +97,18 @@ mod tests {
     #[test]
     fn variables_have_defaults_and_wrong_values_are_named() {
         let read = |pairs: &'static [(&str, &str)]| {
-            from(|name| pairs.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned()))
+            from(|name| {
+                pairs.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned())
+            })
         };
         let plain = read(&[]).unwrap();
-        assert!(plain.on && !plain.report && !plain.always && !plain.verify);
+        assert!(plain.on && !plain.report && !plain.all && plain.tune && !plain.verify);
         assert!(!read(&[("TYPEPACK_INTERPOSE", "off")]).unwrap().on);
-        let always = read(&[("TYPEPACK_INTERPOSE", "always"), ("TYPEPACK_REPORT", "1")]).unwrap();
-        assert!(always.on && always.always && always.report);
+        let all = read(&[("TYPEPACK_INTERPOSE", "all"), ("TYPEPACK_REPORT", "1")]).unwrap();
+        assert!(all.on && all.all && all.report);
+        assert!(!read(&[("TYPEPACK_TUNE", "off")]).unwrap().tune);
         let error = read(&[("TYPEPACK_INTERPOSE", "yes")]).unwrap_err();
-        assert_eq!(error, "TYPEPACK_INTERPOSE: \"yes\" is not one of on, off, always");
+        assert_eq!(error, "TYPEPACK_INTERPOSE: \"yes\" is not one of on, off, all");
         assert!(read(&[("TYPEPACK_JIT", "fast")]).unwrap_err().starts_with("TYPEPACK_JIT: "));
     }
 }

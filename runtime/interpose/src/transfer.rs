@@ -1,6 +1,6 @@
 //! The packed buffer of one send or of one receive.
 
-use crate::entry::class;
+use crate::entry::{class, is_mixed};
 use crate::host::Next;
 use crate::pool::Buffer;
 use crate::report::{COUNTS, add};
@@ -15,6 +15,14 @@ use typepack_engine::{pack_raw, unpack_raw};
 
 /// The type with which the host carries our buffers.
 pub const PACKED: raw::Datatype = raw::Datatype(abi::PACKED);
+
+/// How long a message may be whose basic elements have different sizes, in bytes, if its receiver may not be interposed.
+///
+/// MPICH 5.0.2 cuts a contiguous message into pieces, wherever its elements end. If the receiver is not interposed and its
+/// type is not contiguous, it unpacks piece by piece, and fails with `MPI_ERR_TYPE` where a piece ends within a basic
+/// element. (`MPI_Sendrecv_replace` of MPICH fails in the same way without typepack.) Elements of 1, 2, 4 or 8 bytes alone
+/// are never cut, because the lengths of the pieces are multiples of 8. So only short messages of other types are packed.
+const MIXED_MAX: u64 = 4 << 10;
 
 /// The elements of a message in the memory of the program.
 pub struct Elements {
@@ -52,6 +60,16 @@ impl Elements {
             add(&COUNTS.passed, 1);
         }
         decision
+    }
+
+    /// Returns whether the elements may be sent as one run of packed bytes.
+    fn may_be_packed(&self) -> bool {
+        self.layout.unit.is_some() || self.bytes <= MIXED_MAX || !is_mixed()
+    }
+
+    /// Decides how the elements of a send are packed. Returns `None` if the message must go straight to the host.
+    pub fn decide_send(&self) -> Option<Decision> {
+        if self.may_be_packed() { self.decide(Job::Pack) } else { None }
     }
 
     /// Returns a buffer for the packed elements; `None` if there is none, so that the host must do the call.
@@ -122,7 +140,7 @@ unsafe fn packed(
     elements: &Elements,
     (buffer, count, datatype): (*const c_void, i64, raw::Datatype),
 ) -> Option<Buffer> {
-    let decision = elements.decide(Job::Pack)?;
+    let decision = elements.decide_send()?;
     let packed = elements.buffer()?;
     let done = elements.layout.choices.run(decision, || match decision.way {
         Way::Ours => {

@@ -28,6 +28,8 @@ pub enum When {
     Always,
     /// Only while the library takes part.
     Active,
+    /// Before each call, without the arguments. The Rust function has no result.
+    Before,
     /// There is no wrapper: the library only calls the function, by the name that begins with `PMPI_`.
     Called,
 }
@@ -44,9 +46,10 @@ impl Wrapped {
             when: match &row[2] {
                 "always" => When::Always,
                 "active" => When::Active,
+                "before" => When::Before,
                 "called" => When::Called,
                 other => panic!(
-                    "{}: {}: the column `when` has \"{other}\"; it must have \"always\", \"active\" or \"called\"",
+                    "{}: {}: the column `when` has \"{other}\"; it must have \"always\", \"active\", \"before\" or \"called\"",
                     file.display(),
                     &row[0]
                 ),
@@ -86,7 +89,11 @@ struct Symbol {
 
 impl Symbol {
     fn new(function: &Function, prefix: &str, callbacks: &[String]) -> Self {
-        assert_eq!(function.returns, "int", "{}: only functions that return an error code", function.name);
+        assert_eq!(
+            function.returns, "int",
+            "{}: only functions that return an error code",
+            function.name
+        );
         let list: Vec<(String, String)> =
             function.parameters.iter().map(|p| (name(p), rust(&p.c_type, callbacks))).collect();
         let join = |each: &dyn Fn(&(String, String)) -> String| {
@@ -133,15 +140,17 @@ pub fn wrappers(functions: &[Function], list: &[Wrapped], callbacks: &[Callback]
 fn table(symbols: &[Symbol]) -> String {
     let mut out = String::new();
     out.push_str("/// The functions of the library behind this one. A function that was not found is `None`.\n");
-    out.push_str("#[allow(non_snake_case)]\npub struct Next {\n");
+    out.push_str("#[allow(non_snake_case, clippy::type_complexity, clippy::too_many_arguments)]\npub struct Next {\n");
     for Symbol { name, types, .. } in symbols {
         let _ = writeln!(out, "    {name}: Option<unsafe extern \"C\" fn({types}) -> c_int>,");
     }
-    out.push_str("}\n\n#[allow(non_snake_case)]\nimpl Next {\n");
+    out.push_str("}\n\n#[allow(non_snake_case, clippy::type_complexity, clippy::too_many_arguments)]\nimpl Next {\n");
     out.push_str("    /// Looks up all functions. `find` returns the address of a symbol, or null.\n    ///\n");
     out.push_str("    /// # Safety\n    ///\n    /// - Each address that `find` returns is null, or the address of the C function that\n");
     out.push_str("    ///   the MPI 5 standard ABI declares under this name.\n");
-    out.push_str("    unsafe fn resolve(find: impl Fn(&CStr) -> *mut c_void) -> Self {\n        Self {\n");
+    out.push_str(
+        "    unsafe fn resolve(find: impl Fn(&CStr) -> *mut c_void) -> Self {\n        Self {\n",
+    );
     for Symbol { name, types, .. } in symbols {
         let _ = writeln!(
             out,
@@ -154,7 +163,9 @@ fn table(symbols: &[Symbol]) -> String {
     for Symbol { name, .. } in symbols {
         let _ = writeln!(out, "            (\"{name}\", self.{name}.is_none()),");
     }
-    out.push_str("        ].into_iter().find(|(_, missing)| *missing).map(|(name, _)| name)\n    }\n");
+    out.push_str(
+        "        ].into_iter().find(|(_, missing)| *missing).map(|(name, _)| name)\n    }\n",
+    );
     for Symbol { name, named, arguments, .. } in symbols {
         let _ = write!(
             out,
@@ -174,6 +185,17 @@ fn export(out: &mut String, symbol: &Symbol, row: &Wrapped) {
     let Symbol { name, named, arguments, .. } = symbol;
     let attempt = if row.when == When::Always { "always" } else { "active" };
     let rest = if arguments.is_empty() { String::new() } else { format!(", {arguments}") };
+    if row.when == When::Before {
+        let _ = write!(
+            out,
+            "/// `{name}`.\n///\n/// # Safety\n///\n/// - The arguments are those of a call of this function.\n\
+             #[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {name}({named}) -> c_int {{\n    crate::{}();\n    \
+             // SAFETY: the arguments are unchanged (`# Safety`).\n    \
+             unsafe {{ crate::host::next().{name}({arguments}) }}\n}}\n\n",
+            row.path
+        );
+        return;
+    }
     let _ = write!(
         out,
         "/// `{name}`.\n///\n/// # Safety\n///\n/// - Each argument is what the standard asks for, or is wrong in a way that \

@@ -93,6 +93,7 @@ pub unsafe fn sendrecv_replace(
     status: *mut Status,
 ) -> Option<c_int> {
     let incoming = Incoming::new(buf, count.wide(), datatype, source)?;
+    // MPICH does the same when it does the call alone, so nothing is lost if the receiver is not interposed.
     // SAFETY: the elements are those of the call (`# Safety`).
     unsafe { incoming.pack() };
     let (both, n, mut own) = (incoming.address(), incoming.size(), Status::default());

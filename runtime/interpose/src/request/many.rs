@@ -23,7 +23,11 @@ impl Taken {
     /// # Safety
     ///
     /// - `requests` is null, or an array of `count` requests.
-    unsafe fn new(next: &'static Next, count: c_int, requests: *const raw::Request) -> Option<Self> {
+    unsafe fn new(
+        next: &'static Next,
+        count: c_int,
+        requests: *const raw::Request,
+    ) -> Option<Self> {
         if !pending::any() || requests.is_null() {
             return None;
         }

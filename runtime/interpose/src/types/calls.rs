@@ -39,12 +39,13 @@ fn take(next: &'static Next, datatype: raw::Datatype) {
     if DEVICES.iter().any(|name| is_loaded(name)) {
         return add(&COUNTS.left, 1);
     }
-    match super::decode::rebuild(next, datatype).and_then(|tree| plan(&tree)) {
+    let rebuilt = super::decode::rebuild(next, datatype);
+    match rebuilt.and_then(|rebuilt| Some((plan(&rebuilt.tree)?, rebuilt.unit))) {
         None => add(&COUNTS.left, 1),
-        Some(plan) if plan.is_contiguous() || plan.element_bytes() == 0 => {
+        Some((plan, _)) if plan.is_contiguous() || plan.element_bytes() == 0 => {
             add(&COUNTS.contiguous, 1);
         }
-        Some(plan) => remember(next, datatype, Arc::new(Layout::new(next, plan))),
+        Some((plan, unit)) => remember(next, datatype, Arc::new(Layout::new(next, plan, unit))),
     }
 }
 

@@ -55,9 +55,10 @@ impl Choices {
     }
 
     fn chooser(&self, job: Job, class: u8) -> &Mutex<Chooser> {
-        let classes =
-            self.0[job as usize].get_or_init(|| Box::new(Classes([const { OnceLock::new() }; CLASSES])));
-        classes.0[usize::from(class) % CLASSES].get_or_init(|| Box::new(Mutex::new(Chooser::new(2, 0))))
+        let classes = self.0[job as usize]
+            .get_or_init(|| Box::new(Classes([const { OnceLock::new() }; CLASSES])));
+        classes.0[usize::from(class) % CLASSES]
+            .get_or_init(|| Box::new(Mutex::new(Chooser::new(2, 0))))
     }
 
     /// Decides how `bytes` packed bytes are moved. Returns `None` if the call must go straight to the host: the host
@@ -65,7 +66,7 @@ impl Choices {
     pub fn decide(&self, job: Job, bytes: u64) -> Option<Decision> {
         let class = bytes.checked_ilog2().unwrap_or(0) as u8;
         let ours = Decision { way: Way::Ours, timed: false, class, job };
-        if settings().always {
+        if !settings().tune {
             return Some(ours);
         }
         // If another thread has the chooser, this call does not wait.

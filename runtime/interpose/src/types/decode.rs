@@ -12,8 +12,16 @@ use typepack_engine::{Combiner, Datatype, Named};
 /// How deep types may be nested. Deeper types stay with the host. The limit bounds the recursion of this file.
 const DEPTH: usize = 100;
 
+/// A rebuilt datatype.
+pub struct Rebuilt {
+    /// The tree.
+    pub tree: Datatype,
+    /// The common size of all basic elements, if they have one and it is 1, 2, 4 or 8.
+    pub unit: Option<i64>,
+}
+
 /// Rebuilds a datatype.
-pub fn rebuild(next: &Next, datatype: raw::Datatype) -> Option<Datatype> {
+pub fn rebuild(next: &Next, datatype: raw::Datatype) -> Option<Rebuilt> {
     decode(next, datatype, DEPTH)
 }
 
@@ -112,16 +120,19 @@ fn room<T: Clone>(len: i64, empty: T) -> Option<Vec<T>> {
     Some(room)
 }
 
-fn decode(next: &Next, datatype: raw::Datatype, depth: usize) -> Option<Datatype> {
+fn decode(next: &Next, datatype: raw::Datatype, depth: usize) -> Option<Rebuilt> {
     // A type that was made from committed types: their trees are known.
-    if let Some(known) = find(datatype).and_then(|layout| layout.plan.datatype().cloned()) {
-        return Some(known);
+    if let Some(layout) = find(datatype)
+        && let Some(tree) = layout.plan.datatype().cloned()
+    {
+        return Some(Rebuilt { tree, unit: layout.unit });
     }
     let envelope = envelope(next, datatype)?;
     let combiner = Combiner(envelope.combiner);
     if combiner == Combiner::NAMED {
         let tree = Datatype::named(Named::from_abi_value(u32::try_from(datatype.0).ok()?)?);
-        return agreeing(next, datatype, tree);
+        let unit = Some(tree.size()).filter(|size| [1, 2, 4, 8].contains(size));
+        return Some(Rebuilt { tree: agreeing(next, datatype, tree)?, unit });
     }
     let mut contents = Contents {
         next,
@@ -149,14 +160,13 @@ fn decode(next: &Next, datatype: raw::Datatype, depth: usize) -> Option<Datatype
         return None;
     }
     let depth = depth.checked_sub(1)?;
-    let trees: Option<Vec<_>> = contents.types.iter().map(|&ty| decode(next, ty, depth)).collect();
+    let parts: Option<Vec<_>> = contents.types.iter().map(|&ty| decode(next, ty, depth)).collect();
+    let parts = parts?;
+    let first = parts.first().and_then(|part| part.unit);
+    let unit = first.filter(|unit| parts.iter().all(|part| part.unit == Some(*unit)));
+    let trees: Vec<Datatype> = parts.into_iter().map(|part| part.tree).collect();
     let addresses: Vec<i64> = contents.addresses.iter().map(|&address| address as i64).collect();
-    let made = Datatype::from_contents(
-        combiner,
-        &contents.integers,
-        &addresses,
-        &contents.counts,
-        &trees?,
-    );
-    agreeing(next, datatype, made.ok()?)
+    let made =
+        Datatype::from_contents(combiner, &contents.integers, &addresses, &contents.counts, &trees);
+    Some(Rebuilt { tree: agreeing(next, datatype, made.ok()?)?, unit })
 }

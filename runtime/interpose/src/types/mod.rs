@@ -29,6 +29,8 @@ const LAST_PREDEFINED: usize = 0x1fff;
 pub struct Layout {
     /// The plan with our kernels.
     pub plan: Plan,
+    /// The common size of all basic elements, if they have one and it is 1, 2, 4 or 8.
+    pub unit: Option<i64>,
     /// The choices between the host's packing and ours.
     pub choices: Choices,
     /// 0: not compared yet; 1: the host's external32 form has the same bytes; 2: it has not.
@@ -40,9 +42,9 @@ pub struct Layout {
 }
 
 impl Layout {
-    fn new(next: &'static Next, plan: Plan) -> Self {
+    fn new(next: &'static Next, plan: Plan, unit: Option<i64>) -> Self {
         let (choices, external, twin) = (Choices::new(), AtomicU8::new(0), Mutex::new(None));
-        Self { plan, choices, external, twin, next }
+        Self { plan, unit, choices, external, twin, next }
     }
 
     /// Returns a type of the host with this layout that lives as long as the layout. The first call makes it from

@@ -1,6 +1,6 @@
 /* Compares an interposed MPI library with itself.
  *
- *     mpiexec -n 2 ./differential SEED PAIRS
+ *     mpiexec -n 2 ./differential SEED PAIRS [FIRST]
  *
  * Names that begin with PMPI_ are not interposed, so one job can do every call in both ways. For each pair of random
  * types with the same signature and different layouts, one rank sends and the other receives, first both with PMPI_
@@ -15,13 +15,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* u is 1 for the interposed function and 0 for the host's own. */
 #define CALL(u, f) ((u) ? MPI_##f : PMPI_##f)
 
 static int rank, peer, failures;
 /* The types of the present pair have several basic types, or MPI_DOUBLE_INT. MPICH 5.0.2 ends the process in
- * MPI_Get_elements and in MPI_Pack_external_size of some of these types, with or without typepack. */
+ * MPI_Get_elements of some of these types, with or without typepack. */
 static int is_mixed;
 static long pair_number;
 static const char *doing = "";
@@ -243,8 +245,65 @@ static void same_memory(const char *what, struct memory *a, struct memory *b)
 
 /* ---- packing ---- */
 
+/* MPICH 5.0.2 ends the process when it packs some types in external32, with or without typepack. Lets a child process try.
+ */
+static long without_external;
+static int does_external(MPI_Datatype type, int count, struct memory *from)
+{
+    int status = 1;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        MPI_Aint size = 0, at = 0;
+        close(2);
+        PMPI_Pack_external_size("external32", count, type, &size);
+        char *packed = malloc((size_t)size + 64);
+        PMPI_Pack_external("external32", from->origin, count, type, packed, size + 64, &at);
+        struct memory to = memory_for(type, count, 0x55);
+        at = 0;
+        PMPI_Unpack_external("external32", packed, size + 64, &at, to.origin, count, type);
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    return child > 0 && status == 0;
+}
+
+static void packs_external(MPI_Datatype type, int count, int start, struct memory *from)
+{
+    MPI_Aint size = 0;
+    OK(PMPI_Pack_external_size("external32", count, type, &size));
+    size_t room = (size_t)size + 64;
+    unsigned char *external[2] = {malloc(room), malloc(room)};
+    for (int again = 0; again < 2; again++) {
+        MPI_Aint end[2];
+        doing = "MPI_Pack_external";
+        for (int u = 0; u < 2; u++) {
+            memset(external[u], 0xee, room);
+            end[u] = start;
+            OK(CALL(u, Pack_external)("external32", from->origin, count, type, external[u], (MPI_Aint)room, &end[u]));
+        }
+        same("position", end[0], end[1]);
+        same("packed bytes", 0, memcmp(external[0], external[1], room));
+        doing = "MPI_Unpack_external";
+        struct memory to[2];
+        for (int u = 0; u < 2; u++) {
+            to[u] = memory_for(type, count, 0x55);
+            end[u] = start;
+            OK(CALL(u, Unpack_external)("external32", external[0], (MPI_Aint)room, &end[u], to[u].origin, count, type));
+        }
+        same("position", end[0], end[1]);
+        same_memory("memory", &to[0], &to[1]);
+        free(to[0].base);
+        free(to[1].base);
+    }
+    free(external[0]);
+    free(external[1]);
+}
+
 static void packs(MPI_Datatype type, int count)
 {
+    /* Many calls with one type: the library then measures the host's way too. */
+    int repetitions = pair_number % 16 ? 2 : 80;
     struct memory from = memory_for(type, count, 256);
     MPI_Count bound_c = 0;
     int bound = 0, start = below(9);
@@ -253,7 +312,7 @@ static void packs(MPI_Datatype type, int count)
     size_t room = (size_t)bound + 64;
     unsigned char *packed[2] = {malloc(room), malloc(room)};
     for (int large = 0; large < 2; large++)
-        for (int again = 0; again < 2; again++) {
+        for (int again = 0; again < repetitions; again++) {
             long end[2];
             doing = large ? "MPI_Pack_c" : "MPI_Pack";
             for (int u = 0; u < 2; u++) {
@@ -297,39 +356,10 @@ static void packs(MPI_Datatype type, int count)
     }
     free(packed[0]);
     free(packed[1]);
-    if (is_mixed) {
-        free(from.base);
-        return;
+    if (pair_number % 4 == 0) {
+        if (does_external(type, count, &from)) packs_external(type, count, start, &from);
+        else without_external++;
     }
-
-    MPI_Aint size = 0;
-    OK(PMPI_Pack_external_size("external32", count, type, &size));
-    room = (size_t)size + 64;
-    unsigned char *external[2] = {malloc(room), malloc(room)};
-    for (int again = 0; again < 2; again++) {
-        MPI_Aint end[2];
-        doing = "MPI_Pack_external";
-        for (int u = 0; u < 2; u++) {
-            memset(external[u], 0xee, room);
-            end[u] = start;
-            OK(CALL(u, Pack_external)("external32", from.origin, count, type, external[u], (MPI_Aint)room, &end[u]));
-        }
-        same("position", end[0], end[1]);
-        same("packed bytes", 0, memcmp(external[0], external[1], room));
-        doing = "MPI_Unpack_external";
-        struct memory to[2];
-        for (int u = 0; u < 2; u++) {
-            to[u] = memory_for(type, count, 0x55);
-            end[u] = start;
-            OK(CALL(u, Unpack_external)("external32", external[0], (MPI_Aint)room, &end[u], to[u].origin, count, type));
-        }
-        same("position", end[0], end[1]);
-        same_memory("memory", &to[0], &to[1]);
-        free(to[0].base);
-        free(to[1].base);
-    }
-    free(external[0]);
-    free(external[1]);
     free(from.base);
 }
 
@@ -576,6 +606,9 @@ static void compare(const struct result *expected, const struct result *found, i
 {
     same("error class", expected->code, found->code);
     if (ignore) return;
+    /* After a truncation, MPICH counts the bytes of the message or those of the receive, as the message happened to
+     * arrive. */
+    if (expected->code != MPI_SUCCESS) return;
     same("source", expected->source, found->source);
     same("tag", expected->tag, found->tag);
     same("count", expected->count, found->count);
@@ -618,13 +651,15 @@ static void one_pair(void)
         /* The first message is the host's own. It is a plain send and receive, also for the other turns. */
         int ways = turn ? 1 + below(3) : 0, how_s = turn ? below(SENDERS) : SEND, how_r = turn ? below(RECEIVERS) : RECV;
         int ignore = turn && how_r >= IRECV_WAIT && how_r < RECV_INIT && below(3) == 0;
+        /* MPICH's own buffered sends of such messages fail in a receive of a type that is not contiguous. */
+        if (is_mixed && (how_s == BSEND || how_s == BSEND_C || how_s == IBSEND || how_s == BSEND_INIT)) how_s = SEND;
         /* What the calls that only ask for a status return for a receive that failed is not compared. */
         if (sent > room && (how_r == IRECV_STATUS || how_r >= IRECV_STATUS_ALL)) how_r = IRECV_WAIT;
         /* A persistent request has two operations, so its partner has too. */
         int persistent_s = how_s == SEND_INIT || how_s == SSEND_INIT || how_s == BSEND_INIT;
         int persistent_r = how_r == RECV_INIT || how_r == RECV_STARTALL;
         if (persistent_s != persistent_r) {
-            how_s = persistent_r ? SEND_INIT + below(3) : how_s;
+            how_s = persistent_r ? SEND_INIT + below(is_mixed ? 2 : 3) : how_s;
             how_r = persistent_s ? RECV_INIT + below(2) : how_r;
         }
         if (sent > room && how_s >= SEND_INIT && how_s <= BSEND_INIT) how_s = SEND, how_r = RECV;
@@ -639,10 +674,13 @@ static void one_pair(void)
         }
         if (rank == sender) {
             sends(how_s, ways & 1, &from, sent, type[0]);
+            /* A freed request does not say when the memory may change. */
+            if (how_s == ISEND_FREE) wait_for_receiver();
             continue;
         }
         to = memory_for(type[1], room, 0x55);
         receives(how_r, (ways & 2) != 0, ignore, &to, room, type[1], turn ? &found : &expected);
+        if (how_s == ISEND_FREE) tell_sender();
         if (!turn) {
             base = to;
             continue;
@@ -666,8 +704,13 @@ static void one_pair(void)
         int code = CALL(u, Sendrecv_replace)(both[u].origin, count, type[rank], peer, 3, peer, 3, MPI_COMM_WORLD, &status);
         reads(&results[u], code, &status, type[rank]);
     }
-    compare(&results[0], &results[1], 0);
-    same_memory("memory", &both[0], &both[1]);
+    /* The host's own call fails for some long messages of several basic types. */
+    int either, class = results[0].code;
+    PMPI_Allreduce(&class, &either, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    if (either == MPI_SUCCESS) {
+        compare(&results[0], &results[1], 0);
+        same_memory("memory", &both[0], &both[1]);
+    }
     free(both[0].base);
     free(both[1].base);
     for (int i = 0; i < 2; i++) OK(MPI_Type_free(&type[i]));
@@ -677,8 +720,8 @@ int main(int argc, char **argv)
 {
     static char attached[64 << 20];
     MPI_Init(&argc, &argv);
-    if (argc != 3) {
-        fprintf(stderr, "usage: differential SEED PAIRS\n");
+    if (argc != 3 && argc != 4) {
+        fprintf(stderr, "usage: differential SEED PAIRS [FIRST]\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     uint64_t seed = strtoull(argv[1], NULL, 0);
@@ -693,7 +736,8 @@ int main(int argc, char **argv)
     peer = 1 - rank;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Buffer_attach(attached, sizeof attached);
-    for (pair_number = 0; pair_number < pairs && failures < 20; pair_number++) {
+    long first = argc == 4 ? strtol(argv[3], NULL, 0) : 0;
+    for (pair_number = first; pair_number < first + pairs && failures < 20; pair_number++) {
         state = seed * 0x2545f4914f6cdd1du + (uint64_t)pair_number * 0x9e3779b97f4a7c15u;
         one_pair();
         /* Both ranks stop together. */
@@ -703,6 +747,7 @@ int main(int argc, char **argv)
     void *buffer;
     MPI_Buffer_detach(&buffer, &size);
     if (rank == 0 && !all) printf("%ld pairs, %ld messages: no difference\n", pairs, messages);
+    if (rank == 0 && !all) printf("%ld types without external32, in which the host fails\n", without_external);
     MPI_Finalize();
     return all != 0;
 }
