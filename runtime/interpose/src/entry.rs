@@ -19,6 +19,19 @@ pub fn is_active() -> bool {
 /// True if this process may reach ranks that are not interposed.
 static MIXED: AtomicBool = AtomicBool::new(true);
 
+/// True if the ranks of the world have agreed at the end of init that all are interposed.
+static AGREED: AtomicBool = AtomicBool::new(false);
+
+/// Returns whether the ranks of the world have agreed that all are interposed.
+pub fn is_agreed() -> bool {
+    AGREED.load(Ordering::Relaxed)
+}
+
+/// Sets that the ranks of the world have agreed that all are interposed.
+pub fn set_agreed() {
+    AGREED.store(true, Ordering::Relaxed);
+}
+
 /// Returns whether this process may reach ranks that are not interposed.
 pub fn is_mixed() -> bool {
     MIXED.load(Ordering::Relaxed)

@@ -3,7 +3,7 @@
 //! At the end of init, the library checks the host: its ABI, its functions, and how it packs. If anything is not as the
 //! library needs it, one line says so, and every call goes straight to the host.
 
-use crate::entry::{set_active, set_mixed};
+use crate::entry::{set_active, set_agreed, set_mixed};
 use crate::host::{Next, is_doubled};
 use crate::say::say;
 use crate::settings::settings;
@@ -125,6 +125,7 @@ fn agreement(next: &'static Next, fit: bool) -> Result<bool, String> {
     if most[0] != -most[1] {
         return Err("not all ranks have the same version of typepack-interpose".into());
     }
+    set_agreed();
     Ok(parent != raw::Comm::NULL)
 }
 

@@ -21,16 +21,19 @@ const SHORTEST: usize = 256;
 /// Alignment of the buffers: that of the widest moves, and of cache lines.
 const ALIGN: usize = 64;
 
+/// Number of classes.
+const CLASSES: usize = 55;
+
 /// Bytes of the buffers in use.
 static USED: AtomicUsize = AtomicUsize::new(0);
 
 /// The kept buffers of each class, and the sum of their bytes. Class `c` has buffers of `SHORTEST << c` bytes.
 struct Kept {
-    classes: [Vec<Memory>; 24],
+    classes: [Vec<Memory>; CLASSES],
     bytes: usize,
 }
 
-static POOL: Mutex<Kept> = Mutex::new(Kept { classes: [const { Vec::new() }; 24], bytes: 0 });
+static POOL: Mutex<Kept> = Mutex::new(Kept { classes: [const { Vec::new() }; CLASSES], bytes: 0 });
 
 /// Memory of a buffer.
 struct Memory(NonNull<u8>);
@@ -46,18 +49,28 @@ pub struct Buffer {
 }
 
 fn layout(class: usize) -> Layout {
-    // Cannot fail: the alignment is a power of two, and `class` is less than 24.
+    // Cannot fail: the alignment is a power of two, and `class` is at most 54.
     Layout::from_size_align(SHORTEST << class, ALIGN).unwrap_or(Layout::new::<u64>())
 }
 
 impl Buffer {
     /// Returns a buffer of `len` bytes; `None` if too many bytes are in use, or the system has no memory.
     pub fn new(len: u64) -> Option<Self> {
-        let len = usize::try_from(len).ok().filter(|&len| len > 0 && len <= LIMIT)?;
+        Self::within(len, LIMIT)
+    }
+
+    /// Returns a buffer of `len` bytes even if more than [`LIMIT`] bytes are in use then; `None` if the system has no
+    /// memory.
+    pub fn beyond(len: u64) -> Option<Self> {
+        Self::within(len, isize::MAX as usize / 2)
+    }
+
+    fn within(len: u64, limit: usize) -> Option<Self> {
+        let len = usize::try_from(len).ok().filter(|&len| len > 0 && len <= limit)?;
         let class =
             len.next_power_of_two().max(SHORTEST).ilog2() as usize - SHORTEST.ilog2() as usize;
         let room = SHORTEST << class;
-        if USED.fetch_add(room, Ordering::Relaxed) + room > LIMIT {
+        if USED.fetch_add(room, Ordering::Relaxed) + room > limit {
             USED.fetch_sub(room, Ordering::Relaxed);
             return None;
         }

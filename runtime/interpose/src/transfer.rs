@@ -1,6 +1,6 @@
 //! The packed buffer of one send or of one receive.
 
-use crate::entry::{class, is_mixed};
+use crate::entry::{class, is_agreed, is_mixed};
 use crate::host::Next;
 use crate::pool::Buffer;
 use crate::report::{COUNTS, add};
@@ -53,9 +53,18 @@ impl Elements {
         Some(Self { layout, count, origin: buffer.cast::<u8>().cast_mut(), bytes })
     }
 
+    /// Returns whether a receive must go through a packed buffer: the sender may have packed elements that the host does not
+    /// unpack (`MIXED_MAX`).
+    fn must_be_packed(&self) -> bool {
+        self.layout.unit.is_none() && is_agreed()
+    }
+
     /// Decides how the elements are packed or unpacked. Returns `None` if the message must go straight to the host.
     pub fn decide(&self, job: Job) -> Option<Decision> {
-        let decision = self.layout.choices.decide(job, self.bytes);
+        let mut decision = self.layout.choices.decide(job, self.bytes);
+        if job == Job::Unpack && self.must_be_packed() {
+            decision = decision.or(Some(Decision::ours(job)));
+        }
         if decision.is_none() {
             add(&COUNTS.passed, 1);
         }
@@ -74,7 +83,11 @@ impl Elements {
 
     /// Returns a buffer for the packed elements; `None` if there is none, so that the host must do the call.
     pub fn buffer(&self) -> Option<Buffer> {
-        let buffer = Buffer::new(self.bytes);
+        let buffer = if self.must_be_packed() {
+            Buffer::beyond(self.bytes)
+        } else {
+            Buffer::new(self.bytes)
+        };
         if buffer.is_none() {
             add(&COUNTS.passed, 1);
         }
@@ -191,11 +204,15 @@ impl Incoming {
     }
 
     fn prepared(elements: Elements, datatype: raw::Datatype) -> Option<Self> {
-        let decision = elements.decide(Job::Unpack)?;
-        let twin = match decision.way {
-            Way::Ours => raw::Datatype::NULL,
-            Way::Host => elements.layout.twin(datatype)?,
-        };
+        let mut decision = elements.decide(Job::Unpack)?;
+        let mut twin = raw::Datatype::NULL;
+        if decision.way == Way::Host {
+            match elements.layout.twin(datatype) {
+                Some(made) => twin = made,
+                // Without a type of the host, the measurement is left out.
+                None => decision = Decision::ours(Job::Unpack),
+            }
+        }
         let buffer = elements.buffer()?;
         add(&COUNTS.taken, 1);
         Some(Self { elements, buffer, decision, twin })

@@ -1,7 +1,7 @@
 //! Calls that send and receive. Each of the two messages of a call is converted or not by its own type.
 //!
-//! `MPI_Isendrecv_replace` goes to the host, and so does the receive of `MPI_Isendrecv`: the status of its request says
-//! nothing about the length of the receive in MPICH 5.0.2, so this library would not know how much to unpack.
+//! `MPI_Isendrecv_replace` goes to the host, and so does the receive of `MPI_Isendrecv`: the status of its request has no
+//! length, source or tag of the receive in MPICH 5.0.2, so this library would not know how much to unpack.
 
 use super::receive::status_or;
 use super::widths;

@@ -30,6 +30,13 @@ pub struct Decision {
     job: Job,
 }
 
+impl Decision {
+    /// Our kernels, not measured.
+    pub fn ours(job: Job) -> Self {
+        Self { way: Way::Ours, timed: false, class: 0, job }
+    }
+}
+
 /// What is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Job {
@@ -65,7 +72,7 @@ impl Choices {
     /// is the better one, and this call is not a measurement.
     pub fn decide(&self, job: Job, bytes: u64) -> Option<Decision> {
         let class = bytes.checked_ilog2().unwrap_or(0) as u8;
-        let ours = Decision { way: Way::Ours, timed: false, class, job };
+        let ours = Decision::ours(job);
         if !settings().tune {
             return Some(ours);
         }
