@@ -10,9 +10,11 @@
 //! 4. `types/`: the layouts of the host's committed types; for each layout, the choice between the host's packing
 //!    and ours.
 //! 5. `pack.rs`: the packing calls. `transfer.rs`: the packed buffer of one send or receive.
-//! 6. `pending.rs`: what must happen when a request of the host completes. `message/`: sends and receives.
-//!    `request/`: the calls that start, complete and free requests.
-//! 7. `lifecycle.rs`: init and finalize. `exports.rs`: the wrappers, made by `build.rs` from `functions.csv`.
+//! 6. `communicator.rs`: the communicators whose ranks all take part. `side.rs`: the packed buffer of one side of a
+//!    collective call.
+//! 7. `pending.rs`: what must happen when a request of the host completes. `message/`: sends and receives. `coll/`:
+//!    collective calls. `request/`: the calls that start, complete and free requests.
+//! 8. `lifecycle.rs`: init and finalize. `exports.rs`: the wrappers, made by `build.rs` from `functions.csv`.
 //!
 //! Invariants: a call that this library cannot do goes to the host with unchanged arguments. A message that this
 //! library packs is an ordinary message of type `MPI_PACKED` for the host, so the rank at its other end needs
@@ -32,8 +34,12 @@ mod types;
 mod pack;
 mod transfer;
 
+mod communicator;
+mod side;
+
 mod pending;
 
+mod coll;
 mod message;
 mod request;
 

@@ -7,7 +7,7 @@ use crate::entry::{set_active, set_agreed, set_mixed};
 use crate::host::{Next, is_doubled};
 use crate::say::say;
 use crate::settings::settings;
-use crate::{pending, pool, report, types};
+use crate::{communicator, pending, pool, report, types};
 use std::ffi::{c_char, c_int, c_void};
 use typepack_capi_datatype::raw::Status;
 use typepack_capi_datatype::{abi, raw};
@@ -77,14 +77,18 @@ pub unsafe fn finalize(next: &'static Next) -> Option<c_int> {
 
 /// Takes part from now on, if init succeeded and the host is as needed.
 fn begin(next: &'static Next, code: c_int) {
-    if code != abi::SUCCESS || !settings().on {
+    if code != abi::SUCCESS || !(settings().on || settings().all) {
         return;
     }
     let fit = fitness(next).and_then(|()| {
-        let packs = probe(next) == Some(true);
+        let packs = settings().on && probe(next) == Some(true);
         let agreed = agreement(next, packs);
         if packs { agreed } else { Err("the MPI library does not pack as typepack does".into()) }
     });
+    // A wrong variable has been reported.
+    if !settings().on {
+        return;
+    }
     match fit {
         Ok(mixed) => {
             set_mixed(mixed);
@@ -126,6 +130,7 @@ fn agreement(next: &'static Next, fit: bool) -> Result<bool, String> {
         return Err("not all ranks have the same version of typepack-interpose".into());
     }
     set_agreed();
+    communicator::begin(next);
     Ok(parent != raw::Comm::NULL)
 }
 

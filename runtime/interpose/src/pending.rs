@@ -7,6 +7,7 @@
 
 use crate::host::Next;
 use crate::pool::Buffer;
+use crate::side::Sides;
 use crate::transfer::{Elements, Incoming};
 use crate::types::HandleMap;
 use std::collections::HashMap;
@@ -23,6 +24,8 @@ pub enum Message {
     Send(#[expect(dead_code, reason = "owned until the host has sent it")] Buffer),
     /// The host receives into this buffer.
     Receive(Box<Incoming>),
+    /// A collective call.
+    Collective(Box<Sides>),
     /// A persistent send. Each start packs the elements again.
     PersistentSend(Box<(Elements, Buffer)>),
     /// A persistent receive.
@@ -41,7 +44,8 @@ pub struct Pending {
 impl Pending {
     /// Makes an entry. A persistent request is not active yet.
     pub fn new(message: Message) -> Self {
-        let active = matches!(message, Message::Send(_) | Message::Receive(_));
+        let active =
+            matches!(message, Message::Send(_) | Message::Receive(_) | Message::Collective(_));
         Self { message, active, delivered: false }
     }
 
@@ -80,6 +84,11 @@ impl Pending {
             // SAFETY: the operation received into this buffer (`# Safety`). The program leaves the elements to the library
             // until it knows that the operation is complete, so they are writable.
             unsafe { incoming.finish(next, code, status) };
+        } else if let Message::Collective(sides) = &self.message
+            && code == abi::SUCCESS
+        {
+            // SAFETY: the host has completed the call (`# Safety`).
+            unsafe { sides.deliver() };
         }
     }
 }

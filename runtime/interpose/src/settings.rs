@@ -59,11 +59,13 @@ pub fn settings() -> &'static Settings {
     SETTINGS.get_or_init(|| {
         let value = |name: &str| std::env::var_os(name).map(|v| v.to_string_lossy().into_owned());
         from(value).unwrap_or_else(|error| {
+            // The other ranks wait for this one if all are said to have the library.
+            let all = value("TYPEPACK_INTERPOSE").is_some_and(|value| value == "all");
             say(&format!("{error}; the job goes on without typepack"));
             Settings {
                 on: false,
                 report: false,
-                all: false,
+                all,
                 tune: true,
                 jit: typepack_jit::Settings::default(),
                 verify: false,

@@ -46,7 +46,8 @@ impl Elements {
         Self::checked(buffer, count, find(datatype)?)
     }
 
-    fn checked(buffer: *const c_void, count: i64, layout: Arc<Layout>) -> Option<Self> {
+    /// Does what [`new`](Self::new) does, for a type whose layout is known.
+    pub fn checked(buffer: *const c_void, count: i64, layout: Arc<Layout>) -> Option<Self> {
         let count = u64::try_from(count).ok().filter(|&count| count > 0)?;
         memory(buffer, &layout.plan, count, "").ok()?;
         let bytes = layout.plan.packed_bytes(count).ok()?;
@@ -92,6 +93,42 @@ impl Elements {
             add(&COUNTS.passed, 1);
         }
         buffer
+    }
+
+    /// Returns the packed size of the elements in bytes.
+    pub fn packed_bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Returns whether the send side of a collective call is packed by our kernels.
+    pub fn decide_collective(&self) -> bool {
+        self.decide(Job::Pack).is_some()
+    }
+
+    /// Packs the elements into `buffer` from byte `offset` on.
+    ///
+    /// # Safety
+    ///
+    /// - The elements are readable.
+    /// - The buffer has room for the packed elements at `offset`.
+    pub unsafe fn pack_at(&self, buffer: &Buffer, offset: usize) {
+        let target = buffer.address().wrapping_add(offset);
+        // SAFETY: see `# Safety`. The buffer is memory of the pool, so it does not overlap the elements.
+        unsafe { pack_raw(&self.layout.plan, self.count, self.origin, 0..self.bytes, target) };
+        add(&COUNTS.ours, self.bytes);
+    }
+
+    /// Unpacks the elements from `buffer`, where their packed bytes begin at byte `offset`.
+    ///
+    /// # Safety
+    ///
+    /// - The elements are writable.
+    /// - The buffer has the packed elements at `offset`.
+    pub unsafe fn unpack_at(&self, buffer: &Buffer, offset: usize) {
+        let source = buffer.address().wrapping_add(offset);
+        // SAFETY: see `# Safety`. The buffer is memory of the pool, so it does not overlap the elements.
+        unsafe { unpack_raw(&self.layout.plan, self.count, self.origin, 0..self.bytes, source) };
+        add(&COUNTS.ours, self.bytes);
     }
 
     /// Packs the elements with our kernels.

@@ -169,6 +169,48 @@ fn no_call_shows_a_difference() {
     }
 }
 
+/// Does collective calls both ways, on ranks that have agreed that all are interposed.
+#[test]
+fn no_collective_call_shows_a_difference() {
+    let Some(mpich) = mpich() else { return };
+    let library = library();
+    let library = library.to_str().expect("UTF-8");
+    let program = compiled(&mpich, "mpicc_abi", "collectives.c", "collectives", &[]);
+    let program = program.to_str().expect("UTF-8");
+    let rounds = "25";
+    let all: Variables =
+        &[("LD_PRELOAD", library), ("TYPEPACK_REPORT", "1"), ("TYPEPACK_INTERPOSE", "all")];
+    // Without the agreement, collective calls are the host's.
+    let on: Variables = &[("LD_PRELOAD", library), ("TYPEPACK_REPORT", "1")];
+    for (variables, ranks, calls) in [(all, 2, true), (all, 3, true), (on, 2, false)] {
+        let ranks = vec![variables; ranks];
+        let [out, err] = good(&mut job(&mpich, &ranks, &[program, "1", rounds]));
+        assert!(out.starts_with("25 rounds, ") && out.contains("no difference"), "{out}\n{err}");
+        assert!(counted(&err, "types taken over") > 100, "{err}");
+        let done = counted(&err, "calls done by typepack");
+        assert!(if calls { done > 100 } else { done == 0 }, "{err}");
+    }
+}
+
+/// A rank that cannot take part does not make the others wait: the ranks compare their versions in every case.
+#[test]
+fn all_ranks_take_part_or_none() {
+    let Some(mpich) = mpich() else { return };
+    let library = library();
+    let library = library.to_str().expect("UTF-8");
+    let program = compiled(&mpich, "mpicc_abi", "collectives.c", "collectives-some", &[]);
+    let program = program.to_str().expect("UTF-8");
+    let all: Variables =
+        &[("LD_PRELOAD", library), ("TYPEPACK_REPORT", "1"), ("TYPEPACK_INTERPOSE", "all")];
+    let unfit: Variables =
+        &[("LD_PRELOAD", library), ("TYPEPACK_INTERPOSE", "all"), ("TYPEPACK_JIT", "fast")];
+    let [out, err] = good(&mut job(&mpich, &[all, unfit], &[program, "1", "3"]));
+    assert!(out.starts_with("3 rounds, "), "{out}");
+    let line = "typepack-interpose: not all ranks have the same version of typepack-interpose; \
+                the job goes on without typepack\n";
+    assert_eq!(err, line);
+}
+
 #[test]
 fn a_privately_loaded_host_is_found() {
     let Some(mpich) = mpich() else { return };
