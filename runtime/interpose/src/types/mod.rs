@@ -14,10 +14,11 @@ mod decode;
 use crate::host::Next;
 use crate::report::{COUNTS, add};
 use choice::Choices;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::atomic::{AtomicI32, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use typepack_capi_datatype::{abi, raw};
 use typepack_engine::{Datatype, Plan};
@@ -118,9 +119,41 @@ pub fn find(datatype: raw::Datatype) -> Option<Arc<Layout>> {
     look_up(datatype)
 }
 
+/// Counts the changes of `LAYOUTS`. What a thread remembers from before a change does not hold after it.
+static CHANGES: AtomicU64 = AtomicU64::new(1);
+
+/// The answer to an earlier question of this thread. Types without a layout are remembered too.
+struct Answer {
+    change: u64,
+    datatype: usize,
+    layout: Option<Arc<Layout>>,
+}
+
+/// The number of answers that a thread remembers.
+const ANSWERS: usize = 8;
+
+thread_local! {
+    static RECENT: RefCell<[Answer; ANSWERS]> =
+        const { RefCell::new([const { Answer { change: 0, datatype: 0, layout: None } }; ANSWERS]) };
+}
+
 #[inline(never)]
 fn look_up(datatype: raw::Datatype) -> Option<Arc<Layout>> {
-    LAYOUTS.read().unwrap_or_else(PoisonError::into_inner).get(&datatype.0).cloned()
+    let ask = || LAYOUTS.read().unwrap_or_else(PoisonError::into_inner).get(&datatype.0).cloned();
+    let change = CHANGES.load(Ordering::Acquire);
+    let found = RECENT.try_with(|recent| {
+        let Ok(mut recent) = recent.try_borrow_mut() else { return (ask(), None) };
+        // Handles are numbers or addresses; their lowest bits are often equal.
+        let answer = &mut recent[(datatype.0 ^ datatype.0 >> 3 ^ datatype.0 >> 6) % ANSWERS];
+        if answer.change == change && answer.datatype == datatype.0 {
+            return (answer.layout.clone(), None);
+        }
+        let layout = ask();
+        let new = Answer { change, datatype: datatype.0, layout: layout.clone() };
+        (layout, Some(std::mem::replace(answer, new)))
+    });
+    // The older answer is dropped here, where nothing is borrowed, because dropping a layout may call the host.
+    found.map_or_else(|_| ask(), |(layout, _older)| layout)
 }
 
 /// Remembers the layout of a committed type. If the host cannot keep the attribute that tells when the type is freed,
@@ -146,6 +179,7 @@ fn insert(datatype: raw::Datatype, layout: Option<Arc<Layout>>) {
             None => layouts.remove(&datatype.0),
         };
         KNOWN.store(layouts.len(), Ordering::Relaxed);
+        CHANGES.fetch_add(1, Ordering::AcqRel);
         before
     };
     // Dropped without the lock, because dropping a layout may call the host.
@@ -197,6 +231,7 @@ fn keyval(next: &Next) -> Option<c_int> {
 pub fn clear() {
     let all = std::mem::take(&mut *LAYOUTS.write().unwrap_or_else(PoisonError::into_inner));
     KNOWN.store(0, Ordering::Relaxed);
+    CHANGES.fetch_add(1, Ordering::AcqRel);
     drop(all);
 }
 
