@@ -10,9 +10,17 @@ use std::ffi::{c_int, c_void};
 use typepack_capi_datatype::count_width::Number;
 use typepack_capi_datatype::{abi, raw};
 
-/// Elements in memory, and where their packed bytes lie in a buffer.
+/// What a segment is in memory.
+enum Piece {
+    /// Elements of a type that is not contiguous.
+    Elements(Elements),
+    /// A run of bytes: elements of a contiguous type.
+    Run(*mut u8, usize),
+}
+
+/// A piece of memory, and where its packed bytes lie in a buffer.
 struct Segment {
-    elements: Elements,
+    piece: Piece,
     offset: usize,
     /// The rank, or the neighbour, to whose block the elements belong.
     rank: usize,
@@ -32,6 +40,8 @@ pub struct Side {
     pub displacements: Vec<isize>,
     /// The type for each rank.
     pub kinds: Vec<raw::Datatype>,
+    /// Counts and displacements as C integers, for the form of a call without large counts.
+    narrow: (Vec<c_int>, Vec<c_int>),
     buffer: Option<Buffer>,
     segments: Vec<Segment>,
 }
@@ -57,6 +67,16 @@ impl Sides {
         Some(Self { send, receive })
     }
 
+    /// Prepares a call in the form that the program called: all ranks must call the same function of the host, also those
+    /// whose sides are not packed. Returns `None` if a number does not fit in the form's type; then the host does the call.
+    pub fn narrowed(mut self, is_large: bool) -> Option<Self> {
+        if !is_large {
+            self.send.narrowed()?;
+            self.receive.narrowed()?;
+        }
+        Some(self)
+    }
+
     /// Unpacks what was received.
     ///
     /// # Safety
@@ -64,10 +84,17 @@ impl Sides {
     /// - The host's call is complete, without an error.
     pub unsafe fn deliver(&self) {
         if let Some(buffer) = &self.receive.buffer {
-            for Segment { elements, offset, .. } in &self.receive.segments {
+            for Segment { piece, offset, .. } in &self.receive.segments {
                 // SAFETY: the host has received the packed elements there, or they were packed there before the call
                 // (`Side::fill`). The program lets the call write the elements.
-                unsafe { elements.unpack_at(buffer, *offset) };
+                unsafe {
+                    match piece {
+                        Piece::Elements(elements) => elements.unpack_at(buffer, *offset),
+                        Piece::Run(at, len) => {
+                            std::ptr::copy_nonoverlapping(buffer.address().add(*offset), *at, *len);
+                        }
+                    }
+                }
             }
         }
     }
@@ -83,6 +110,7 @@ impl Side {
             counts: Vec::new(),
             displacements: Vec::new(),
             kinds: Vec::new(),
+            narrow: (Vec::new(), Vec::new()),
             buffer: None,
             segments: Vec::new(),
         }
@@ -120,7 +148,7 @@ impl Side {
         let size = layout.plan.element_bytes() as i64;
         let Some(elements) = Elements::checked(address, all, layout) else { return side };
         let Some(bytes) = count.checked_mul(size) else { return side };
-        side.stage(vec![Segment { elements, offset: 0, rank: 0 }], job);
+        side.stage(vec![Segment { piece: Piece::Elements(elements), offset: 0, rank: 0 }], job);
         if side.is_packed() {
             (side.count, side.kind) = (bytes, PACKED);
         }
@@ -164,7 +192,7 @@ impl Side {
                 let distance = (displacement as i64).checked_mul(extent)?;
                 let at = address.cast::<u8>().wrapping_offset(distance as isize).cast();
                 let elements = Elements::checked(at, count, layout.clone())?;
-                segments.push(Segment { elements, offset, rank });
+                segments.push(Segment { piece: Piece::Elements(elements), offset, rank });
                 offset = offset.checked_add(usize::try_from(count.checked_mul(size)?).ok()?)?;
             }
         }
@@ -182,6 +210,7 @@ impl Side {
     ///
     /// - Each array is null or has `ranks` entries.
     pub unsafe fn wide<C: Number, D: Number>(
+        next: &Next,
         address: *const c_void,
         (counts, displacements): (*const C, *const D),
         datatypes: *const raw::Datatype,
@@ -205,50 +234,75 @@ impl Side {
         if address as usize == abi::IN_PLACE {
             return Some(side);
         }
-        let (mut segments, mut staged, mut offset) = (Vec::new(), Vec::new(), 0_usize);
+        let (mut segments, mut offset) = (Vec::new(), 0_usize);
+        let (mut counts, mut places) = (vec![0; ranks], vec![0; ranks]);
         for rank in 0..ranks {
-            let Some(layout) = find(side.kinds[rank]) else { continue };
-            let count = side.counts[rank];
+            let (count, kind) = (side.counts[rank], side.kinds[rank]);
             if count == 0 || !is_there(rank) {
                 continue;
             }
-            let at = address.cast::<u8>().wrapping_offset(side.displacements[rank]).cast();
-            let bytes = count.checked_mul(layout.plan.element_bytes() as i64)?;
-            let elements = Elements::checked(at, count, layout)?;
-            segments.push(Segment { elements, offset, rank });
-            staged.push((rank, bytes, offset));
-            offset = offset.checked_add(usize::try_from(bytes).ok()?)?;
+            let at = address.cast::<u8>().wrapping_offset(side.displacements[rank]).cast_mut();
+            let (piece, bytes) = match find(kind) {
+                Some(layout) => {
+                    let elements = Elements::checked(at.cast(), count, layout)?;
+                    let bytes = elements.packed_bytes();
+                    (Piece::Elements(elements), usize::try_from(bytes).ok()?)
+                }
+                // If a type is neither known nor contiguous, the host does the call.
+                None => {
+                    let (first, bytes) = run(next, kind, count)?;
+                    (Piece::Run(at.wrapping_offset(first), bytes), bytes)
+                }
+            };
+            segments.push(Segment { piece, offset, rank });
+            (counts[rank], places[rank]) = (i64::try_from(bytes).ok()?, offset as isize);
+            offset = offset.checked_add(bytes)?;
         }
         side.stage(segments, job);
         if side.is_packed() {
-            // The displacements of all ranks count from the packed buffer now.
-            let moved = (address as isize).wrapping_sub(side.address as isize);
-            for displacement in &mut side.displacements {
-                *displacement = displacement.wrapping_add(moved);
-            }
-            for (rank, bytes, offset) in staged {
-                side.counts[rank] = bytes;
-                side.displacements[rank] = offset as isize;
-                side.kinds[rank] = PACKED;
-            }
+            (side.counts, side.displacements) = (counts, places);
+            side.kinds = vec![PACKED; ranks];
         }
         Some(side)
+    }
+
+    /// Converts counts and displacements to C integers. Returns `None` if one does not fit.
+    fn narrowed(&mut self) -> Option<()> {
+        let counts: Result<_, _> = self.counts.iter().map(|&n| c_int::try_from(n)).collect();
+        let places: Result<_, _> = self.displacements.iter().map(|&n| c_int::try_from(n)).collect();
+        self.narrow = (counts.ok()?, places.ok()?);
+        Some(())
+    }
+
+    /// Returns the counts as C integers, after [`Sides::narrowed`].
+    pub fn narrow_counts(&self) -> *const c_int {
+        self.narrow.0.as_ptr()
+    }
+
+    /// Returns the displacements as C integers, after [`Sides::narrowed`].
+    pub fn narrow_displacements(&self) -> *const c_int {
+        self.narrow.1.as_ptr()
     }
 
     /// Takes a buffer for the segments, unless all of them are better left to the host or there is no memory.
     fn stage(&mut self, segments: Vec<Segment>, job: Job) {
         let wanted = segments.iter().fold(false, |wanted, segment| {
             // Each layout's chooser counts the call.
-            let decided = match job {
-                Job::Pack => segment.elements.decide_collective(),
-                Job::Unpack => segment.elements.decide(Job::Unpack).is_some(),
+            let decided = match (&segment.piece, job) {
+                (Piece::Run(..), _) => false,
+                (Piece::Elements(elements), Job::Pack) => elements.decide_collective(),
+                (Piece::Elements(elements), Job::Unpack) => elements.decide(Job::Unpack).is_some(),
             };
             wanted | decided
         });
         if !wanted {
             return;
         }
-        let bytes = segments.iter().map(|segment| segment.elements.packed_bytes()).sum();
+        let size = |segment: &Segment| match &segment.piece {
+            Piece::Elements(elements) => elements.packed_bytes(),
+            Piece::Run(_, len) => *len as u64,
+        };
+        let bytes = segments.iter().map(size).sum();
         if let Some(buffer) = Buffer::beyond(bytes) {
             self.address = buffer.address().cast();
             (self.buffer, self.segments) = (Some(buffer), segments);
@@ -267,15 +321,22 @@ impl Side {
     /// - The program lets the call read the elements.
     pub unsafe fn fill(&self) {
         if let Some(buffer) = &self.buffer {
-            for Segment { elements, offset, .. } in &self.segments {
+            for Segment { piece, offset, .. } in &self.segments {
                 // SAFETY: the elements are readable (`# Safety`), and the buffer has room for all segments.
-                unsafe { elements.pack_at(buffer, *offset) };
+                unsafe {
+                    match piece {
+                        Piece::Elements(elements) => elements.pack_at(buffer, *offset),
+                        Piece::Run(at, len) => {
+                            std::ptr::copy_nonoverlapping(*at, buffer.address().add(*offset), *len);
+                        }
+                    }
+                }
             }
         }
     }
 }
 
-/// Copies an array of numbers into the wide type; `None` if the array is null or a number is negative where it must not be.
+/// Copies an array of numbers into the wide type; `None` if the array is null and `len` is not 0.
 ///
 /// # Safety
 ///
@@ -291,6 +352,28 @@ unsafe fn widened<N: Number>(array: *const N, len: usize) -> Option<Vec<i64>> {
             .map(|number| number.wide())
             .collect(),
     )
+}
+
+/// Returns where `count` elements of a contiguous type begin, relative to their address, and how many bytes they have.
+/// Returns `None` if the type is not contiguous.
+fn run(next: &Next, kind: raw::Datatype, count: i64) -> Option<(isize, usize)> {
+    let (mut size, mut lb, mut extent, mut first, mut true_extent) = (0, 0, 0, 0, 0);
+    // SAFETY: the results are writable. The host checks the handle.
+    let codes = unsafe {
+        [
+            next.PMPI_Type_size_c(kind, &mut size),
+            next.PMPI_Type_get_extent_c(kind, &mut lb, &mut extent),
+            next.PMPI_Type_get_true_extent_c(kind, &mut first, &mut true_extent),
+        ]
+    };
+    let whole = size == true_extent && (count == 1 || size == extent);
+    let bytes = usize::try_from(size.checked_mul(count)?).ok()?;
+    (codes == [abi::SUCCESS; 3] && whole).then_some((first as isize, bytes))
+}
+
+/// Returns whether a number is that of a form with large counts.
+pub fn is_large<N: Number>() -> bool {
+    N::exactly(i64::MAX).is_some()
 }
 
 /// Returns the size and the rank of this process in a communicator that the host knows.

@@ -1,4 +1,4 @@
-//! Runs programs with the library in front of MPICH 5.0.2, and programs without MPI.
+//! Runs programs with the library in front of MPICH 5.0.2 and of Intel MPI, and programs without MPI.
 //!
 //! MPICH is the wheel that `scripts/bench peers mpich` fetches into `target/peers`. Without it, the tests that need it
 //! are skipped, unless `TEST_MPICH` is set, as in `scripts/clients`. `INTERPOSE_PAIRS=10000` lets the differential test
@@ -189,6 +189,32 @@ fn no_collective_call_shows_a_difference() {
         assert!(counted(&err, "types taken over") > 100, "{err}");
         let done = counted(&err, "calls done by typepack");
         assert!(if calls { done > 100 } else { done == 0 }, "{err}");
+    }
+}
+
+/// Does the same under Intel MPI, another host with the ABI.
+#[test]
+fn intel_mpi_is_a_host_too() {
+    let Some(mpich) = mpich() else { return };
+    let intel = mpich.join("../impi-rt");
+    if !intel.join("lib/libmpi_abi.so.1").exists() {
+        skipped("Intel MPI is not in target/peers (scripts/bench peers impi-rt fetches it)");
+        return;
+    }
+    let library = library();
+    let handler = ["-DERRORS_RETURN=((MPI_Errhandler)0x142)"];
+    for (source, words) in [("differential.c", ["1", "60"]), ("collectives.c", ["1", "15"])] {
+        // MPICH's compiler is only a compiler here: the library path selects the library.
+        let name = format!("intel-{source}.exe");
+        let program = compiled(&mpich, "mpicc_abi", source, &name, &handler);
+        let mut command = limited(300, &intel.join("bin/mpiexec.hydra"));
+        command.env("LD_LIBRARY_PATH", intel.join("lib")).env("I_MPI_FABRICS", "shm");
+        command.args(["-n", "2", "-env", "LD_PRELOAD"]).arg(&library);
+        command.args(["-env", "TYPEPACK_INTERPOSE", "all", "-env", "TYPEPACK_REPORT", "1"]);
+        let [out, err] = good(command.arg(program).args(words));
+        assert!(out.contains("no difference"), "{out}\n{err}");
+        // Intel's launcher passes the standard error of the ranks on in its own way.
+        assert!(counted(&format!("{out}{err}"), "calls done by typepack") > 100, "{out}\n{err}");
     }
 }
 

@@ -3,13 +3,25 @@
 use super::{End, finish};
 use crate::communicator::is_marked;
 use crate::host::Next;
-use crate::message::widths;
-use crate::side::{Side, Sides, size_and_rank};
+use crate::side::{Side, Sides, is_large, size_and_rank};
 use crate::types::choice::Job;
 use crate::types::find;
 use std::ffi::{c_int, c_void};
 use typepack_capi_datatype::count_width::Number;
 use typepack_capi_datatype::{abi, raw};
+
+/// Calls the host in the form that the program called: all ranks must call the same function, also those whose sides are
+/// not packed. If a number does not fit, the host does the call of the program.
+macro_rules! form {
+    ($large:expr, $next:ident, [$($count:ident),+], $int:ident ($($a:expr),*), $wide:ident ($($b:expr),*)) => {
+        if $large {
+            $next.$wide($($b),*)
+        } else {
+            $(let $count = c_int::try_from($count).ok()?;)+
+            $next.$int($($a),*)
+        }
+    };
+}
 
 /// The buffer, the count and the type of one side.
 type Plain = (*const c_void, i64, raw::Datatype);
@@ -75,9 +87,8 @@ unsafe fn prepare(
 unsafe fn broadcast(
     next: &'static Next,
     (buffer, count, datatype): (*mut c_void, i64, raw::Datatype),
-    root: c_int,
-    comm: raw::Comm,
-    end: End,
+    (root, comm): (c_int, raw::Comm),
+    (end, large): (End, bool),
 ) -> Option<c_int> {
     if find(datatype).is_none() || !is_marked(next, comm) {
         return None;
@@ -93,13 +104,15 @@ unsafe fn broadcast(
     unsafe {
         sides.send.fill();
         let code = match end {
-            End::Now => widths!(
+            End::Now => form!(
+                large,
                 next,
                 [n],
                 MPI_Bcast(address, n, kind, root, comm),
                 MPI_Bcast_c(address, n, kind, root, comm)
             ),
-            End::Later(request) => widths!(
+            End::Later(request) => form!(
+                large,
                 next,
                 [n],
                 MPI_Ibcast(address, n, kind, root, comm, request),
@@ -115,16 +128,18 @@ unsafe fn broadcast(
 /// # Safety
 ///
 /// - The arguments are those of a call of this function.
-pub unsafe fn bcast(
+pub unsafe fn bcast<N: Number>(
     next: &'static Next,
     buffer: *mut c_void,
-    count: impl Number,
+    count: N,
     datatype: raw::Datatype,
     root: c_int,
     comm: raw::Comm,
 ) -> Option<c_int> {
     // SAFETY: the arguments of the call.
-    unsafe { broadcast(next, (buffer, count.wide(), datatype), root, comm, End::Now) }
+    unsafe {
+        broadcast(next, (buffer, count.wide(), datatype), (root, comm), (End::Now, is_large::<N>()))
+    }
 }
 
 /// `MPI_Ibcast`.
@@ -132,10 +147,10 @@ pub unsafe fn bcast(
 /// # Safety
 ///
 /// - The arguments are those of a call of this function.
-pub unsafe fn ibcast(
+pub unsafe fn ibcast<N: Number>(
     next: &'static Next,
     buffer: *mut c_void,
-    count: impl Number,
+    count: N,
     datatype: raw::Datatype,
     root: c_int,
     comm: raw::Comm,
@@ -145,7 +160,14 @@ pub unsafe fn ibcast(
         return None;
     }
     // SAFETY: the arguments of the call.
-    unsafe { broadcast(next, (buffer, count.wide(), datatype), root, comm, End::Later(request)) }
+    unsafe {
+        broadcast(
+            next,
+            (buffer, count.wide(), datatype),
+            (root, comm),
+            (End::Later(request), is_large::<N>()),
+        )
+    }
 }
 
 macro_rules! calls {
@@ -158,18 +180,18 @@ macro_rules! calls {
             ///
             /// - The arguments are those of a call of this function.
             #[allow(clippy::too_many_arguments)]
-            pub unsafe fn $name(
+            pub unsafe fn $name<N: Number>(
                 next: &'static Next,
                 sendbuf: *const c_void,
-                sendcount: impl Number,
+                sendcount: N,
                 sendtype: raw::Datatype,
                 recvbuf: *mut c_void,
-                recvcount: impl Number,
+                recvcount: N,
                 recvtype: raw::Datatype,
                 $($root: c_int,)?
                 comm: raw::Comm,
             ) -> Option<c_int> {
-                let at_root = [0, $($root)?];
+                let (at_root, large) = ([0, $($root)?], is_large::<N>());
                 let send = (sendbuf, sendcount.wide(), sendtype);
                 let receive = (recvbuf.cast_const(), recvcount.wide(), recvtype);
                 // SAFETY: the arguments of the call.
@@ -178,7 +200,8 @@ macro_rules! calls {
                 let (to, m, into) = (sides.receive.address, sides.receive.count, sides.receive.kind);
                 // SAFETY: each buffer is that of the program, or has the packed bytes of its side.
                 unsafe {
-                    let code = widths!(
+                    let code = form!(
+                        large,
                         next,
                         [n, m],
                         $now(from, n, kind, to, m, into, $($root,)? comm),
@@ -194,13 +217,13 @@ macro_rules! calls {
             ///
             /// - The arguments are those of a call of this function.
             #[allow(clippy::too_many_arguments)]
-            pub unsafe fn $iname(
+            pub unsafe fn $iname<N: Number>(
                 next: &'static Next,
                 sendbuf: *const c_void,
-                sendcount: impl Number,
+                sendcount: N,
                 sendtype: raw::Datatype,
                 recvbuf: *mut c_void,
-                recvcount: impl Number,
+                recvcount: N,
                 recvtype: raw::Datatype,
                 $($root: c_int,)?
                 comm: raw::Comm,
@@ -209,7 +232,7 @@ macro_rules! calls {
                 if request.is_null() {
                     return None;
                 }
-                let at_root = [0, $($root)?];
+                let (at_root, large) = ([0, $($root)?], is_large::<N>());
                 let send = (sendbuf, sendcount.wide(), sendtype);
                 let receive = (recvbuf.cast_const(), recvcount.wide(), recvtype);
                 // SAFETY: the arguments of the call.
@@ -219,7 +242,8 @@ macro_rules! calls {
                 // SAFETY: each buffer is that of the program, or has the packed bytes of its side and lives until the request
                 // is complete.
                 unsafe {
-                    let code = widths!(
+                    let code = form!(
+                        large,
                         next,
                         [n, m],
                         $later(from, n, kind, to, m, into, $($root,)? comm, request),

@@ -1,11 +1,11 @@
 //! Collective calls with a count, or a type, for each rank: gatherv, scatterv, allgatherv, alltoallv, alltoallw, and the
-//! last two on neighbours. The host is called in the form with large counts.
+//! last two on neighbours. The host is called in the form that the program called.
 
 use super::neighbours::Neighbours;
 use super::{End, finish};
 use crate::communicator::is_marked;
 use crate::host::Next;
-use crate::side::{Side, Sides, size_and_rank};
+use crate::side::{Side, Sides, is_large, size_and_rank};
 use crate::types::choice::Job;
 use crate::types::find;
 use std::ffi::{c_int, c_void};
@@ -107,20 +107,30 @@ unsafe fn gather<C: Number, D: Number, N: Number>(
     } else {
         Side::ignored()
     };
-    let sides = Sides::new(send, receive)?;
+    let sides = Sides::new(send, receive)?.narrowed(is_large::<C>())?;
     let (s, r) = (&sides.send, &sides.receive);
-    let (counts, places) = (r.counts.as_ptr(), r.displacements.as_ptr());
+    let (from, n, kind, to, into) = (s.address, s.count, s.kind, r.address, r.kind);
     // SAFETY: the elements are those of the program; each packed buffer has the bytes of its side, and lives with the
     // arrays until the call is complete.
     unsafe {
         fill(&sides, sendbuf);
-        let code = match end {
-            End::Now => next.MPI_Gatherv_c(
-                s.address, s.count, s.kind, r.address, counts, places, r.kind, root, comm,
-            ),
-            End::Later(request) => next.MPI_Igatherv_c(
-                s.address, s.count, s.kind, r.address, counts, places, r.kind, root, comm, request,
-            ),
+        let code = if is_large::<C>() {
+            let (counts, places) = (r.counts.as_ptr(), r.displacements.as_ptr());
+            match end {
+                End::Now => next.MPI_Gatherv_c(from, n, kind, to, counts, places, into, root, comm),
+                End::Later(q) => {
+                    next.MPI_Igatherv_c(from, n, kind, to, counts, places, into, root, comm, q)
+                }
+            }
+        } else {
+            let (counts, places) = (r.narrow_counts(), r.narrow_displacements());
+            let n = c_int::try_from(n).ok()?;
+            match end {
+                End::Now => next.MPI_Gatherv(from, n, kind, to, counts, places, into, root, comm),
+                End::Later(q) => {
+                    next.MPI_Igatherv(from, n, kind, to, counts, places, into, root, comm, q)
+                }
+            }
         };
         finish(next, end, code, sides)
     }
@@ -162,19 +172,31 @@ unsafe fn scatter<C: Number, D: Number, N: Number>(
         Side::ignored()
     };
     let receive = Side::block(recvbuf, recvcount.wide(), recvtype, 1, Job::Unpack);
-    let sides = Sides::new(send, receive)?;
+    let sides = Sides::new(send, receive)?.narrowed(is_large::<C>())?;
     let (s, r) = (&sides.send, &sides.receive);
-    let (counts, places) = (s.counts.as_ptr(), s.displacements.as_ptr());
+    let (from, kind, to, n, into) = (s.address, s.kind, r.address, r.count, r.kind);
     // SAFETY: as in `gather`.
     unsafe {
         sides.send.fill();
-        let code = match end {
-            End::Now => next.MPI_Scatterv_c(
-                s.address, counts, places, s.kind, r.address, r.count, r.kind, root, comm,
-            ),
-            End::Later(request) => next.MPI_Iscatterv_c(
-                s.address, counts, places, s.kind, r.address, r.count, r.kind, root, comm, request,
-            ),
+        let code = if is_large::<C>() {
+            let (counts, places) = (s.counts.as_ptr(), s.displacements.as_ptr());
+            match end {
+                End::Now => {
+                    next.MPI_Scatterv_c(from, counts, places, kind, to, n, into, root, comm)
+                }
+                End::Later(q) => {
+                    next.MPI_Iscatterv_c(from, counts, places, kind, to, n, into, root, comm, q)
+                }
+            }
+        } else {
+            let (counts, places) = (s.narrow_counts(), s.narrow_displacements());
+            let n = c_int::try_from(n).ok()?;
+            match end {
+                End::Now => next.MPI_Scatterv(from, counts, places, kind, to, n, into, root, comm),
+                End::Later(q) => {
+                    next.MPI_Iscatterv(from, counts, places, kind, to, n, into, root, comm, q)
+                }
+            }
         };
         finish(next, end, code, sides)
     }
@@ -213,19 +235,30 @@ unsafe fn gather_all<C: Number, D: Number, N: Number>(
     let receive = unsafe {
         Side::vector(recvbuf, (recvcounts, displs), recvtype, size as usize, Job::Unpack)?
     };
-    let sides = Sides::new(send, receive)?;
+    let sides = Sides::new(send, receive)?.narrowed(is_large::<C>())?;
     let (s, r) = (&sides.send, &sides.receive);
-    let (counts, places) = (r.counts.as_ptr(), r.displacements.as_ptr());
-    // SAFETY: as in `gather`.
+    let (from, n, kind, to, into) = (s.address, s.count, s.kind, r.address, r.kind);
+    // SAFETY: the elements are those of the program; each packed buffer has the bytes of its side, and lives with the
+    // arrays until the call is complete.
     unsafe {
         fill(&sides, sendbuf);
-        let code = match end {
-            End::Now => next.MPI_Allgatherv_c(
-                s.address, s.count, s.kind, r.address, counts, places, r.kind, comm,
-            ),
-            End::Later(request) => next.MPI_Iallgatherv_c(
-                s.address, s.count, s.kind, r.address, counts, places, r.kind, comm, request,
-            ),
+        let code = if is_large::<C>() {
+            let (counts, places) = (r.counts.as_ptr(), r.displacements.as_ptr());
+            match end {
+                End::Now => next.MPI_Allgatherv_c(from, n, kind, to, counts, places, into, comm),
+                End::Later(q) => {
+                    next.MPI_Iallgatherv_c(from, n, kind, to, counts, places, into, comm, q)
+                }
+            }
+        } else {
+            let (counts, places) = (r.narrow_counts(), r.narrow_displacements());
+            let n = c_int::try_from(n).ok()?;
+            match end {
+                End::Now => next.MPI_Allgatherv(from, n, kind, to, counts, places, into, comm),
+                End::Later(q) => {
+                    next.MPI_Iallgatherv(from, n, kind, to, counts, places, into, comm, q)
+                }
+            }
         };
         finish(next, end, code, sides)
     }
@@ -237,28 +270,41 @@ forms! {
         recvbuf: *mut c_void, recvcounts: *const C, displs: *const D, recvtype: raw::Datatype, comm: raw::Comm)
 }
 
-/// Calls the host for a call with lists on both sides.
+/// Calls the host for a call with lists on both sides. `$places` says how the form without large counts takes
+/// displacements.
 macro_rules! both {
-    ($next:ident, $end:ident, $sides:ident, $sendbuf:ident, $comm:ident, $kind:ident, $now:ident, $later:ident) => {{
-        let (s, r) = (&$sides.send, &$sides.receive);
-        let (sc, sd, rc, rd) =
-            (s.counts.as_ptr(), s.displacements.as_ptr(), r.counts.as_ptr(), r.displacements.as_ptr());
+    ($next:ident, $end:ident, $sides:expr, $sendbuf:ident, $comm:ident, $count:ident, $kind:ident, $places:ident,
+     $now:ident $now_c:ident $later:ident $later_c:ident) => {{
+        let sides = $sides.narrowed(is_large::<$count>())?;
+        let (s, r) = (&sides.send, &sides.receive);
         let (st, rt) = (both!(@ $kind s), both!(@ $kind r));
+        let (from, to) = (s.address, r.address);
         // SAFETY: the elements are those of the program; each packed buffer has the bytes of its side, and lives with the
         // arrays until the call is complete.
         unsafe {
-            fill(&$sides, $sendbuf);
-            let code = match $end {
-                End::Now => $next.$now(s.address, sc, sd, st, r.address, rc, rd, rt, $comm),
-                End::Later(request) => {
-                    $next.$later(s.address, sc, sd, st, r.address, rc, rd, rt, $comm, request)
+            fill(&sides, $sendbuf);
+            let code = if is_large::<$count>() {
+                let (sc, sd) = (s.counts.as_ptr(), s.displacements.as_ptr());
+                let (rc, rd) = (r.counts.as_ptr(), r.displacements.as_ptr());
+                match $end {
+                    End::Now => $next.$now_c(from, sc, sd, st, to, rc, rd, rt, $comm),
+                    End::Later(q) => $next.$later_c(from, sc, sd, st, to, rc, rd, rt, $comm, q),
+                }
+            } else {
+                let (sc, sd) = (s.narrow_counts(), both!(@ $places s));
+                let (rc, rd) = (r.narrow_counts(), both!(@ $places r));
+                match $end {
+                    End::Now => $next.$now(from, sc, sd, st, to, rc, rd, rt, $comm),
+                    End::Later(q) => $next.$later(from, sc, sd, st, to, rc, rd, rt, $comm, q),
                 }
             };
-            finish($next, $end, code, $sides)
+            finish($next, $end, code, sides)
         }
     }};
     (@ one $side:ident) => { $side.kind };
     (@ many $side:ident) => { $side.kinds.as_ptr() };
+    (@ ints $side:ident) => { $side.narrow_displacements() };
+    (@ addresses $side:ident) => { $side.displacements.as_ptr() };
 }
 
 /// `MPI_Alltoallv` and `MPI_Ialltoallv`.
@@ -294,7 +340,8 @@ unsafe fn exchange<C: Number, D: Number>(
             Side::vector(recvbuf, (recvcounts, rdispls), recvtype, size, Job::Unpack)?,
         )?
     };
-    both!(next, end, sides, sendbuf, comm, one, MPI_Alltoallv_c, MPI_Ialltoallv_c)
+    both!(next, end, sides, sendbuf, comm, C, one, ints,
+        MPI_Alltoallv MPI_Alltoallv_c MPI_Ialltoallv MPI_Ialltoallv_c)
 }
 
 forms! {
@@ -337,12 +384,15 @@ unsafe fn exchange_types<C: Number, D: Number>(
         Sides::new(
             match in_place {
                 true => Side::in_place(),
-                false => Side::wide(sendbuf, (sendcounts, sdispls), sendtypes, all, Job::Pack)?,
+                false => {
+                    Side::wide(next, sendbuf, (sendcounts, sdispls), sendtypes, all, Job::Pack)?
+                }
             },
-            Side::wide(recvbuf, (recvcounts, rdispls), recvtypes, all, Job::Unpack)?,
+            Side::wide(next, recvbuf, (recvcounts, rdispls), recvtypes, all, Job::Unpack)?,
         )?
     };
-    both!(next, end, sides, sendbuf, comm, many, MPI_Alltoallw_c, MPI_Ialltoallw_c)
+    both!(next, end, sides, sendbuf, comm, C, many, ints,
+        MPI_Alltoallw MPI_Alltoallw_c MPI_Ialltoallw MPI_Ialltoallw_c)
 }
 
 forms! {
@@ -385,7 +435,8 @@ unsafe fn neighbours<C: Number, D: Number>(
                 .without(|neighbour| edge && !sources[neighbour]),
         )?
     };
-    both!(next, end, sides, sendbuf, comm, one, MPI_Neighbor_alltoallv_c, MPI_Ineighbor_alltoallv_c)
+    both!(next, end, sides, sendbuf, comm, C, one, ints,
+        MPI_Neighbor_alltoallv MPI_Neighbor_alltoallv_c MPI_Ineighbor_alltoallv MPI_Ineighbor_alltoallv_c)
 }
 
 forms! {
@@ -426,20 +477,12 @@ unsafe fn neighbours_types<C: Number, D: Number>(
             return None;
         }
         Sides::new(
-            Side::wide(sendbuf, (sendcounts, sdispls), sendtypes, to, Job::Pack)?,
-            Side::wide(recvbuf, (recvcounts, rdispls), recvtypes, from, Job::Unpack)?,
+            Side::wide(next, sendbuf, (sendcounts, sdispls), sendtypes, to, Job::Pack)?,
+            Side::wide(next, recvbuf, (recvcounts, rdispls), recvtypes, from, Job::Unpack)?,
         )?
     };
-    both!(
-        next,
-        end,
-        sides,
-        sendbuf,
-        comm,
-        many,
-        MPI_Neighbor_alltoallw_c,
-        MPI_Ineighbor_alltoallw_c
-    )
+    both!(next, end, sides, sendbuf, comm, C, many, addresses,
+        MPI_Neighbor_alltoallw MPI_Neighbor_alltoallw_c MPI_Ineighbor_alltoallw MPI_Ineighbor_alltoallw_c)
 }
 
 forms! {

@@ -200,7 +200,7 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (size > MOST / 2) MPI_Abort(MPI_COMM_WORLD, 2);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, ERRORS_RETURN);
     OK(MPI_Comm_dup(MPI_COMM_WORLD, &world));
     OK(MPI_Comm_split(MPI_COMM_WORLD, rank == size - 1, -rank, &part));
     int dims[1] = {size}, open[1] = {0}, closed[1] = {1};

@@ -523,7 +523,7 @@ int main(int argc, char **argv)
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     peer = 1 - rank;
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, ERRORS_RETURN);
     MPI_Buffer_attach(attached, sizeof attached);
     long first = argc == 4 ? strtol(argv[3], NULL, 0) : 0;
     for (pair_number = first; pair_number < first + pairs && failures < 20; pair_number++) {

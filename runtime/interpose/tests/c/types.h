@@ -6,6 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Intel MPI 2021.18 has another value for this handler than the standard. */
+#ifndef ERRORS_RETURN
+#define ERRORS_RETURN MPI_ERRORS_RETURN
+#endif
+
 /* u is 1 for the interposed function and 0 for the host's own. */
 #define CALL(u, f) ((u) ? MPI_##f : PMPI_##f)
 
