@@ -1,10 +1,10 @@
 //! The communicators in whose collective calls the library takes part.
 //!
-//! A collective call is converted on all ranks or on none. With `TYPEPACK_INTERPOSE=all`, the ranks of the world agree at
-//! the end of init that all are interposed (`lifecycle.rs`). An attribute marks the world then. Duplicates get the
-//! attribute from the host, and communicators that are made from the ranks of a marked one get it here. So all ranks of a
-//! communicator know the same without a message. Intercommunicators, and what is made from them, are never marked: a
-//! program that was spawned or connected may not be interposed.
+//! A collective call is converted on all ranks or on none. With `TYPEPACK_INTERPOSE=all`, the ranks of the world
+//! agree at the end of init that all are interposed (`lifecycle.rs`). An attribute marks the world then. Duplicates
+//! get the attribute from the host, and communicators that are made from the ranks of a marked one get it here. So
+//! all ranks of a communicator know the same without a message. Intercommunicators, and what is made from them, are
+//! never marked: a program that was spawned or connected may not be interposed.
 
 use crate::entry::is_agreed;
 use crate::host::Next;

@@ -65,8 +65,8 @@ pub unsafe fn finalize(next: &'static Next) -> Option<c_int> {
         }
     }
     types::clear();
-    // Functions that the program has attached to `MPI_COMM_SELF` run inside finalize. Their calls go to the host, but the
-    // host still knows all types.
+    // Functions that the program has attached to `MPI_COMM_SELF` run inside finalize. Their calls go to the host, but
+    // the host still knows all types.
     set_active(false);
     // SAFETY: the call of the program.
     let code = unsafe { next.MPI_Finalize() };
@@ -98,8 +98,8 @@ fn begin(next: &'static Next, code: c_int) {
     }
 }
 
-/// With `TYPEPACK_INTERPOSE=all`, compares the versions of all ranks; a rank that cannot take part has none. Returns whether this process may reach ranks that are
-/// not interposed.
+/// With `TYPEPACK_INTERPOSE=all`, compares the versions of all ranks; a rank that cannot take part has none. Returns
+/// whether this process may reach ranks that are not interposed.
 ///
 /// # Errors
 /// Returns the reason why no rank can take part: the versions differ.
@@ -112,8 +112,8 @@ fn agreement(next: &'static Next, fit: bool) -> Result<bool, String> {
     let own = if fit { version } else { 0 };
     let (mine, mut most) = ([own, -own], [0_i64; 2]);
     let mut parent = raw::Comm::NULL;
-    // SAFETY: both arrays have two numbers of this type, and `parent` is writable. All ranks of the world make this call at
-    // the end of init: the user says so.
+    // SAFETY: both arrays have two numbers of this type, and `parent` is writable. All ranks of the world make this
+    // call at the end of init: the user says so.
     let codes = unsafe {
         let (from, to) = (mine.as_ptr().cast(), most.as_mut_ptr().cast());
         let (number, max) = (raw::Datatype(abi::INT64_T), raw::Op(abi::MAX));
@@ -183,9 +183,9 @@ fn fitness(next: &'static Next) -> Result<(), String> {
     Ok(())
 }
 
-/// Packs, sends and receives four of eight integers on `MPI_COMM_SELF`. Returns whether the packed bytes are the integers
-/// and nothing else, whether a message of packed bytes can be received with the type and the other way round, and whether
-/// the statuses count packed bytes. Returns `None` if a call of the host fails.
+/// Packs, sends and receives four of eight integers on `MPI_COMM_SELF`. Returns whether the packed bytes are the
+/// integers and nothing else, whether a message of packed bytes can be received with the type and the other way
+/// round, and whether the statuses count packed bytes. Returns `None` if a call of the host fails.
 fn probe(next: &'static Next) -> Option<bool> {
     let ok = |code: c_int| (code == abi::SUCCESS).then_some(());
     let (int, byte, packed) =
@@ -196,8 +196,8 @@ fn probe(next: &'static Next) -> Option<bool> {
         memory.iter().step_by(2).flat_map(|number| number.to_ne_bytes()).collect();
     let mut column = raw::Datatype::NULL;
     let elements: *const c_void = memory.as_ptr().cast();
-    // SAFETY: every buffer has the memory that its count and type say: `column` has four integers in eight, which are 16
-    // packed bytes. All results are writable.
+    // SAFETY: every buffer has the memory that its count and type say: `column` has four integers in eight, which are
+    // 16 packed bytes. All results are writable.
     unsafe {
         ok(next.PMPI_Type_vector(4, 1, 2, int, &mut column))?;
         ok(next.PMPI_Type_commit(&mut column))?;

@@ -3,8 +3,8 @@
 //! The C face's datatype layer has the same calls for typepack's own handles (`runtime/capi/datatype/src/pack.rs`).
 //! Here every argument that is not plainly right goes to the host, so that the host raises its own error.
 //!
-//! What external32 stores for a type is not the same in all libraries. So the first call with a layout goes to the host,
-//! and our result is compared with the host's. If they differ, external32 of this layout stays with the host.
+//! What external32 stores for a type is not the same in all libraries. So the first call with a layout goes to the
+//! host, and our result is compared with the host's. If they differ, external32 of this layout stays with the host.
 
 use crate::host::Next;
 use crate::pool::Buffer;

@@ -1,9 +1,9 @@
 //! What must happen when a request of the host completes.
 //!
-//! The program holds the host's own request. This file has, for the requests of our messages, the packed buffer, and for
-//! a receive where to unpack it. A call that completes requests *takes* the entries of its requests, calls the host, and
-//! *puts back* those that are not complete. If the host gives the handle of a completed request to a new operation of
-//! another thread, the entries therefore never mix.
+//! The program holds the host's own request. This file has, for the requests of our messages, the packed buffer, and
+//! for a receive where to unpack it. A call that completes requests *takes* the entries of its requests, calls the
+//! host, and *puts back* those that are not complete. If the host gives the handle of a completed request to a new
+//! operation of another thread, the entries therefore never mix.
 
 use crate::host::Next;
 use crate::pool::Buffer;
@@ -81,8 +81,8 @@ impl Pending {
             return;
         }
         if let Message::Receive(incoming) | Message::PersistentReceive(incoming) = &self.message {
-            // SAFETY: the operation received into this buffer (`# Safety`). The program leaves the elements to the library
-            // until it knows that the operation is complete, so they are writable.
+            // SAFETY: the operation received into this buffer (`# Safety`). The program leaves the elements to the
+            // library until it knows that the operation is complete, so they are writable.
             unsafe { incoming.finish(next, code, status) };
         } else if let Message::Collective(sides) = &self.message
             && code == abi::SUCCESS
@@ -175,7 +175,8 @@ pub fn sweep(next: &Next, last: bool) {
     for (mut request, mut entry) in all {
         let (handle, mut flag, mut status) = (request, 0, Status::default());
         let sends = matches!(entry.message, Message::Send(_) | Message::PersistentSend(_));
-        // SAFETY: the request is valid: `orphan` kept it, and only this function completes it. The results are writable.
+        // SAFETY: the request is valid: `orphan` kept it, and only this function completes it. The results are
+        // writable.
         let code = unsafe {
             if last && sends {
                 flag = 1;

@@ -67,8 +67,9 @@ impl Sides {
         Some(Self { send, receive })
     }
 
-    /// Prepares a call in the form that the program called: all ranks must call the same function of the host, also those
-    /// whose sides are not packed. Returns `None` if a number does not fit in the form's type; then the host does the call.
+    /// Prepares a call in the form that the program called: all ranks must call the same function of the host, also
+    /// those whose sides are not packed. Returns `None` if a number does not fit in the form's type; then the host
+    /// does the call.
     pub fn narrowed(mut self, is_large: bool) -> Option<Self> {
         if !is_large {
             self.send.narrowed()?;

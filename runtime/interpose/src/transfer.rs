@@ -16,12 +16,14 @@ use typepack_engine::{pack_raw, unpack_raw};
 /// The type with which the host carries our buffers.
 pub const PACKED: raw::Datatype = raw::Datatype(abi::PACKED);
 
-/// How long a message may be whose basic elements have different sizes, in bytes, if its receiver may not be interposed.
+/// How long a message may be whose basic elements have different sizes, in bytes, if its receiver may not be
+/// interposed.
 ///
-/// MPICH 5.0.2 cuts a contiguous message into pieces, wherever its elements end. If the receiver is not interposed and its
-/// type is not contiguous, it unpacks piece by piece, and fails with `MPI_ERR_TYPE` where a piece ends within a basic
-/// element. (`MPI_Sendrecv_replace` of MPICH fails in the same way without typepack.) Elements of 1, 2, 4 or 8 bytes alone
-/// are never cut, because the lengths of the pieces are multiples of 8. So only short messages of other types are packed.
+/// MPICH 5.0.2 cuts a contiguous message into pieces, wherever its elements end. If the receiver is not interposed
+/// and its type is not contiguous, it unpacks piece by piece, and fails with `MPI_ERR_TYPE` where a piece ends within
+/// a basic element. (`MPI_Sendrecv_replace` of MPICH fails in the same way without typepack.) Elements of 1, 2, 4 or
+/// 8 bytes alone are never cut, because the lengths of the pieces are multiples of 8. So only short messages of other
+/// types are packed.
 const MIXED_MAX: u64 = 4 << 10;
 
 /// The elements of a message in the memory of the program.
@@ -34,8 +36,8 @@ pub struct Elements {
     bytes: u64,
 }
 
-// SAFETY: the program lets the library access the memory at `origin` until the operation completes, from whatever thread
-// it calls.
+// SAFETY: the program lets the library access the memory at `origin` until the operation completes, from whatever
+// thread it calls.
 unsafe impl Send for Elements {}
 
 impl Elements {
@@ -54,8 +56,8 @@ impl Elements {
         Some(Self { layout, count, origin: buffer.cast::<u8>().cast_mut(), bytes })
     }
 
-    /// Returns whether a receive must go through a packed buffer: the sender may have packed elements that the host does not
-    /// unpack (`MIXED_MAX`).
+    /// Returns whether a receive must go through a packed buffer: the sender may have packed elements that the host
+    /// does not unpack (`MIXED_MAX`).
     fn must_be_packed(&self) -> bool {
         self.layout.unit.is_none() && is_agreed()
     }
@@ -138,8 +140,8 @@ impl Elements {
     /// - The elements are readable.
     /// - `buffer` comes from [`buffer`](Self::buffer) of these elements.
     pub unsafe fn pack(&self, buffer: &Buffer) {
-        // SAFETY: the elements are readable, and the buffer has `bytes` bytes (`# Safety`). It is memory of the pool, so it
-        // does not overlap the elements.
+        // SAFETY: the elements are readable, and the buffer has `bytes` bytes (`# Safety`). It is memory of the pool,
+        // so it does not overlap the elements.
         unsafe {
             pack_raw(&self.layout.plan, self.count, self.origin, 0..self.bytes, buffer.address());
         }
@@ -155,8 +157,8 @@ impl Elements {
     unsafe fn unpack(&self, buffer: &Buffer, bytes: u64) {
         let range = 0..bytes.min(self.bytes);
         add(&COUNTS.ours, range.end);
-        // SAFETY: the elements are writable (`# Safety`), the range is at most that of the elements and of the buffer, and
-        // the buffer does not overlap the elements, as in `pack`.
+        // SAFETY: the elements are writable (`# Safety`), the range is at most that of the elements and of the
+        // buffer, and the buffer does not overlap the elements, as in `pack`.
         unsafe { unpack_raw(&self.layout.plan, self.count, self.origin, range, buffer.address()) };
     }
 }
@@ -255,8 +257,8 @@ impl Incoming {
         Some(Self { elements, buffer, decision, twin })
     }
 
-    /// Returns this receive with our kernels as its way, for a persistent request: a measurement of the host's way would
-    /// be repeated at each start.
+    /// Returns this receive with our kernels as its way, for a persistent request: a measurement of the host's way
+    /// would be repeated at each start.
     pub fn ours(mut self) -> Self {
         self.decision.way = Way::Ours;
         self

@@ -10,9 +10,16 @@ mod skipped;
 use skipped::skipped;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Returns the path of the library under test. cargo puts the cdylib in one of two directories, or in both. This function
-/// returns the newer of the two files.
+/// Lets one test at a time run jobs: waiting ranks of MPICH spin, and would take the CPUs of another job.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the path of the library under test. cargo puts the cdylib in one of two directories, or in both. This
+/// function returns the newer of the two files.
 fn library() -> PathBuf {
     let exe = std::env::current_exe().expect("the test binary's path");
     // The path of the test binary is `target/PROFILE/deps/TEST`.
@@ -127,16 +134,17 @@ fn programs_without_mpi_do_not_notice() {
     }
 }
 
-/// Sends pairs of random types with equal signature and different layouts through all calls, in jobs in which both ranks
-/// are interposed, or only one of them.
+/// Sends pairs of random types with equal signature and different layouts through all calls, in jobs in which both
+/// ranks are interposed, or only one of them.
 #[test]
 fn no_call_shows_a_difference() {
     let Some(mpich) = mpich() else { return };
+    let _alone = alone();
     let library = library();
     let library = library.to_str().expect("UTF-8");
     let program = compiled(&mpich, "mpicc_abi", "differential.c", "differential", &[]);
     let program = program.to_str().expect("UTF-8");
-    let pairs = std::env::var("INTERPOSE_PAIRS").unwrap_or_else(|_| "150".into());
+    let pairs = std::env::var("INTERPOSE_PAIRS").unwrap_or_else(|_| "60".into());
     let (plain, on): (Variables, Variables) =
         (&[], &[("LD_PRELOAD", library), ("TYPEPACK_REPORT", "1")]);
     let eager: Variables =
@@ -161,8 +169,8 @@ fn no_call_shows_a_difference() {
         assert!(out.starts_with(&wanted) && out.contains("no difference"), "{out}\n{err}");
         if reports {
             // The comparison proves something only if the library did the calls.
-            assert!(counted(&err, "types taken over") > 100, "{err}");
-            assert!(counted(&err, "calls done by typepack") > 500, "{err}");
+            assert!(counted(&err, "types taken over") > 50, "{err}");
+            assert!(counted(&err, "calls done by typepack") > 200, "{err}");
         } else {
             assert_eq!(err, "");
         }
@@ -173,11 +181,12 @@ fn no_call_shows_a_difference() {
 #[test]
 fn no_collective_call_shows_a_difference() {
     let Some(mpich) = mpich() else { return };
+    let _alone = alone();
     let library = library();
     let library = library.to_str().expect("UTF-8");
     let program = compiled(&mpich, "mpicc_abi", "collectives.c", "collectives", &[]);
     let program = program.to_str().expect("UTF-8");
-    let rounds = "25";
+    let rounds = "10";
     let all: Variables =
         &[("LD_PRELOAD", library), ("TYPEPACK_REPORT", "1"), ("TYPEPACK_INTERPOSE", "all")];
     // Without the agreement, collective calls are the host's.
@@ -185,10 +194,10 @@ fn no_collective_call_shows_a_difference() {
     for (variables, ranks, calls) in [(all, 2, true), (all, 3, true), (on, 2, false)] {
         let ranks = vec![variables; ranks];
         let [out, err] = good(&mut job(&mpich, &ranks, &[program, "1", rounds]));
-        assert!(out.starts_with("25 rounds, ") && out.contains("no difference"), "{out}\n{err}");
+        assert!(out.starts_with("10 rounds, ") && out.contains("no difference"), "{out}\n{err}");
         assert!(counted(&err, "types taken over") > 100, "{err}");
         let done = counted(&err, "calls done by typepack");
-        assert!(if calls { done > 100 } else { done == 0 }, "{err}");
+        assert!(if calls { done > 50 } else { done == 0 }, "{err}");
     }
 }
 
@@ -196,6 +205,7 @@ fn no_collective_call_shows_a_difference() {
 #[test]
 fn intel_mpi_is_a_host_too() {
     let Some(mpich) = mpich() else { return };
+    let _alone = alone();
     let intel = mpich.join("../impi-rt");
     if !intel.join("lib/libmpi_abi.so.1").exists() {
         skipped("Intel MPI is not in target/peers (scripts/bench peers impi-rt fetches it)");
@@ -203,7 +213,7 @@ fn intel_mpi_is_a_host_too() {
     }
     let library = library();
     let handler = ["-DERRORS_RETURN=((MPI_Errhandler)0x142)"];
-    for (source, words) in [("differential.c", ["1", "60"]), ("collectives.c", ["1", "15"])] {
+    for (source, words) in [("differential.c", ["1", "25"]), ("collectives.c", ["1", "6"])] {
         // MPICH's compiler is only a compiler here: the library path selects the library.
         let name = format!("intel-{source}.exe");
         let program = compiled(&mpich, "mpicc_abi", source, &name, &handler);
@@ -214,7 +224,7 @@ fn intel_mpi_is_a_host_too() {
         let [out, err] = good(command.arg(program).args(words));
         assert!(out.contains("no difference"), "{out}\n{err}");
         // Intel's launcher passes the standard error of the ranks on in its own way.
-        assert!(counted(&format!("{out}{err}"), "calls done by typepack") > 100, "{out}\n{err}");
+        assert!(counted(&format!("{out}{err}"), "calls done by typepack") > 20, "{out}\n{err}");
     }
 }
 
@@ -222,6 +232,7 @@ fn intel_mpi_is_a_host_too() {
 #[test]
 fn all_ranks_take_part_or_none() {
     let Some(mpich) = mpich() else { return };
+    let _alone = alone();
     let library = library();
     let library = library.to_str().expect("UTF-8");
     let program = compiled(&mpich, "mpicc_abi", "collectives.c", "collectives-some", &[]);
@@ -240,6 +251,7 @@ fn all_ranks_take_part_or_none() {
 #[test]
 fn a_privately_loaded_host_is_found() {
     let Some(mpich) = mpich() else { return };
+    let _alone = alone();
     let shared = ["-DLIBRARY", "-shared", "-fPIC"];
     let inner = compiled(&mpich, "mpicc_abi", "private.c", "libprivate.so", &shared);
     // The main program knows nothing of MPI.
@@ -264,6 +276,7 @@ fn a_privately_loaded_host_is_found() {
 #[test]
 fn where_the_library_cannot_work_one_line_says_so() {
     let Some(mpich) = mpich() else { return };
+    let _alone = alone();
     let library = library();
     let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libcopy.so");
     std::fs::copy(&library, &copy).expect("a copy");

@@ -1,4 +1,5 @@
-//! Collective calls with one buffer, one count and one type on each side: broadcast, gather, scatter, allgather, alltoall.
+//! Collective calls with one buffer, one count and one type on each side: broadcast, gather, scatter, allgather,
+//! alltoall.
 
 use super::{End, finish};
 use crate::communicator::is_marked;
@@ -10,8 +11,8 @@ use std::ffi::{c_int, c_void};
 use typepack_capi_datatype::count_width::Number;
 use typepack_capi_datatype::{abi, raw};
 
-/// Calls the host in the form that the program called: all ranks must call the same function, also those whose sides are
-/// not packed. If a number does not fit, the host does the call of the program.
+/// Calls the host in the form that the program called: all ranks must call the same function, also those whose sides
+/// are not packed. If a number does not fit, the host does the call of the program.
 macro_rules! form {
     ($large:expr, $next:ident, [$($count:ident),+], $int:ident ($($a:expr),*), $wide:ident ($($b:expr),*)) => {
         if $large {
@@ -66,8 +67,8 @@ unsafe fn prepare(
     let sends = side(send.0, from, size, Job::Pack);
     let receives = side(receive.0, to, size, Job::Unpack);
     let sides = Sides::new(sends, receives)?;
-    // SAFETY: the program lets the call read what it sends. With `MPI_IN_PLACE`, a part of the receive buffer is sent, or
-    // stays as it is, so all of it is packed before.
+    // SAFETY: the program lets the call read what it sends. With `MPI_IN_PLACE`, a part of the receive buffer is
+    // sent, or stays as it is, so all of it is packed before.
     unsafe {
         if from != Role::Nothing {
             sides.send.fill();
@@ -195,7 +196,8 @@ macro_rules! calls {
                 let send = (sendbuf, sendcount.wide(), sendtype);
                 let receive = (recvbuf.cast_const(), recvcount.wide(), recvtype);
                 // SAFETY: the arguments of the call.
-                let sides = unsafe { prepare(next, comm, (send, $send), (receive, $receive), at_root[at_root.len() - 1])? };
+                let sides = unsafe { prepare(next, comm, (send, $send), (receive, $receive),
+                    at_root[at_root.len() - 1])? };
                 let (from, n, kind) = (sides.send.address.cast_const(), sides.send.count, sides.send.kind);
                 let (to, m, into) = (sides.receive.address, sides.receive.count, sides.receive.kind);
                 // SAFETY: each buffer is that of the program, or has the packed bytes of its side.
@@ -236,11 +238,12 @@ macro_rules! calls {
                 let send = (sendbuf, sendcount.wide(), sendtype);
                 let receive = (recvbuf.cast_const(), recvcount.wide(), recvtype);
                 // SAFETY: the arguments of the call.
-                let sides = unsafe { prepare(next, comm, (send, $send), (receive, $receive), at_root[at_root.len() - 1])? };
+                let sides = unsafe { prepare(next, comm, (send, $send), (receive, $receive),
+                    at_root[at_root.len() - 1])? };
                 let (from, n, kind) = (sides.send.address.cast_const(), sides.send.count, sides.send.kind);
                 let (to, m, into) = (sides.receive.address, sides.receive.count, sides.receive.kind);
-                // SAFETY: each buffer is that of the program, or has the packed bytes of its side and lives until the request
-                // is complete.
+                // SAFETY: each buffer is that of the program, or has the packed bytes of its side and lives until the
+                // request is complete.
                 unsafe {
                     let code = form!(
                         large,

@@ -1,9 +1,10 @@
 //! Collective calls with types that are not contiguous, on communicators whose ranks all take part
 //! (`communicator.rs`).
 //!
-//! Each rank packs what it sends and unpacks what it receives; the host's call moves packed bytes. `side.rs` has the send
-//! side or the receive side of a call, `calls.rs` the calls with one buffer per side, `vector.rs` those with a count or a
-//! type for each rank. The nonblocking forms keep the sides until their requests are complete (`pending.rs`).
+//! Each rank packs what it sends and unpacks what it receives; the host's call moves packed bytes. `side.rs` has the
+//! send side or the receive side of a call, `calls.rs` the calls with one buffer per side, `vector.rs` those with a
+//! count or a type for each rank. The nonblocking forms keep the sides until their requests are complete
+//! (`pending.rs`).
 
 pub mod calls;
 mod neighbours;

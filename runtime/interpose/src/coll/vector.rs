@@ -1,5 +1,5 @@
-//! Collective calls with a count, or a type, for each rank: gatherv, scatterv, allgatherv, alltoallv, alltoallw, and the
-//! last two on neighbours. The host is called in the form that the program called.
+//! Collective calls with a count, or a type, for each rank: gatherv, scatterv, allgatherv, alltoallv, alltoallw, and
+//! the last two on neighbours. The host is called in the form that the program called.
 
 use super::neighbours::Neighbours;
 use super::{End, finish};
@@ -139,7 +139,8 @@ unsafe fn gather<C: Number, D: Number, N: Number>(
 forms! {
     /// `MPI_Gatherv`.
     gatherv, igatherv<C, D, N>: gather(sendbuf: *const c_void, sendcount: N, sendtype: raw::Datatype,
-        recvbuf: *mut c_void, recvcounts: *const C, displs: *const D, recvtype: raw::Datatype, root: c_int, comm: raw::Comm)
+        recvbuf: *mut c_void, recvcounts: *const C, displs: *const D, recvtype: raw::Datatype, root: c_int,
+            comm: raw::Comm)
 }
 
 /// `MPI_Scatterv` and `MPI_Iscatterv`.
@@ -205,7 +206,8 @@ unsafe fn scatter<C: Number, D: Number, N: Number>(
 forms! {
     /// `MPI_Scatterv`.
     scatterv, iscatterv<C, D, N>: scatter(sendbuf: *const c_void, sendcounts: *const C, displs: *const D,
-        sendtype: raw::Datatype, recvbuf: *mut c_void, recvcount: N, recvtype: raw::Datatype, root: c_int, comm: raw::Comm)
+        sendtype: raw::Datatype, recvbuf: *mut c_void, recvcount: N, recvtype: raw::Datatype, root: c_int,
+            comm: raw::Comm)
 }
 
 /// `MPI_Allgatherv` and `MPI_Iallgatherv`.
@@ -279,8 +281,8 @@ macro_rules! both {
         let (s, r) = (&sides.send, &sides.receive);
         let (st, rt) = (both!(@ $kind s), both!(@ $kind r));
         let (from, to) = (s.address, r.address);
-        // SAFETY: the elements are those of the program; each packed buffer has the bytes of its side, and lives with the
-        // arrays until the call is complete.
+        // SAFETY: the elements are those of the program; each packed buffer has the bytes of its side, and lives with
+        // the arrays until the call is complete.
         unsafe {
             fill(&sides, $sendbuf);
             let code = if is_large::<$count>() {

@@ -1,7 +1,7 @@
 //! Calls that send and receive. Each of the two messages of a call is converted or not by its own type.
 //!
-//! `MPI_Isendrecv_replace` goes to the host, and so does the receive of `MPI_Isendrecv`: the status of its request has no
-//! length, source or tag of the receive in MPICH 5.0.2, so this library would not know how much to unpack.
+//! `MPI_Isendrecv_replace` goes to the host, and so does the receive of `MPI_Isendrecv`: the status of its request
+//! has no length, source or tag of the receive in MPICH 5.0.2, so this library would not know how much to unpack.
 
 use super::receive::status_or;
 use super::widths;
@@ -139,8 +139,8 @@ pub unsafe fn isendrecv(
     // SAFETY: the elements are those of a send (`# Safety`).
     let packed = unsafe { outgoing(next, (sendbuf, sendcount.wide(), sendtype), dest)? };
     let (from, n, rcount) = (packed.address().cast(), packed.len() as i64, recvcount.wide());
-    // SAFETY: the packed buffer has `n` bytes and `outgoing` has filled it; `pending::add` keeps it until the request is
-    // complete. The other arguments are those of the program.
+    // SAFETY: the packed buffer has `n` bytes and `outgoing` has filled it; `pending::add` keeps it until the request
+    // is complete. The other arguments are those of the program.
     let code = unsafe {
         widths!(
             next,

@@ -49,7 +49,8 @@ pub unsafe trait Mode {
 }
 
 macro_rules! modes {
-    ($($(#[$doc:meta])* $name:ident: $send:ident $send_c:ident, $isend:ident $isend_c:ident, $init:ident $init_c:ident;)*) => {
+    ($($(#[$doc:meta])* $name:ident: $send:ident $send_c:ident, $isend:ident $isend_c:ident,
+        $init:ident $init_c:ident;)*) => {
         $(
             $(#[$doc])*
             #[derive(Debug)]
@@ -60,14 +61,16 @@ macro_rules! modes {
                 unsafe fn send(next: &Next, buffer: &Buffer, to: Target) -> c_int {
                     let (data, n, Target { dest, tag, comm }) = (buffer.address().cast(), buffer.len() as i64, to);
                     // SAFETY: the buffer has `n` bytes, and they are initialised (`# Safety` of the trait).
-                    unsafe { widths!(next, [n], $send(data, n, PACKED, dest, tag, comm), $send_c(data, n, PACKED, dest, tag, comm)) }
+                    unsafe { widths!(next, [n], $send(data, n, PACKED, dest, tag, comm),
+                        $send_c(data, n, PACKED, dest, tag, comm)) }
                 }
 
                 unsafe fn isend(next: &Next, buffer: &Buffer, to: Target, request: *mut raw::Request) -> c_int {
                     let (data, n, Target { dest, tag, comm }) = (buffer.address().cast(), buffer.len() as i64, to);
                     // SAFETY: the buffer has `n` bytes and lives long enough (`# Safety` of the trait).
                     unsafe {
-                        widths!(next, [n], $isend(data, n, PACKED, dest, tag, comm, request), $isend_c(data, n, PACKED, dest, tag, comm, request))
+                        widths!(next, [n], $isend(data, n, PACKED, dest, tag, comm, request),
+                            $isend_c(data, n, PACKED, dest, tag, comm, request))
                     }
                 }
 
@@ -75,7 +78,8 @@ macro_rules! modes {
                     let (data, n, Target { dest, tag, comm }) = (buffer.address().cast(), buffer.len() as i64, to);
                     // SAFETY: the buffer has `n` bytes and lives long enough (`# Safety` of the trait).
                     unsafe {
-                        widths!(next, [n], $init(data, n, PACKED, dest, tag, comm, request), $init_c(data, n, PACKED, dest, tag, comm, request))
+                        widths!(next, [n], $init(data, n, PACKED, dest, tag, comm, request),
+                            $init_c(data, n, PACKED, dest, tag, comm, request))
                     }
                 }
             }

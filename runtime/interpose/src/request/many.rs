@@ -58,8 +58,8 @@ impl Taken {
         }
     }
 
-    /// Completes the operations that are complete, and puts the other entries back. `status` returns, for the index of a
-    /// request, the code and the status of its operation; `None` if the operation is not complete.
+    /// Completes the operations that are complete, and puts the other entries back. `status` returns, for the index
+    /// of a request, the code and the status of its operation; `None` if the operation is not complete.
     ///
     /// # Safety
     ///

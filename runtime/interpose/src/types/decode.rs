@@ -25,12 +25,12 @@ pub fn rebuild(next: &Next, datatype: raw::Datatype) -> Option<Rebuilt> {
     decode(next, datatype, DEPTH)
 }
 
-/// Compares size and bounds of `tree` with those of the host's type. Returns the tree with the host's bounds; `None` if the
-/// data lie elsewhere.
+/// Compares size and bounds of `tree` with those of the host's type. Returns the tree with the host's bounds; `None`
+/// if the data lie elsewhere.
 ///
-/// A type that was made from resized types has the bounds that were set, says the standard (MPI-5.0 section 5.1.7). MPICH
-/// 5.0.2 takes the bounds of the data into account as well. What matters here is what the host does, at each level of the
-/// type, because the distance of the elements of the next level follows from it.
+/// A type that was made from resized types has the bounds that were set, says the standard (MPI-5.0 section 5.1.7).
+/// MPICH 5.0.2 takes the bounds of the data into account as well. What matters here is what the host does, at each
+/// level of the type, because the distance of the elements of the next level follows from it.
 fn agreeing(next: &Next, datatype: raw::Datatype, tree: Datatype) -> Option<Datatype> {
     let (mut size, mut lb, mut extent, mut true_lb, mut true_extent) = (0, 0, 0, 0, 0);
     // SAFETY: the type is valid, and the results are writable.

@@ -75,8 +75,8 @@ impl Drop for Layout {
         if let Some(mut twin) = twin
             && crate::entry::is_active()
         {
-            // SAFETY: `twin` is a type that `twin()` made, and that nothing else knows. Between init and finalize, types
-            // may be freed.
+            // SAFETY: `twin` is a type that `twin()` made, and that nothing else knows. Between init and finalize,
+            // types may be freed.
             unsafe { self.next.PMPI_Type_free(&mut twin) };
         }
     }

@@ -3,15 +3,18 @@
  *     mpiexec -n 3 ./collectives SEED ROUNDS
  *
  * Each round draws one signature, and for each rank two types with this signature: one to send with and one to receive
- * with. Every call is done with PMPI_ functions and with MPI_ functions, on the world, on a duplicate, on a part, on a grid
+ * with. Every call is done with PMPI_ functions and with MPI_ functions, on the world, on a duplicate, on a part, on
+ * a grid
  * with and without neighbours at its edges, and on a graph. Memory must be the same.
  *
  * The host needs basic elements of one size, because MPICH 5.0.2 fails in long messages of several basic types.
  */
 #include "types.h"
 
-enum { BCAST, GATHER, SCATTER, ALLGATHER, ALLTOALL, GATHERV, SCATTERV, ALLGATHERV, ALLTOALLV, ALLTOALLW, NEIGHBOR_V, NEIGHBOR_W, KINDS };
-static const char *name[] = {"Bcast", "Gather", "Scatter", "Allgather", "Alltoall", "Gatherv", "Scatterv", "Allgatherv", "Alltoallv",
+enum { BCAST, GATHER, SCATTER, ALLGATHER, ALLTOALL, GATHERV, SCATTERV, ALLGATHERV, ALLTOALLV, ALLTOALLW, NEIGHBOR_V,
+    NEIGHBOR_W, KINDS };
+static const char *name[] = {"Bcast", "Gather", "Scatter", "Allgather", "Alltoall", "Gatherv", "Scatterv",
+    "Allgatherv", "Alltoallv",
     "Alltoallw", "Neighbor_alltoallv", "Neighbor_alltoallw"};
 
 #define MOST 16
@@ -44,24 +47,25 @@ static void lay_out(struct blocks *b, const int *counts, int n, MPI_Datatype typ
 }
 
 /* Does one call. `u` says with which functions, `later` whether with a request, `large` whether with large counts. */
-static int call(int kind, int u, int later, int large, MPI_Comm comm, int root, char *from, char *to, int count, struct blocks *s,
+static int call(int kind, int u, int later, int large, MPI_Comm comm, int root, char *from, char *to, int count,
+    struct blocks *s,
                 struct blocks *r, MPI_Datatype st, MPI_Datatype rt)
 {
     MPI_Request q = MPI_REQUEST_NULL;
     int code;
-#define FORMS(Name, name, ...)                                                                                                          \
-    do {                                                                                                                                \
-        if (later)                                                                                                                      \
-            code = CALL(u, I##name)(__VA_ARGS__, &q);                                                                                   \
-        else                                                                                                                            \
-            code = CALL(u, Name)(__VA_ARGS__);                                                                                          \
+#define FORMS(Name, name, ...) \
+    do { \
+        if (later) \
+            code = CALL(u, I##name)(__VA_ARGS__, &q); \
+        else \
+            code = CALL(u, Name)(__VA_ARGS__); \
     } while (0)
-#define LARGE(Name, name, ...)                                                                                                          \
-    do {                                                                                                                                \
-        if (later)                                                                                                                      \
-            code = CALL(u, I##name##_c)(__VA_ARGS__, &q);                                                                               \
-        else                                                                                                                            \
-            code = CALL(u, Name##_c)(__VA_ARGS__);                                                                                      \
+#define LARGE(Name, name, ...) \
+    do { \
+        if (later) \
+            code = CALL(u, I##name##_c)(__VA_ARGS__, &q); \
+        else \
+            code = CALL(u, Name##_c)(__VA_ARGS__); \
     } while (0)
     int me;
     PMPI_Comm_rank(comm, &me);
@@ -94,7 +98,8 @@ static int call(int kind, int u, int later, int large, MPI_Comm comm, int root, 
         else FORMS(Gatherv, gatherv, from, s->counts[me], st, to, r->counts, r->places, rt, root, comm);
         break;
     case SCATTERV:
-        if (large) LARGE(Scatterv, scatterv, from, s->wide_counts, s->wide_places, st, to, r->counts[me], rt, root, comm);
+        if (large) LARGE(Scatterv, scatterv, from, s->wide_counts, s->wide_places, st, to, r->counts[me], rt, root,
+            comm);
         else FORMS(Scatterv, scatterv, from, s->counts, s->places, st, to, r->counts[me], rt, root, comm);
         break;
     case ALLGATHERV:
@@ -102,26 +107,32 @@ static int call(int kind, int u, int later, int large, MPI_Comm comm, int root, 
         else FORMS(Allgatherv, allgatherv, from, s->counts[me], st, to, r->counts, r->places, rt, comm);
         break;
     case ALLTOALLV:
-        if (large) LARGE(Alltoallv, alltoallv, from, s->wide_counts, s->wide_places, st, to, r->wide_counts, r->wide_places, rt, comm);
+        if (large) LARGE(Alltoallv, alltoallv, from, s->wide_counts, s->wide_places, st, to, r->wide_counts,
+            r->wide_places, rt, comm);
         else FORMS(Alltoallv, alltoallv, from, s->counts, s->places, st, to, r->counts, r->places, rt, comm);
         break;
     case ALLTOALLW:
         if (large)
-            LARGE(Alltoallw, alltoallw, from, s->wide_counts, s->wide_bytes, s->types, to, r->wide_counts, r->wide_bytes, r->types, comm);
+            LARGE(Alltoallw, alltoallw, from, s->wide_counts, s->wide_bytes, s->types, to, r->wide_counts,
+                r->wide_bytes, r->types, comm);
         else FORMS(Alltoallw, alltoallw, from, s->counts, s->bytes, s->types, to, r->counts, r->bytes, r->types, comm);
         break;
     case NEIGHBOR_V:
         if (large)
-            LARGE(Neighbor_alltoallv, neighbor_alltoallv, from, s->wide_counts, s->wide_places, st, to, r->wide_counts, r->wide_places, rt,
+            LARGE(Neighbor_alltoallv, neighbor_alltoallv, from, s->wide_counts, s->wide_places, st, to,
+                r->wide_counts, r->wide_places, rt,
                   comm);
-        else FORMS(Neighbor_alltoallv, neighbor_alltoallv, from, s->counts, s->places, st, to, r->counts, r->places, rt, comm);
+        else FORMS(Neighbor_alltoallv, neighbor_alltoallv, from, s->counts, s->places, st, to, r->counts, r->places,
+            rt, comm);
         break;
     default:
         if (large)
-            LARGE(Neighbor_alltoallw, neighbor_alltoallw, from, s->wide_counts, s->wide_bytes, s->types, to, r->wide_counts,
+            LARGE(Neighbor_alltoallw, neighbor_alltoallw, from, s->wide_counts, s->wide_bytes, s->types, to,
+                r->wide_counts,
                   r->wide_bytes, r->types, comm);
         else
-            FORMS(Neighbor_alltoallw, neighbor_alltoallw, from, s->counts, s->wide_bytes, s->types, to, r->counts, r->wide_bytes,
+            FORMS(Neighbor_alltoallw, neighbor_alltoallw, from, s->counts, s->wide_bytes, s->types, to, r->counts,
+                r->wide_bytes,
                   r->types, comm);
     }
     if (later) {
@@ -171,12 +182,14 @@ static void compare(int kind, MPI_Comm comm, int blocks_in, int blocks_out, cons
     static char text[120];
     int can_be_in_place = kind >= GATHER && kind <= ALLTOALLW && kind != SCATTERV && kind != SCATTER;
     int here = can_be_in_place && in_place && !((kind == GATHER || kind == GATHERV) && me != root);
-    snprintf(text, sizeof text, "%s%s%s%s of %d ranks", later ? "I" : "", name[kind], large ? "_c" : "", here ? " in place" : "", size);
+    snprintf(text, sizeof text, "%s%s%s%s of %d ranks", later ? "I" : "", name[kind], large ? "_c" : "",
+        here ? " in place" : "", size);
     doing = text;
     for (int u = 0; u < 2; u++) {
         to[u] = memory_for(rt, m, 256);
         for (size_t i = 0; i < to[u].size; i++) to[u].base[i] ^= (unsigned char)(me * 91);
-        OK(call(kind, u, later, large, comm, root, here ? MPI_IN_PLACE : from.origin, to[u].origin, count, &s, &r, st, rt));
+        OK(call(kind, u, later, large, comm, root, here ? MPI_IN_PLACE : from.origin, to[u].origin, count, &s, &r, st,
+            rt));
     }
     same_memory("memory", &to[0], &to[1]);
     free(to[0].base);
@@ -207,7 +220,8 @@ int main(int argc, char **argv)
     OK(MPI_Cart_create(MPI_COMM_WORLD, 1, dims, open, 0, &line));
     OK(MPI_Cart_create(world, 1, dims, closed, 0, &ring));
     int next = (rank + 1) % size, before = (rank + size - 1) % size;
-    OK(MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &before, MPI_UNWEIGHTED, 1, &next, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph));
+    OK(MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &before, MPI_UNWEIGHTED, 1, &next, MPI_UNWEIGHTED,
+        MPI_INFO_NULL, 0, &graph));
     MPI_Comm comms[3] = {MPI_COMM_WORLD, world, part}, grids[3] = {line, ring, graph};
     for (pair_number = 0; pair_number < rounds && !all; pair_number++) {
         state = seed * 0x2545f4914f6cdd1du + (uint64_t)pair_number * 0x9e3779b97f4a7c15u;

@@ -4,7 +4,8 @@
  *
  * Names that begin with PMPI_ are not interposed, so one job can do every call in both ways. For each pair of random
  * types with the same signature and different layouts, one rank sends and the other receives, first both with PMPI_
- * calls, and then again with random calls, of which at least one rank's are interposed. Memory (also the gaps), statuses,
+ * calls, and then again with random calls, of which at least one rank's are interposed. Memory (also the gaps),
+ * statuses,
  * counts and error classes must be the same. The program also packs each type in both ways, natively and in external32.
  *
  * A difference prints the pair's number and the calls; the exit code is then 1. At the end, rank 0 prints the number of
@@ -34,7 +35,8 @@ static int draw_signature(int *signature)
 
 /* ---- packing ---- */
 
-/* MPICH 5.0.2 ends the process when it packs some types in external32, with or without typepack. Lets a child process try.
+/* MPICH 5.0.2 ends the process when it packs some types in external32, with or without typepack. Lets a child
+ * process try.
  */
 static long without_external;
 static int does_external(MPI_Datatype type, int count, struct memory *from)
@@ -138,7 +140,8 @@ static void packs(MPI_Datatype type, int count)
         int class[2];
         doing = "MPI_Pack into too small a buffer";
         for (int u = 0; u < 2; u++) {
-            int at = 0, code = CALL(u, Pack)(from.origin, count, type, packed[u], (int)bound_c - 1, &at, MPI_COMM_WORLD);
+            int at = 0, code = CALL(u, Pack)(from.origin, count, type, packed[u], (int)bound_c - 1, &at,
+                MPI_COMM_WORLD);
             MPI_Error_class(code, &class[u]);
         }
         same("error class", class[0], class[1]);
@@ -154,14 +157,19 @@ static void packs(MPI_Datatype type, int count)
 
 /* ---- messages ---- */
 
-enum { SEND, SEND_C, SSEND, SSEND_C, RSEND, BSEND, BSEND_C, ISEND, ISEND_C, ISSEND, IBSEND, IRSEND, SEND_INIT, SSEND_INIT, BSEND_INIT,
+enum { SEND, SEND_C, SSEND, SSEND_C, RSEND, BSEND, BSEND_C, ISEND, ISEND_C, ISSEND, IBSEND, IRSEND, SEND_INIT,
+    SSEND_INIT, BSEND_INIT,
        SENDRECV_S, ISENDRECV_S, ISEND_FREE, SENDERS };
-static const char *sender_name[] = {"Send", "Send_c", "Ssend", "Ssend_c", "Rsend", "Bsend", "Bsend_c", "Isend", "Isend_c", "Issend",
+static const char *sender_name[] = {"Send", "Send_c", "Ssend", "Ssend_c", "Rsend", "Bsend", "Bsend_c", "Isend",
+    "Isend_c", "Issend",
     "Ibsend", "Irsend", "Send_init", "Ssend_init", "Bsend_init", "Sendrecv", "Isendrecv", "Isend, Request_free"};
-enum { RECV, RECV_C, PROBE, MRECV, IMRECV, SENDRECV_R, IRECV_WAIT, IRECV_TEST, IRECV_STATUS, IRECV_WAITALL, IRECV_WAITANY, IRECV_WAITSOME,
-       IRECV_TESTALL, IRECV_TESTANY, IRECV_TESTSOME, IRECV_STATUS_ALL, IRECV_STATUS_ANY, IRECV_STATUS_SOME, RECV_INIT, RECV_STARTALL,
+enum { RECV, RECV_C, PROBE, MRECV, IMRECV, SENDRECV_R, IRECV_WAIT, IRECV_TEST, IRECV_STATUS, IRECV_WAITALL,
+    IRECV_WAITANY, IRECV_WAITSOME,
+       IRECV_TESTALL, IRECV_TESTANY, IRECV_TESTSOME, IRECV_STATUS_ALL, IRECV_STATUS_ANY, IRECV_STATUS_SOME, RECV_INIT,
+           RECV_STARTALL,
        RECEIVERS };
-static const char *receiver_name[] = {"Recv", "Recv_c", "Probe, Recv", "Mprobe, Mrecv", "Mprobe, Imrecv", "Sendrecv", "Irecv, Wait",
+static const char *receiver_name[] = {"Recv", "Recv_c", "Probe, Recv", "Mprobe, Mrecv", "Mprobe, Imrecv", "Sendrecv",
+    "Irecv, Wait",
     "Irecv, Test", "Irecv, Request_get_status", "Irecv, Waitall", "Irecv, Waitany", "Irecv, Waitsome", "Irecv, Testall",
     "Irecv, Testany", "Irecv, Testsome", "Irecv, Request_get_status_all", "Irecv, Request_get_status_any",
     "Irecv, Request_get_status_some", "Recv_init", "Recv_init, Startall"};
@@ -438,7 +446,8 @@ static void one_pair(void)
     char text[200];
     for (int turn = 0; turn < 4; turn++) {
         /* The first message is the host's own. It is a plain send and receive, also for the other turns. */
-        int ways = turn ? 1 + below(3) : 0, how_s = turn ? below(SENDERS) : SEND, how_r = turn ? below(RECEIVERS) : RECV;
+        int ways = turn ? 1 + below(3) : 0, how_s = turn ? below(SENDERS) : SEND,
+            how_r = turn ? below(RECEIVERS) : RECV;
         int ignore = turn && how_r >= IRECV_WAIT && how_r < RECV_INIT && below(3) == 0;
         /* MPICH's own buffered sends of such messages fail in a receive of a type that is not contiguous. */
         if (is_mixed && (how_s == BSEND || how_s == BSEND_C || how_s == IBSEND || how_s == BSEND_INIT)) how_s = SEND;
@@ -454,7 +463,8 @@ static void one_pair(void)
         if (sent > room && how_s >= SEND_INIT && how_s <= BSEND_INIT) how_s = SEND, how_r = RECV;
         /* Ready sends need a receive that is posted before. */
         if ((how_s == RSEND || how_s == IRSEND) && how_r < IRECV_WAIT) how_r = IRECV_WAIT;
-        snprintf(text, sizeof text, "%s %s -> %s %s%s (%d of %d elements)", ways & 1 ? "MPI" : "PMPI", sender_name[how_s],
+        snprintf(text, sizeof text, "%s %s -> %s %s%s (%d of %d elements)", ways & 1 ? "MPI" : "PMPI",
+            sender_name[how_s],
                  ways & 2 ? "MPI" : "PMPI", receiver_name[how_r], ignore ? " without status" : "", sent, room);
         doing = text;
         messages++;
@@ -490,7 +500,8 @@ static void one_pair(void)
         MPI_Status status;
         both[u] = memory_for(type[rank], count, 256);
         for (size_t i = 0; i < both[u].size; i++) both[u].base[i] ^= (unsigned char)rank;
-        int code = CALL(u, Sendrecv_replace)(both[u].origin, count, type[rank], peer, 3, peer, 3, MPI_COMM_WORLD, &status);
+        int code = CALL(u, Sendrecv_replace)(both[u].origin, count, type[rank], peer, 3, peer, 3, MPI_COMM_WORLD,
+            &status);
         reads(&results[u], code, &status, type[rank]);
     }
     /* The host's own call fails for some long messages of several basic types. */

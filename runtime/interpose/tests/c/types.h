@@ -118,7 +118,8 @@ static MPI_Datatype repeat(MPI_Datatype inner, int times)
     case 8: PMPI_Type_vector_c(n, block, sign * step, inner, &made); break;
     case 9: PMPI_Type_create_hindexed_c(n, wide_lengths, wide, inner, &made); break;
     case 10: {
-        int gsizes[1] = {times}, distribs[1] = {MPI_DISTRIBUTE_BLOCK}, dargs[1] = {MPI_DISTRIBUTE_DFLT_DARG}, psizes[1] = {1};
+        int gsizes[1] = {times}, distribs[1] = {MPI_DISTRIBUTE_BLOCK}, dargs[1] = {MPI_DISTRIBUTE_DFLT_DARG},
+            psizes[1] = {1};
         PMPI_Type_create_darray(1, 0, 1, gsizes, distribs, dargs, psizes, order, inner, &made);
         break;
     }
@@ -210,7 +211,8 @@ static struct memory memory_for(MPI_Datatype type, int count, unsigned fill)
     m.size = (size_t)(high - low) + 64;
     m.base = malloc(m.size);
     m.origin = (char *)m.base + 32 - low;
-    for (size_t i = 0; i < m.size; i++) m.base[i] = fill < 256 ? (unsigned char)fill : (unsigned char)(i * 2654435761u >> 13);
+    for (size_t i = 0; i < m.size; i++)
+        m.base[i] = fill < 256 ? (unsigned char)fill : (unsigned char)(i * 2654435761u >> 13);
     return m;
 }
 
