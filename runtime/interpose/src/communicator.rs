@@ -64,7 +64,7 @@ macro_rules! makers {
                 if made.is_null() || !is_agreed() {
                     return None;
                 }
-                // SAFETY: the arguments of the call.
+                // SAFETY: the program's arguments of `$name`, unchanged.
                 let code = unsafe { next.$function($parent, $($argument,)* made) };
                 // SAFETY: the host has written the handle.
                 let made = if code == abi::SUCCESS { unsafe { *made } } else { raw::Comm::NULL };

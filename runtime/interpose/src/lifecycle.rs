@@ -22,7 +22,7 @@ pub unsafe fn init(
     argc: *mut c_int,
     argv: *mut *mut *mut c_char,
 ) -> Option<c_int> {
-    // SAFETY: the arguments of the call.
+    // SAFETY: the program's arguments of `init`, unchanged.
     let code = unsafe { next.MPI_Init(argc, argv) };
     begin(next, code);
     Some(code)
@@ -40,7 +40,7 @@ pub unsafe fn init_thread(
     required: c_int,
     provided: *mut c_int,
 ) -> Option<c_int> {
-    // SAFETY: the arguments of the call.
+    // SAFETY: the program's arguments of `init_thread`, unchanged.
     let code = unsafe { next.MPI_Init_thread(argc, argv, required, provided) };
     begin(next, code);
     Some(code)

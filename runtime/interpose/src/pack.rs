@@ -155,7 +155,7 @@ pub unsafe fn pack<N: Number>(
     if code != abi::SUCCESS {
         return Some(code);
     }
-    // SAFETY: the program lets the call write `position`.
+    // SAFETY: `position` is writable in a call of `pack`.
     unsafe { call.done(decision.way == Way::Ours) }
 }
 
@@ -205,7 +205,7 @@ pub unsafe fn unpack<N: Number>(
     if code != abi::SUCCESS {
         return Some(code);
     }
-    // SAFETY: the program lets the call write `position`.
+    // SAFETY: `position` is writable in a call of `unpack`.
     unsafe { call.done(decision.way == Way::Ours) }
 }
 
@@ -296,7 +296,7 @@ pub unsafe fn pack_external<C: Number, N: Number>(
                 call.layout.external.store(OTHER, Ordering::Relaxed);
             }
             add(&COUNTS.passed, 1);
-            // SAFETY: the program lets the call write `position`.
+            // SAFETY: `position` is writable in a call of `pack_external`.
             unsafe { position.write(end) };
             return Some(code);
         }
@@ -304,7 +304,7 @@ pub unsafe fn pack_external<C: Number, N: Number>(
     }
     // SAFETY: as in `pack`, for the bytes of external32.
     unsafe { pack_external_raw(prepared, call.count, inbuf.cast(), 0..call.bytes, target).ok()? };
-    // SAFETY: the program lets the call write `position`.
+    // SAFETY: `position` is writable in a call of `pack_external`.
     unsafe { call.done(true) }
 }
 
@@ -355,7 +355,7 @@ pub unsafe fn unpack_external<C: Number, N: Number>(
                 call.layout.external.store(OTHER, Ordering::Relaxed);
             }
             add(&COUNTS.passed, 1);
-            // SAFETY: the program lets the call write `position`.
+            // SAFETY: `position` is writable in a call of `unpack_external`.
             unsafe { position.write(end) };
             return Some(code);
         }
@@ -365,6 +365,6 @@ pub unsafe fn unpack_external<C: Number, N: Number>(
     unsafe {
         unpack_external_raw(prepared, call.count, outbuf.cast(), 0..call.bytes, source).ok()?
     };
-    // SAFETY: the program lets the call write `position`.
+    // SAFETY: `position` is writable in a call of `unpack_external`.
     unsafe { call.done(true) }
 }

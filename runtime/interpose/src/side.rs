@@ -346,7 +346,7 @@ unsafe fn widened<N: Number>(array: *const N, len: usize) -> Option<Vec<i64>> {
     if array.is_null() {
         return (len == 0).then(Vec::new);
     }
-    // SAFETY: see `# Safety`.
+    // SAFETY: `widened` has the same conditions (`# Safety`).
     Some(
         unsafe { std::slice::from_raw_parts(array, len) }
             .iter()

@@ -319,11 +319,11 @@ impl Incoming {
         let (elements, size) = (&self.elements, self.elements.bytes);
         // A part of the elements says nothing about the time of all.
         if bytes < size {
-            // SAFETY: see `# Safety`.
+            // SAFETY: `unpack` has the same conditions (`# Safety`).
             return unsafe { elements.unpack(&self.buffer, bytes) };
         }
         elements.layout.choices.run(self.decision, || match self.decision.way {
-            // SAFETY: see `# Safety`.
+            // SAFETY: `unpack` has the same conditions (`# Safety`).
             Way::Ours => unsafe { elements.unpack(&self.buffer, bytes) },
             Way::Host => {
                 let (mut at, own) = (0, raw::Comm(abi::COMM_SELF));
@@ -335,7 +335,7 @@ impl Incoming {
                     next.PMPI_Unpack_c(from, size as i64, &mut at, to, count, self.twin, own)
                 };
                 if code != abi::SUCCESS {
-                    // SAFETY: see `# Safety`.
+                    // SAFETY: `unpack` has the same conditions (`# Safety`).
                     unsafe { elements.unpack(&self.buffer, bytes) };
                 }
             }

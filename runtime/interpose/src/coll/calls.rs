@@ -137,7 +137,7 @@ pub unsafe fn bcast<N: Number>(
     root: c_int,
     comm: raw::Comm,
 ) -> Option<c_int> {
-    // SAFETY: the arguments of the call.
+    // SAFETY: the program's arguments of `bcast`, unchanged.
     unsafe {
         broadcast(next, (buffer, count.wide(), datatype), (root, comm), (End::Now, is_large::<N>()))
     }
@@ -160,7 +160,7 @@ pub unsafe fn ibcast<N: Number>(
     if request.is_null() {
         return None;
     }
-    // SAFETY: the arguments of the call.
+    // SAFETY: the program's arguments of `ibcast`, unchanged.
     unsafe {
         broadcast(
             next,
@@ -195,7 +195,7 @@ macro_rules! calls {
                 let (at_root, large) = ([0, $($root)?], is_large::<N>());
                 let send = (sendbuf, sendcount.wide(), sendtype);
                 let receive = (recvbuf.cast_const(), recvcount.wide(), recvtype);
-                // SAFETY: the arguments of the call.
+                // SAFETY: the program's arguments of `$name`, unchanged.
                 let sides = unsafe { prepare(next, comm, (send, $send), (receive, $receive),
                     at_root[at_root.len() - 1])? };
                 let (from, n, kind) = (sides.send.address.cast_const(), sides.send.count, sides.send.kind);
@@ -237,7 +237,7 @@ macro_rules! calls {
                 let (at_root, large) = ([0, $($root)?], is_large::<N>());
                 let send = (sendbuf, sendcount.wide(), sendtype);
                 let receive = (recvbuf.cast_const(), recvcount.wide(), recvtype);
-                // SAFETY: the arguments of the call.
+                // SAFETY: the program's arguments of `$iname`, unchanged.
                 let sides = unsafe { prepare(next, comm, (send, $send), (receive, $receive),
                     at_root[at_root.len() - 1])? };
                 let (from, n, kind) = (sides.send.address.cast_const(), sides.send.count, sides.send.kind);

@@ -18,7 +18,7 @@ use typepack_capi_datatype::{abi, raw};
 ///
 /// - The array is null or has `len` entries.
 unsafe fn any(types: *const raw::Datatype, len: usize) -> bool {
-    // SAFETY: see `# Safety`.
+    // SAFETY: `any` has the same conditions (`# Safety`).
     !types.is_null()
         && unsafe { std::slice::from_raw_parts(types, len) }.iter().any(|&ty| find(ty).is_some())
 }
@@ -29,7 +29,7 @@ unsafe fn any(types: *const raw::Datatype, len: usize) -> bool {
 ///
 /// - The program lets the call read the elements.
 unsafe fn fill(sides: &Sides, sendbuf: *const c_void) {
-    // SAFETY: see `# Safety`.
+    // SAFETY: `fill` has the same conditions (`# Safety`).
     unsafe {
         sides.send.fill();
         if sendbuf as usize == abi::IN_PLACE {
@@ -52,7 +52,7 @@ macro_rules! forms {
         /// - The arguments are those of a call of this function.
         #[allow(clippy::too_many_arguments)]
         pub unsafe fn $name<$($generic: Number),*>(next: &'static Next, $($argument: $kind),*) -> Option<c_int> {
-            // SAFETY: the arguments of the call.
+            // SAFETY: the program's arguments of `$name`, unchanged.
             unsafe { $work(next, $($argument,)* End::Now) }
         }
 
@@ -70,7 +70,7 @@ macro_rules! forms {
             if request.is_null() {
                 return None;
             }
-            // SAFETY: the arguments of the call.
+            // SAFETY: the program's arguments of `$iname`, unchanged.
             unsafe { $work(next, $($argument,)* End::Later(request)) }
         }
     };

@@ -128,7 +128,7 @@ unsafe fn started(
     message: Message,
 ) -> Option<c_int> {
     if code == abi::SUCCESS {
-        // SAFETY: see `# Safety`.
+        // SAFETY: `started` has the same conditions (`# Safety`).
         unsafe { pending::add(next, *request, message) };
     }
     Some(code)
@@ -159,7 +159,7 @@ pub unsafe fn mrecv(
     status: *mut Status,
 ) -> Option<c_int> {
     let incoming = Incoming::new(buf, count.wide(), datatype, abi::ANY_SOURCE)?;
-    // SAFETY: the argument of the call.
+    // SAFETY: the program's argument of `mrecv`.
     if !unsafe { is_message(message) } {
         return None;
     }
@@ -193,7 +193,7 @@ pub unsafe fn imrecv(
     request: *mut raw::Request,
 ) -> Option<c_int> {
     let incoming = Incoming::new(buf, count.wide(), datatype, abi::ANY_SOURCE)?;
-    // SAFETY: the argument of the call.
+    // SAFETY: the program's argument of `imrecv`.
     if request.is_null() || !unsafe { is_message(message) } {
         return None;
     }

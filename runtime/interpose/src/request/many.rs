@@ -67,7 +67,7 @@ impl Taken {
     unsafe fn settle(self, status: impl Fn(usize) -> Option<(c_int, *const Status)>) {
         for (index, handle, entry) in self.entries {
             match status(index) {
-                // SAFETY: see `# Safety`.
+                // SAFETY: `settle` has the same conditions (`# Safety`).
                 Some((code, status)) => unsafe {
                     complete(self.next, (handle, entry), code, status);
                 },
@@ -84,7 +84,7 @@ impl Taken {
     unsafe fn deliver(mut self, status: impl Fn(usize) -> Option<(c_int, *const Status)>) {
         for (index, _, entry) in &mut self.entries {
             if let Some((code, status)) = status(*index) {
-                // SAFETY: see `# Safety`.
+                // SAFETY: `deliver` has the same conditions (`# Safety`).
                 unsafe { entry.deliver(self.next, code, status) };
             }
         }
@@ -125,7 +125,7 @@ pub unsafe fn waitall(
     requests: *mut raw::Request,
     statuses: *mut Status,
 ) -> Option<c_int> {
-    // SAFETY: the arguments of the call.
+    // SAFETY: the program's arguments of `waitall`, unchanged.
     let mut taken = unsafe { Taken::new(next, count, requests)? };
     let statuses = taken.statuses(statuses);
     // SAFETY: the arguments of the call; there are `count` statuses.
@@ -150,7 +150,7 @@ pub unsafe fn testall(
     if flag.is_null() {
         return None;
     }
-    // SAFETY: the arguments of the call.
+    // SAFETY: the program's arguments of `testall`, unchanged.
     let mut taken = unsafe { Taken::new(next, count, requests)? };
     let statuses = taken.statuses(statuses);
     // SAFETY: the arguments of the call; there are `count` statuses.
@@ -180,7 +180,7 @@ pub unsafe fn get_status_all(
     if flag.is_null() {
         return None;
     }
-    // SAFETY: the arguments of the call.
+    // SAFETY: the program's arguments of `get_status_all`, unchanged.
     let mut taken = unsafe { Taken::new(next, count, requests)? };
     let statuses = taken.statuses(statuses);
     // SAFETY: the arguments of the call; there are `count` statuses.
@@ -201,7 +201,7 @@ pub unsafe fn get_status_all(
 ///
 /// - `chosen` is the readable index of the call.
 unsafe fn is_chosen(index: usize, chosen: *const c_int) -> bool {
-    // SAFETY: see `# Safety`.
+    // SAFETY: `is_chosen` has the same conditions (`# Safety`).
     usize::try_from(unsafe { *chosen }).is_ok_and(|chosen| chosen == index)
 }
 
@@ -220,12 +220,12 @@ pub unsafe fn waitany(
     if chosen.is_null() {
         return None;
     }
-    // SAFETY: the arguments of the call.
+    // SAFETY: the program's arguments of `waitany`, unchanged.
     let mut taken = unsafe { Taken::new(next, count, requests)? };
     let status = taken.statuses(status);
     // SAFETY: `chosen` is writable. If the call fails without an index, nothing is chosen.
     unsafe { *chosen = abi::UNDEFINED };
-    // SAFETY: the arguments of the call; `status` is writable.
+    // SAFETY: the program's arguments of `waitany`; `status` is writable.
     let code = unsafe { next.MPI_Waitany(count, requests, chosen, status) };
     // SAFETY: the host has written the index, and the status of that operation.
     unsafe { taken.settle(|index| is_chosen(index, chosen).then_some((code, status))) };
@@ -248,12 +248,12 @@ pub unsafe fn testany(
     if chosen.is_null() || flag.is_null() {
         return None;
     }
-    // SAFETY: the arguments of the call.
+    // SAFETY: the program's arguments of `testany`, unchanged.
     let mut taken = unsafe { Taken::new(next, count, requests)? };
     let status = taken.statuses(status);
     // SAFETY: `chosen` is writable. If the call fails without an index, nothing is chosen.
     unsafe { *chosen = abi::UNDEFINED };
-    // SAFETY: the arguments of the call; `status` is writable.
+    // SAFETY: the program's arguments of `testany`; `status` is writable.
     let code = unsafe { next.MPI_Testany(count, requests, chosen, flag, status) };
     // SAFETY: the host has written flag and index, unless the call failed.
     let done = unsafe { code != abi::SUCCESS || *flag != 0 };
@@ -278,10 +278,10 @@ pub unsafe fn get_status_any(
     if chosen.is_null() || flag.is_null() {
         return None;
     }
-    // SAFETY: the arguments of the call.
+    // SAFETY: the program's arguments of `get_status_any`, unchanged.
     let mut taken = unsafe { Taken::new(next, count, requests)? };
     let status = taken.statuses(status);
-    // SAFETY: the arguments of the call; `status` is writable.
+    // SAFETY: the program's arguments of `get_status_any`; `status` is writable.
     let code = unsafe { next.MPI_Request_get_status_any(count, requests, chosen, flag, status) };
     // SAFETY: the host has written flag and index, if the call succeeded.
     let done = unsafe { code == abi::SUCCESS && *flag != 0 };
@@ -307,7 +307,7 @@ impl Some_ {
     ///
     /// - The host has written the results, or the call failed and the number was set to 0 before it.
     unsafe fn result(&self, index: usize) -> Option<(c_int, *const Status)> {
-        // SAFETY: see `# Safety`.
+        // SAFETY: `result` has the same conditions (`# Safety`).
         let done = usize::try_from(unsafe { *self.outcount }).unwrap_or(0);
         (0..done).find_map(|at| {
             // SAFETY: the host has written `done` indices and statuses.
@@ -339,7 +339,7 @@ macro_rules! some_calls {
                 if outcount.is_null() || indices.is_null() {
                     return None;
                 }
-                // SAFETY: the arguments of the call.
+                // SAFETY: the program's arguments of `$name`, unchanged.
                 let mut taken = unsafe { Taken::new(next, count, requests)? };
                 let statuses = taken.statuses(statuses);
                 // SAFETY: `outcount` is writable. If the call fails early, nothing is complete.

@@ -18,7 +18,7 @@ pub unsafe fn complete(
     code: c_int,
     status: *const Status,
 ) {
-    // SAFETY: see `# Safety`.
+    // SAFETY: `complete` has the same conditions (`# Safety`).
     unsafe { entry.deliver(next, code, status) };
     if entry.is_persistent() {
         entry.active = false;
@@ -51,11 +51,11 @@ pub unsafe fn wait(
     request: *mut raw::Request,
     status: *mut Status,
 ) -> Option<c_int> {
-    // SAFETY: the argument of the call.
+    // SAFETY: the program's argument of `wait`.
     let taken = unsafe { take(next, request)? };
     let mut own = Status::default();
     let status = status_or(status, &mut own);
-    // SAFETY: the arguments of the call; `status` is writable.
+    // SAFETY: the program's arguments of `wait`; `status` is writable.
     let code = unsafe { next.MPI_Wait(request, status) };
     // SAFETY: the host has completed the operation, or returned the empty status of an inactive request.
     unsafe { complete(next, taken, code, status) };
@@ -76,11 +76,11 @@ pub unsafe fn test(
     if flag.is_null() {
         return None;
     }
-    // SAFETY: the argument of the call.
+    // SAFETY: the program's argument of `test`.
     let (handle, entry) = unsafe { take(next, request)? };
     let mut own = Status::default();
     let status = status_or(status, &mut own);
-    // SAFETY: the arguments of the call; `status` is writable.
+    // SAFETY: the program's arguments of `test`; `status` is writable.
     let code = unsafe { next.MPI_Test(request, flag, status) };
     // SAFETY: `request` and `flag` are those of the call. An operation that ends with an error is complete.
     let done = unsafe { *request != handle || code == abi::SUCCESS && *flag != 0 };
@@ -111,7 +111,7 @@ pub unsafe fn get_status(
     let (handle, mut entry) = unsafe { take(next, &request)? };
     let mut own = Status::default();
     let status = status_or(status, &mut own);
-    // SAFETY: the arguments of the call; `status` is writable.
+    // SAFETY: the program's arguments of `get_status`; `status` is writable.
     let code = unsafe { next.MPI_Request_get_status(request, flag, status) };
     // SAFETY: the host has written the flag.
     if code == abi::SUCCESS && unsafe { *flag } != 0 {
@@ -129,7 +129,7 @@ pub unsafe fn get_status(
 ///
 /// - The arguments are those of a call of `MPI_Request_free`.
 pub unsafe fn free(next: &'static Next, request: *mut raw::Request) -> Option<c_int> {
-    // SAFETY: the argument of the call.
+    // SAFETY: the program's argument of `free`.
     let (handle, entry) = unsafe { take(next, request)? };
     if entry.active {
         pending::orphan(handle, entry);

@@ -22,7 +22,7 @@ pub unsafe fn start(next: &'static Next, request: *mut raw::Request) -> Option<c
         // SAFETY: the program starts the request.
         unsafe { entry.prepare() };
     }
-    // SAFETY: the argument of the call.
+    // SAFETY: the program's argument of `start`.
     let code = unsafe { next.MPI_Start(request) };
     if code == abi::SUCCESS {
         entry.started();
@@ -57,7 +57,7 @@ pub unsafe fn startall(
         // SAFETY: the program starts the request.
         unsafe { entry.prepare() };
     }
-    // SAFETY: the arguments of the call.
+    // SAFETY: the program's arguments of `startall`, unchanged.
     let code = unsafe { next.MPI_Startall(count, requests) };
     for (_, entry) in &mut taken {
         if code == abi::SUCCESS {
