@@ -26,7 +26,7 @@ const EAGER_LIMIT: u64 = 8 << 10;
 pub(crate) const UNEXPECTED_MAX: u64 = 16 << 20;
 
 /// The names of the variables that the library or the launcher accepts.
-pub(crate) const USED: [&str; 29] = [
+pub(crate) const USED: [&str; 30] = [
     "TYPEPACK_JIT",
     "TYPEPACK_JIT_THRESHOLD",
     "TYPEPACK_JIT_MEMORY_MAX",
@@ -46,6 +46,7 @@ pub(crate) const USED: [&str; 29] = [
     "TYPEPACK_TUNE",
     "TYPEPACK_TUNE_FILE",
     "TYPEPACK_BIND",
+    "TYPEPACK_INTERPOSE",
     "TYPEPACK_REPORT",
     "TYPEPACK_QUIET",
     "TYPEPACK_RANK",

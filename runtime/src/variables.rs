@@ -47,6 +47,7 @@ pub fn variables() -> Vec<Variable> {
         ("TYPEPACK_TUNE", "on, off", "on".into()),
         ("TYPEPACK_TUNE_FILE", "a path", "none".into()),
         ("TYPEPACK_BIND", "a value of mpiexec -bind-to", "core".into()),
+        ("TYPEPACK_INTERPOSE", "on, off, all", "on".into()),
         ("TYPEPACK_REPORT", "0, 1", "0".into()),
         ("TYPEPACK_QUIET", "0, 1", "0".into()),
     ]
@@ -119,6 +120,10 @@ impl Variable {
                  processor or version is ignored and replaced; a file that is not a tune file is left alone."
             }
             "TYPEPACK_BIND" => "The default of `mpiexec -bind-to`.",
+            "TYPEPACK_INTERPOSE" => {
+                "With `libtypepack_interpose.so` in front of another MPI library: `on` takes over packing, `off` hands \
+                 every call on, and `all` also says that all ranks of the job have the library."
+            }
             "TYPEPACK_REPORT" => "1 prints one line per rank at the end of the job.",
             "TYPEPACK_QUIET" => "1 silences warnings.",
             _ => "",

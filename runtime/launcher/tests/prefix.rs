@@ -213,6 +213,7 @@ const INSTALLED: [&str; 25] = [
     "lib/",
     "lib/libmpi_abi.so",
     "lib/libmpi_abi.so.1",
+    "lib/libtypepack_interpose.so",
     "lib/pkgconfig/",
     "lib/pkgconfig/mpi_abi.pc",
     "lib/pkgconfig/typepack.pc",

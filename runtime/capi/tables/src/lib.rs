@@ -2,18 +2,21 @@
 //!
 //! Only build scripts and tests use this crate, so it is not part of the library. `rows.rs` reads the tables.
 //! From their rows, `constants.rs` generates the constants, `exports.rs` the exported functions of the C
-//! library (with the Rust types from `ctype.rs`), and `header.rs` the file `include/mpi.h`.
+//! library (with the Rust types from `ctype.rs`), and `header.rs` the file `include/mpi.h`. `wrappers.rs` generates the
+//! functions of a library that is loaded in front of another MPI library.
 
 mod constants;
 mod ctype;
 mod exports;
 mod header;
 mod rows;
+mod wrappers;
 
 pub use constants::constants;
 pub use exports::exports;
 pub use header::header;
 pub use rows::{Built, Callback, Compat, Constant, Function, HANDLES, Parameter, number};
+pub use wrappers::{When, Wrapped, Wrappers, wrappers};
 
 use std::path::Path;
 

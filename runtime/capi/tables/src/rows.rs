@@ -106,7 +106,11 @@ pub struct Built {
     pub always: bool,
 }
 
-fn rows(file: &Path) -> Vec<csv::StringRecord> {
+/// Returns the rows of a table without its heading.
+///
+/// # Panics
+/// Panics if the file cannot be read, or a row has another number of columns than the heading.
+pub fn records(file: &Path) -> Vec<csv::StringRecord> {
     let mut reader =
         csv::Reader::from_path(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     reader
@@ -139,7 +143,7 @@ fn parameter(text: &str) -> Parameter {
 
 /// Returns all functions, in the order of the table.
 pub fn functions(abi: &Path) -> Vec<Function> {
-    rows(&abi.join("functions.csv"))
+    records(&abi.join("functions.csv"))
         .iter()
         .map(|row| Function {
             name: row[0].to_owned(),
@@ -169,7 +173,7 @@ pub fn number(text: &str) -> i64 {
 
 /// Returns all constants, in the order of the table.
 pub fn constants(abi: &Path) -> Vec<Constant> {
-    rows(&abi.join("constants.csv"))
+    records(&abi.join("constants.csv"))
         .iter()
         .map(|row| Constant {
             name: row[0].to_owned(),
@@ -182,7 +186,7 @@ pub fn constants(abi: &Path) -> Vec<Constant> {
 
 /// Returns all callback types.
 pub fn callbacks(abi: &Path) -> Vec<Callback> {
-    rows(&abi.join("callbacks.csv"))
+    records(&abi.join("callbacks.csv"))
         .iter()
         .map(|row| Callback {
             name: row[0].to_owned(),
@@ -195,7 +199,7 @@ pub fn callbacks(abi: &Path) -> Vec<Callback> {
 
 /// Returns the rows of `compat.csv`.
 pub fn compat(abi: &Path) -> Vec<Compat> {
-    rows(&abi.join("compat.csv"))
+    records(&abi.join("compat.csv"))
         .iter()
         .map(|row| Compat {
             name: row[0].to_owned(),
@@ -209,7 +213,7 @@ pub fn compat(abi: &Path) -> Vec<Compat> {
 
 /// Returns the functions that are implemented.
 pub fn built(abi: &Path) -> Vec<Built> {
-    rows(&abi.join("built.csv"))
+    records(&abi.join("built.csv"))
         .iter()
         .map(|row| Built {
             name: row[0].to_owned(),

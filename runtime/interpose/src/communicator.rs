@@ -1,0 +1,103 @@
+//! The communicators in whose collective calls the library takes part.
+//!
+//! A collective call is converted on all ranks or on none. With `TYPEPACK_INTERPOSE=all`, the ranks of the world
+//! agree at the end of init that all are interposed (`lifecycle.rs`). An attribute marks the world then. Duplicates
+//! get the attribute from the host, and communicators that are made from the ranks of a marked one get it here. So
+//! all ranks of a communicator know the same without a message. Intercommunicators, and what is made from them, are
+//! never marked: a program that was spawned or connected may not be interposed.
+
+use crate::entry::is_agreed;
+use crate::host::Next;
+use std::ffi::{c_int, c_void};
+use std::sync::OnceLock;
+use typepack_capi_datatype::{abi, raw};
+
+static KEYVAL: OnceLock<c_int> = OnceLock::new();
+
+/// Marks the world, after the ranks have agreed.
+pub fn begin(next: &Next) {
+    let mut keyval = 0;
+    // Duplicates of a marked communicator are marked. The delete function is the null one.
+    let dup = abi::COMM_DUP_FN as *const c_void;
+    // SAFETY: the sentinels of the ABI stand for functions, and `keyval` is writable.
+    let code = unsafe {
+        next.PMPI_Comm_create_keyval(dup, std::ptr::null(), &mut keyval, std::ptr::null_mut())
+    };
+    if code == abi::SUCCESS {
+        KEYVAL.get_or_init(|| keyval);
+        mark(next, raw::Comm(abi::COMM_WORLD));
+    }
+}
+
+fn mark(next: &Next, comm: raw::Comm) {
+    if let Some(&keyval) = KEYVAL.get() {
+        // SAFETY: the communicator is valid, and the keyval is ours. The value of the attribute is never followed.
+        unsafe { next.PMPI_Comm_set_attr(comm, keyval, std::ptr::null_mut()) };
+    }
+}
+
+/// Returns whether all ranks of a communicator take part.
+pub fn is_marked(next: &Next, comm: raw::Comm) -> bool {
+    let Some(&keyval) = KEYVAL.get().filter(|_| is_agreed()) else { return false };
+    let (mut value, mut flag) = (std::ptr::null_mut::<c_void>(), 0);
+    // SAFETY: the results are writable. The host checks the handle.
+    let code = unsafe { next.PMPI_Comm_get_attr(comm, keyval, (&raw mut value).cast(), &mut flag) };
+    code == abi::SUCCESS && flag != 0
+}
+
+/// Calls of the program that make a communicator from the ranks of another.
+macro_rules! makers {
+    ($($(#[$doc:meta])* $name:ident: $function:ident($parent:ident, $($argument:ident: $kind:ty),*);)*) => {
+        $(
+            $(#[$doc])*
+            ///
+            /// # Safety
+            ///
+            /// - The arguments are those of a call of this function.
+            #[allow(clippy::too_many_arguments)]
+            pub unsafe fn $name(
+                next: &'static Next,
+                $parent: raw::Comm,
+                $($argument: $kind,)*
+                made: *mut raw::Comm,
+            ) -> Option<c_int> {
+                if made.is_null() || !is_agreed() {
+                    return None;
+                }
+                // SAFETY: the program's arguments of `$name`, unchanged.
+                let code = unsafe { next.$function($parent, $($argument,)* made) };
+                // SAFETY: the host has written the handle.
+                let made = if code == abi::SUCCESS { unsafe { *made } } else { raw::Comm::NULL };
+                if made != raw::Comm::NULL && is_marked(next, $parent) {
+                    mark(next, made);
+                }
+                Some(code)
+            }
+        )*
+    };
+}
+
+makers! {
+    /// `MPI_Comm_split`.
+    split: MPI_Comm_split(comm, color: c_int, key: c_int);
+    /// `MPI_Comm_split_type`.
+    split_type: MPI_Comm_split_type(comm, kind: c_int, key: c_int, info: raw::Info);
+    /// `MPI_Comm_create`.
+    create: MPI_Comm_create(comm, group: raw::Group);
+    /// `MPI_Comm_create_group`.
+    create_group: MPI_Comm_create_group(comm, group: raw::Group, tag: c_int);
+    /// `MPI_Cart_create`.
+    cart_create: MPI_Cart_create(comm, n: c_int, dims: *const c_int, periods: *const c_int, reorder: c_int);
+    /// `MPI_Cart_sub`.
+    cart_sub: MPI_Cart_sub(comm, remain: *const c_int);
+    /// `MPI_Graph_create`.
+    graph_create: MPI_Graph_create(comm, n: c_int, index: *const c_int, edges: *const c_int, reorder: c_int);
+    /// `MPI_Dist_graph_create`.
+    dist_graph_create: MPI_Dist_graph_create(
+        comm, n: c_int, sources: *const c_int, degrees: *const c_int, destinations: *const c_int,
+        weights: *const c_int, info: raw::Info, reorder: c_int);
+    /// `MPI_Dist_graph_create_adjacent`.
+    dist_graph_create_adjacent: MPI_Dist_graph_create_adjacent(
+        comm, indegree: c_int, sources: *const c_int, source_weights: *const c_int, outdegree: c_int,
+        destinations: *const c_int, destination_weights: *const c_int, info: raw::Info, reorder: c_int);
+}

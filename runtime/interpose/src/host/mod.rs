@@ -1,0 +1,46 @@
+//! The host: the MPI library behind this one.
+//!
+//! `symbols.rs` asks the dynamic linker for addresses. [`next`] has the functions that are next in line: those of
+//! another tool that is loaded between this library and the host, or those of the host. This library calls the
+//! function that the program called by its own name, so that other tools see the call, and all functions that the
+//! program did not call by their names that begin with `PMPI_`.
+
+mod symbols;
+
+pub use symbols::is_loaded;
+
+use crate::say::say;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use typepack_capi_datatype::{abi, raw};
+
+include!(concat!(env!("OUT_DIR"), "/next.rs"));
+
+/// Returns the functions of the host. The first call looks them up.
+#[inline]
+pub fn next() -> &'static Next {
+    static NEXT: OnceLock<Next> = OnceLock::new();
+    NEXT.get_or_init(|| {
+        let finder = symbols::Finder::new();
+        // SAFETY: `Finder::find` returns null or the address of the symbol in an MPI library or a tool. Programs
+        // are linked by these names alone, so each library defines them as its `mpi.h` declares them. If its ABI is
+        // another one, this library only passes on the registers that it was called with (`lifecycle.rs`).
+        unsafe { Next::resolve(|name| finder.find(name)) }
+    })
+}
+
+/// Returns true if another copy of this library is next in line.
+pub fn is_doubled() -> bool {
+    symbols::is_doubled()
+}
+
+/// Reports that the program called a function that no library behind this one has.
+#[cold]
+fn absent(name: &'static str) -> c_int {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if !SAID.swap(true, Ordering::Relaxed) {
+        say(&format!("{name} was called, but no MPI library is loaded that has it"));
+    }
+    abi::ERR_UNSUPPORTED_OPERATION
+}

@@ -1,0 +1,104 @@
+//! Addresses of symbols, from the dynamic linker. This is the only file of the crate with system calls.
+
+use libc::{RTLD_LAZY, RTLD_NEXT, RTLD_NOLOAD, c_int, c_void, dl_phdr_info, size_t};
+use std::ffi::{CStr, CString};
+
+/// A symbol that every copy of this library exports, so that one copy finds another.
+const MARKER: &CStr = c"typepack_interpose_version";
+
+/// The version of this library, as C text. Another copy of this library looks for the symbol.
+#[unsafe(no_mangle)]
+pub static typepack_interpose_version: [u8; 6] = *b"0.1.0\0";
+
+const _: () = {
+    let (text, version) = (typepack_interpose_version, env!("CARGO_PKG_VERSION").as_bytes());
+    assert!(text.len() == version.len() + 1);
+    let mut at = 0;
+    while at < version.len() {
+        assert!(text[at] == version[at], "typepack_interpose_version must be the crate's version");
+        at += 1;
+    }
+};
+
+/// Looks up symbols behind this library.
+pub struct Finder {
+    /// The object in which a private host was found (`dlopen` without `RTLD_GLOBAL`); null if there is none.
+    private: *mut c_void,
+}
+
+impl Finder {
+    /// Finds the host: next in line, or else among the objects that the program has loaded privately, as Python
+    /// loads its extension modules.
+    pub fn new() -> Self {
+        // Only MPI libraries define names that begin with `PMPI_`; tools define the other names.
+        let probe = c"PMPI_Init";
+        if !following(probe).is_null() {
+            return Self { private: std::ptr::null_mut() };
+        }
+        let found = objects().into_iter().find_map(|name| {
+            let handle = loaded(&name)?;
+            (!symbol(handle, probe).is_null()).then_some(handle)
+        });
+        Self { private: found.unwrap_or(std::ptr::null_mut()) }
+    }
+
+    /// Returns the address of a symbol; null if there is none.
+    pub fn find(&self, name: &CStr) -> *mut c_void {
+        let address = following(name);
+        if !address.is_null() || self.private.is_null() {
+            return address;
+        }
+        symbol(self.private, name)
+    }
+}
+
+/// Returns true if another copy of this library is next in line.
+pub fn is_doubled() -> bool {
+    !following(MARKER).is_null()
+}
+
+/// Returns true if the shared library `name` is loaded.
+pub fn is_loaded(name: &CStr) -> bool {
+    loaded(name).is_some()
+}
+
+/// Returns the address of a symbol in the objects after this library; null if there is none.
+fn following(name: &CStr) -> *mut c_void {
+    // SAFETY: `name` is a C string, and `RTLD_NEXT` is a handle of `dlsym`.
+    unsafe { libc::dlsym(RTLD_NEXT, name.as_ptr()) }
+}
+
+/// Returns the address of a symbol in an object or in the objects that it needs; null if there is none.
+fn symbol(handle: *mut c_void, name: &CStr) -> *mut c_void {
+    // SAFETY: `name` is a C string, and `handle` comes from `dlopen` and was not closed.
+    unsafe { libc::dlsym(handle, name.as_ptr()) }
+}
+
+/// Returns a handle of an object that is already loaded.
+fn loaded(name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: `name` is a C string. With `RTLD_NOLOAD`, nothing is loaded and no code runs.
+    let handle = unsafe { libc::dlopen(name.as_ptr(), RTLD_LAZY | RTLD_NOLOAD) };
+    (!handle.is_null()).then_some(handle)
+}
+
+/// Returns the names of the loaded objects, in the order in which they were loaded.
+fn objects() -> Vec<CString> {
+    unsafe extern "C" fn push(info: *mut dl_phdr_info, _: size_t, names: *mut c_void) -> c_int {
+        // SAFETY: `dl_iterate_phdr` passes a valid `info`, and `names`, which is the vector below. Nothing else
+        // uses the vector during the call.
+        let (info, names) = unsafe { (&*info, &mut *names.cast::<Vec<CString>>()) };
+        if !info.dlpi_name.is_null() {
+            // SAFETY: the linker's name of an object is a C string.
+            let name = unsafe { CStr::from_ptr(info.dlpi_name) };
+            // The main program has an empty name. Its scope was searched before.
+            if !name.is_empty() {
+                names.push(name.to_owned());
+            }
+        }
+        0
+    }
+    let mut names: Vec<CString> = Vec::new();
+    // SAFETY: `push` has the type that the function expects, and uses its last argument as the vector that it is.
+    unsafe { libc::dl_iterate_phdr(Some(push), (&raw mut names).cast()) };
+    names
+}

@@ -1,0 +1,163 @@
+//! Calls that send and receive. Each of the two messages of a call is converted or not by its own type.
+//!
+//! `MPI_Isendrecv_replace` goes to the host, and so does the receive of `MPI_Isendrecv`: the status of its request
+//! has no length, source or tag of the receive in MPICH 5.0.2, so this library would not know how much to unpack.
+
+use super::receive::status_or;
+use super::widths;
+use crate::host::Next;
+use crate::pending::{self, Message};
+use crate::transfer::{Incoming, PACKED, outgoing};
+use std::ffi::{c_int, c_void};
+use typepack_capi_datatype::count_width::Number;
+use typepack_capi_datatype::raw::Status;
+use typepack_capi_datatype::{abi, raw};
+
+/// `MPI_Sendrecv`.
+///
+/// # Safety
+///
+/// - The arguments are those of a call of `MPI_Sendrecv`, or of `MPI_Sendrecv_c`.
+#[expect(clippy::too_many_arguments, reason = "the standard's call has as many")]
+pub unsafe fn sendrecv(
+    next: &'static Next,
+    sendbuf: *const c_void,
+    sendcount: impl Number,
+    sendtype: raw::Datatype,
+    dest: c_int,
+    sendtag: c_int,
+    recvbuf: *mut c_void,
+    recvcount: impl Number,
+    recvtype: raw::Datatype,
+    source: c_int,
+    recvtag: c_int,
+    comm: raw::Comm,
+    status: *mut Status,
+) -> Option<c_int> {
+    let (scount, rcount) = (sendcount.wide(), recvcount.wide());
+    // SAFETY: the elements are those of a send (`# Safety`).
+    let packed = unsafe { outgoing(next, (sendbuf, scount, sendtype), dest) };
+    let incoming = Incoming::new(recvbuf, rcount, recvtype, source);
+    if packed.is_none() && incoming.is_none() {
+        return None;
+    }
+    let (from, scount, sendtype) = match &packed {
+        Some(packed) => (packed.address().cast_const().cast(), packed.len() as i64, PACKED),
+        None => (sendbuf, scount, sendtype),
+    };
+    let (to, rcount, recvtype) = match &incoming {
+        Some(incoming) => (incoming.address(), incoming.size(), PACKED),
+        None => (recvbuf, rcount, recvtype),
+    };
+    let mut own = Status::default();
+    let status = if incoming.is_some() { status_or(status, &mut own) } else { status };
+    // SAFETY: the buffers are those of the program, or have as many packed bytes as their counts say; `outgoing` has
+    // filled the packed one. `status` is writable or null.
+    let code = unsafe {
+        widths!(
+            next,
+            [scount, rcount],
+            MPI_Sendrecv(
+                from, scount, sendtype, dest, sendtag, to, rcount, recvtype, source, recvtag, comm,
+                status
+            ),
+            MPI_Sendrecv_c(
+                from, scount, sendtype, dest, sendtag, to, rcount, recvtype, source, recvtag, comm,
+                status
+            )
+        )
+    };
+    if let Some(incoming) = incoming {
+        // SAFETY: the call has completed the receive, and `status` is that of the receive.
+        unsafe { incoming.finish(next, code, status) };
+    }
+    Some(code)
+}
+
+/// `MPI_Sendrecv_replace`: the host replaces the packed bytes.
+///
+/// # Safety
+///
+/// - The arguments are those of a call of `MPI_Sendrecv_replace`, or of `MPI_Sendrecv_replace_c`.
+#[expect(clippy::too_many_arguments, reason = "the standard's call has as many")]
+pub unsafe fn sendrecv_replace(
+    next: &'static Next,
+    buf: *mut c_void,
+    count: impl Number,
+    datatype: raw::Datatype,
+    dest: c_int,
+    sendtag: c_int,
+    source: c_int,
+    recvtag: c_int,
+    comm: raw::Comm,
+    status: *mut Status,
+) -> Option<c_int> {
+    let incoming = Incoming::new(buf, count.wide(), datatype, source)?;
+    // MPICH does the same when it does the call alone, so nothing is lost if the receiver is not interposed.
+    // SAFETY: the elements are those of the call (`# Safety`).
+    unsafe { incoming.pack() };
+    let (both, n, mut own) = (incoming.address(), incoming.size(), Status::default());
+    let status = status_or(status, &mut own);
+    // SAFETY: the buffer has `n` initialised bytes, and `status` is writable.
+    let code = unsafe {
+        widths!(
+            next,
+            [n],
+            MPI_Sendrecv_replace(both, n, PACKED, dest, sendtag, source, recvtag, comm, status),
+            MPI_Sendrecv_replace_c(both, n, PACKED, dest, sendtag, source, recvtag, comm, status)
+        )
+    };
+    // SAFETY: the call has completed the receive, and `status` is that of the receive.
+    unsafe { incoming.finish(next, code, status) };
+    Some(code)
+}
+
+/// `MPI_Isendrecv`: only the send is converted.
+///
+/// # Safety
+///
+/// - The arguments are those of a call of `MPI_Isendrecv`, or of `MPI_Isendrecv_c`.
+#[expect(clippy::too_many_arguments, reason = "the standard's call has as many")]
+pub unsafe fn isendrecv(
+    next: &'static Next,
+    sendbuf: *const c_void,
+    sendcount: impl Number,
+    sendtype: raw::Datatype,
+    dest: c_int,
+    sendtag: c_int,
+    recvbuf: *mut c_void,
+    recvcount: impl Number,
+    recvtype: raw::Datatype,
+    source: c_int,
+    recvtag: c_int,
+    comm: raw::Comm,
+    request: *mut raw::Request,
+) -> Option<c_int> {
+    if request.is_null() {
+        return None;
+    }
+    // SAFETY: the elements are those of a send (`# Safety`).
+    let packed = unsafe { outgoing(next, (sendbuf, sendcount.wide(), sendtype), dest)? };
+    let (from, n, rcount) = (packed.address().cast(), packed.len() as i64, recvcount.wide());
+    // SAFETY: the packed buffer has `n` bytes and `outgoing` has filled it; `pending::add` keeps it until the request
+    // is complete. The other arguments are those of the program.
+    let code = unsafe {
+        widths!(
+            next,
+            [n, rcount],
+            MPI_Isendrecv(
+                from, n, PACKED, dest, sendtag, recvbuf, rcount, recvtype, source, recvtag, comm,
+                request
+            ),
+            MPI_Isendrecv_c(
+                from, n, PACKED, dest, sendtag, recvbuf, rcount, recvtype, source, recvtag, comm,
+                request
+            )
+        )
+    };
+    if code == abi::SUCCESS {
+        // SAFETY: the host has written the request of this send.
+        unsafe { pending::add(next, *request, Message::Send(packed)) };
+    }
+    Some(code)
+}

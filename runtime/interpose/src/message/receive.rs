@@ -1,0 +1,212 @@
+//! Receives: blocking, nonblocking, persistent, and of matched messages.
+
+use super::widths;
+use crate::host::Next;
+use crate::pending::{self, Message};
+use crate::transfer::{Incoming, PACKED};
+use std::ffi::{c_int, c_void};
+use typepack_capi_datatype::count_width::Number;
+use typepack_capi_datatype::raw::Status;
+use typepack_capi_datatype::{abi, raw};
+
+/// Returns the address for the status of a call: that of the program, or that of `own` if the program ignores statuses.
+pub fn status_or(status: *mut Status, own: &mut Status) -> *mut Status {
+    if status.is_null() { own } else { status }
+}
+
+/// `MPI_Recv`.
+///
+/// # Safety
+///
+/// - The arguments are those of a call of `MPI_Recv`, or of `MPI_Recv_c`.
+#[expect(clippy::too_many_arguments, reason = "the standard's call has as many")]
+pub unsafe fn recv(
+    next: &'static Next,
+    buf: *mut c_void,
+    count: impl Number,
+    datatype: raw::Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: raw::Comm,
+    status: *mut Status,
+) -> Option<c_int> {
+    let incoming = Incoming::new(buf, count.wide(), datatype, source)?;
+    let (to, n, mut own) = (incoming.address(), incoming.size(), Status::default());
+    let status = status_or(status, &mut own);
+    // SAFETY: the buffer has `n` bytes, and `status` is writable.
+    let code = unsafe {
+        widths!(
+            next,
+            [n],
+            MPI_Recv(to, n, PACKED, source, tag, comm, status),
+            MPI_Recv_c(to, n, PACKED, source, tag, comm, status)
+        )
+    };
+    // SAFETY: the call has completed the receive.
+    unsafe { incoming.finish(next, code, status) };
+    Some(code)
+}
+
+/// `MPI_Irecv`.
+///
+/// # Safety
+///
+/// - The arguments are those of a call of `MPI_Irecv`, or of `MPI_Irecv_c`.
+#[expect(clippy::too_many_arguments, reason = "the standard's call has as many")]
+pub unsafe fn irecv(
+    next: &'static Next,
+    buf: *mut c_void,
+    count: impl Number,
+    datatype: raw::Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: raw::Comm,
+    request: *mut raw::Request,
+) -> Option<c_int> {
+    let incoming = Incoming::new(buf, count.wide(), datatype, source)?;
+    if request.is_null() {
+        return None;
+    }
+    let (to, n) = (incoming.address(), incoming.size());
+    // SAFETY: the buffer has `n` bytes, and `pending::add` keeps it until the request is complete.
+    let code = unsafe {
+        widths!(
+            next,
+            [n],
+            MPI_Irecv(to, n, PACKED, source, tag, comm, request),
+            MPI_Irecv_c(to, n, PACKED, source, tag, comm, request)
+        )
+    };
+    // SAFETY: the request is that of this receive.
+    unsafe { started(next, code, request, Message::Receive(Box::new(incoming))) }
+}
+
+/// `MPI_Recv_init`. The buffer belongs to the request from here to the call that frees it, because the host receives at
+/// the same address at each start.
+///
+/// # Safety
+///
+/// - The arguments are those of a call of `MPI_Recv_init`, or of `MPI_Recv_init_c`.
+#[expect(clippy::too_many_arguments, reason = "the standard's call has as many")]
+pub unsafe fn init(
+    next: &'static Next,
+    buf: *mut c_void,
+    count: impl Number,
+    datatype: raw::Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: raw::Comm,
+    request: *mut raw::Request,
+) -> Option<c_int> {
+    let incoming = Incoming::new(buf, count.wide(), datatype, source)?.ours();
+    if request.is_null() {
+        return None;
+    }
+    let (to, n) = (incoming.address(), incoming.size());
+    // SAFETY: the buffer has `n` bytes, and `pending::add` keeps it until the request is freed.
+    let code = unsafe {
+        widths!(
+            next,
+            [n],
+            MPI_Recv_init(to, n, PACKED, source, tag, comm, request),
+            MPI_Recv_init_c(to, n, PACKED, source, tag, comm, request)
+        )
+    };
+    // SAFETY: the request is that of this receive.
+    unsafe { started(next, code, request, Message::PersistentReceive(Box::new(incoming))) }
+}
+
+/// Keeps the message of a request if the host has made the request.
+///
+/// # Safety
+///
+/// - If `code` is `MPI_SUCCESS`, the host has written the request of this message at `request`.
+unsafe fn started(
+    next: &Next,
+    code: c_int,
+    request: *mut raw::Request,
+    message: Message,
+) -> Option<c_int> {
+    if code == abi::SUCCESS {
+        // SAFETY: `started` has the same conditions (`# Safety`).
+        unsafe { pending::add(next, *request, message) };
+    }
+    Some(code)
+}
+
+/// Returns whether a matched message comes from a rank: not the null handle, and not `MPI_MESSAGE_NO_PROC`.
+///
+/// # Safety
+///
+/// - `message` is null or readable.
+unsafe fn is_message(message: *const raw::Message) -> bool {
+    // SAFETY: the address is readable (`# Safety`).
+    let handle = if message.is_null() { raw::Message::NULL } else { unsafe { *message } };
+    handle != raw::Message::NULL && handle.0 != abi::MESSAGE_NO_PROC
+}
+
+/// `MPI_Mrecv`.
+///
+/// # Safety
+///
+/// - The arguments are those of a call of `MPI_Mrecv`, or of `MPI_Mrecv_c`.
+pub unsafe fn mrecv(
+    next: &'static Next,
+    buf: *mut c_void,
+    count: impl Number,
+    datatype: raw::Datatype,
+    message: *mut raw::Message,
+    status: *mut Status,
+) -> Option<c_int> {
+    let incoming = Incoming::new(buf, count.wide(), datatype, abi::ANY_SOURCE)?;
+    // SAFETY: the program's argument of `mrecv`.
+    if !unsafe { is_message(message) } {
+        return None;
+    }
+    let (to, n, mut own) = (incoming.address(), incoming.size(), Status::default());
+    let status = status_or(status, &mut own);
+    // SAFETY: the buffer has `n` bytes, and `status` is writable.
+    let code = unsafe {
+        widths!(
+            next,
+            [n],
+            MPI_Mrecv(to, n, PACKED, message, status),
+            MPI_Mrecv_c(to, n, PACKED, message, status)
+        )
+    };
+    // SAFETY: the call has completed the receive.
+    unsafe { incoming.finish(next, code, status) };
+    Some(code)
+}
+
+/// `MPI_Imrecv`.
+///
+/// # Safety
+///
+/// - The arguments are those of a call of `MPI_Imrecv`, or of `MPI_Imrecv_c`.
+pub unsafe fn imrecv(
+    next: &'static Next,
+    buf: *mut c_void,
+    count: impl Number,
+    datatype: raw::Datatype,
+    message: *mut raw::Message,
+    request: *mut raw::Request,
+) -> Option<c_int> {
+    let incoming = Incoming::new(buf, count.wide(), datatype, abi::ANY_SOURCE)?;
+    // SAFETY: the program's argument of `imrecv`.
+    if request.is_null() || !unsafe { is_message(message) } {
+        return None;
+    }
+    let (to, n) = (incoming.address(), incoming.size());
+    // SAFETY: the buffer has `n` bytes, and `pending::add` keeps it until the request is complete.
+    let code = unsafe {
+        widths!(
+            next,
+            [n],
+            MPI_Imrecv(to, n, PACKED, message, request),
+            MPI_Imrecv_c(to, n, PACKED, message, request)
+        )
+    };
+    // SAFETY: the request is that of this receive.
+    unsafe { started(next, code, request, Message::Receive(Box::new(incoming))) }
+}

@@ -1,0 +1,211 @@
+//! What must happen when a request of the host completes.
+//!
+//! The program holds the host's own request. This file has, for the requests of our messages, the packed buffer, and
+//! for a receive where to unpack it. A call that completes requests *takes* the entries of its requests, calls the
+//! host, and *puts back* those that are not complete. If the host gives the handle of a completed request to a new
+//! operation of another thread, the entries therefore never mix.
+
+use crate::host::Next;
+use crate::pool::Buffer;
+use crate::side::Sides;
+use crate::transfer::{Elements, Incoming};
+use crate::types::HandleMap;
+use std::collections::HashMap;
+use std::ffi::c_int;
+use std::hash::BuildHasherDefault;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use typepack_capi_datatype::raw::Status;
+use typepack_capi_datatype::{abi, raw};
+
+/// A message of ours.
+pub enum Message {
+    /// The host sends from this buffer.
+    Send(#[expect(dead_code, reason = "owned until the host has sent it")] Buffer),
+    /// The host receives into this buffer.
+    Receive(Box<Incoming>),
+    /// A collective call.
+    Collective(Box<Sides>),
+    /// A persistent send. Each start packs the elements again.
+    PersistentSend(Box<(Elements, Buffer)>),
+    /// A persistent receive.
+    PersistentReceive(Box<Incoming>),
+}
+
+/// The entry of a request.
+pub struct Pending {
+    message: Message,
+    /// True for a persistent request from its start to its completion, and always for other requests.
+    pub active: bool,
+    /// The data of the present operation has been delivered.
+    delivered: bool,
+}
+
+impl Pending {
+    /// Makes an entry. A persistent request is not active yet.
+    pub fn new(message: Message) -> Self {
+        let active =
+            matches!(message, Message::Send(_) | Message::Receive(_) | Message::Collective(_));
+        Self { message, active, delivered: false }
+    }
+
+    /// Returns whether the request is persistent.
+    pub fn is_persistent(&self) -> bool {
+        matches!(self.message, Message::PersistentSend(_) | Message::PersistentReceive(_))
+    }
+
+    /// Prepares the start of a persistent request.
+    ///
+    /// # Safety
+    ///
+    /// - The program starts the request, so the elements of a send are readable.
+    pub unsafe fn prepare(&self) {
+        if let Message::PersistentSend(send) = &self.message {
+            // SAFETY: the elements are readable (`# Safety`), and the buffer was made for them.
+            unsafe { send.0.pack(&send.1) };
+        }
+    }
+
+    /// Notes that the host has started a persistent request.
+    pub fn started(&mut self) {
+        (self.active, self.delivered) = (true, false);
+    }
+
+    /// Delivers the data of a receive whose operation is complete.
+    ///
+    /// # Safety
+    ///
+    /// - The host has completed the operation with `code` and `status`.
+    pub unsafe fn deliver(&mut self, next: &Next, code: c_int, status: *const Status) {
+        if !self.active || std::mem::replace(&mut self.delivered, true) {
+            return;
+        }
+        if let Message::Receive(incoming) | Message::PersistentReceive(incoming) = &self.message {
+            // SAFETY: the operation received into this buffer (`# Safety`). The program leaves the elements to the
+            // library until it knows that the operation is complete, so they are writable.
+            unsafe { incoming.finish(next, code, status) };
+        } else if let Message::Collective(sides) = &self.message
+            && code == abi::SUCCESS
+        {
+            // SAFETY: the host has completed the call (`# Safety`).
+            unsafe { sides.deliver() };
+        }
+    }
+}
+
+/// The entries. A host may give one handle to several sends that are complete at once; `add` therefore makes no entries
+/// for complete sends.
+static PENDING: Mutex<HandleMap<Pending>> =
+    Mutex::new(HashMap::with_hasher(BuildHasherDefault::new()));
+static PENDING_COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// Requests that the program has freed before they were complete.
+static ORPHANS: Mutex<Vec<(raw::Request, Pending)>> = Mutex::new(Vec::new());
+static ORPHAN_COUNT: AtomicUsize = AtomicUsize::new(0);
+
+fn pending() -> MutexGuard<'static, HandleMap<Pending>> {
+    PENDING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn orphans() -> MutexGuard<'static, Vec<(raw::Request, Pending)>> {
+    ORPHANS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns whether any request is ours.
+#[inline(always)]
+pub fn any() -> bool {
+    PENDING_COUNT.load(Ordering::Relaxed) + ORPHAN_COUNT.load(Ordering::Relaxed) != 0
+}
+
+/// Adds the entry of a request that the host has just made.
+///
+/// # Safety
+///
+/// - `request` is the request of the operation of `message`.
+pub unsafe fn add(next: &Next, request: raw::Request, message: Message) {
+    if let Message::Send(_) = message {
+        let (mut flag, mut status) = (0, Status::default());
+        // SAFETY: the request is valid (`# Safety`), and the results are writable.
+        let code = unsafe { next.PMPI_Request_get_status(request, &mut flag, &mut status) };
+        if code == abi::SUCCESS && flag != 0 {
+            return;
+        }
+    }
+    put(request, Pending::new(message));
+}
+
+/// Puts an entry back, or adds one.
+pub fn put(request: raw::Request, entry: Pending) {
+    let mut pending = pending();
+    let before = pending.insert(request.0, entry);
+    PENDING_COUNT.store(pending.len(), Ordering::Relaxed);
+    drop(pending);
+    if let Some(before) = before {
+        // The host gave one handle to two operations that are not complete. No host does this; the memory of the older
+        // one must not be used again.
+        std::mem::forget(before);
+    }
+}
+
+/// Takes the entry of a request; `None` if the request is not ours.
+pub fn take(request: raw::Request) -> Option<Pending> {
+    if request == raw::Request::NULL || PENDING_COUNT.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
+    let mut pending = pending();
+    let entry = pending.remove(&request.0);
+    PENDING_COUNT.store(pending.len(), Ordering::Relaxed);
+    entry
+}
+
+/// Keeps a request that the program has freed, until the host has completed it.
+pub fn orphan(request: raw::Request, entry: Pending) {
+    let mut orphans = orphans();
+    orphans.push((request, entry));
+    ORPHAN_COUNT.store(orphans.len(), Ordering::Relaxed);
+}
+
+/// Frees the freed requests that are complete. If `last` is true, the program finalizes: waits for the sends.
+pub fn sweep(next: &Next, last: bool) {
+    if ORPHAN_COUNT.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let all = std::mem::take(&mut *orphans());
+    let mut left = Vec::new();
+    for (mut request, mut entry) in all {
+        let (handle, mut flag, mut status) = (request, 0, Status::default());
+        let sends = matches!(entry.message, Message::Send(_) | Message::PersistentSend(_));
+        // SAFETY: the request is valid: `orphan` kept it, and only this function completes it. The results are
+        // writable.
+        let code = unsafe {
+            if last && sends {
+                flag = 1;
+                next.PMPI_Wait(&mut request, &mut status)
+            } else {
+                next.PMPI_Test(&mut request, &mut flag, &mut status)
+            }
+        };
+        if flag == 0 && code == abi::SUCCESS {
+            left.push((handle, entry));
+            continue;
+        }
+        // SAFETY: the host has completed the operation.
+        unsafe { entry.deliver(next, code, &status) };
+        if request != raw::Request::NULL {
+            // SAFETY: a persistent request that is not active any more.
+            unsafe { next.PMPI_Request_free(&mut request) };
+        }
+    }
+    let mut orphans = orphans();
+    orphans.append(&mut left);
+    ORPHAN_COUNT.store(orphans.len(), Ordering::Relaxed);
+}
+
+/// Forgets all entries at finalize. Their buffers are leaked, because the host may still use those of operations that
+/// the program has not completed.
+pub fn clear() {
+    std::mem::forget(std::mem::take(&mut *pending()));
+    std::mem::forget(std::mem::take(&mut *orphans()));
+    PENDING_COUNT.store(0, Ordering::Relaxed);
+    ORPHAN_COUNT.store(0, Ordering::Relaxed);
+}

@@ -1,0 +1,71 @@
+//! The start of persistent requests.
+
+use crate::host::Next;
+use crate::pending;
+use std::ffi::c_int;
+use typepack_capi_datatype::{abi, raw};
+
+/// `MPI_Start`.
+///
+/// # Safety
+///
+/// - The arguments are those of a call of `MPI_Start`.
+pub unsafe fn start(next: &'static Next, request: *mut raw::Request) -> Option<c_int> {
+    if !pending::any() || request.is_null() {
+        return None;
+    }
+    // SAFETY: the address is not null (`# Safety`).
+    let handle = unsafe { *request };
+    let mut entry = pending::take(handle)?;
+    // A request that is active already is an error of the program, which the host reports.
+    if !entry.active {
+        // SAFETY: the program starts the request.
+        unsafe { entry.prepare() };
+    }
+    // SAFETY: the program's argument of `start`.
+    let code = unsafe { next.MPI_Start(request) };
+    if code == abi::SUCCESS {
+        entry.started();
+    }
+    pending::put(handle, entry);
+    Some(code)
+}
+
+/// `MPI_Startall`.
+///
+/// # Safety
+///
+/// - The arguments are those of a call of `MPI_Startall`.
+pub unsafe fn startall(
+    next: &'static Next,
+    count: c_int,
+    requests: *mut raw::Request,
+) -> Option<c_int> {
+    if !pending::any() || requests.is_null() {
+        return None;
+    }
+    // SAFETY: the array has `count` entries (`# Safety`).
+    let handles = unsafe { std::slice::from_raw_parts(requests, usize::try_from(count).ok()?) };
+    let mut taken: Vec<_> = handles
+        .iter()
+        .filter_map(|&handle| pending::take(handle).map(|entry| (handle, entry)))
+        .collect();
+    if taken.is_empty() {
+        return None;
+    }
+    for (_, entry) in taken.iter().filter(|(_, entry)| !entry.active) {
+        // SAFETY: the program starts the request.
+        unsafe { entry.prepare() };
+    }
+    // SAFETY: the program's arguments of `startall`, unchanged.
+    let code = unsafe { next.MPI_Startall(count, requests) };
+    for (_, entry) in &mut taken {
+        if code == abi::SUCCESS {
+            entry.started();
+        }
+    }
+    for (handle, entry) in taken {
+        pending::put(handle, entry);
+    }
+    Some(code)
+}

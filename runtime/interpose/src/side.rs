@@ -1,0 +1,387 @@
+//! The send side and the receive side of a collective call, in packed form.
+
+use crate::host::Next;
+use crate::pool::Buffer;
+use crate::report::{COUNTS, add};
+use crate::transfer::{Elements, PACKED};
+use crate::types::choice::Job;
+use crate::types::find;
+use std::ffi::{c_int, c_void};
+use typepack_capi_datatype::count_width::Number;
+use typepack_capi_datatype::{abi, raw};
+
+/// What a segment is in memory.
+enum Piece {
+    /// Elements of a type that is not contiguous.
+    Elements(Elements),
+    /// A run of bytes: elements of a contiguous type.
+    Run(*mut u8, usize),
+}
+
+/// A piece of memory, and where its packed bytes lie in a buffer.
+struct Segment {
+    piece: Piece,
+    offset: usize,
+    /// The rank, or the neighbour, to whose block the elements belong.
+    rank: usize,
+}
+
+/// One side of a call, as the host gets it.
+pub struct Side {
+    /// The buffer.
+    pub address: *mut c_void,
+    /// The count, of a call with one count.
+    pub count: i64,
+    /// The type, of a call with one type.
+    pub kind: raw::Datatype,
+    /// The count for each rank.
+    pub counts: Vec<i64>,
+    /// The displacement for each rank.
+    pub displacements: Vec<isize>,
+    /// The type for each rank.
+    pub kinds: Vec<raw::Datatype>,
+    /// Counts and displacements as C integers, for the form of a call without large counts.
+    narrow: (Vec<c_int>, Vec<c_int>),
+    buffer: Option<Buffer>,
+    segments: Vec<Segment>,
+}
+
+// SAFETY: the addresses belong to the program, which leaves the memory to the library until the operation completes.
+unsafe impl Send for Side {}
+
+/// Both sides of a call, which live until the call is complete.
+pub struct Sides {
+    /// What is sent.
+    pub send: Side,
+    /// What is received.
+    pub receive: Side,
+}
+
+impl Sides {
+    /// Returns both sides if at least one of them is packed.
+    pub fn new(send: Side, receive: Side) -> Option<Self> {
+        if !send.is_packed() && !receive.is_packed() {
+            return None;
+        }
+        add(&COUNTS.taken, 1);
+        Some(Self { send, receive })
+    }
+
+    /// Prepares a call in the form that the program called: all ranks must call the same function of the host, also
+    /// those whose sides are not packed. Returns `None` if a number does not fit in the form's type; then the host
+    /// does the call.
+    pub fn narrowed(mut self, is_large: bool) -> Option<Self> {
+        if !is_large {
+            self.send.narrowed()?;
+            self.receive.narrowed()?;
+        }
+        Some(self)
+    }
+
+    /// Unpacks what was received.
+    ///
+    /// # Safety
+    ///
+    /// - The host's call is complete, without an error.
+    pub unsafe fn deliver(&self) {
+        if let Some(buffer) = &self.receive.buffer {
+            for Segment { piece, offset, .. } in &self.receive.segments {
+                // SAFETY: the host has received the packed elements there, or they were packed there before the call
+                // (`Side::fill`). The program lets the call write the elements.
+                unsafe {
+                    match piece {
+                        Piece::Elements(elements) => elements.unpack_at(buffer, *offset),
+                        Piece::Run(at, len) => {
+                            std::ptr::copy_nonoverlapping(buffer.address().add(*offset), *at, *len);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Side {
+    /// A side that the host gets unchanged.
+    fn unchanged(address: *const c_void, count: i64, kind: raw::Datatype) -> Self {
+        Self {
+            address: address.cast_mut(),
+            count,
+            kind,
+            counts: Vec::new(),
+            displacements: Vec::new(),
+            kinds: Vec::new(),
+            narrow: (Vec::new(), Vec::new()),
+            buffer: None,
+            segments: Vec::new(),
+        }
+    }
+
+    /// A side that does not matter on this rank.
+    pub fn ignored() -> Self {
+        Self::unchanged(std::ptr::null(), 0, raw::Datatype(abi::BYTE))
+    }
+
+    /// The send side of a call in place.
+    pub fn in_place() -> Self {
+        Self::unchanged(abi::IN_PLACE as *const c_void, 0, raw::Datatype(abi::BYTE))
+    }
+
+    /// Returns this side without the elements of the ranks for which `is_missing`: the host does not write their bytes.
+    pub fn without(mut self, is_missing: impl Fn(usize) -> bool) -> Self {
+        self.segments.retain(|segment| !is_missing(segment.rank));
+        self
+    }
+
+    /// A side with `blocks` times `count` elements, one after another.
+    pub fn block(
+        address: *const c_void,
+        count: i64,
+        datatype: raw::Datatype,
+        blocks: c_int,
+        job: Job,
+    ) -> Self {
+        let mut side = Self::unchanged(address, count, datatype);
+        let Some(layout) = find(datatype).filter(|_| address as usize != abi::IN_PLACE) else {
+            return side;
+        };
+        let Some(all) = count.checked_mul(blocks.into()) else { return side };
+        let size = layout.plan.element_bytes() as i64;
+        let Some(elements) = Elements::checked(address, all, layout) else { return side };
+        let Some(bytes) = count.checked_mul(size) else { return side };
+        side.stage(vec![Segment { piece: Piece::Elements(elements), offset: 0, rank: 0 }], job);
+        if side.is_packed() {
+            (side.count, side.kind) = (bytes, PACKED);
+        }
+        side
+    }
+
+    /// A side with a count and a displacement for each rank, and one type. Returns `None` if an argument is wrong.
+    ///
+    /// # Safety
+    ///
+    /// - Each array is null or has `ranks` entries.
+    pub unsafe fn vector<C: Number, D: Number>(
+        address: *const c_void,
+        (counts, displacements): (*const C, *const D),
+        datatype: raw::Datatype,
+        ranks: usize,
+        job: Job,
+    ) -> Option<Self> {
+        let mut side = Self::unchanged(address, 0, datatype);
+        if address as usize == abi::IN_PLACE && counts.is_null() {
+            return Some(side);
+        }
+        // SAFETY: the arrays have `ranks` entries (`# Safety`).
+        unsafe {
+            side.counts = widened(counts, ranks)?;
+            side.displacements =
+                widened(displacements, ranks)?.iter().map(|&d| d as isize).collect();
+        }
+        let Some(layout) = find(datatype).filter(|_| address as usize != abi::IN_PLACE) else {
+            return Some(side);
+        };
+        let extent = layout.plan.footprint().extent;
+        let (size, mut offset) = (layout.plan.element_bytes() as i64, 0_usize);
+        let (mut segments, mut places, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+        for (rank, (&count, &displacement)) in
+            side.counts.iter().zip(&side.displacements).enumerate()
+        {
+            places.push(offset as isize);
+            bytes.push(count.checked_mul(size)?);
+            if count != 0 {
+                let distance = (displacement as i64).checked_mul(extent)?;
+                let at = address.cast::<u8>().wrapping_offset(distance as isize).cast();
+                let elements = Elements::checked(at, count, layout.clone())?;
+                segments.push(Segment { piece: Piece::Elements(elements), offset, rank });
+                offset = offset.checked_add(usize::try_from(count.checked_mul(size)?).ok()?)?;
+            }
+        }
+        side.stage(segments, job);
+        if side.is_packed() {
+            (side.counts, side.displacements, side.kind) = (bytes, places, PACKED);
+        }
+        Some(side)
+    }
+
+    /// A side with a count, a displacement in bytes and a type for each rank. `is_there` says whether a rank exists: an
+    /// edge of a grid has none. Returns `None` if an argument is wrong.
+    ///
+    /// # Safety
+    ///
+    /// - Each array is null or has `ranks` entries.
+    pub unsafe fn wide<C: Number, D: Number>(
+        next: &Next,
+        address: *const c_void,
+        (counts, displacements): (*const C, *const D),
+        datatypes: *const raw::Datatype,
+        (ranks, is_there): (usize, &dyn Fn(usize) -> bool),
+        job: Job,
+    ) -> Option<Self> {
+        let mut side = Self::unchanged(address, 0, raw::Datatype::NULL);
+        if address as usize == abi::IN_PLACE && counts.is_null() {
+            return Some(side);
+        }
+        // SAFETY: the arrays have `ranks` entries (`# Safety`).
+        unsafe {
+            side.counts = widened(counts, ranks)?;
+            side.displacements =
+                widened(displacements, ranks)?.iter().map(|&d| d as isize).collect();
+            if datatypes.is_null() {
+                return None;
+            }
+            side.kinds = std::slice::from_raw_parts(datatypes, ranks).to_vec();
+        }
+        if address as usize == abi::IN_PLACE {
+            return Some(side);
+        }
+        let (mut segments, mut offset) = (Vec::new(), 0_usize);
+        let (mut counts, mut places) = (vec![0; ranks], vec![0; ranks]);
+        for rank in 0..ranks {
+            let (count, kind) = (side.counts[rank], side.kinds[rank]);
+            if count == 0 || !is_there(rank) {
+                continue;
+            }
+            let at = address.cast::<u8>().wrapping_offset(side.displacements[rank]).cast_mut();
+            let (piece, bytes) = match find(kind) {
+                Some(layout) => {
+                    let elements = Elements::checked(at.cast(), count, layout)?;
+                    let bytes = elements.packed_bytes();
+                    (Piece::Elements(elements), usize::try_from(bytes).ok()?)
+                }
+                // If a type is neither known nor contiguous, the host does the call.
+                None => {
+                    let (first, bytes) = run(next, kind, count)?;
+                    (Piece::Run(at.wrapping_offset(first), bytes), bytes)
+                }
+            };
+            segments.push(Segment { piece, offset, rank });
+            (counts[rank], places[rank]) = (i64::try_from(bytes).ok()?, offset as isize);
+            offset = offset.checked_add(bytes)?;
+        }
+        side.stage(segments, job);
+        if side.is_packed() {
+            (side.counts, side.displacements) = (counts, places);
+            side.kinds = vec![PACKED; ranks];
+        }
+        Some(side)
+    }
+
+    /// Converts counts and displacements to C integers. Returns `None` if one does not fit.
+    fn narrowed(&mut self) -> Option<()> {
+        let counts: Result<_, _> = self.counts.iter().map(|&n| c_int::try_from(n)).collect();
+        let places: Result<_, _> = self.displacements.iter().map(|&n| c_int::try_from(n)).collect();
+        self.narrow = (counts.ok()?, places.ok()?);
+        Some(())
+    }
+
+    /// Returns the counts as C integers, after [`Sides::narrowed`].
+    pub fn narrow_counts(&self) -> *const c_int {
+        self.narrow.0.as_ptr()
+    }
+
+    /// Returns the displacements as C integers, after [`Sides::narrowed`].
+    pub fn narrow_displacements(&self) -> *const c_int {
+        self.narrow.1.as_ptr()
+    }
+
+    /// Takes a buffer for the segments, unless all of them are better left to the host or there is no memory.
+    fn stage(&mut self, segments: Vec<Segment>, job: Job) {
+        let wanted = segments.iter().fold(false, |wanted, segment| {
+            // Each layout's chooser counts the call.
+            let decided = match (&segment.piece, job) {
+                (Piece::Run(..), _) => false,
+                (Piece::Elements(elements), Job::Pack) => elements.decide_collective(),
+                (Piece::Elements(elements), Job::Unpack) => elements.decide(Job::Unpack).is_some(),
+            };
+            wanted | decided
+        });
+        if !wanted {
+            return;
+        }
+        let size = |segment: &Segment| match &segment.piece {
+            Piece::Elements(elements) => elements.packed_bytes(),
+            Piece::Run(_, len) => *len as u64,
+        };
+        let bytes = segments.iter().map(size).sum();
+        if let Some(buffer) = Buffer::beyond(bytes) {
+            self.address = buffer.address().cast();
+            (self.buffer, self.segments) = (Some(buffer), segments);
+        }
+    }
+
+    /// Returns whether the host gets packed bytes.
+    pub fn is_packed(&self) -> bool {
+        self.buffer.is_some()
+    }
+
+    /// Packs the elements into the buffer: what is sent, or what a receive in place begins with.
+    ///
+    /// # Safety
+    ///
+    /// - The program lets the call read the elements.
+    pub unsafe fn fill(&self) {
+        if let Some(buffer) = &self.buffer {
+            for Segment { piece, offset, .. } in &self.segments {
+                // SAFETY: the elements are readable (`# Safety`), and the buffer has room for all segments.
+                unsafe {
+                    match piece {
+                        Piece::Elements(elements) => elements.pack_at(buffer, *offset),
+                        Piece::Run(at, len) => {
+                            std::ptr::copy_nonoverlapping(*at, buffer.address().add(*offset), *len);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Copies an array of numbers into the wide type; `None` if the array is null and `len` is not 0.
+///
+/// # Safety
+///
+/// - The array is null or has `len` entries.
+unsafe fn widened<N: Number>(array: *const N, len: usize) -> Option<Vec<i64>> {
+    if array.is_null() {
+        return (len == 0).then(Vec::new);
+    }
+    // SAFETY: `widened` has the same conditions (`# Safety`).
+    Some(
+        unsafe { std::slice::from_raw_parts(array, len) }
+            .iter()
+            .map(|number| number.wide())
+            .collect(),
+    )
+}
+
+/// Returns where `count` elements of a contiguous type begin, relative to their address, and how many bytes they have.
+/// Returns `None` if the type is not contiguous.
+fn run(next: &Next, kind: raw::Datatype, count: i64) -> Option<(isize, usize)> {
+    let (mut size, mut lb, mut extent, mut first, mut true_extent) = (0, 0, 0, 0, 0);
+    // SAFETY: the results are writable. The host checks the handle.
+    let codes = unsafe {
+        [
+            next.PMPI_Type_size_c(kind, &mut size),
+            next.PMPI_Type_get_extent_c(kind, &mut lb, &mut extent),
+            next.PMPI_Type_get_true_extent_c(kind, &mut first, &mut true_extent),
+        ]
+    };
+    let whole = size == true_extent && (count == 1 || size == extent);
+    let bytes = usize::try_from(size.checked_mul(count)?).ok()?;
+    (codes == [abi::SUCCESS; 3] && whole).then_some((first as isize, bytes))
+}
+
+/// Returns whether a number is that of a form with large counts.
+pub fn is_large<N: Number>() -> bool {
+    N::exactly(i64::MAX).is_some()
+}
+
+/// Returns the size and the rank of this process in a communicator that the host knows.
+pub fn size_and_rank(next: &Next, comm: raw::Comm) -> Option<(c_int, c_int)> {
+    let (mut size, mut rank) = (0, 0);
+    // SAFETY: the results are writable.
+    let codes =
+        unsafe { [next.PMPI_Comm_size(comm, &mut size), next.PMPI_Comm_rank(comm, &mut rank)] };
+    (codes == [abi::SUCCESS; 2]).then_some((size, rank))
+}

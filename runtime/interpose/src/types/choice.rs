@@ -1,0 +1,109 @@
+//! The choice between the host's packing and ours, for one layout.
+//!
+//! For each direction and each class of sizes (powers of two), a chooser of the engine measures both ways on the
+//! program's own data, and picks the faster one. Ours is the static choice. Where the host is as fast, a call goes
+//! straight to the host.
+
+use crate::report::COUNTS;
+use crate::settings::settings;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, OnceLock};
+use std::time::Instant;
+use typepack_engine::choice::Chooser;
+
+/// What a packed buffer is made by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Our kernels.
+    Ours,
+    /// `MPI_Pack` or `MPI_Unpack` of the host.
+    Host,
+}
+
+/// A decision for one call.
+#[derive(Clone, Copy, Debug)]
+pub struct Decision {
+    /// The way to use.
+    pub way: Way,
+    timed: bool,
+    class: u8,
+    job: Job,
+}
+
+impl Decision {
+    /// Our kernels, not measured.
+    pub fn ours(job: Job) -> Self {
+        Self { way: Way::Ours, timed: false, class: 0, job }
+    }
+}
+
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Job {
+    /// Memory is packed.
+    Pack,
+    /// Packed bytes are unpacked.
+    Unpack,
+}
+
+/// Number of classes of sizes: the bits of a number of bytes.
+const CLASSES: usize = 64;
+
+/// The choosers of one layout and one job.
+struct Classes([OnceLock<Box<Mutex<Chooser>>>; CLASSES]);
+
+/// The choosers of one layout.
+pub struct Choices([OnceLock<Box<Classes>>; 2]);
+
+impl Choices {
+    /// Makes choosers without measurements.
+    pub fn new() -> Self {
+        Self([const { OnceLock::new() }; 2])
+    }
+
+    fn chooser(&self, job: Job, class: u8) -> &Mutex<Chooser> {
+        let classes = self.0[job as usize]
+            .get_or_init(|| Box::new(Classes([const { OnceLock::new() }; CLASSES])));
+        classes.0[usize::from(class) % CLASSES]
+            .get_or_init(|| Box::new(Mutex::new(Chooser::new(2, 0))))
+    }
+
+    /// Decides how `bytes` packed bytes are moved. Returns `None` if the call must go straight to the host: the host
+    /// is the better one, and this call is not a measurement.
+    pub fn decide(&self, job: Job, bytes: u64) -> Option<Decision> {
+        let class = bytes.checked_ilog2().unwrap_or(0) as u8;
+        let ours = Decision::ours(job);
+        if !settings().tune {
+            return Some(ours);
+        }
+        // If another thread has the chooser, this call does not wait.
+        let Ok(mut chooser) = self.chooser(job, class).try_lock() else { return Some(ours) };
+        let pick = chooser.pick();
+        let way = if pick.way == 0 { Way::Ours } else { Way::Host };
+        if way == Way::Host && !pick.timed {
+            return None;
+        }
+        if let (Way::Ours, Some(host), Some(own)) = (way, chooser.median(1), chooser.median(0))
+            && settings().report
+        {
+            let saved = host as i64 - own as i64;
+            COUNTS.saved_ns.fetch_add(saved, Ordering::Relaxed);
+        }
+        Some(Decision { way, timed: pick.timed, class, job })
+    }
+
+    /// Does the work of a decision, and measures it if the chooser wants that.
+    #[inline]
+    pub fn run<R>(&self, decision: Decision, work: impl FnOnce() -> R) -> R {
+        if !decision.timed {
+            return work();
+        }
+        let start = Instant::now();
+        let result = work();
+        let cost = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        if let Ok(mut chooser) = self.chooser(decision.job, decision.class).try_lock() {
+            chooser.report(decision.way as u8, cost);
+        }
+        result
+    }
+}

@@ -1,0 +1,172 @@
+//! Rebuilds a datatype of the host from the host's own decoding (MPI-5.0 section 5.1.13).
+//!
+//! If anything is odd, the function returns `None`, and the type stays with the host: a combiner or a predefined type
+//! that the engine does not know, a failing call, or data of another size or at other bounds than the host's.
+
+use super::find;
+use crate::host::Next;
+use std::ffi::c_int;
+use typepack_capi_datatype::{abi, raw};
+use typepack_engine::{Combiner, Datatype, Named};
+
+/// How deep types may be nested. Deeper types stay with the host. The limit bounds the recursion of this file.
+const DEPTH: usize = 100;
+
+/// A rebuilt datatype.
+pub struct Rebuilt {
+    /// The tree.
+    pub tree: Datatype,
+    /// The common size of all basic elements, if they have one and it is 1, 2, 4 or 8.
+    pub unit: Option<i64>,
+}
+
+/// Rebuilds a datatype.
+pub fn rebuild(next: &Next, datatype: raw::Datatype) -> Option<Rebuilt> {
+    decode(next, datatype, DEPTH)
+}
+
+/// Compares size and bounds of `tree` with those of the host's type. Returns the tree with the host's bounds; `None`
+/// if the data lie elsewhere.
+///
+/// A type that was made from resized types has the bounds that were set, says the standard (MPI-5.0 section 5.1.7).
+/// MPICH 5.0.2 takes the bounds of the data into account as well. What matters here is what the host does, at each
+/// level of the type, because the distance of the elements of the next level follows from it.
+fn agreeing(next: &Next, datatype: raw::Datatype, tree: Datatype) -> Option<Datatype> {
+    let (mut size, mut lb, mut extent, mut true_lb, mut true_extent) = (0, 0, 0, 0, 0);
+    // SAFETY: the type is valid, and the results are writable.
+    let codes = unsafe {
+        [
+            next.PMPI_Type_size_c(datatype, &mut size),
+            next.PMPI_Type_get_extent_c(datatype, &mut lb, &mut extent),
+            next.PMPI_Type_get_true_extent_c(datatype, &mut true_lb, &mut true_extent),
+        ]
+    };
+    let true_bounds = (true_lb, true_extent) == (tree.true_lb(), tree.true_extent());
+    // Types without data have no data anywhere, so their true bounds say nothing.
+    if codes != [abi::SUCCESS; 3] || size != tree.size() || (size != 0 && !true_bounds) {
+        return None;
+    }
+    if (lb, extent) == (tree.lb(), tree.extent()) {
+        return Some(tree);
+    }
+    Datatype::resized(lb, extent, &tree).ok()
+}
+
+/// The results of `MPI_Type_get_contents_c`. The types among them are references that must be freed, except
+/// predefined ones.
+struct Contents<'a> {
+    next: &'a Next,
+    integers: Vec<c_int>,
+    addresses: Vec<raw::Aint>,
+    counts: Vec<raw::Count>,
+    types: Vec<raw::Datatype>,
+}
+
+impl Drop for Contents<'_> {
+    fn drop(&mut self) {
+        for datatype in &mut self.types {
+            if envelope(self.next, *datatype).is_some_and(|e| !is_predefined(e.combiner)) {
+                // SAFETY: decoding returned this type as a new reference.
+                unsafe { self.next.PMPI_Type_free(datatype) };
+            }
+        }
+    }
+}
+
+/// The results of `MPI_Type_get_envelope_c`.
+struct Envelope {
+    integers: i64,
+    addresses: i64,
+    counts: i64,
+    types: i64,
+    combiner: c_int,
+}
+
+fn envelope(next: &Next, datatype: raw::Datatype) -> Option<Envelope> {
+    let (mut integers, mut addresses, mut counts, mut types) = (0, 0, 0, 0);
+    let mut combiner = 0;
+    // SAFETY: the type is valid, and the results are writable.
+    let code = unsafe {
+        next.PMPI_Type_get_envelope_c(
+            datatype,
+            &mut integers,
+            &mut addresses,
+            &mut counts,
+            &mut types,
+            &mut combiner,
+        )
+    };
+    (code == abi::SUCCESS).then_some(Envelope { integers, addresses, counts, types, combiner })
+}
+
+/// Returns whether types of a combiner are predefined, so that they must not be freed.
+fn is_predefined(combiner: c_int) -> bool {
+    [
+        Combiner::NAMED,
+        Combiner::F90_REAL,
+        Combiner::F90_COMPLEX,
+        Combiner::F90_INTEGER,
+        Combiner::VALUE_INDEX,
+    ]
+    .contains(&Combiner(combiner))
+}
+
+/// Makes an array for the results of a call.
+fn room<T: Clone>(len: i64, empty: T) -> Option<Vec<T>> {
+    let len = usize::try_from(len).ok()?;
+    let mut room = Vec::new();
+    room.try_reserve_exact(len).ok()?;
+    room.resize(len, empty);
+    Some(room)
+}
+
+fn decode(next: &Next, datatype: raw::Datatype, depth: usize) -> Option<Rebuilt> {
+    // A type that was made from committed types: their trees are known.
+    if let Some(layout) = find(datatype)
+        && let Some(tree) = layout.plan.datatype().cloned()
+    {
+        return Some(Rebuilt { tree, unit: layout.unit });
+    }
+    let envelope = envelope(next, datatype)?;
+    let combiner = Combiner(envelope.combiner);
+    if combiner == Combiner::NAMED {
+        let tree = Datatype::named(Named::from_abi_value(u32::try_from(datatype.0).ok()?)?);
+        let unit = Some(tree.size()).filter(|size| [1, 2, 4, 8].contains(size));
+        return Some(Rebuilt { tree: agreeing(next, datatype, tree)?, unit });
+    }
+    let mut contents = Contents {
+        next,
+        integers: room(envelope.integers, 0)?,
+        addresses: room(envelope.addresses, 0)?,
+        counts: room(envelope.counts, 0)?,
+        types: room(envelope.types, raw::Datatype::NULL)?,
+    };
+    // SAFETY: the type is valid, and each array has as many entries as the call is told.
+    let code = unsafe {
+        next.PMPI_Type_get_contents_c(
+            datatype,
+            envelope.integers,
+            envelope.addresses,
+            envelope.counts,
+            envelope.types,
+            contents.integers.as_mut_ptr(),
+            contents.addresses.as_mut_ptr(),
+            contents.counts.as_mut_ptr(),
+            contents.types.as_mut_ptr(),
+        )
+    };
+    if code != abi::SUCCESS {
+        contents.types.clear();
+        return None;
+    }
+    let depth = depth.checked_sub(1)?;
+    let parts: Option<Vec<_>> = contents.types.iter().map(|&ty| decode(next, ty, depth)).collect();
+    let parts = parts?;
+    let first = parts.first().and_then(|part| part.unit);
+    let unit = first.filter(|unit| parts.iter().all(|part| part.unit == Some(*unit)));
+    let trees: Vec<Datatype> = parts.into_iter().map(|part| part.tree).collect();
+    let addresses: Vec<i64> = contents.addresses.iter().map(|&address| address as i64).collect();
+    let made =
+        Datatype::from_contents(combiner, &contents.integers, &addresses, &contents.counts, &trees);
+    Some(Rebuilt { tree: agreeing(next, datatype, made.ok()?)?, unit })
+}

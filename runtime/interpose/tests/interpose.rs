@@ -1,0 +1,316 @@
+//! Runs programs with the library in front of MPICH 5.0.2 and of Intel MPI, and programs without MPI.
+//!
+//! MPICH is the wheel that `scripts/bench peers mpich` fetches into `target/peers`. Without it, the tests that need it
+//! are skipped, unless `TEST_MPICH` is set, as in `scripts/clients`. `INTERPOSE_PAIRS=10000` lets the differential test
+//! compare as many pairs of types in each of its jobs.
+
+#[path = "../../../fuzz/support/skipped.rs"]
+mod skipped;
+
+use skipped::skipped;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Lets one test at a time run jobs: waiting ranks of MPICH spin, and would take the CPUs of another job.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the path of the library under test. cargo puts the cdylib in one of two directories, or in both. This
+/// function returns the newer of the two files.
+fn library() -> PathBuf {
+    let exe = std::env::current_exe().expect("the test binary's path");
+    // The path of the test binary is `target/PROFILE/deps/TEST`.
+    let deps = exe.parent().expect("a directory");
+    let profile = deps.parent().expect("a profile directory");
+    let written = |path: &PathBuf| path.metadata().and_then(|data| data.modified()).ok();
+    let name = "libtypepack_interpose.so";
+    [deps.join(name), profile.join(name)]
+        .into_iter()
+        .filter(|path| written(path).is_some())
+        .max_by_key(written)
+        .expect("cargo builds the cdylib before its tests")
+}
+
+/// Returns the folder of MPICH; `None`, after a report, if it is not there.
+fn mpich() -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mpich = root.join("target/peers/mpich");
+    if mpich.join("lib/libmpi_abi.so.1").exists() {
+        return Some(mpich);
+    }
+    assert!(std::env::var_os("TEST_MPICH").is_none(), "{}: no library", mpich.display());
+    skipped("MPICH is not in target/peers (scripts/bench peers mpich fetches it)");
+    None
+}
+
+/// Returns a command that is killed after `seconds`, and in which no variable changes what the library does.
+fn limited(seconds: u32, program: &Path) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["-k", "1", &seconds.to_string()]).arg(program).stdin(Stdio::null());
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("TYPEPACK_") {
+            command.env_remove(name);
+        }
+    }
+    for name in ["LD_PRELOAD", "LD_LIBRARY_PATH"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+fn run(command: &mut Command) -> Output {
+    command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
+}
+
+/// Runs a command, checks that it succeeds, and returns its standard output and its standard error.
+#[track_caller]
+fn good(command: &mut Command) -> [String; 2] {
+    let done = run(command);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, err) = (text(&done.stdout), text(&done.stderr));
+    assert!(done.status.success(), "{command:?}: {}\n{out}\n{err}", done.status);
+    [out, err]
+}
+
+/// Compiles a C program or library of `tests/c` with a compiler of MPICH. Returns its path.
+fn compiled(mpich: &Path, compiler: &str, source: &str, name: &str, more: &[&str]) -> PathBuf {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(source);
+    let mut command = limited(120, &mpich.join("bin").join(compiler));
+    command.args(["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]).args(more);
+    good(command.arg(source).arg("-o").arg(&target).arg("-ldl"));
+    target
+}
+
+/// The variables of a rank.
+type Variables<'a> = &'a [(&'a str, &'a str)];
+
+/// Returns a job of MPICH: one rank for each list of variables.
+fn job(mpich: &Path, ranks: &[Variables], words: &[&str]) -> Command {
+    let mut command = limited(900, &mpich.join("bin/mpiexec"));
+    for (at, variables) in ranks.iter().enumerate() {
+        if at > 0 {
+            command.arg(":");
+        }
+        command.args(["-n", "1"]);
+        for (name, value) in *variables {
+            command.args(["-env", name, value]);
+        }
+        command.args(words);
+    }
+    command
+}
+
+/// Returns a number of the table of `TYPEPACK_REPORT`.
+#[track_caller]
+fn counted(report: &str, what: &str) -> u64 {
+    let line = report.lines().find(|line| line.contains(what));
+    let line = line.unwrap_or_else(|| panic!("no \"{what}\" in: {report}"));
+    line.split_whitespace().last().and_then(|number| number.parse().ok()).expect("a number")
+}
+
+#[test]
+fn programs_without_mpi_do_not_notice() {
+    let library = library();
+    let programs: [&[&str]; 3] =
+        [&["true"], &["sh", "-c", "echo $((6 * 7))"], &["sh", "-c", "exec sort </dev/null"]];
+    for words in programs {
+        let mut plain = limited(60, Path::new(words[0]));
+        plain.args(&words[1..]);
+        let expected = good(&mut plain);
+        let found = good(plain.env("LD_PRELOAD", &library).env("TYPEPACK_REPORT", "1"));
+        assert_eq!(found, expected, "{words:?}");
+    }
+    // Python loads libraries itself. Not every machine has Python.
+    let mut python = limited(60, Path::new("python3"));
+    python.args(["-c", "import ctypes; print(ctypes.CDLL(None).getpid() > 0)"]);
+    python.env("LD_PRELOAD", &library);
+    let done = run(&mut python);
+    if done.status.success() {
+        assert_eq!((&*done.stdout, &*done.stderr), (&b"True\n"[..], &b""[..]));
+    }
+}
+
+/// Sends pairs of random types with equal signature and different layouts through all calls, in jobs in which both
+/// ranks are interposed, or only one of them.
+#[test]
+fn no_call_shows_a_difference() {
+    let Some(mpich) = mpich() else { return };
+    let _alone = alone();
+    let library = library();
+    let library = library.to_str().expect("UTF-8");
+    let program = compiled(&mpich, "mpicc_abi", "differential.c", "differential", &[]);
+    let program = program.to_str().expect("UTF-8");
+    let pairs = std::env::var("INTERPOSE_PAIRS").unwrap_or_else(|_| "60".into());
+    let (plain, on): (Variables, Variables) =
+        (&[], &[("LD_PRELOAD", library), ("TYPEPACK_REPORT", "1")]);
+    let eager: Variables =
+        &[("LD_PRELOAD", library), ("TYPEPACK_REPORT", "1"), ("TYPEPACK_JIT", "eager")];
+    let all: Variables = &[
+        ("LD_PRELOAD", library),
+        ("TYPEPACK_REPORT", "1"),
+        ("TYPEPACK_INTERPOSE", "all"),
+        ("TYPEPACK_TUNE", "off"),
+    ];
+    let jobs: [(&str, [Variables; 2], bool); 6] = [
+        ("1", [plain, plain], false),
+        ("1", [on, on], true),
+        ("2", [on, plain], true),
+        ("3", [plain, on], false),
+        ("4", [eager, eager], true),
+        ("5", [all, all], true),
+    ];
+    for (seed, ranks, reports) in jobs {
+        let [out, err] = good(&mut job(&mpich, &ranks, &[program, seed, &pairs]));
+        let wanted = format!("{pairs} pairs, ");
+        assert!(out.starts_with(&wanted) && out.contains("no difference"), "{out}\n{err}");
+        if reports {
+            // The comparison proves something only if the library did the calls.
+            assert!(counted(&err, "types taken over") > 50, "{err}");
+            assert!(counted(&err, "calls done by typepack") > 200, "{err}");
+        } else {
+            assert_eq!(err, "");
+        }
+    }
+}
+
+/// Does collective calls both ways, on ranks that have agreed that all are interposed.
+#[test]
+fn no_collective_call_shows_a_difference() {
+    let Some(mpich) = mpich() else { return };
+    let _alone = alone();
+    let library = library();
+    let library = library.to_str().expect("UTF-8");
+    let program = compiled(&mpich, "mpicc_abi", "collectives.c", "collectives", &[]);
+    let program = program.to_str().expect("UTF-8");
+    let rounds = "10";
+    let all: Variables =
+        &[("LD_PRELOAD", library), ("TYPEPACK_REPORT", "1"), ("TYPEPACK_INTERPOSE", "all")];
+    // Without the agreement, collective calls are the host's.
+    let on: Variables = &[("LD_PRELOAD", library), ("TYPEPACK_REPORT", "1")];
+    for (variables, ranks, calls) in [(all, 2, true), (all, 3, true), (on, 2, false)] {
+        let ranks = vec![variables; ranks];
+        let [out, err] = good(&mut job(&mpich, &ranks, &[program, "1", rounds]));
+        assert!(out.starts_with("10 rounds, ") && out.contains("no difference"), "{out}\n{err}");
+        assert!(counted(&err, "types taken over") > 100, "{err}");
+        let done = counted(&err, "calls done by typepack");
+        assert!(if calls { done > 50 } else { done == 0 }, "{err}");
+    }
+}
+
+/// Does the same under Intel MPI, another host with the ABI.
+#[test]
+fn intel_mpi_is_a_host_too() {
+    let Some(mpich) = mpich() else { return };
+    let _alone = alone();
+    let intel = mpich.join("../impi-rt");
+    if !intel.join("lib/libmpi_abi.so.1").exists() {
+        skipped("Intel MPI is not in target/peers (scripts/bench peers impi-rt fetches it)");
+        return;
+    }
+    let library = library();
+    let handler = ["-DERRORS_RETURN=((MPI_Errhandler)0x142)"];
+    for (source, words) in [("differential.c", ["1", "25"]), ("collectives.c", ["1", "6"])] {
+        // MPICH's compiler is only a compiler here: the library path selects the library.
+        let name = format!("intel-{source}.exe");
+        let program = compiled(&mpich, "mpicc_abi", source, &name, &handler);
+        let mut command = limited(300, &intel.join("bin/mpiexec.hydra"));
+        command.env("LD_LIBRARY_PATH", intel.join("lib")).env("I_MPI_FABRICS", "shm");
+        command.args(["-n", "2", "-env", "LD_PRELOAD"]).arg(&library);
+        command.args(["-env", "TYPEPACK_INTERPOSE", "all", "-env", "TYPEPACK_REPORT", "1"]);
+        let [out, err] = good(command.arg(program).args(words));
+        assert!(out.contains("no difference"), "{out}\n{err}");
+        // Intel's launcher passes the standard error of the ranks on in its own way.
+        assert!(counted(&format!("{out}{err}"), "calls done by typepack") > 20, "{out}\n{err}");
+    }
+}
+
+/// A rank that cannot take part does not make the others wait: the ranks compare their versions in every case.
+#[test]
+fn all_ranks_take_part_or_none() {
+    let Some(mpich) = mpich() else { return };
+    let _alone = alone();
+    let library = library();
+    let library = library.to_str().expect("UTF-8");
+    let program = compiled(&mpich, "mpicc_abi", "collectives.c", "collectives-some", &[]);
+    let program = program.to_str().expect("UTF-8");
+    let all: Variables =
+        &[("LD_PRELOAD", library), ("TYPEPACK_REPORT", "1"), ("TYPEPACK_INTERPOSE", "all")];
+    let unfit: Variables =
+        &[("LD_PRELOAD", library), ("TYPEPACK_INTERPOSE", "all"), ("TYPEPACK_JIT", "fast")];
+    let [out, err] = good(&mut job(&mpich, &[all, unfit], &[program, "1", "3"]));
+    assert!(out.starts_with("3 rounds, "), "{out}");
+    let line = "typepack-interpose: not all ranks have the same version of typepack-interpose; \
+                the job goes on without typepack\n";
+    assert_eq!(err, line);
+}
+
+#[test]
+fn a_privately_loaded_host_is_found() {
+    let Some(mpich) = mpich() else { return };
+    let _alone = alone();
+    let shared = ["-DLIBRARY", "-shared", "-fPIC"];
+    let inner = compiled(&mpich, "mpicc_abi", "private.c", "libprivate.so", &shared);
+    // The main program knows nothing of MPI.
+    let outer = Path::new(env!("CARGO_TARGET_TMPDIR")).join("private");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/private.c");
+    good(limited(120, Path::new("cc")).arg(source).arg("-o").arg(&outer).arg("-ldl"));
+    for report in [false, true] {
+        let mut command = limited(60, &outer);
+        command.arg(&inner);
+        if report {
+            command.env("LD_PRELOAD", library()).env("TYPEPACK_REPORT", "1");
+        }
+        let [out, err] = good(&mut command);
+        assert_eq!(out, "count 1, wrong 0\n");
+        if report {
+            assert_eq!(counted(&err, "types taken over"), 1, "{err}");
+            assert_eq!(counted(&err, "calls done by typepack"), 2, "{err}");
+        }
+    }
+}
+
+#[test]
+fn where_the_library_cannot_work_one_line_says_so() {
+    let Some(mpich) = mpich() else { return };
+    let _alone = alone();
+    let library = library();
+    let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libcopy.so");
+    std::fs::copy(&library, &copy).expect("a copy");
+    let library = library.to_str().expect("UTF-8");
+    let both = format!("{library} {}", copy.display());
+    let abi = compiled(&mpich, "mpicc_abi", "differential.c", "differential-abi", &[]);
+    let native = compiled(&mpich, "mpicc", "differential.c", "differential-native", &[]);
+    let cases: [(&Path, Variables, &str); 5] = [
+        (&abi, &[("LD_PRELOAD", library), ("TYPEPACK_INTERPOSE", "off")], ""),
+        (
+            &abi,
+            &[("LD_PRELOAD", library), ("TYPEPACK_INTERPOSE", "maybe")],
+            "typepack-interpose: TYPEPACK_INTERPOSE: \"maybe\" is not one of on, off, all; \
+             the job goes on without typepack\n",
+        ),
+        (
+            &abi,
+            &[("LD_PRELOAD", &both)],
+            "typepack-interpose: another typepack-interpose is loaded behind this one; \
+             the job goes on without typepack\n",
+        ),
+        (
+            &native,
+            &[("LD_PRELOAD", library)],
+            "typepack-interpose: the MPI library does not have the MPI 5 standard ABI; \
+             the job goes on without typepack\n",
+        ),
+        (&native, &[("LD_PRELOAD", library), ("TYPEPACK_QUIET", "1")], ""),
+    ];
+    for (program, variables, line) in cases {
+        let program = program.to_str().expect("UTF-8");
+        let words = [program, "6", "5"];
+        let [out, err] = good(&mut job(&mpich, &[variables, variables], &words));
+        assert!(out.starts_with("5 pairs, "), "{out}");
+        assert_eq!(err, line, "{variables:?}");
+    }
+}
