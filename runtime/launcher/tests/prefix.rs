@@ -200,7 +200,7 @@ fn names(folder: &Path) -> Vec<String> {
     found
 }
 
-const INSTALLED: [&str; 25] = [
+const INSTALLED: [&str; 26] = [
     "bin/",
     "bin/mpicc",
     "bin/mpicc_abi",

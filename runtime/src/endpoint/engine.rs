@@ -7,14 +7,15 @@
 //! exceptions (both in `engine/short.rs`):
 //!
 //! - If no other operation is in flight and no earlier message that the receive could match is waiting, a
-//!   blocking receive takes a short message directly from the head of the ring.
+//!   blocking receive takes a short message, or one in parts (`engine/parts.rs`), directly from the head of the ring.
 //! - If no waiting message matches a new nonblocking receive, the receive takes a short message directly from
 //!   the head of the ring, unless an earlier receive matches that message.
 //!
 //! Invariants: a whole turn leaves no unmatched message in shared memory, except behind the first `ENVELOPES_PER_TURN`
-//! envelopes of a ring (the engine copies eager data to private memory, and other data stays with its sender). The turn
-//! of a call that only starts an operation need not be a whole one (`progress_at_start`). No function here waits,
-//! except for the end of one piece that another rank is copying (`detach.rs`).
+//! envelopes of a ring (the engine copies eager data and data in parts to private memory, and other data stays with
+//! its sender). The turn of a call that only starts an operation need not be a whole one (`progress_at_start`). No
+//! function here waits, except for the end of one piece that another rank is copying (`detach.rs`), and a blocking
+//! receive for some microseconds for the next part of its message (`parts.rs`).
 //!
 //! Most messages are short and never wait in a queue. Their whole way is in `engine/short.rs`.
 
@@ -320,7 +321,9 @@ impl MessageEngine {
             return Ok(Operation::Done(status));
         }
         let mut stage = SendStage::Queued;
-        if !self.terms.is_eager(label.bytes) && !how.synchronous {
+        // A copy of the data may find no memory, so with another backing the supply is made before the first part.
+        let backed = matches!(how.backing, Backing::Caller);
+        if !self.terms.is_eager(label.bytes) && !how.synchronous && backed {
             // SAFETY: the layout's memory is readable, and `label.bytes` is its packed size (first and second
             // condition of `# Safety`).
             match unsafe { self.send_parts(layout, label, dest.index())? } {

@@ -34,8 +34,8 @@ pub enum Arrived {
     /// is synchronous: the name of the message, whose sender waits for an ACK.
     Data(Kept, Option<Offer>),
     /// The parts of the message that have arrived are in private memory with this number
-    /// (`endpoint/engine/parts.rs`). The second value is the number of packed bytes of the whole message.
-    Parts(u64, u64),
+    /// (`endpoint/engine/parts.rs`). The second value is the number of bytes that the message occupies.
+    Parts(u64, usize),
     /// The data is still at the sender. The first value is the name of the message. The second value is
     /// present if the RTS named the place of the data.
     Rts(Offer, Option<Box<Located>>),

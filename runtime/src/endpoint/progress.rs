@@ -41,7 +41,7 @@ use std::time::{Duration, Instant};
 use typepack_engine::contiguous::Method;
 
 /// Number of times that a blocking receive looks directly into the ring before the engine posts the receive.
-const GLANCES: usize = 64;
+const GLANCES: usize = 256;
 
 /// Longest time that a thread sleeps. After this time the thread looks again, even if nobody has woken it.
 const NAP: Duration = Duration::from_millis(100);

@@ -24,7 +24,8 @@
 //! word 0   bits 0..8 kind; bits 8..32 types of the message, zero if it has no data or its types are
 //!          unknown (`typecheck.rs`); bits 32..64 tag  (Define, DefineLong, Defined: the type's number)
 //! word 1   messages: context of the communicator; CTS: bits 0..8 copy method, bits 8..16 0, or 1 plus the copy
-//!          method with which similar messages may go out in parts; Help: bits 0..32 number of the split, bits 32..64 copy method  (else 0)
+//!          method with which similar messages may go out in parts; Help: bits 0..32 number of the split,
+//!          bits 32..64 copy method                                (else 0)
 //! word 2   messages and Help: packed bytes of the whole message; Part: bytes of this part
 //!          Define, DefineLong: bytes of the encoded type          (else 0)
 //! word 3   Inline: payload bytes 0..8; First: bits 0..32 bytes of the first part, bits 32..64 copy method;

@@ -79,6 +79,12 @@ impl LayoutRef<'_> {
         Layout { origin: self.origin, plan: self.plan.clone(), count: self.count }
     }
 
+    /// Returns the address of the first byte that the first element touches.
+    #[inline]
+    pub fn first_address(&self) -> u64 {
+        (self.origin as u64).wrapping_add(self.plan.footprint().true_lb as u64)
+    }
+
     /// Packs the data: writes the packed bytes of `range` to `dst`.
     ///
     /// # Safety
@@ -113,7 +119,7 @@ impl LayoutRef<'_> {
 impl Layout {
     /// Returns the address of the first byte of the data. The layout must be one run of bytes.
     pub fn first(&self) -> u64 {
-        (self.origin as u64).wrapping_add(self.plan.footprint().true_lb as u64)
+        self.view().first_address()
     }
 
     /// Borrows the layout.
@@ -433,6 +439,15 @@ impl Kept {
         let mut long = buffers.take(bytes)?;
         fill(long.as_mut_ptr());
         Ok(Self::Long(long, bytes as usize))
+    }
+
+    /// Returns the number of bytes that the message occupies outside this value.
+    #[inline]
+    pub fn occupied(&self) -> usize {
+        match self {
+            Self::Short(..) => 0,
+            Self::Long(buffer, _) => buffer.len(),
+        }
     }
 
     /// Returns the packed bytes of the message, so that the caller can write them.

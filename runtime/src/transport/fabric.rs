@@ -98,6 +98,14 @@ impl Fabric {
         self.heaps.as_ref()?.used()
     }
 
+    /// Returns whether the byte at `address` lies in this rank's heap.
+    #[inline]
+    pub fn holds(&self, address: u64) -> bool {
+        self.used_heap().is_some_and(|heap| {
+            address.wrapping_sub(heap.base().as_ptr() as u64) < self.heap_bytes()
+        })
+    }
+
     /// Returns the size of each rank's heap in bytes, or 0 in a job of one rank.
     pub fn heap_bytes(&self) -> u64 {
         self.heaps.as_ref().map_or(0, |heaps| heaps.bytes())

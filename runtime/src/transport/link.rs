@@ -31,9 +31,6 @@ const AHEAD: u32 = 8;
 /// its own that the processor fetches at the same time.
 const AHEAD_MAX: usize = 4 * LINE;
 
-/// How often a receiver looks for the next part of a message before it does other work.
-const LOOKS: usize = 1000;
-
 /// A request for help with the copy of a message. The receiver of the message sends the request to the
 /// sender of the message.
 #[derive(Clone, Copy, Debug)]
@@ -312,19 +309,6 @@ impl Rx {
             self.area.fetch_slot(self.ring.following());
         }
         Some(words)
-    }
-
-    /// Returns a copy of the envelope of the next part of a message, whose parts arrive. Waits a little for it, because
-    /// the sender is packing it. Returns `None` if the sender seems to have lost its CPU.
-    #[inline(never)]
-    pub fn next_part(&mut self) -> Option<[u64; ENVELOPE_WORDS]> {
-        (0..LOOKS).find_map(|_| {
-            let words = self.ring.peek(&self.area);
-            if words.is_none() {
-                std::hint::spin_loop();
-            }
-            words
-        })
     }
 
     /// Returns whether messages arrive in a row: the last two looks have each found a message.

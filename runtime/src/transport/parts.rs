@@ -2,12 +2,12 @@
 //! The receiver unpacks the first parts while the sender packs the next ones.
 //!
 //! Compared with the pipeline, such a message saves the way of an RTS and of a CTS. The data of a message that no
-//! receive has matched is copied into private memory of the receiver, like an eager message (`endpoint/engine/parts.rs`),
+//! receive has matched is copied into private memory of the receiver (`endpoint/engine/parts.rs`), like an eager message,
 //! and counts against the same bound. So only messages of at most [`PARTS_MAX`] bytes go out in parts, and only through
 //! a ring of the last level, which has room for several of them.
 //!
 //! The receiver decides which messages go out in parts. Its chooser (`tuning.rs`) compares the ways of messages that
-//! begin with an RTS. When it has compared them and chunks are the best way, its CTS allows the messages of the same size
+//! begin with an RTS. When it has compared them and chunks are the best way, its CTS allows messages of the same size
 //! class to go out in parts, and names their copy method. One in [`ROW`] messages begins with an RTS all the same, so
 //! the chooser goes on learning. Any other answer to an RTS takes the permission back.
 //!
@@ -78,16 +78,17 @@ impl Parts {
         }
     }
 
-    /// Returns the copy method if a message of `bytes` bytes goes out in parts now, and counts the message. The
-    /// caller has checked that its sender does not wait for the match.
-    pub fn begin(&mut self, tx: &Tx, terms: Terms, label: &Label) -> Option<Method> {
+    /// Returns the copy method if a message goes out in parts now, and counts the message. `in_heap` says whether its
+    /// data lies in the shared heap, from which the receiver may copy it in place. The caller has checked that its
+    /// sender does not wait for the match.
+    pub fn begin(&mut self, tx: &Tx, terms: Terms, label: &Label, in_heap: bool) -> Option<Method> {
         let class = class(label.bytes)?;
         if !tx.is_large() || (tx.is_full() && !label.is_internal()) {
             return None;
         }
         match terms.forced {
             Forced::Parts => Some(terms.copy.unwrap_or(Method::Vector)),
-            Forced::Nothing if terms.eager_limit > 0 => self.next(class),
+            Forced::Nothing if terms.eager_limit > 0 && !in_heap => self.next(class),
             _ => None,
         }
     }
@@ -108,7 +109,8 @@ impl Parts {
         layout: &LayoutRef<'_>,
         label: Label,
     ) -> Result<Option<(u64, Method)>> {
-        let Some(method) = self.begin(tx, terms, &label) else { return Ok(None) };
+        let in_heap = fabric.holds(layout.first_address());
+        let Some(method) = self.begin(tx, terms, &label, in_heap) else { return Ok(None) };
         let how = (Stage::shape(layout.plan, layout.count), method);
         let done = write(tx, fabric, label, 0, method, |len, range, to| {
             // SAFETY: `write` passes a range within the message, whose length is `len`, and the address of room for

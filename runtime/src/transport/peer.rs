@@ -12,7 +12,7 @@ use super::eager::Eager;
 use super::fabric::Fabric;
 use super::failure::{broken, lost, lost_at, of_place};
 use super::heap::{self, HeapCopy};
-use super::in_flight::{RequestTable, SendStage, Stream};
+use super::in_flight::{RequestTable, SendStage, Stream, Told};
 use super::link::{Link, Outgoing, Rx, Tx};
 use super::parts::Parts;
 use super::pipeline::Pipeline;
@@ -24,7 +24,7 @@ use super::tuning::{self, Situation, Way};
 use super::types::Located;
 use crate::message::envelope::{Envelope, Offer, Place, Space};
 use crate::message::label::{Label, Sender, Slot};
-use crate::message::payload::{LayoutRef, SHORT, Sink, buffer};
+use crate::message::payload::{LayoutRef, SHORT, Sink, Supply, buffer};
 use crate::shm::recall;
 use crate::shm::ring::Violation;
 use crate::shm::topology::Distance;
@@ -149,18 +149,16 @@ impl Peer {
         let (tx, bytes) = (self.link.tx()?, send.label.bytes);
         let eager = work.terms.is_eager(bytes);
         let mut choices = choice::offers(work.terms, bytes);
-        let in_parts = match send.stage {
-            SendStage::Parts(..) => true,
-            _ if eager || send.synchronous => false,
-            _ => match self.parts.begin(tx, work.terms, &send.label) {
-                Some(method) => {
-                    send.stage = SendStage::Parts(0, method);
-                    true
-                }
-                None => false,
-            },
-        };
-        if in_parts {
+        let begun = matches!(send.stage, SendStage::Parts(1.., _));
+        if !begun && !eager && !send.synchronous {
+            let in_heap = match &send.supply {
+                Supply::Memory(layout) => work.fabric.holds(layout.view().first_address()),
+                _ => false,
+            };
+            let method = self.parts.begin(tx, work.terms, &send.label, in_heap);
+            send.stage = method.map_or(SendStage::Queued, |method| SendStage::Parts(0, method));
+        }
+        if matches!(send.stage, SendStage::Parts(..)) {
             choices = &[Choice::Parts];
         }
         if eager && tx.is_full() && !send.label.is_internal() {
@@ -178,6 +176,12 @@ impl Peer {
         {
             // This rank will wait for the match, so the program may cancel the send meanwhile.
             send.recall = tx.recalls.take(&tx.area);
+        } else if !send.synchronous
+            && matches!(choices, [Choice::Eager | Choice::Parts])
+            && let Some(word) = send.recall.take()
+        {
+            // An earlier attempt took the word for an RTS that found no room in the ring.
+            tx.recalls.give_back(word);
         }
         for choice in choices {
             let link = &mut self.link;
@@ -520,7 +524,10 @@ impl Peer {
                 _ => (None, None),
             };
             self.pipeline.expect(send.label.bytes, answer);
-            self.parts.expect(send.label.bytes, parts);
+            // Messages out of a heap never go out in parts, so their answers say nothing about other messages.
+            if send.stage != SendStage::Offered(Told::In(Space::Heap)) {
+                self.parts.expect(send.label.bytes, parts);
+            }
             if answer.is_none() {
                 self.pipeline.forget(id);
             }

@@ -47,8 +47,8 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// Predicts that the next message will use `len` bytes of the payload area from `at` on. Of a long message, only the
-    /// first [`READY_MAX`] bytes are fetched.
+    /// Predicts that the next message will use `len` bytes of the payload area from `at` on. Of a long message, only
+    /// the first [`READY_MAX`] bytes are fetched.
     #[inline]
     pub fn payload(at: usize, len: usize) -> Self {
         Self { at, left: len.min(READY_MAX as usize).div_ceil(LINE), ..Self::default() }

@@ -8,8 +8,9 @@
 //! message of at most 64 bytes still goes out with its data, but its send waits for the match
 //! (`transport/peer.rs`). The library's own messages ignore the word. The sender still sends the envelope of
 //! every message, and this rank takes all envelopes out of the ring, because a receive may wait for a later
-//! message. Data that is in the ring already is accepted, so longer messages of the user exceed the bound by
-//! at most the size of a ring. This rank clears the word when the sender's messages occupy at most half of
+//! message. Data that is in the ring already is accepted, and so is the rest of a message in parts that has begun. So
+//! longer messages of the user exceed the bound by at most the size of a ring and one message of 256 KiB. This
+//! rank clears the word when the sender's messages occupy at most half of
 //! the bound of one sender, and those of all senders at most half of the other bound.
 //!
 //! Envelopes, messages of at most 64 bytes, and the library's own messages also count, but are never held
@@ -17,7 +18,6 @@
 //! held one back until a receive matched it would wait for itself.
 
 use super::super::matching::{Arrived, ENTRY_BYTES};
-use crate::message::payload::Kept;
 use crate::sys::limits;
 use crate::transport::types::Located;
 
@@ -79,10 +79,10 @@ impl Account {
     #[inline]
     pub fn size(what: &Arrived) -> u64 {
         let data = match what {
-            Arrived::Data(Kept::Long(data, _), _) => data.len(),
-            Arrived::Parts(_, bytes) => *bytes as usize,
+            Arrived::Data(kept, _) => kept.occupied(),
+            Arrived::Parts(_, bytes) => *bytes,
             Arrived::Rts(_, Some(_)) => size_of::<Located>(),
-            Arrived::Data(Kept::Short(..), _) | Arrived::Rts(_, None) | Arrived::Own(_) => 0,
+            Arrived::Rts(_, None) | Arrived::Own(_) => 0,
         };
         (data + ENTRY_BYTES) as u64
     }

@@ -120,15 +120,9 @@ impl MessageEngine {
     /// matches. Returns true if it has taken at least one envelope.
     #[inline]
     pub(super) fn read(&mut self, from: usize, unmatched: Unmatched) -> Result<bool> {
-        let alone = self.patient && self.requests.in_flight() == 1;
         for taken in 0..ENVELOPES_PER_TURN {
             let Some(rx) = &mut self.peers[from].link.rx else { return Ok(false) };
-            let words = match rx.next() {
-                // The program waits for this message only, so this rank has no other work.
-                None if alone && rx.arriving.is_some() => rx.next_part(),
-                next => next,
-            };
-            let Some(words) = words else { return Ok(taken > 0) };
+            let Some(words) = rx.next() else { return Ok(taken > 0) };
             let area = rx.area;
             match self.deliver_short(from, &words, unmatched)? {
                 Some(true) => continue,

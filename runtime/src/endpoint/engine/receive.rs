@@ -57,7 +57,13 @@ impl MessageEngine {
     /// Finds the message that a receive would match now, removes it from the queue of unexpected
     /// messages, and returns it. Returns `None` if there is no such message.
     pub fn take(&mut self, context: u64, source: Sender, tag: Tag) -> Option<Taken> {
-        let (from, message) = self.next(context, source, tag)?;
+        let (from, mut message) = self.next(context, source, tag)?;
+        // If the program drops the message without receiving it, its data goes with it.
+        if let Arrived::Parts(number, _) = message.what
+            && let Some(data) = self.collection.take_whole(number)
+        {
+            message.what = Arrived::Data(data, None);
+        }
         Some(Taken { context, from, message })
     }
 

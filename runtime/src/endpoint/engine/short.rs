@@ -258,9 +258,8 @@ impl MessageEngine {
             // The general way reports a message that begins between the parts of another one.
             None if rx.arriving.is_some() => Ok(Glance::Other),
             None => match Envelope::decode(&words) {
-                // SAFETY: the envelope at the head of the ring is this one, and the caller guarantees both conditions
-                // of
-                // `# Safety` for `posting`.
+                // SAFETY: the envelope at the head of the ring is this one, and the caller guarantees both
+                // conditions of `# Safety` for `posting`.
                 Ok(Envelope::First(label, len, method)) if suits(&label, posting) => unsafe {
                     self.glance_parts(posting, from, (label, len, method))
                 },

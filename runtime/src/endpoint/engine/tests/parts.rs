@@ -305,3 +305,86 @@ fn parts_that_do_not_fit_are_a_violation() {
         }
     }
 }
+
+/// Checks that the word by which a message can be recalled is given back if the message goes out in parts after an RTS
+/// has found no room in the ring.
+#[test]
+fn recall_words_are_given_back() {
+    let (small, data) = ([7_u8; 8], message(1, 70_000));
+    let begin = || {
+        let mut job = Job::new();
+        // Rank 1 learns of the ring of rank 0 by the first message.
+        // SAFETY: `small` lives to the end of the test, and nobody changes it.
+        unsafe { job.send(&small, 2) };
+        job.turns(1);
+        // SAFETY: the receive is complete when the call returns, because its message has arrived.
+        assert_eq!(unsafe { job.receive(Tag::Any, 8, None) }.id, None);
+        job
+    };
+    let mut job = begin();
+    // SAFETY: as above.
+    let room = (0..).take_while(|_| unsafe { job.send(&small, 2) }.is_none()).count();
+    let mut job = begin();
+    for _ in 0..room {
+        // SAFETY: as above.
+        assert_eq!(unsafe { job.send(&small, 2) }, None);
+    }
+    // The ring has no slot left, and the receiver wants no payloads, so the message would begin with an RTS.
+    job.engines[1].peers[0].set_full(true);
+    // SAFETY: `data` lives to the end of the test, and nobody changes it.
+    let id = unsafe { job.send(&data, 1) }.expect("a send that waits");
+    let send = job.engines[0].requests().send(id).expect("a send");
+    assert!(send.recall.is_some() && send.stage == SendStage::Queued, "the test shows nothing");
+    job.engines[1].peers[0].set_full(false);
+    job.turns(20);
+    assert!(job.engines[0].requests().fetch(id).expect("complete").is_ok());
+    assert_eq!(job.engines[0].traffic().parts, 1);
+    // SAFETY: the receive lives until it has ended, below.
+    let mut got = unsafe { job.receive(Tag::Is(1), 70_000, None) };
+    job.turns(5);
+    job.check(&mut got, &data, "the message");
+    let words = std::iter::from_fn(|| {
+        let tx = job.engines[0].peers[1].link.tx.as_mut()?;
+        tx.recalls.take(&tx.area)
+    });
+    assert_eq!(words.count(), crate::shm::pair::RECALLS);
+}
+
+/// Checks that a buffered send, whose copy may find no memory, has nothing in the ring before its copy is made, and that
+/// the program may change its memory after the call.
+#[test]
+fn a_copy_is_made_before_the_first_part() {
+    let mut job = Job::new();
+    let kept: Vec<Vec<u8>> = (0..6).map(|seed| message(seed, LONGEST)).collect();
+    for (tag, data) in (0..).zip(&kept) {
+        let mut memory = data.clone();
+        let (origin, bytes) = (memory.as_mut_ptr(), LONGEST as u64);
+        let layout = LayoutRef { origin, plan: &job.byte, count: bytes };
+        let label = Label { context: CONTEXT, tag, bytes, types: UNKNOWN };
+        let how = How { synchronous: false, backing: Backing::Copy };
+        // SAFETY: `memory` has `bytes` bytes and lives until the call returns; the send then uses a copy.
+        unsafe { job.engines[0].send(&layout, label, Slot::new(1), how) }.expect("a send");
+        memory.fill(1);
+    }
+    for (tag, data) in (0..).zip(&kept) {
+        // SAFETY: the receive lives until it has ended, below.
+        let mut got = unsafe { job.receive(Tag::Is(tag), LONGEST, None) };
+        job.turns(50);
+        job.check(&mut got, data, "a copy");
+    }
+    assert!(job.engines[0].others_are_served());
+}
+
+/// Checks that a message which a matched probe has taken, and which the program then drops, leaves no memory behind.
+#[test]
+fn a_dropped_message_leaves_nothing() {
+    let mut job = Job::new();
+    let data = message(1, 100_000);
+    // SAFETY: the message lives to the end of the test, and nobody changes it.
+    assert_eq!(unsafe { job.send(&data, 1) }, None);
+    job.turns(3);
+    let taken = job.engines[1].take(CONTEXT, Sender::Any, Tag::Any).expect("a message");
+    assert_eq!(taken.status().bytes, 100_000);
+    drop(taken);
+    assert!(job.engines[1].collection.is_empty() && job.engines[1].account.is_empty());
+}
