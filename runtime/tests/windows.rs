@@ -120,6 +120,21 @@ fn neighbors_post_and_start() {
     });
 }
 
+/// Checks that values which would not be aligned, because a rank below has made the window with values of another type,
+/// are an error.
+#[test]
+fn values_of_different_types_are_an_error() {
+    ranks(2, "values_of_different_types_are_an_error", |world| {
+        if world.rank() == 0 {
+            let window = WindowOf::<u8>::allocate_shared(world, 3).expect("a window");
+            assert_eq!(window.own().len(), 3);
+        } else {
+            let error = WindowOf::<u64>::allocate_shared(world, 2).expect_err("misaligned values");
+            assert!(error.to_string().contains("values of another type"), "{error}");
+        }
+    });
+}
+
 /// Half of the ranks update 128 values (1 KiB) at a time, the others single values; all updates count. The first
 /// update of many values changes the target from instructions to locks while single values are updated.
 #[test]

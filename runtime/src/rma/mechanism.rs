@@ -5,7 +5,8 @@
 //! Locks are best for many elements, because the holder of a lock updates all elements of a range by plain vector
 //! instructions. The two must not be mixed on one element. So each target has a word, the mode, which says what all
 //! ranks use at this target. A target begins with instructions. The first update of many elements changes to locks,
-//! for as long as the window exists. The hint `mpi_accumulate_granularity` fixes one of the two.
+//! for as long as the window exists (`MPI_REPLACE` without a result and `MPI_NO_OP` need neither). The hint
+//! `mpi_accumulate_granularity` fixes one of the two.
 //!
 //! A rank that updates by instructions says so in a word of its own block (a thread that is *inside* has made the word
 //! odd), and then looks at the mode again. A rank that wants locks changes the mode to `ENDING`, and waits until each
@@ -109,10 +110,29 @@ pub(super) fn begin(
     elements: usize,
 ) -> Result<Option<Inside<'_>>> {
     let mode = words.get(target, Word::Mode)?;
-    if elements >= MANY && mode.value() == INSTRUCTIONS || mode.value() == ENDING {
-        change(words, own, target)?;
+    let word = |number| words.get(rank, Word::Inside(number));
+    admit(mode, elements >= MANY, word, || change(words, own, target))
+}
+
+/// Decides for [`begin`], over the word `mode`. `many` says whether the update is one of many elements, and `change` ends
+/// the updates by instructions.
+#[inline]
+fn admit<'a, W: SharedWord>(
+    mode: &W,
+    many: bool,
+    word: impl Fn(usize) -> Result<&'a W>,
+    change: impl Fn() -> Result<()>,
+) -> Result<Option<Inside<'a, W>>> {
+    if many && mode.value() == INSTRUCTIONS || mode.value() == ENDING {
+        change()?;
     }
-    enter(mode, |number| words.get(rank, Word::Inside(number)))
+    let inside = enter(mode, word)?;
+    if inside.is_none() && mode.value() == ENDING {
+        // Another rank has changed the mode since the look above, and may still wait for ranks that are inside. A lock
+        // excludes nobody before they have left.
+        change()?;
+    }
+    Ok(inside)
 }
 
 /// Changes rank `target` to locks, unless the hint forbids this.
@@ -147,14 +167,14 @@ mod tests {
     use super::*;
     use crate::rma::words::model::{ModelWord, explore};
     use loom::cell::UnsafeCell;
-    use loom::sync::Arc;
+    use loom::sync::{Arc, Mutex};
 
-    /// A target with one element, and the word of each of two ranks.
+    /// A target with one element, and the word of each of three ranks.
     struct Target {
         mode: ModelWord,
-        inside: [ModelWord; 2],
+        inside: [ModelWord; 3],
         /// The lock of the element.
-        lock: ModelWord,
+        lock: Mutex<()>,
         /// The element, for updates by instructions.
         element: ModelWord,
         /// Loom reports an access under the lock at the same time as another access.
@@ -165,8 +185,8 @@ mod tests {
         fn new() -> Self {
             Self {
                 mode: ModelWord::new(INSTRUCTIONS),
-                inside: [ModelWord::new(0), ModelWord::new(0)],
-                lock: ModelWord::new(0),
+                inside: std::array::from_fn(|_| ModelWord::new(0)),
+                lock: Mutex::new(()),
                 element: ModelWord::new(0),
                 locked: UnsafeCell::new(()),
             }
@@ -174,15 +194,14 @@ mod tests {
 
         /// Adds one to the element, as a part of an update of many elements if `many` is true.
         fn add(&self, rank: usize, many: bool) {
-            if many || self.mode.value() == ENDING {
-                let wait = |word: &ModelWord, _: usize, value: u64| {
-                    while word.value() == value {
-                        loom::thread::yield_now();
-                    }
-                };
-                end_instructions(&self.mode, self.inside.iter().map(Ok), wait).unwrap();
-            }
-            if let Some(_inside) = enter(&self.mode, |_| Ok(&self.inside[rank])).unwrap() {
+            let wait = |word: &ModelWord, _: usize, value: u64| {
+                while word.value() == value {
+                    loom::thread::yield_now();
+                }
+            };
+            let change = || end_instructions(&self.mode, self.inside.iter().map(Ok), wait);
+            let word = |_| Ok(&self.inside[rank]);
+            if let Some(_inside) = admit(&self.mode, many, word, change).unwrap() {
                 // Updates by instructions may run at the same time, but no update under the lock. Loom permits many
                 // readers of a cell and no writer beside them.
                 self.locked.with(|_| {
@@ -192,15 +211,12 @@ mod tests {
                 });
                 return;
             }
-            while self.lock.replace(0, 1).is_err() {
-                loom::thread::yield_now();
-            }
+            let _locked = self.lock.lock().unwrap();
             self.locked.with_mut(|_| {
                 // A plain update: a load and a store.
                 let value = self.element.value();
                 self.element.set(value + 1);
             });
-            self.lock.set(0);
         }
     }
 
@@ -218,6 +234,21 @@ mod tests {
             other.join().unwrap();
             assert_eq!(target.element.value(), 3);
             assert_eq!(target.mode.value(), LOCKS);
+        });
+    }
+
+    /// Checks that a rank which finds the change begun takes no lock while a third rank is still inside.
+    #[test]
+    fn loom_a_third_rank_is_still_inside() {
+        explore(2, || {
+            let target = Arc::new(Target::new());
+            let others = [1, 2].map(|rank| {
+                let target = Arc::clone(&target);
+                loom::thread::spawn(move || target.add(rank, false))
+            });
+            target.add(0, true);
+            others.into_iter().for_each(|other| other.join().unwrap());
+            assert_eq!(target.element.value(), 3);
         });
     }
 

@@ -342,6 +342,9 @@ impl Turn<'_> {
         if !by_messages && apart == 0 {
             return result;
         }
+        // This rank reads no more cells in this call. A rank that waits for room for its next piece must not wait for
+        // this rank, because this rank may now wait for others.
+        self.leave();
         let comm = self.comm;
         // SAFETY: the steps read the elements of the outgoing parts and write those of the incoming parts, which are
         // valid (condition of `# Safety`).

@@ -126,7 +126,7 @@ impl<T: NoUninit + AnyBitPattern> WindowOf<T> {
         hints: &[(String, String)],
     ) -> Result<Self> {
         let window = Window::allocate(comm, bytes_of::<T>(len), size_of::<T>() as i64, hints)?;
-        Ok(Self { window, values: PhantomData })
+        Self::over(window)
     }
 
     /// Makes a window whose memory is one piece: the values of a rank begin where those of the rank below end.
@@ -138,6 +138,23 @@ impl<T: NoUninit + AnyBitPattern> WindowOf<T> {
     pub fn allocate_shared(comm: &Communicator, len: usize) -> Result<Self> {
         let unit = size_of::<T>() as i64;
         let window = Window::allocate_shared(comm, bytes_of::<T>(len), unit, &[])?;
+        Self::over(window)
+    }
+
+    /// Wraps a window whose displacement unit at this rank is the size of a `T`.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::Argument`] if the values of this rank are not aligned, because a rank below has values of
+    /// another type.
+    fn over(window: Window) -> Result<Self> {
+        const {
+            assert!(align_of::<T>() <= 64, "the memory of windows is aligned to 64 bytes");
+        }
+        let (base, ..) = window.own();
+        if !base.cast::<T>().is_aligned() {
+            let detail = "another rank has made the window with values of another type";
+            return Err(Error::new(ErrorKind::Argument, "T", detail));
+        }
         Ok(Self { window, values: PhantomData })
     }
 
@@ -178,8 +195,7 @@ impl<T: NoUninit + AnyBitPattern> WindowOf<T> {
     pub fn own(&self) -> Cells<'_, T> {
         let (base, bytes, _) = self.window.own();
         // SAFETY: the window's own memory is mapped as long as the window lives, which the result borrows. It is zero
-        // at first, and every bit pattern is a `T`. Its address is a multiple of 64, or lies a number of `T`s behind
-        // one.
+        // at first, and every bit pattern is a `T`. `over` has checked that its address is aligned.
         unsafe { Cells::new(base.cast(), bytes as usize / size_of::<T>().max(1)) }
     }
 

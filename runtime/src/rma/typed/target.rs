@@ -131,17 +131,24 @@ impl<'a, T: NoUninit + AnyBitPattern> Target<'a, T> {
     /// Returns the values as memory, for direct loads and stores.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::Other`] if this process cannot map the memory of the rank.
+    /// Returns [`ErrorKind::Other`] if this process cannot map the memory of the rank, and [`ErrorKind::Argument`] if
+    /// the rank has made the window with values of another type.
     #[doc(alias = "MPI_Win_shared_query")]
     pub fn cells(&self) -> Result<Cells<'a, T>> {
-        let (base, bytes, _) = self.window.shared_query(Some(self.rank))?;
+        let (base, bytes, unit) = self.window.shared_query(Some(self.rank))?;
+        if unit as usize != size_of::<T>() || !base.cast::<T>().is_aligned() {
+            let detail = format!(
+                "rank {} has made the window with values of another type, of {unit} bytes each",
+                self.rank
+            );
+            return Err(Error::new(ErrorKind::Argument, "T", detail));
+        }
         if base.is_null() && bytes > 0 {
             let detail = format!("this process cannot map the memory of rank {}", self.rank);
             return Err(Error::new(ErrorKind::Other, "rank", detail));
         }
         // SAFETY: the memory is mapped as long as the window lives, which the result borrows. It is zero at first, and
-        // every bit pattern is a `T`. Its address is a multiple of 64, or lies a number of `T`s behind one, because all
-        // ranks of a `WindowOf` have the same `T`.
+        // every bit pattern is a `T`. Its address is aligned (checked above).
         Ok(unsafe { Cells::new(base.cast(), bytes as usize / size_of::<T>().max(1)) })
     }
 
