@@ -393,10 +393,13 @@ impl Turn<'_> {
                     unsafe { at.write(entry(to, bytes)) };
                 }
                 let those = common(&cut, &(start..start + bytes));
-                let target = target.wrapping_add((those.start - cut.start) as usize);
-                // SAFETY: the part is readable (condition of `# Safety`), and the range lies within its packed bytes.
-                // The bytes have their place in the piece, and nobody else accesses the piece (`put_with`).
-                unsafe { layout(&part).pack(those.start - start..those.end - start, target) };
+                if !those.is_empty() {
+                    let target = target.wrapping_add((those.start - cut.start) as usize);
+                    // SAFETY: the part is readable (condition of `# Safety`). The range is not empty, so it lies within
+                    // the part's packed bytes. The bytes have their place in the piece, and nobody else accesses the
+                    // piece (`put_with`).
+                    unsafe { layout(&part).pack(those.start - start..those.end - start, target) };
+                }
                 start = stream.after(start, bytes);
             }
         })?;
