@@ -248,6 +248,29 @@ fn all_ranks_take_part_or_none() {
     assert_eq!(err, line);
 }
 
+/// Runs `faults.c` with `word`, with `tool.c` between the library and MPICH. Returns what it prints.
+fn faults(mpich: &Path, word: &str, variables: Variables) -> [String; 2] {
+    let shared = ["-shared", "-fPIC"];
+    let tool = compiled(mpich, "mpicc_abi", "tool.c", &format!("libtool-{word}.so"), &shared);
+    let program = compiled(mpich, "mpicc_abi", "faults.c", &format!("faults-{word}"), &[]);
+    let mut command = limited(60, &program);
+    command.env("LD_PRELOAD", format!("{} {}", library().display(), tool.display()));
+    command.env("TYPEPACK_REPORT", "1").env("TYPEPACK_TUNE", "off");
+    let [out, err] = good(command.envs(variables.iter().copied()).arg(word));
+    assert_eq!(out, format!("{word}: no difference\n"), "{err}");
+    assert!(counted(&err, "calls done by typepack") > 0, "{err}");
+    [out, err]
+}
+
+/// A call that fails without completing an operation once dropped the operation's buffer and its data. A test of a
+/// persistent send that ended in an error once made the next start send the data of the start before.
+#[test]
+fn failing_calls_complete_what_the_host_has_completed() {
+    let Some(mpich) = mpich() else { return };
+    let _alone = alone();
+    faults(&mpich, "requests", &[]);
+}
+
 #[test]
 fn a_privately_loaded_host_is_found() {
     let Some(mpich) = mpich() else { return };

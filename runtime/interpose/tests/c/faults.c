@@ -1,0 +1,130 @@
+/* Calls that fail, or that a host does in another way, with tool.c in front of the host.
+ *
+ *     ./faults requests
+ *
+ * The types are columns: N of 2 * N integers.
+ */
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PASS, EARLY, LATE, N = 50 };
+
+static int failures;
+static int *tool_mode;
+static MPI_Datatype column;
+
+static void same(const char *what, const char *doing, int at, long expected, long found)
+{
+    if (expected != found && failures++ < 20)
+        printf("%s: %s %d: expected %ld, found %ld\n", doing, what, at, expected, found);
+}
+#define OK(call) same(#call, doing, 0, MPI_SUCCESS, (call))
+
+enum { WAIT, TEST, WAITALL, TESTALL, WAITANY, TESTANY, WAITSOME, TESTSOME, CALLS };
+static const char *name[] = {"Wait", "Test", "Waitall", "Testall", "Waitany", "Testany", "Waitsome", "Testsome"};
+
+/* Calls until the request is complete or the call fails. Returns the code. */
+static int finish(int call, MPI_Request *q)
+{
+    int code = MPI_SUCCESS, flag = 0, at, many[1];
+    MPI_Status s[1];
+    while (code == MPI_SUCCESS && !flag) {
+        switch (call) {
+        case WAIT: code = MPI_Wait(q, s); flag = 1; break;
+        case TEST: code = MPI_Test(q, &flag, s); break;
+        case WAITALL: code = MPI_Waitall(1, q, s); flag = 1; break;
+        case TESTALL: code = MPI_Testall(1, q, &flag, s); break;
+        case WAITANY: code = MPI_Waitany(1, q, &at, s); flag = 1; break;
+        case TESTANY: code = MPI_Testany(1, q, &at, &flag, s); break;
+        case WAITSOME: code = MPI_Waitsome(1, q, &at, many, s); flag = 1; break;
+        default: code = MPI_Testsome(1, q, &at, many, s); flag = at != 0;
+        }
+    }
+    return code;
+}
+
+/* A failed call that completes nothing leaves the request to the next call. */
+static void early(int call, int persistent)
+{
+    const char *doing = name[call];
+    int plain[N], back[2 * N];
+    for (int i = 0; i < N; i++) plain[i] = i + 1;
+    memset(back, 0, sizeof back);
+    MPI_Request q, kept;
+    if (persistent) {
+        OK(MPI_Recv_init(back, 1, column, 0, 0, MPI_COMM_SELF, &q));
+        OK(MPI_Start(&q));
+    } else {
+        OK(MPI_Irecv(back, 1, column, 0, 0, MPI_COMM_SELF, &q));
+    }
+    kept = q;
+    *tool_mode = EARLY;
+    same("code", doing, 0, MPI_ERR_OTHER, finish(call, &q));
+    same("request", doing, 0, 1, q == kept);
+    *tool_mode = PASS;
+    OK(MPI_Send(plain, N, MPI_INT, 0, 0, MPI_COMM_SELF));
+    OK(finish(call, &q));
+    if (persistent) OK(MPI_Request_free(&q));
+    for (int i = 0; i < 2 * N; i++) same("integer", doing, i, i % 2 ? 0 : i / 2 + 1, back[i]);
+}
+
+/* A failed call that has completed a persistent send: the next start sends the memory as it is then. */
+static void late_send(int call)
+{
+    const char *doing = name[call];
+    int memory[2 * N] = {0}, back[N];
+    MPI_Request q, plain;
+    OK(MPI_Send_init(memory, 1, column, 0, 0, MPI_COMM_SELF, &q));
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 2 * N; i++) memory[i] = 1000 * round + i;
+        OK(PMPI_Irecv(back, N, MPI_INT, 0, 0, MPI_COMM_SELF, &plain));
+        OK(MPI_Start(&q));
+        *tool_mode = LATE;
+        same("code", doing, round, MPI_ERR_OTHER, finish(call, &q));
+        *tool_mode = PASS;
+        OK(PMPI_Wait(&plain, MPI_STATUS_IGNORE));
+        for (int i = 0; i < N; i++) same("integer", doing, i, 1000 * round + 2 * i, back[i]);
+    }
+    OK(MPI_Request_free(&q));
+}
+
+/* A failed call that has completed a receive: the next receive, which may get the same handle, is not disturbed. */
+static void late_receive(int call)
+{
+    const char *doing = name[call];
+    int plain[N], back[2 * N];
+    MPI_Request q;
+    memset(plain, 1, sizeof plain);
+    OK(MPI_Irecv(back, 1, column, 0, 0, MPI_COMM_SELF, &q));
+    OK(MPI_Send(plain, N, MPI_INT, 0, 0, MPI_COMM_SELF));
+    *tool_mode = LATE;
+    same("code", doing, 0, MPI_ERR_OTHER, finish(call, &q));
+    *tool_mode = PASS;
+    same("request", doing, 0, 1, q == MPI_REQUEST_NULL);
+    early(call, 0);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    tool_mode = dlsym(NULL, "tool_mode");
+    if (argc != 2 || !tool_mode) {
+        fprintf(stderr, "usage: faults requests, with tool.c loaded before the host\n");
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    MPI_Type_vector(N, 1, 2, MPI_INT, &column);
+    MPI_Type_commit(&column);
+    if (strcmp(argv[1], "requests") == 0)
+        for (int call = 0; call < CALLS; call++) {
+            early(call, 0);
+            early(call, 1);
+            late_send(call);
+            late_receive(call);
+        }
+    MPI_Type_free(&column);
+    if (!failures) printf("%s: no difference\n", argv[1]);
+    MPI_Finalize();
+    return failures != 0;
+}

@@ -1,0 +1,36 @@
+/* A tool between the interposed library and the host, which makes calls of the host fail.
+ *
+ * The program sets `tool_mode`: PASS, or how the calls that complete requests fail.
+ */
+#include <mpi.h>
+
+/* EARLY: the call does nothing and returns an error. LATE: the call does its work, and returns an error if it has
+ * completed anything. */
+enum { PASS, EARLY, LATE };
+int tool_mode;
+
+/* Does `call` as the mode says; `done` says whether it has completed anything. */
+#define TOOL(call, done) \
+    do { \
+        if (tool_mode == EARLY) return MPI_ERR_OTHER; \
+        int code = call; \
+        return code == MPI_SUCCESS && tool_mode == LATE && (done) ? MPI_ERR_OTHER : code; \
+    } while (0)
+
+int MPI_Wait(MPI_Request *q, MPI_Status *s) { TOOL(PMPI_Wait(q, s), 1); }
+int MPI_Test(MPI_Request *q, int *flag, MPI_Status *s) { TOOL(PMPI_Test(q, flag, s), *flag); }
+int MPI_Waitall(int n, MPI_Request q[], MPI_Status s[]) { TOOL(PMPI_Waitall(n, q, s), 1); }
+int MPI_Testall(int n, MPI_Request q[], int *flag, MPI_Status s[]) { TOOL(PMPI_Testall(n, q, flag, s), *flag); }
+int MPI_Waitany(int n, MPI_Request q[], int *at, MPI_Status *s) { TOOL(PMPI_Waitany(n, q, at, s), 1); }
+int MPI_Testany(int n, MPI_Request q[], int *at, int *flag, MPI_Status *s)
+{
+    TOOL(PMPI_Testany(n, q, at, flag, s), *flag);
+}
+int MPI_Waitsome(int n, MPI_Request q[], int *done, int at[], MPI_Status s[])
+{
+    TOOL(PMPI_Waitsome(n, q, done, at, s), 1);
+}
+int MPI_Testsome(int n, MPI_Request q[], int *done, int at[], MPI_Status s[])
+{
+    TOOL(PMPI_Testsome(n, q, done, at, s), *done > 0);
+}
