@@ -5,7 +5,7 @@ use crate::pool::Buffer;
 use crate::report::{COUNTS, add};
 use crate::transfer::{Elements, PACKED};
 use crate::types::choice::Job;
-use crate::types::find;
+use crate::types::{find, is_in_order};
 use std::ffi::{c_int, c_void};
 use typepack_capi_datatype::count_width::Number;
 use typepack_capi_datatype::{abi, raw};
@@ -14,7 +14,7 @@ use typepack_capi_datatype::{abi, raw};
 enum Piece {
     /// Elements of a type that is not contiguous.
     Elements(Elements),
-    /// A run of bytes: elements of a contiguous type.
+    /// A run of bytes: elements of a type whose packed bytes are those in memory.
     Run(*mut u8, usize),
 }
 
@@ -249,7 +249,7 @@ impl Side {
                     let bytes = elements.packed_bytes();
                     (Piece::Elements(elements), usize::try_from(bytes).ok()?)
                 }
-                // If a type is neither known nor contiguous, the host does the call.
+                // If a type is neither known nor known as contiguous, the host does the call.
                 None => {
                     let (first, bytes) = run(next, kind, count)?;
                     (Piece::Run(at.wrapping_offset(first), bytes), bytes)
@@ -356,8 +356,11 @@ unsafe fn widened<N: Number>(array: *const N, len: usize) -> Option<Vec<i64>> {
 }
 
 /// Returns where `count` elements of a contiguous type begin, relative to their address, and how many bytes they have.
-/// Returns `None` if the type is not contiguous.
+/// Returns `None` if the type is not contiguous, or is not known to be.
 fn run(next: &Next, kind: raw::Datatype, count: i64) -> Option<(isize, usize)> {
+    if !is_in_order(kind) {
+        return None;
+    }
     let (mut size, mut lb, mut extent, mut first, mut true_extent) = (0, 0, 0, 0, 0);
     // SAFETY: the results are writable. The host checks the handle.
     let codes = unsafe {

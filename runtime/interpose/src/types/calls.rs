@@ -1,7 +1,7 @@
 //! The calls that make committed types. A type is rebuilt when it is committed. A duplicate of a committed type is
 //! committed too, and shares the layout.
 
-use super::{Layout, find, insert, plan, remember};
+use super::{Layout, find, insert, is_in_order, plan, remember, remember_order};
 use crate::host::{Next, is_loaded};
 use crate::report::{COUNTS, add};
 use std::ffi::{CStr, c_int};
@@ -33,7 +33,7 @@ pub unsafe fn commit(next: &'static Next, datatype: *mut raw::Datatype) -> Optio
 /// Rebuilds a committed type, and remembers its layout unless it is contiguous.
 fn take(next: &'static Next, datatype: raw::Datatype) {
     // Committing a type again changes nothing.
-    if datatype.0 <= super::LAST_PREDEFINED || find(datatype).is_some() {
+    if is_in_order(datatype) || find(datatype).is_some() {
         return;
     }
     if DEVICES.iter().any(|name| is_loaded(name)) {
@@ -44,6 +44,7 @@ fn take(next: &'static Next, datatype: raw::Datatype) {
         None => add(&COUNTS.left, 1),
         Some((plan, _)) if plan.is_contiguous() || plan.element_bytes() == 0 => {
             add(&COUNTS.contiguous, 1);
+            remember_order(next, datatype);
         }
         Some((plan, unit)) => remember(next, datatype, Arc::new(Layout::new(next, plan, unit))),
     }
@@ -59,7 +60,10 @@ pub unsafe fn dup(
     oldtype: raw::Datatype,
     newtype: *mut raw::Datatype,
 ) -> Option<c_int> {
-    let layout = find(oldtype)?;
+    let layout = find(oldtype);
+    if layout.is_none() && (oldtype.0 <= super::LAST_PREDEFINED || !is_in_order(oldtype)) {
+        return None;
+    }
     if newtype.is_null() {
         return None;
     }
@@ -71,7 +75,10 @@ pub unsafe fn dup(
         // A host may return the same handle with one more reference. Its layout is known.
         if made != oldtype {
             insert(made, None);
-            remember(next, made, layout);
+            match layout {
+                Some(layout) => remember(next, made, layout),
+                None => remember_order(next, made),
+            }
         }
     }
     Some(code)

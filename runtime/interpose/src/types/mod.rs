@@ -107,6 +107,33 @@ pub type HandleMap<T> = HashMap<usize, T, BuildHasherDefault<HandleHasher>>;
 static LAYOUTS: RwLock<HandleMap<Arc<Layout>>> =
     RwLock::new(HashMap::with_hasher(BuildHasherDefault::new()));
 
+/// The committed types that are contiguous for our plans too: their packed bytes are their bytes in memory, in order.
+/// Only collective calls ask, so types are kept here only if all ranks take part.
+static CONTIGUOUS: RwLock<HandleMap<()>> =
+    RwLock::new(HashMap::with_hasher(BuildHasherDefault::new()));
+
+/// Returns whether the packed bytes of a type are its bytes in memory, in order: it is predefined, or it was found
+/// contiguous when it was committed. Size and extent do not tell: two integers in reverse order have the same.
+pub fn is_in_order(datatype: raw::Datatype) -> bool {
+    datatype.0 <= LAST_PREDEFINED
+        || CONTIGUOUS.read().unwrap_or_else(PoisonError::into_inner).contains_key(&datatype.0)
+}
+
+/// Remembers that a committed type is contiguous.
+fn remember_order(next: &'static Next, datatype: raw::Datatype) {
+    if !crate::settings::settings().all {
+        return;
+    }
+    let Some(keyval) = keyval(next) else { return };
+    let types = || CONTIGUOUS.write().unwrap_or_else(PoisonError::into_inner);
+    types().insert(datatype.0, ());
+    // SAFETY: as in `remember`.
+    let code = unsafe { next.PMPI_Type_set_attr(datatype, keyval, std::ptr::null_mut()) };
+    if code != abi::SUCCESS {
+        types().remove(&datatype.0);
+    }
+}
+
 /// Number of entries of `LAYOUTS`, so that a program without such types takes no lock.
 static KNOWN: AtomicUsize = AtomicUsize::new(0);
 
@@ -186,7 +213,7 @@ fn insert(datatype: raw::Datatype, layout: Option<Arc<Layout>>) {
     drop(before);
 }
 
-/// The host calls this function when it frees a type of `remember`.
+/// The host calls this function when it frees a type of `remember` or of `remember_order`.
 unsafe extern "C" fn forget(
     datatype: raw::Datatype,
     _keyval: c_int,
@@ -194,6 +221,7 @@ unsafe extern "C" fn forget(
     _extra: *mut c_void,
 ) -> c_int {
     let work = || {
+        CONTIGUOUS.write().unwrap_or_else(PoisonError::into_inner).remove(&datatype.0);
         insert(datatype, None);
         Some(abi::SUCCESS)
     };
@@ -230,6 +258,7 @@ fn keyval(next: &Next) -> Option<c_int> {
 /// Forgets all layouts.
 pub fn clear() {
     let all = std::mem::take(&mut *LAYOUTS.write().unwrap_or_else(PoisonError::into_inner));
+    CONTIGUOUS.write().unwrap_or_else(PoisonError::into_inner).clear();
     KNOWN.store(0, Ordering::Relaxed);
     CHANGES.fetch_add(1, Ordering::AcqRel);
     drop(all);
