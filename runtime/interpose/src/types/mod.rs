@@ -34,8 +34,9 @@ pub struct Layout {
     pub unit: Option<i64>,
     /// The choices between the host's packing and ours.
     pub choices: Choices,
-    /// 0: not compared yet; 1: the host's external32 form has the same bytes; 2: it has not.
-    pub external: AtomicU8,
+    /// For packing and for unpacking. 0: not compared yet; 1: the host's external32 form has the same bytes; 2: it has
+    /// not.
+    pub external: [AtomicU8; 2],
     /// A type of the host with the same layout, which lives until the layout is forgotten and nothing uses it any more.
     /// The program may free its own type while an operation with the type is pending.
     twin: Mutex<Option<raw::Datatype>>,
@@ -44,7 +45,8 @@ pub struct Layout {
 
 impl Layout {
     fn new(next: &'static Next, plan: Plan, unit: Option<i64>) -> Self {
-        let (choices, external, twin) = (Choices::new(), AtomicU8::new(0), Mutex::new(None));
+        let external = [const { AtomicU8::new(0) }; 2];
+        let (choices, twin) = (Choices::new(), Mutex::new(None));
         Self { plan, unit, choices, external, twin, next }
     }
 
