@@ -127,7 +127,8 @@ impl Side {
         Self::unchanged(abi::IN_PLACE as *const c_void, 0, raw::Datatype(abi::BYTE))
     }
 
-    /// Returns this side without the elements of the ranks for which `is_missing`: the host does not write their bytes.
+    /// Returns this side without the elements of the ranks for which `is_missing`: the host neither reads nor writes
+    /// their bytes.
     pub fn without(mut self, is_missing: impl Fn(usize) -> bool) -> Self {
         self.segments.retain(|segment| !is_missing(segment.rank));
         self

@@ -1,6 +1,6 @@
 /* Calls that fail, or that a host does in another way, with tool.c in front of the host.
  *
- *     ./faults requests
+ *     ./faults requests | external | order | edge
  *
  * The types are columns: N of 2 * N integers.
  */
@@ -8,6 +8,7 @@
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { PASS, EARLY, LATE, N = 50 };
 
@@ -106,12 +107,90 @@ static void late_receive(int call)
     early(call, 0);
 }
 
+/* The host's external32 has the byte order of the machine. Zeros do not show that. */
+static void external(void)
+{
+    const char *doing = "external32";
+    int memory[2 * N] = {0}, packed[N], back[2 * N];
+    for (int round = 0; round < 3; round++) {
+        MPI_Aint at = 0;
+        OK(MPI_Pack_external("external32", memory, 1, column, packed, sizeof packed, &at));
+        same("position", doing, round, sizeof packed, at);
+        for (int i = 0; i < N; i++) same("packed", doing, i, memory[2 * i], packed[i]);
+        memset(back, 0, sizeof back);
+        at = 0;
+        OK(MPI_Unpack_external("external32", packed, sizeof packed, &at, back, 1, column));
+        for (int i = 0; i < N; i++) same("unpacked", doing, i, memory[2 * i], back[2 * i]);
+        for (int i = 0; i < N; i++) memory[2 * i] = i + 1;
+    }
+}
+
+/* Two blocks from this rank to itself: a column, and integers in reverse order, which fill their extent. */
+static void order(void)
+{
+    const char *doing = "Neighbor_alltoallw";
+    int dims[1] = {1}, periods[1] = {1}, counts[2] = {1, 1}, places[2] = {1, 0}, memory[2 * N], back[2][2 * N];
+    MPI_Comm ring;
+    MPI_Datatype reverse;
+    OK(MPI_Cart_create(MPI_COMM_WORLD, 1, dims, periods, 0, &ring));
+    OK(PMPI_Type_create_indexed_block(2, 1, places, MPI_INT, &reverse));
+    /* As a library does that was linked with the host's own functions. */
+    OK(PMPI_Type_commit(&reverse));
+    for (int i = 0; i < 2 * N; i++) memory[i] = i + 1;
+    MPI_Aint bytes[2] = {0, 0}, into[2] = {0, N * sizeof(int)};
+    MPI_Datatype from[2] = {reverse, column}, to[2] = {MPI_INT, MPI_INT};
+    int lengths[2] = {N, 2};
+    memset(back, 0, sizeof back);
+    OK(PMPI_Neighbor_alltoallw(memory, counts, bytes, from, back[0], lengths, into, to, ring));
+    OK(MPI_Neighbor_alltoallw(memory, counts, bytes, from, back[1], lengths, into, to, ring));
+    for (int i = 0; i < 2 * N; i++) same("sent from reverse", doing, i, back[0][i], back[1][i]);
+
+    int plain[N];
+    for (int i = 0; i < N; i++) plain[i] = i + 1;
+    MPI_Datatype whole[2] = {MPI_INT, MPI_INT}, apart[2] = {column, reverse};
+    MPI_Aint after[2] = {0, 2 * N * sizeof(int)};
+    int two[2] = {2, N}, wide[2][2 * N + 2];
+    memset(wide, 0, sizeof wide);
+    OK(PMPI_Neighbor_alltoallw(plain, two, bytes, whole, wide[0], counts, after, apart, ring));
+    OK(MPI_Neighbor_alltoallw(plain, two, bytes, whole, wide[1], counts, after, apart, ring));
+    for (int i = 0; i < 2 * N + 2; i++) same("received into reverse", doing, i, wide[0][i], wide[1][i]);
+
+    /* The same with types that the library knows, so that it does the call. */
+    MPI_Datatype pair;
+    OK(MPI_Type_contiguous(2, MPI_INT, &pair));
+    OK(MPI_Type_commit(&pair));
+    OK(MPI_Type_commit(&reverse));
+    for (int known = 0; known < 2; known++) {
+        from[0] = known ? pair : reverse;
+        OK(PMPI_Neighbor_alltoallw(memory, counts, bytes, from, back[0], lengths, into, to, ring));
+        OK(MPI_Neighbor_alltoallw(memory, counts, bytes, from, back[1], lengths, into, to, ring));
+        for (int i = 0; i < 2 * N; i++) same("sent", doing, i, back[0][i], back[1][i]);
+    }
+    OK(MPI_Type_free(&pair));
+    OK(MPI_Type_free(&reverse));
+    OK(MPI_Comm_free(&ring));
+}
+
+/* A grid of one rank has no neighbours: what would be sent to them must not be read. */
+static void edge(void)
+{
+    const char *doing = "Neighbor_alltoallv";
+    int dims[1] = {1}, periods[1] = {0}, counts[2] = {1, 1}, places[2] = {0, 1}, back[4 * N] = {0};
+    MPI_Comm line;
+    OK(MPI_Cart_create(MPI_COMM_WORLD, 1, dims, periods, 0, &line));
+    void *nothing = mmap(NULL, 1 << 16, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    OK(MPI_Neighbor_alltoallv(nothing, counts, places, column, back, counts, places, column, line));
+    for (int i = 0; i < 4 * N; i++) same("integer", doing, i, 0, back[i]);
+    munmap(nothing, 1 << 16);
+    OK(MPI_Comm_free(&line));
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
     tool_mode = dlsym(NULL, "tool_mode");
     if (argc != 2 || !tool_mode) {
-        fprintf(stderr, "usage: faults requests, with tool.c loaded before the host\n");
+        fprintf(stderr, "usage: faults requests | external | order | edge, with tool.c loaded before the host\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     MPI_Type_vector(N, 1, 2, MPI_INT, &column);
@@ -123,6 +202,9 @@ int main(int argc, char **argv)
             late_send(call);
             late_receive(call);
         }
+    if (strcmp(argv[1], "external") == 0) external();
+    if (strcmp(argv[1], "order") == 0) order();
+    if (strcmp(argv[1], "edge") == 0) edge();
     MPI_Type_free(&column);
     if (!failures) printf("%s: no difference\n", argv[1]);
     MPI_Finalize();

@@ -1,6 +1,7 @@
 /* A tool between the interposed library and the host, which makes calls of the host fail.
  *
- * The program sets `tool_mode`: PASS, or how the calls that complete requests fail.
+ * The program sets `tool_mode`: PASS, or how the calls that complete requests fail. With -DNATIVE, external32 has the byte
+ * order of the machine.
  */
 #include <mpi.h>
 
@@ -34,3 +35,34 @@ int MPI_Testsome(int n, MPI_Request q[], int *done, int at[], MPI_Status s[])
 {
     TOOL(PMPI_Testsome(n, q, done, at, s), *done > 0);
 }
+
+#ifdef NATIVE
+int PMPI_Pack_external_c(const char *name, const void *from, MPI_Count n, MPI_Datatype type, void *to, MPI_Count size,
+    MPI_Count *at)
+{
+    (void)name;
+    return PMPI_Pack_c(from, n, type, to, size, at, MPI_COMM_SELF);
+}
+int PMPI_Unpack_external_c(const char *name, const void *from, MPI_Count size, MPI_Count *at, void *to, MPI_Count n,
+    MPI_Datatype type)
+{
+    (void)name;
+    return PMPI_Unpack_c(from, size, at, to, n, type, MPI_COMM_SELF);
+}
+int MPI_Pack_external(const char *name, const void *from, int n, MPI_Datatype type, void *to, MPI_Aint size,
+    MPI_Aint *at)
+{
+    MPI_Count end = *at;
+    int code = PMPI_Pack_external_c(name, from, n, type, to, size, &end);
+    *at = (MPI_Aint)end;
+    return code;
+}
+int MPI_Unpack_external(const char *name, const void *from, MPI_Aint size, MPI_Aint *at, void *to, int n,
+    MPI_Datatype type)
+{
+    MPI_Count end = *at;
+    int code = PMPI_Unpack_external_c(name, from, size, &end, to, n, type);
+    *at = (MPI_Aint)end;
+    return code;
+}
+#endif
