@@ -286,7 +286,8 @@ impl Side {
         self.narrow.1.as_ptr()
     }
 
-    /// Takes a buffer for the segments, unless all of them are better left to the host or there is no memory.
+    /// Takes a buffer for the segments, unless all of them are better left to the host or there is no memory. The buffer
+    /// counts among those that the pool bounds, unless a segment must be packed.
     fn stage(&mut self, segments: Vec<Segment>, job: Job) {
         let wanted = segments.iter().fold(false, |wanted, segment| {
             // Each layout's chooser counts the call.
@@ -305,9 +306,16 @@ impl Side {
             Piece::Run(_, len) => *len as u64,
         };
         let bytes = segments.iter().map(size).sum();
-        if let Some(buffer) = Buffer::beyond(bytes) {
-            self.address = buffer.address().cast();
-            (self.buffer, self.segments) = (Some(buffer), segments);
+        let must = segments.iter().any(|segment| match &segment.piece {
+            Piece::Elements(elements) => elements.must_be_packed(),
+            Piece::Run(..) => false,
+        });
+        match if must { Buffer::beyond(bytes) } else { Buffer::new(bytes) } {
+            Some(buffer) => {
+                self.address = buffer.address().cast();
+                (self.buffer, self.segments) = (Some(buffer), segments);
+            }
+            None => add(&COUNTS.passed, 1),
         }
     }
 
