@@ -301,6 +301,31 @@ fn nothing_is_read_for_neighbours_that_do_not_exist() {
     assert_eq!(counted(&err, "calls done by typepack"), 1, "{err}");
 }
 
+/// The runtime of a GPU was once looked for only when a type was committed, and under names without a version.
+#[test]
+fn calls_pass_through_once_a_device_runtime_is_loaded() {
+    let Some(mpich) = mpich() else { return };
+    let _alone = alone();
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("devices");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let source = folder.join("empty.c");
+    std::fs::write(&source, "typedef int nothing;\n").expect("a file");
+    let program = compiled(&mpich, "mpicc_abi", "faults.c", "faults-devices", &[]);
+    let shared = ["-shared", "-fPIC"];
+    let tool = compiled(&mpich, "mpicc_abi", "tool.c", "libtool-devices.so", &shared);
+    let names = ["libamdhip64.so.6", "libcuda.so", "libhsa-runtime64.so.1", "libze_loader.so.1"];
+    for (name, calls) in names.map(|name| (name, 2)).into_iter().chain([("libcudart.so", 4)]) {
+        let object = folder.join(name);
+        good(limited(60, Path::new("cc")).args(shared).arg(&source).arg("-o").arg(&object));
+        let mut command = limited(60, &program);
+        command.env("LD_PRELOAD", format!("{} {}", library().display(), tool.display()));
+        command.env("TYPEPACK_REPORT", "1").env("TYPEPACK_TUNE", "off");
+        let [out, err] = good(command.arg(&object));
+        assert!(out.ends_with("no difference\n"), "{out}");
+        assert_eq!(counted(&err, "calls done by typepack"), calls, "{name}: {err}");
+    }
+}
+
 #[test]
 fn a_privately_loaded_host_is_found() {
     let Some(mpich) = mpich() else { return };

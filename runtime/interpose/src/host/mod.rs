@@ -7,7 +7,7 @@
 
 mod symbols;
 
-pub use symbols::is_loaded;
+pub use symbols::has_devices;
 
 use crate::say::say;
 use std::ffi::{CStr, c_char, c_int, c_void};

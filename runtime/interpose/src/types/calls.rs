@@ -2,15 +2,11 @@
 //! committed too, and shares the layout.
 
 use super::{Layout, find, insert, is_in_order, plan, remember, remember_order};
-use crate::host::{Next, is_loaded};
+use crate::host::{Next, has_devices};
 use crate::report::{COUNTS, add};
-use std::ffi::{CStr, c_int};
+use std::ffi::c_int;
 use std::sync::Arc;
 use typepack_capi_datatype::{abi, raw};
-
-/// The libraries of device runtimes. Their memory cannot be read by ordinary loads, and the host knows it; so in a
-/// process that has loaded one of them when it commits a type, the type stays with the host.
-const DEVICES: [&CStr; 3] = [c"libcuda.so.1", c"libamdhip64.so", c"libze_loader.so.1"];
 
 /// `MPI_Type_commit`.
 ///
@@ -36,7 +32,7 @@ fn take(next: &'static Next, datatype: raw::Datatype) {
     if is_in_order(datatype) || find(datatype).is_some() {
         return;
     }
-    if DEVICES.iter().any(|name| is_loaded(name)) {
+    if has_devices() {
         return add(&COUNTS.left, 1);
     }
     let rebuilt = super::decode::rebuild(next, datatype);

@@ -1,8 +1,8 @@
 /* Calls that fail, or that a host does in another way, with tool.c in front of the host.
  *
- *     ./faults requests | external | order | edge
+ *     ./faults requests | external | order | edge | LIBRARY
  *
- * The types are columns: N of 2 * N integers.
+ * The types are columns: N of 2 * N integers. With the path of a LIBRARY, the program loads it between two messages.
  */
 #include <dlfcn.h>
 #include <mpi.h>
@@ -185,6 +185,16 @@ static void edge(void)
     OK(MPI_Comm_free(&line));
 }
 
+/* Sends and receives a column. */
+static void message(void)
+{
+    const char *doing = "message";
+    int memory[2 * N], back[2 * N] = {0};
+    for (int i = 0; i < 2 * N; i++) memory[i] = i + 1;
+    OK(MPI_Sendrecv(memory, 1, column, 0, 0, back, 1, column, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE));
+    for (int i = 0; i < 2 * N; i++) same("integer", doing, i, i % 2 ? 0 : i + 1, back[i]);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -205,6 +215,11 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "external") == 0) external();
     if (strcmp(argv[1], "order") == 0) order();
     if (strcmp(argv[1], "edge") == 0) edge();
+    if (strchr(argv[1], '/')) {
+        message();
+        if (!dlopen(argv[1], RTLD_NOW)) same(dlerror(), argv[1], 0, 1, 0);
+        message();
+    }
     MPI_Type_free(&column);
     if (!failures) printf("%s: no difference\n", argv[1]);
     MPI_Finalize();
