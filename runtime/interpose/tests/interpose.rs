@@ -246,6 +246,14 @@ fn all_ranks_take_part_or_none() {
     let line = "typepack-interpose: not all ranks have the same version of typepack-interpose; \
                 the job goes on without typepack\n";
     assert_eq!(err, line);
+    // A rank whose host is unfit once took no part in the agreement, so that the others waited for ever.
+    let shared = ["-shared", "-fPIC", "-DUNFIT"];
+    let tool = compiled(&mpich, "mpicc_abi", "tool.c", "libtool-unfit.so", &shared);
+    let both = format!("{library} {}", tool.display());
+    let unfit: Variables = &[("LD_PRELOAD", &both), ("TYPEPACK_INTERPOSE", "all")];
+    let [out, err] = good(&mut job(&mpich, &[all, unfit], &[program, "1", "3"]));
+    assert!(out.starts_with("3 rounds, "), "{out}");
+    assert_eq!(err, line);
 }
 
 /// Runs `faults.c` with `word`, with `tool.c` between the library and MPICH. Returns what it prints.
@@ -362,7 +370,7 @@ fn where_the_library_cannot_work_one_line_says_so() {
     let both = format!("{library} {}", copy.display());
     let abi = compiled(&mpich, "mpicc_abi", "differential.c", "differential-abi", &[]);
     let native = compiled(&mpich, "mpicc", "differential.c", "differential-native", &[]);
-    let cases: [(&Path, Variables, &str); 5] = [
+    let cases: [(&Path, Variables, &str); 6] = [
         (&abi, &[("LD_PRELOAD", library), ("TYPEPACK_INTERPOSE", "off")], ""),
         (
             &abi,
@@ -374,7 +382,13 @@ fn where_the_library_cannot_work_one_line_says_so() {
             &abi,
             &[("LD_PRELOAD", &both)],
             "typepack-interpose: another typepack-interpose is loaded behind this one; \
-             the job goes on without typepack\n",
+             this one hands every call on to it\n",
+        ),
+        (
+            &abi,
+            &[("LD_PRELOAD", &both), ("TYPEPACK_INTERPOSE", "all")],
+            "typepack-interpose: another typepack-interpose is loaded behind this one; \
+             this one hands every call on to it\n",
         ),
         (
             &native,

@@ -30,6 +30,15 @@ pub fn next() -> &'static Next {
     })
 }
 
+impl Next {
+    /// Returns true if the functions were found by which ranks agree whether they take part.
+    pub fn can_agree(&self) -> bool {
+        self.PMPI_Abi_get_version.is_some()
+            && self.PMPI_Allreduce.is_some()
+            && self.PMPI_Comm_get_parent.is_some()
+    }
+}
+
 /// Returns true if another copy of this library is next in line.
 pub fn is_doubled() -> bool {
     symbols::is_doubled()

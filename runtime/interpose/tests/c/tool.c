@@ -1,7 +1,7 @@
 /* A tool between the interposed library and the host, which makes calls of the host fail.
  *
  * The program sets `tool_mode`: PASS, or how the calls that complete requests fail. With -DNATIVE, external32 has the byte
- * order of the machine.
+ * order of the machine. With -DUNFIT, the host says that it is typepack.
  */
 #include <mpi.h>
 
@@ -64,5 +64,15 @@ int MPI_Unpack_external(const char *name, const void *from, MPI_Aint size, MPI_A
     int code = PMPI_Unpack_external_c(name, from, size, &end, to, n, type);
     *at = (MPI_Aint)end;
     return code;
+}
+#endif
+
+#ifdef UNFIT
+int PMPI_Get_library_version(char *text, int *length)
+{
+    const char *name = "typepack, says the tool";
+    for (*length = 0; name[*length]; ++*length) text[*length] = name[*length];
+    text[*length] = 0;
+    return MPI_SUCCESS;
 }
 #endif
