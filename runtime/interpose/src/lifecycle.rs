@@ -80,22 +80,47 @@ fn begin(next: &'static Next, code: c_int) {
     if code != abi::SUCCESS || !(settings().on || settings().all) {
         return;
     }
-    let fit = fitness(next).and_then(|()| {
-        let packs = settings().on && probe(next) == Some(true);
-        let agreed = agreement(next, packs);
-        if packs { agreed } else { Err("the MPI library does not pack as typepack does".into()) }
-    });
+    // The copy behind this one has seen the end of init, and has taken part in the agreement.
+    if is_doubled() {
+        say(
+            "another typepack-interpose is loaded behind this one; this one hands every call on to it",
+        );
+        return;
+    }
+    let unfit = match fitness(next) {
+        Err(reason) => Some(reason),
+        Ok(()) if settings().on && probe(next) != Some(true) => {
+            Some("the MPI library does not pack as typepack does".into())
+        }
+        Ok(()) => None,
+    };
+    // Also a rank that cannot take part tells the others so, who wait for it.
+    let agreed = match has_abi(next) {
+        true => agreement(next, settings().on && unfit.is_none()),
+        false => Ok(true),
+    };
     // A wrong variable has been reported.
     if !settings().on {
         return;
     }
-    match fit {
+    match unfit.map_or(agreed, Err) {
         Ok(mixed) => {
             set_mixed(mixed);
             set_active(true);
         }
         Err(reason) => say(&format!("{reason}; the job goes on without typepack")),
     }
+}
+
+/// Returns whether the host has the ABI, so that calls with its handles and constants mean what they say. A host that
+/// has another ABI cannot be asked to compare anything; its ranks cannot be in one job with ranks of the ABI, except in
+/// MPICH, which has both.
+fn has_abi(next: &'static Next) -> bool {
+    let (mut major, mut minor) = (-1, -1);
+    // SAFETY: the results are writable.
+    next.can_agree()
+        && unsafe { next.PMPI_Abi_get_version(&mut major, &mut minor) } == abi::SUCCESS
+        && major == abi::ABI_VERSION
 }
 
 /// With `TYPEPACK_INTERPOSE=all`, compares the versions of all ranks; a rank that cannot take part has none. Returns
@@ -160,16 +185,10 @@ const fn number(text: &str) -> i64 {
 /// # Errors
 /// Returns the reason why the library cannot take part.
 fn fitness(next: &'static Next) -> Result<(), String> {
-    if is_doubled() {
-        return Err("another typepack-interpose is loaded behind this one".into());
-    }
     if let Some(name) = next.missing() {
         return Err(format!("the MPI library lacks {name} of the MPI 5 standard ABI"));
     }
-    let (mut major, mut minor) = (-1, -1);
-    // SAFETY: the results are writable.
-    let code = unsafe { next.PMPI_Abi_get_version(&mut major, &mut minor) };
-    if code != abi::SUCCESS || major != abi::ABI_VERSION {
+    if !has_abi(next) {
         return Err("the MPI library does not have the MPI 5 standard ABI".into());
     }
     let mut text = [0_u8; abi::MAX_LIBRARY_VERSION_STRING as usize];

@@ -179,13 +179,14 @@ pub fn sweep(next: &Next, last: bool) {
         // writable.
         let code = unsafe {
             if last && sends {
-                flag = 1;
                 next.PMPI_Wait(&mut request, &mut status)
             } else {
                 next.PMPI_Test(&mut request, &mut flag, &mut status)
             }
         };
-        if flag == 0 && code == abi::SUCCESS {
+        // As in `request/one.rs`: the handle tells, or the flag. A wait has no flag, and completes unless it fails.
+        flag |= c_int::from(last && sends && code == abi::SUCCESS);
+        if request == handle && (flag == 0 || !entry.is_persistent()) {
             left.push((handle, entry));
             continue;
         }

@@ -5,7 +5,7 @@ use crate::pool::Buffer;
 use crate::report::{COUNTS, add};
 use crate::transfer::{Elements, PACKED};
 use crate::types::choice::Job;
-use crate::types::find;
+use crate::types::{find, is_in_order};
 use std::ffi::{c_int, c_void};
 use typepack_capi_datatype::count_width::Number;
 use typepack_capi_datatype::{abi, raw};
@@ -14,7 +14,7 @@ use typepack_capi_datatype::{abi, raw};
 enum Piece {
     /// Elements of a type that is not contiguous.
     Elements(Elements),
-    /// A run of bytes: elements of a contiguous type.
+    /// A run of bytes: elements of a type whose packed bytes are those in memory.
     Run(*mut u8, usize),
 }
 
@@ -127,7 +127,8 @@ impl Side {
         Self::unchanged(abi::IN_PLACE as *const c_void, 0, raw::Datatype(abi::BYTE))
     }
 
-    /// Returns this side without the elements of the ranks for which `is_missing`: the host does not write their bytes.
+    /// Returns this side without the elements of the ranks for which `is_missing`: the host neither reads nor writes
+    /// their bytes.
     pub fn without(mut self, is_missing: impl Fn(usize) -> bool) -> Self {
         self.segments.retain(|segment| !is_missing(segment.rank));
         self
@@ -249,7 +250,7 @@ impl Side {
                     let bytes = elements.packed_bytes();
                     (Piece::Elements(elements), usize::try_from(bytes).ok()?)
                 }
-                // If a type is neither known nor contiguous, the host does the call.
+                // If a type is neither known nor known as contiguous, the host does the call.
                 None => {
                     let (first, bytes) = run(next, kind, count)?;
                     (Piece::Run(at.wrapping_offset(first), bytes), bytes)
@@ -285,7 +286,8 @@ impl Side {
         self.narrow.1.as_ptr()
     }
 
-    /// Takes a buffer for the segments, unless all of them are better left to the host or there is no memory.
+    /// Takes a buffer for the segments, unless all of them are better left to the host or there is no memory. The buffer
+    /// counts among those that the pool bounds, unless a segment must be packed.
     fn stage(&mut self, segments: Vec<Segment>, job: Job) {
         let wanted = segments.iter().fold(false, |wanted, segment| {
             // Each layout's chooser counts the call.
@@ -304,9 +306,16 @@ impl Side {
             Piece::Run(_, len) => *len as u64,
         };
         let bytes = segments.iter().map(size).sum();
-        if let Some(buffer) = Buffer::beyond(bytes) {
-            self.address = buffer.address().cast();
-            (self.buffer, self.segments) = (Some(buffer), segments);
+        let must = segments.iter().any(|segment| match &segment.piece {
+            Piece::Elements(elements) => elements.must_be_packed(),
+            Piece::Run(..) => false,
+        });
+        match if must { Buffer::beyond(bytes) } else { Buffer::new(bytes) } {
+            Some(buffer) => {
+                self.address = buffer.address().cast();
+                (self.buffer, self.segments) = (Some(buffer), segments);
+            }
+            None => add(&COUNTS.passed, 1),
         }
     }
 
@@ -356,8 +365,11 @@ unsafe fn widened<N: Number>(array: *const N, len: usize) -> Option<Vec<i64>> {
 }
 
 /// Returns where `count` elements of a contiguous type begin, relative to their address, and how many bytes they have.
-/// Returns `None` if the type is not contiguous.
+/// Returns `None` if the type is not contiguous, or is not known to be.
 fn run(next: &Next, kind: raw::Datatype, count: i64) -> Option<(isize, usize)> {
+    if !is_in_order(kind) {
+        return None;
+    }
     let (mut size, mut lb, mut extent, mut first, mut true_extent) = (0, 0, 0, 0, 0);
     // SAFETY: the results are writable. The host checks the handle.
     let codes = unsafe {

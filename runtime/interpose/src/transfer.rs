@@ -58,7 +58,7 @@ impl Elements {
 
     /// Returns whether a receive must go through a packed buffer: the sender may have packed elements that the host
     /// does not unpack (`MIXED_MAX`).
-    fn must_be_packed(&self) -> bool {
+    pub fn must_be_packed(&self) -> bool {
         self.layout.unit.is_none() && is_agreed()
     }
 

@@ -246,6 +246,92 @@ fn all_ranks_take_part_or_none() {
     let line = "typepack-interpose: not all ranks have the same version of typepack-interpose; \
                 the job goes on without typepack\n";
     assert_eq!(err, line);
+    // A rank whose host is unfit once took no part in the agreement, so that the others waited for ever.
+    let shared = ["-shared", "-fPIC", "-DUNFIT"];
+    let tool = compiled(&mpich, "mpicc_abi", "tool.c", "libtool-unfit.so", &shared);
+    let both = format!("{library} {}", tool.display());
+    let unfit: Variables = &[("LD_PRELOAD", &both), ("TYPEPACK_INTERPOSE", "all")];
+    let [out, err] = good(&mut job(&mpich, &[all, unfit], &[program, "1", "3"]));
+    assert!(out.starts_with("3 rounds, "), "{out}");
+    assert_eq!(err, line);
+}
+
+/// Runs `faults.c` with `word`, with `tool.c` between the library and MPICH. Returns what it prints.
+fn faults(mpich: &Path, word: &str, variables: Variables) -> [String; 2] {
+    let native = if word == "external" { "-DNATIVE" } else { "-UNATIVE" };
+    let shared = ["-shared", "-fPIC", native];
+    let tool = compiled(mpich, "mpicc_abi", "tool.c", &format!("libtool-{word}.so"), &shared);
+    let program = compiled(mpich, "mpicc_abi", "faults.c", &format!("faults-{word}"), &[]);
+    let mut command = limited(60, &program);
+    command.env("LD_PRELOAD", format!("{} {}", library().display(), tool.display()));
+    command.env("TYPEPACK_REPORT", "1").env("TYPEPACK_TUNE", "off");
+    let [out, err] = good(command.envs(variables.iter().copied()).arg(word));
+    assert_eq!(out, format!("{word}: no difference\n"), "{err}");
+    [out, err]
+}
+
+/// A call that fails without completing an operation once dropped the operation's buffer and its data. A test of a
+/// persistent send that ended in an error once made the next start send the data of the start before.
+#[test]
+fn failing_calls_complete_what_the_host_has_completed() {
+    let Some(mpich) = mpich() else { return };
+    let _alone = alone();
+    let [_, err] = faults(&mpich, "requests", &[]);
+    assert!(counted(&err, "calls done by typepack") > 0, "{err}");
+}
+
+/// Two integers in reverse order have the size and the extent of two integers. A type like that, which the library did
+/// not know, was once copied as a run of bytes.
+#[test]
+fn integers_in_reverse_order_are_no_run_of_bytes() {
+    let Some(mpich) = mpich() else { return };
+    let _alone = alone();
+    let [_, err] = faults(&mpich, "order", &[("TYPEPACK_INTERPOSE", "all")]);
+    // The library did the calls whose types it knows, and no others.
+    assert_eq!(counted(&err, "calls done by typepack"), 2, "{err}");
+}
+
+/// The byte order of external32 was once judged by the program's own data, and zeros do not show a byte order.
+#[test]
+fn zeros_do_not_tell_the_byte_order_of_external32() {
+    let Some(mpich) = mpich() else { return };
+    let _alone = alone();
+    let [_, err] = faults(&mpich, "external", &[]);
+    assert_eq!(counted(&err, "calls done by typepack"), 0, "{err}");
+}
+
+/// `MPI_Neighbor_alltoallv` once read what would be sent to neighbours that do not exist.
+#[test]
+fn nothing_is_read_for_neighbours_that_do_not_exist() {
+    let Some(mpich) = mpich() else { return };
+    let _alone = alone();
+    let [_, err] = faults(&mpich, "edge", &[("TYPEPACK_INTERPOSE", "all")]);
+    assert_eq!(counted(&err, "calls done by typepack"), 1, "{err}");
+}
+
+/// The runtime of a GPU was once looked for only when a type was committed, and under names without a version.
+#[test]
+fn calls_pass_through_once_a_device_runtime_is_loaded() {
+    let Some(mpich) = mpich() else { return };
+    let _alone = alone();
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("devices");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let source = folder.join("empty.c");
+    std::fs::write(&source, "typedef int nothing;\n").expect("a file");
+    let program = compiled(&mpich, "mpicc_abi", "faults.c", "faults-devices", &[]);
+    let shared = ["-shared", "-fPIC"];
+    let tool = compiled(&mpich, "mpicc_abi", "tool.c", "libtool-devices.so", &shared);
+    let names = ["libamdhip64.so.6", "libcuda.so", "libhsa-runtime64.so.1", "libze_loader.so.1"];
+    for (name, calls) in names.map(|name| (name, 2)).into_iter().chain([("libcudart.so", 4)]) {
+        let object = folder.join(name);
+        good(limited(60, Path::new("cc")).args(shared).arg(&source).arg("-o").arg(&object));
+        let mut command = limited(60, &program);
+        command.env("LD_PRELOAD", format!("{} {}", library().display(), tool.display()));
+        command.env("TYPEPACK_REPORT", "1").env("TYPEPACK_TUNE", "off");
+        let [out, err] = good(command.arg(&object));
+        assert!(out.ends_with("no difference\n"), "{out}");
+        assert_eq!(counted(&err, "calls done by typepack"), calls, "{name}: {err}");
+    }
 }
 
 #[test]
@@ -284,7 +370,7 @@ fn where_the_library_cannot_work_one_line_says_so() {
     let both = format!("{library} {}", copy.display());
     let abi = compiled(&mpich, "mpicc_abi", "differential.c", "differential-abi", &[]);
     let native = compiled(&mpich, "mpicc", "differential.c", "differential-native", &[]);
-    let cases: [(&Path, Variables, &str); 5] = [
+    let cases: [(&Path, Variables, &str); 6] = [
         (&abi, &[("LD_PRELOAD", library), ("TYPEPACK_INTERPOSE", "off")], ""),
         (
             &abi,
@@ -296,7 +382,13 @@ fn where_the_library_cannot_work_one_line_says_so() {
             &abi,
             &[("LD_PRELOAD", &both)],
             "typepack-interpose: another typepack-interpose is loaded behind this one; \
-             the job goes on without typepack\n",
+             this one hands every call on to it\n",
+        ),
+        (
+            &abi,
+            &[("LD_PRELOAD", &both), ("TYPEPACK_INTERPOSE", "all")],
+            "typepack-interpose: another typepack-interpose is loaded behind this one; \
+             this one hands every call on to it\n",
         ),
         (
             &native,

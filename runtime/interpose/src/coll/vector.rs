@@ -427,14 +427,14 @@ unsafe fn neighbours<C: Number, D: Number>(
         return None;
     }
     let Neighbours { sources, targets } = Neighbours::of(next, comm)?;
-    // An edge of a grid has no neighbour, so the host does not write its block.
-    let edge = sources.iter().any(|&there| !there);
+    // An edge of a grid has no neighbour, so the host neither reads nor writes its block.
     // SAFETY: the arrays have an entry for each neighbour.
     let sides = unsafe {
         Sides::new(
-            Side::vector(sendbuf, (sendcounts, sdispls), sendtype, targets.len(), Job::Pack)?,
+            Side::vector(sendbuf, (sendcounts, sdispls), sendtype, targets.len(), Job::Pack)?
+                .without(|neighbour| !targets[neighbour]),
             Side::vector(recvbuf, (recvcounts, rdispls), recvtype, sources.len(), Job::Unpack)?
-                .without(|neighbour| edge && !sources[neighbour]),
+                .without(|neighbour| !sources[neighbour]),
         )?
     };
     both!(next, end, sides, sendbuf, comm, C, one, ints,

@@ -7,7 +7,7 @@
 
 mod symbols;
 
-pub use symbols::is_loaded;
+pub use symbols::has_devices;
 
 use crate::say::say;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -28,6 +28,15 @@ pub fn next() -> &'static Next {
         // another one, this library only passes on the registers that it was called with (`lifecycle.rs`).
         unsafe { Next::resolve(|name| finder.find(name)) }
     })
+}
+
+impl Next {
+    /// Returns true if the functions were found by which ranks agree whether they take part.
+    pub fn can_agree(&self) -> bool {
+        self.PMPI_Abi_get_version.is_some()
+            && self.PMPI_Allreduce.is_some()
+            && self.PMPI_Comm_get_parent.is_some()
+    }
 }
 
 /// Returns true if another copy of this library is next in line.

@@ -2,6 +2,7 @@
 
 use libc::{RTLD_LAZY, RTLD_NEXT, RTLD_NOLOAD, c_int, c_void, dl_phdr_info, size_t};
 use std::ffi::{CStr, CString};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A symbol that every copy of this library exports, so that one copy finds another.
 const MARKER: &CStr = c"typepack_interpose_version";
@@ -37,7 +38,11 @@ impl Finder {
         }
         let found = objects().into_iter().find_map(|name| {
             let handle = loaded(&name)?;
-            (!symbol(handle, probe).is_null()).then_some(handle)
+            if symbol(handle, probe).is_null() {
+                close(handle);
+                return None;
+            }
+            Some(handle)
         });
         Self { private: found.unwrap_or(std::ptr::null_mut()) }
     }
@@ -57,9 +62,48 @@ pub fn is_doubled() -> bool {
     !following(MARKER).is_null()
 }
 
-/// Returns true if the shared library `name` is loaded.
-pub fn is_loaded(name: &CStr) -> bool {
-    loaded(name).is_some()
+/// How the names of the files of device runtimes begin. What follows is a version, or nothing.
+const DEVICES: [&[u8]; 4] =
+    [b"libcuda.so", b"libamdhip64.so", b"libhsa-runtime64.so", b"libze_loader.so"];
+
+/// Returns true if a device runtime is loaded, or was at an earlier call. The objects are looked at again only if the
+/// dynamic linker has loaded another one since.
+pub fn has_devices() -> bool {
+    /// The number of objects that had been loaded when this function last looked at them.
+    static SEEN: AtomicU64 = AtomicU64::new(0);
+    static FOUND: AtomicBool = AtomicBool::new(false);
+    struct Look {
+        loads: u64,
+        found: bool,
+    }
+    unsafe extern "C" fn look(info: *mut dl_phdr_info, _: size_t, to: *mut c_void) -> c_int {
+        // SAFETY: `dl_iterate_phdr` passes a valid `info`, which has `dlpi_adds` since glibc 2.4, and `to`, which is
+        // the variable below. Nothing else uses the variable during the call.
+        let (info, to) = unsafe { (&*info, &mut *to.cast::<Look>()) };
+        to.loads = info.dlpi_adds;
+        if SEEN.load(Ordering::Acquire) == to.loads {
+            return 1;
+        }
+        if !info.dlpi_name.is_null() {
+            // SAFETY: the linker's name of an object is a C string.
+            let path = unsafe { CStr::from_ptr(info.dlpi_name) }.to_bytes();
+            let file = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
+            to.found |= DEVICES.iter().any(|name| file.starts_with(name));
+        }
+        0
+    }
+    if FOUND.load(Ordering::Relaxed) {
+        return true;
+    }
+    let mut seen = Look { loads: 0, found: false };
+    // SAFETY: `look` has the type that the function expects, and uses its last argument as the variable that it is.
+    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut seen).cast()) };
+    if seen.found {
+        FOUND.store(true, Ordering::Relaxed);
+    }
+    // A thread that finds this number stops looking, and then reads `FOUND`.
+    SEEN.store(seen.loads, Ordering::Release);
+    seen.found || FOUND.load(Ordering::Relaxed)
 }
 
 /// Returns the address of a symbol in the objects after this library; null if there is none.
@@ -79,6 +123,12 @@ fn loaded(name: &CStr) -> Option<*mut c_void> {
     // SAFETY: `name` is a C string. With `RTLD_NOLOAD`, nothing is loaded and no code runs.
     let handle = unsafe { libc::dlopen(name.as_ptr(), RTLD_LAZY | RTLD_NOLOAD) };
     (!handle.is_null()).then_some(handle)
+}
+
+/// Closes a handle of `loaded` that is not kept. The object stays loaded, because others hold it.
+fn close(handle: *mut c_void) {
+    // SAFETY: the handle comes from `dlopen`, and nothing uses it any more.
+    unsafe { libc::dlclose(handle) };
 }
 
 /// Returns the names of the loaded objects, in the order in which they were loaded.

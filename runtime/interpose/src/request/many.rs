@@ -1,6 +1,6 @@
 //! The calls on many requests: all, any, some; each as wait, test, and as the status of requests that stay.
 
-use super::one::complete;
+use super::one::{ask, complete};
 use crate::entry::class;
 use crate::host::Next;
 use crate::pending::{self, Pending};
@@ -58,32 +58,44 @@ impl Taken {
         }
     }
 
-    /// Completes the operations that are complete, and puts the other entries back. `status` returns, for the index
-    /// of a request, the code and the status of its operation; `None` if the operation is not complete.
+    /// Completes the operations that are complete, and puts the other entries back. `told` returns, for the index of a
+    /// request, what the call tells about the operation. Whether a request that is not persistent is complete, its handle
+    /// in `requests` tells.
     ///
     /// # Safety
     ///
-    /// - The host has completed each operation for which `status` returns a result, and this is its result.
-    unsafe fn settle(self, status: impl Fn(usize) -> Option<(c_int, *const Status)>) {
+    /// - `requests` is the array of the call.
+    /// - What `told` returns, the host has told in this call.
+    unsafe fn settle(self, requests: *const raw::Request, told: impl Fn(usize) -> Told) {
         for (index, handle, entry) in self.entries {
-            match status(index) {
-                // SAFETY: `settle` has the same conditions (`# Safety`).
-                Some((code, status)) => unsafe {
-                    complete(self.next, (handle, entry), code, status);
+            // SAFETY: the array has this index (`# Safety`).
+            let replaced = unsafe { *requests.add(index) != handle };
+            match told(index) {
+                Told::Complete(code, status) if replaced || entry.is_persistent() => {
+                    // SAFETY: the host has completed the operation with this result (`# Safety`).
+                    unsafe { complete(self.next, (handle, entry), code, status) };
+                }
+                // SAFETY: the host has this request still, because it is persistent.
+                Told::Nothing if entry.is_persistent() => unsafe {
+                    ask(self.next, (handle, entry));
                 },
-                None => pending::put(handle, entry),
+                // The operation has ended, and nobody knows how: nothing is delivered.
+                _ if replaced => drop(entry),
+                _ => pending::put(handle, entry),
             }
         }
     }
 
-    /// Delivers the data of the operations that are complete, and puts all entries back. `status` is that of `settle`.
+    /// Delivers the data of the operations that are complete, and puts all entries back. The handles of a call that
+    /// completes no request are unchanged.
     ///
     /// # Safety
     ///
     /// - As for `settle`.
-    unsafe fn deliver(mut self, status: impl Fn(usize) -> Option<(c_int, *const Status)>) {
+    unsafe fn deliver(mut self, _requests: *const raw::Request, told: impl Fn(usize) -> Told) {
         for (index, _, entry) in &mut self.entries {
-            if let Some((code, status)) = status(*index) {
+            // After an error, the call that completes the request delivers.
+            if let Told::Complete(code @ abi::SUCCESS, status) = told(*index) {
                 // SAFETY: `deliver` has the same conditions (`# Safety`).
                 unsafe { entry.deliver(self.next, code, status) };
             }
@@ -92,26 +104,34 @@ impl Taken {
     }
 }
 
-/// Returns the result of an operation among those of a call that returned `code`, from its status: `None` if it is not
-/// complete.
+/// What a call tells about one operation.
+enum Told {
+    /// The host has completed the operation with this code and this status.
+    Complete(c_int, *const Status),
+    /// The operation is not complete.
+    Incomplete,
+    /// The call has failed, and tells nothing about the operation.
+    Nothing,
+}
+
+/// Returns what a call that returned `code` tells about an operation by its status.
 ///
 /// # Safety
 ///
-/// - The host has written `status` in a call that returned `code`.
-unsafe fn result(
-    next: &Next,
-    code: c_int,
-    status: *const Status,
-) -> Option<(c_int, *const Status)> {
+/// - The host has written `status`, if `code` is `MPI_SUCCESS` or of the class `MPI_ERR_IN_STATUS`.
+unsafe fn told(next: &Next, code: c_int, status: *const Status) -> Told {
     if code == abi::SUCCESS {
-        return Some((code, status));
+        return Told::Complete(code, status);
     }
     if class(next, code) != abi::ERR_IN_STATUS {
-        return None;
+        return Told::Nothing;
     }
     // SAFETY: with `MPI_ERR_IN_STATUS`, the host writes the error of each status.
     let own = unsafe { (*status).error };
-    (own == abi::SUCCESS || class(next, own) != abi::ERR_PENDING).then_some((own, status))
+    if own != abi::SUCCESS && class(next, own) == abi::ERR_PENDING {
+        return Told::Incomplete;
+    }
+    Told::Complete(own, status)
 }
 
 /// `MPI_Waitall`.
@@ -131,7 +151,7 @@ pub unsafe fn waitall(
     // SAFETY: the arguments of the call; there are `count` statuses.
     let code = unsafe { next.MPI_Waitall(count, requests, statuses) };
     // SAFETY: the host has written the statuses.
-    unsafe { taken.settle(|index| result(next, code, statuses.add(index))) };
+    unsafe { taken.settle(requests, |index| told(next, code, statuses.add(index))) };
     Some(code)
 }
 
@@ -153,14 +173,18 @@ pub unsafe fn testall(
     // SAFETY: the program's arguments of `testall`, unchanged.
     let mut taken = unsafe { Taken::new(next, count, requests)? };
     let statuses = taken.statuses(statuses);
+    // SAFETY: the flag is writable. If the call fails early, nothing is complete.
+    unsafe { *flag = 0 };
     // SAFETY: the arguments of the call; there are `count` statuses.
     let code = unsafe { next.MPI_Testall(count, requests, flag, statuses) };
-    // SAFETY: the host has written the flag, unless the call failed.
-    if code == abi::SUCCESS && unsafe { *flag } == 0 {
-        taken.back();
-    } else {
-        // SAFETY: the host has written the statuses.
-        unsafe { taken.settle(|index| result(next, code, statuses.add(index))) };
+    // SAFETY: the flag is readable. The host has written the statuses if the flag is set, or if the class of the error
+    // says so.
+    unsafe {
+        let done = *flag != 0 || code != abi::SUCCESS;
+        taken.settle(requests, |index| match done {
+            true => told(next, code, statuses.add(index)),
+            false => Told::Incomplete,
+        });
     }
     Some(code)
 }
@@ -183,26 +207,32 @@ pub unsafe fn get_status_all(
     // SAFETY: the program's arguments of `get_status_all`, unchanged.
     let mut taken = unsafe { Taken::new(next, count, requests)? };
     let statuses = taken.statuses(statuses);
+    // SAFETY: the flag is writable. If the call fails early, nothing is complete.
+    unsafe { *flag = 0 };
     // SAFETY: the arguments of the call; there are `count` statuses.
     let code = unsafe { next.MPI_Request_get_status_all(count, requests, flag, statuses) };
-    // SAFETY: the host has written the flag, unless the call failed.
-    if code == abi::SUCCESS && unsafe { *flag } == 0 {
-        taken.back();
-    } else {
-        // SAFETY: the host has written the statuses.
-        unsafe { taken.deliver(|index| result(next, code, statuses.add(index))) };
+    // SAFETY: the flag is readable, and the host has written the statuses if it is set.
+    unsafe {
+        let done = *flag != 0;
+        taken.deliver(requests, |index| match done {
+            true => told(next, code, statuses.add(index)),
+            false => Told::Incomplete,
+        });
     }
     Some(code)
 }
 
-/// Returns whether the operation with this index is the one that a call of the `any` kind has completed.
+/// Returns what a call of the `any` kind tells about the operation with this index: the chosen one is complete.
 ///
 /// # Safety
 ///
 /// - `chosen` is the readable index of the call.
-unsafe fn is_chosen(index: usize, chosen: *const c_int) -> bool {
-    // SAFETY: `is_chosen` has the same conditions (`# Safety`).
-    usize::try_from(unsafe { *chosen }).is_ok_and(|chosen| chosen == index)
+unsafe fn told_by(index: usize, chosen: *const c_int, code: c_int, status: *const Status) -> Told {
+    // SAFETY: `told_by` has the same conditions (`# Safety`).
+    match usize::try_from(unsafe { *chosen }) {
+        Ok(chosen) if chosen == index => Told::Complete(code, status),
+        _ => Told::Incomplete,
+    }
 }
 
 /// `MPI_Waitany`.
@@ -228,7 +258,7 @@ pub unsafe fn waitany(
     // SAFETY: the program's arguments of `waitany`; `status` is writable.
     let code = unsafe { next.MPI_Waitany(count, requests, chosen, status) };
     // SAFETY: the host has written the index, and the status of that operation.
-    unsafe { taken.settle(|index| is_chosen(index, chosen).then_some((code, status))) };
+    unsafe { taken.settle(requests, |index| told_by(index, chosen, code, status)) };
     Some(code)
 }
 
@@ -251,14 +281,18 @@ pub unsafe fn testany(
     // SAFETY: the program's arguments of `testany`, unchanged.
     let mut taken = unsafe { Taken::new(next, count, requests)? };
     let status = taken.statuses(status);
-    // SAFETY: `chosen` is writable. If the call fails without an index, nothing is chosen.
-    unsafe { *chosen = abi::UNDEFINED };
+    // SAFETY: `chosen` and `flag` are writable. If the call fails early, nothing is chosen.
+    unsafe { (*chosen, *flag) = (abi::UNDEFINED, 0) };
     // SAFETY: the program's arguments of `testany`; `status` is writable.
     let code = unsafe { next.MPI_Testany(count, requests, chosen, flag, status) };
-    // SAFETY: the host has written flag and index, unless the call failed.
-    let done = unsafe { code != abi::SUCCESS || *flag != 0 };
-    // SAFETY: the host has completed the chosen operation with this status.
-    unsafe { taken.settle(|index| (done && is_chosen(index, chosen)).then_some((code, status))) };
+    // SAFETY: both are readable, and the host has completed the chosen operation with this status if the flag is set.
+    unsafe {
+        let done = *flag != 0;
+        taken.settle(requests, |index| match done {
+            true => told_by(index, chosen, code, status),
+            false => Told::Incomplete,
+        });
+    }
     Some(code)
 }
 
@@ -281,12 +315,18 @@ pub unsafe fn get_status_any(
     // SAFETY: the program's arguments of `get_status_any`, unchanged.
     let mut taken = unsafe { Taken::new(next, count, requests)? };
     let status = taken.statuses(status);
+    // SAFETY: `chosen` and `flag` are writable. If the call fails early, nothing is chosen.
+    unsafe { (*chosen, *flag) = (abi::UNDEFINED, 0) };
     // SAFETY: the program's arguments of `get_status_any`; `status` is writable.
     let code = unsafe { next.MPI_Request_get_status_any(count, requests, chosen, flag, status) };
-    // SAFETY: the host has written flag and index, if the call succeeded.
-    let done = unsafe { code == abi::SUCCESS && *flag != 0 };
-    // SAFETY: the chosen operation is complete with this status.
-    unsafe { taken.deliver(|index| (done && is_chosen(index, chosen)).then_some((code, status))) };
+    // SAFETY: both are readable, and the chosen operation is complete with this status if the flag is set.
+    unsafe {
+        let done = *flag != 0;
+        taken.deliver(requests, |index| match done {
+            true => told_by(index, chosen, code, status),
+            false => Told::Incomplete,
+        });
+    }
     Some(code)
 }
 
@@ -301,22 +341,23 @@ struct Some_ {
 }
 
 impl Some_ {
-    /// Returns the result of the operation with this index; `None` if it is not complete.
+    /// Returns what the call tells about the operation with this index: those in the list are complete.
     ///
     /// # Safety
     ///
     /// - The host has written the results, or the call failed and the number was set to 0 before it.
-    unsafe fn result(&self, index: usize) -> Option<(c_int, *const Status)> {
-        // SAFETY: `result` has the same conditions (`# Safety`).
+    unsafe fn told(&self, index: usize) -> Told {
+        // SAFETY: `told` has the same conditions (`# Safety`). `MPI_UNDEFINED` is negative.
         let done = usize::try_from(unsafe { *self.outcount }).unwrap_or(0);
-        (0..done).find_map(|at| {
+        for at in 0..done {
             // SAFETY: the host has written `done` indices and statuses.
             unsafe {
-                is_chosen(index, self.indices.add(at))
-                    .then(|| result(self.next, self.code, self.statuses.add(at)))
-                    .flatten()
+                if usize::try_from(*self.indices.add(at)) == Ok(index) {
+                    return told(self.next, self.code, self.statuses.add(at));
+                }
             }
-        })
+        }
+        Told::Incomplete
     }
 }
 
@@ -348,7 +389,7 @@ macro_rules! some_calls {
                 let code = unsafe { next.$function(count, requests, outcount, indices, statuses) };
                 let some = Some_ { next, code, outcount, indices, statuses };
                 // SAFETY: the host has written the results; `outcount` may be `MPI_UNDEFINED`, which is negative.
-                unsafe { taken.$end(|index| some.result(index)) };
+                unsafe { taken.$end(requests, |index| some.told(index)) };
                 Some(code)
             }
         )*

@@ -1,5 +1,10 @@
 //! The calls on one request: wait, test, the status, free.
+//!
+//! A request that is not persistent is complete exactly when the host has replaced its handle. A call that fails
+//! without completing the operation leaves the handle. Whether a persistent operation is complete is told by the flag
+//! or the index, which are set to "none" before the call. Where a call has neither, [`ask`] asks the host.
 
+use crate::entry::class;
 use crate::host::Next;
 use crate::message::receive::status_or;
 use crate::pending::{self, Pending};
@@ -23,6 +28,24 @@ pub unsafe fn complete(
     if entry.is_persistent() {
         entry.active = false;
         pending::put(handle, entry);
+    }
+}
+
+/// Settles a persistent request after a call that failed without telling which operations are complete. The status of
+/// an inactive request is empty, so nothing is delivered then.
+///
+/// # Safety
+///
+/// - `handle` is the request of `entry`.
+pub unsafe fn ask(next: &Next, (handle, entry): (raw::Request, Pending)) {
+    let (mut flag, mut status) = (0, Status::default());
+    // SAFETY: the request is valid (`# Safety`), and the results are writable.
+    let code = unsafe { next.PMPI_Request_get_status(handle, &mut flag, &mut status) };
+    if flag == 0 {
+        pending::put(handle, entry);
+    } else {
+        // SAFETY: the operation is complete, or the request is inactive.
+        unsafe { complete(next, (handle, entry), code, &status) };
     }
 }
 
@@ -52,13 +75,23 @@ pub unsafe fn wait(
     status: *mut Status,
 ) -> Option<c_int> {
     // SAFETY: the program's argument of `wait`.
-    let taken = unsafe { take(next, request)? };
+    let (handle, entry) = unsafe { take(next, request)? };
     let mut own = Status::default();
     let status = status_or(status, &mut own);
     // SAFETY: the program's arguments of `wait`; `status` is writable.
     let code = unsafe { next.MPI_Wait(request, status) };
-    // SAFETY: the host has completed the operation, or returned the empty status of an inactive request.
-    unsafe { complete(next, taken, code, status) };
+    // SAFETY: `request` is that of the call. A host that has replaced the handle has completed the operation. So it
+    // has if it succeeded, or it has returned the empty status of an inactive request.
+    unsafe {
+        let told = || code == abi::SUCCESS || class(next, code) == abi::ERR_TRUNCATE;
+        if *request != handle || entry.is_persistent() && told() {
+            complete(next, (handle, entry), code, status);
+        } else if entry.is_persistent() {
+            ask(next, (handle, entry));
+        } else {
+            pending::put(handle, entry);
+        }
+    }
     Some(code)
 }
 
@@ -80,10 +113,12 @@ pub unsafe fn test(
     let (handle, entry) = unsafe { take(next, request)? };
     let mut own = Status::default();
     let status = status_or(status, &mut own);
+    // SAFETY: the flag is writable. If the call fails early, nothing is complete.
+    unsafe { *flag = 0 };
     // SAFETY: the program's arguments of `test`; `status` is writable.
     let code = unsafe { next.MPI_Test(request, flag, status) };
     // SAFETY: `request` and `flag` are those of the call. An operation that ends with an error is complete.
-    let done = unsafe { *request != handle || code == abi::SUCCESS && *flag != 0 };
+    let done = unsafe { *request != handle || entry.is_persistent() && *flag != 0 };
     if done {
         // SAFETY: the host has completed the operation.
         unsafe { complete(next, (handle, entry), code, status) };
@@ -111,6 +146,8 @@ pub unsafe fn get_status(
     let (handle, mut entry) = unsafe { take(next, &request)? };
     let mut own = Status::default();
     let status = status_or(status, &mut own);
+    // SAFETY: the flag is writable. If the call fails early, nothing is complete.
+    unsafe { *flag = 0 };
     // SAFETY: the program's arguments of `get_status`; `status` is writable.
     let code = unsafe { next.MPI_Request_get_status(request, flag, status) };
     // SAFETY: the host has written the flag.

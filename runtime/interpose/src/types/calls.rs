@@ -1,16 +1,12 @@
 //! The calls that make committed types. A type is rebuilt when it is committed. A duplicate of a committed type is
 //! committed too, and shares the layout.
 
-use super::{Layout, find, insert, plan, remember};
-use crate::host::{Next, is_loaded};
+use super::{Layout, find, insert, is_in_order, plan, remember, remember_order};
+use crate::host::{Next, has_devices};
 use crate::report::{COUNTS, add};
-use std::ffi::{CStr, c_int};
+use std::ffi::c_int;
 use std::sync::Arc;
 use typepack_capi_datatype::{abi, raw};
-
-/// The libraries of device runtimes. Their memory cannot be read by ordinary loads, and the host knows it; so in a
-/// process that has loaded one of them when it commits a type, the type stays with the host.
-const DEVICES: [&CStr; 3] = [c"libcuda.so.1", c"libamdhip64.so", c"libze_loader.so.1"];
 
 /// `MPI_Type_commit`.
 ///
@@ -33,10 +29,10 @@ pub unsafe fn commit(next: &'static Next, datatype: *mut raw::Datatype) -> Optio
 /// Rebuilds a committed type, and remembers its layout unless it is contiguous.
 fn take(next: &'static Next, datatype: raw::Datatype) {
     // Committing a type again changes nothing.
-    if datatype.0 <= super::LAST_PREDEFINED || find(datatype).is_some() {
+    if is_in_order(datatype) || find(datatype).is_some() {
         return;
     }
-    if DEVICES.iter().any(|name| is_loaded(name)) {
+    if has_devices() {
         return add(&COUNTS.left, 1);
     }
     let rebuilt = super::decode::rebuild(next, datatype);
@@ -44,6 +40,7 @@ fn take(next: &'static Next, datatype: raw::Datatype) {
         None => add(&COUNTS.left, 1),
         Some((plan, _)) if plan.is_contiguous() || plan.element_bytes() == 0 => {
             add(&COUNTS.contiguous, 1);
+            remember_order(next, datatype);
         }
         Some((plan, unit)) => remember(next, datatype, Arc::new(Layout::new(next, plan, unit))),
     }
@@ -59,7 +56,10 @@ pub unsafe fn dup(
     oldtype: raw::Datatype,
     newtype: *mut raw::Datatype,
 ) -> Option<c_int> {
-    let layout = find(oldtype)?;
+    let layout = find(oldtype);
+    if layout.is_none() && (oldtype.0 <= super::LAST_PREDEFINED || !is_in_order(oldtype)) {
+        return None;
+    }
     if newtype.is_null() {
         return None;
     }
@@ -71,7 +71,10 @@ pub unsafe fn dup(
         // A host may return the same handle with one more reference. Its layout is known.
         if made != oldtype {
             insert(made, None);
-            remember(next, made, layout);
+            match layout {
+                Some(layout) => remember(next, made, layout),
+                None => remember_order(next, made),
+            }
         }
     }
     Some(code)

@@ -11,7 +11,7 @@ pub mod calls;
 pub mod choice;
 mod decode;
 
-use crate::host::Next;
+use crate::host::{Next, has_devices};
 use crate::report::{COUNTS, add};
 use choice::Choices;
 use std::cell::RefCell;
@@ -34,8 +34,9 @@ pub struct Layout {
     pub unit: Option<i64>,
     /// The choices between the host's packing and ours.
     pub choices: Choices,
-    /// 0: not compared yet; 1: the host's external32 form has the same bytes; 2: it has not.
-    pub external: AtomicU8,
+    /// For packing and for unpacking. 0: not compared yet; 1: the host's external32 form has the same bytes; 2: it has
+    /// not.
+    pub external: [AtomicU8; 2],
     /// A type of the host with the same layout, which lives until the layout is forgotten and nothing uses it any more.
     /// The program may free its own type while an operation with the type is pending.
     twin: Mutex<Option<raw::Datatype>>,
@@ -44,7 +45,8 @@ pub struct Layout {
 
 impl Layout {
     fn new(next: &'static Next, plan: Plan, unit: Option<i64>) -> Self {
-        let (choices, external, twin) = (Choices::new(), AtomicU8::new(0), Mutex::new(None));
+        let external = [const { AtomicU8::new(0) }; 2];
+        let (choices, twin) = (Choices::new(), Mutex::new(None));
         Self { plan, unit, choices, external, twin, next }
     }
 
@@ -107,6 +109,33 @@ pub type HandleMap<T> = HashMap<usize, T, BuildHasherDefault<HandleHasher>>;
 static LAYOUTS: RwLock<HandleMap<Arc<Layout>>> =
     RwLock::new(HashMap::with_hasher(BuildHasherDefault::new()));
 
+/// The committed types that are contiguous for our plans too: their packed bytes are their bytes in memory, in order.
+/// Only collective calls ask, so types are kept here only if all ranks take part.
+static CONTIGUOUS: RwLock<HandleMap<()>> =
+    RwLock::new(HashMap::with_hasher(BuildHasherDefault::new()));
+
+/// Returns whether the packed bytes of a type are its bytes in memory, in order: it is predefined, or it was found
+/// contiguous when it was committed. Size and extent do not tell: two integers in reverse order have the same.
+pub fn is_in_order(datatype: raw::Datatype) -> bool {
+    datatype.0 <= LAST_PREDEFINED
+        || CONTIGUOUS.read().unwrap_or_else(PoisonError::into_inner).contains_key(&datatype.0)
+}
+
+/// Remembers that a committed type is contiguous.
+fn remember_order(next: &'static Next, datatype: raw::Datatype) {
+    if !crate::settings::settings().all {
+        return;
+    }
+    let Some(keyval) = keyval(next) else { return };
+    let types = || CONTIGUOUS.write().unwrap_or_else(PoisonError::into_inner);
+    types().insert(datatype.0, ());
+    // SAFETY: as in `remember`.
+    let code = unsafe { next.PMPI_Type_set_attr(datatype, keyval, std::ptr::null_mut()) };
+    if code != abi::SUCCESS {
+        types().remove(&datatype.0);
+    }
+}
+
 /// Number of entries of `LAYOUTS`, so that a program without such types takes no lock.
 static KNOWN: AtomicUsize = AtomicUsize::new(0);
 
@@ -137,8 +166,19 @@ thread_local! {
         const { RefCell::new([const { Answer { change: 0, datatype: 0, layout: None } }; ANSWERS]) };
 }
 
+/// The memory of a device cannot be read by ordinary loads, and the host knows it. So from the moment at which a process
+/// has loaded a device runtime, no type has a layout: its calls pass through to the host.
 #[inline(never)]
 fn look_up(datatype: raw::Datatype) -> Option<Arc<Layout>> {
+    let layout = known(datatype)?;
+    if has_devices() {
+        add(&COUNTS.passed, 1);
+        return None;
+    }
+    Some(layout)
+}
+
+fn known(datatype: raw::Datatype) -> Option<Arc<Layout>> {
     let ask = || LAYOUTS.read().unwrap_or_else(PoisonError::into_inner).get(&datatype.0).cloned();
     let change = CHANGES.load(Ordering::Acquire);
     let found = RECENT.try_with(|recent| {
@@ -186,7 +226,7 @@ fn insert(datatype: raw::Datatype, layout: Option<Arc<Layout>>) {
     drop(before);
 }
 
-/// The host calls this function when it frees a type of `remember`.
+/// The host calls this function when it frees a type of `remember` or of `remember_order`.
 unsafe extern "C" fn forget(
     datatype: raw::Datatype,
     _keyval: c_int,
@@ -194,6 +234,7 @@ unsafe extern "C" fn forget(
     _extra: *mut c_void,
 ) -> c_int {
     let work = || {
+        CONTIGUOUS.write().unwrap_or_else(PoisonError::into_inner).remove(&datatype.0);
         insert(datatype, None);
         Some(abi::SUCCESS)
     };
@@ -230,6 +271,7 @@ fn keyval(next: &Next) -> Option<c_int> {
 /// Forgets all layouts.
 pub fn clear() {
     let all = std::mem::take(&mut *LAYOUTS.write().unwrap_or_else(PoisonError::into_inner));
+    CONTIGUOUS.write().unwrap_or_else(PoisonError::into_inner).clear();
     KNOWN.store(0, Ordering::Relaxed);
     CHANGES.fetch_add(1, Ordering::AcqRel);
     drop(all);

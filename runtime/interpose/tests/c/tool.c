@@ -1,0 +1,78 @@
+/* A tool between the interposed library and the host, which makes calls of the host fail.
+ *
+ * The program sets `tool_mode`: PASS, or how the calls that complete requests fail. With -DNATIVE, external32 has the byte
+ * order of the machine. With -DUNFIT, the host says that it is typepack.
+ */
+#include <mpi.h>
+
+/* EARLY: the call does nothing and returns an error. LATE: the call does its work, and returns an error if it has
+ * completed anything. */
+enum { PASS, EARLY, LATE };
+int tool_mode;
+
+/* Does `call` as the mode says; `done` says whether it has completed anything. */
+#define TOOL(call, done) \
+    do { \
+        if (tool_mode == EARLY) return MPI_ERR_OTHER; \
+        int code = call; \
+        return code == MPI_SUCCESS && tool_mode == LATE && (done) ? MPI_ERR_OTHER : code; \
+    } while (0)
+
+int MPI_Wait(MPI_Request *q, MPI_Status *s) { TOOL(PMPI_Wait(q, s), 1); }
+int MPI_Test(MPI_Request *q, int *flag, MPI_Status *s) { TOOL(PMPI_Test(q, flag, s), *flag); }
+int MPI_Waitall(int n, MPI_Request q[], MPI_Status s[]) { TOOL(PMPI_Waitall(n, q, s), 1); }
+int MPI_Testall(int n, MPI_Request q[], int *flag, MPI_Status s[]) { TOOL(PMPI_Testall(n, q, flag, s), *flag); }
+int MPI_Waitany(int n, MPI_Request q[], int *at, MPI_Status *s) { TOOL(PMPI_Waitany(n, q, at, s), 1); }
+int MPI_Testany(int n, MPI_Request q[], int *at, int *flag, MPI_Status *s)
+{
+    TOOL(PMPI_Testany(n, q, at, flag, s), *flag);
+}
+int MPI_Waitsome(int n, MPI_Request q[], int *done, int at[], MPI_Status s[])
+{
+    TOOL(PMPI_Waitsome(n, q, done, at, s), 1);
+}
+int MPI_Testsome(int n, MPI_Request q[], int *done, int at[], MPI_Status s[])
+{
+    TOOL(PMPI_Testsome(n, q, done, at, s), *done > 0);
+}
+
+#ifdef NATIVE
+int PMPI_Pack_external_c(const char *name, const void *from, MPI_Count n, MPI_Datatype type, void *to, MPI_Count size,
+    MPI_Count *at)
+{
+    (void)name;
+    return PMPI_Pack_c(from, n, type, to, size, at, MPI_COMM_SELF);
+}
+int PMPI_Unpack_external_c(const char *name, const void *from, MPI_Count size, MPI_Count *at, void *to, MPI_Count n,
+    MPI_Datatype type)
+{
+    (void)name;
+    return PMPI_Unpack_c(from, size, at, to, n, type, MPI_COMM_SELF);
+}
+int MPI_Pack_external(const char *name, const void *from, int n, MPI_Datatype type, void *to, MPI_Aint size,
+    MPI_Aint *at)
+{
+    MPI_Count end = *at;
+    int code = PMPI_Pack_external_c(name, from, n, type, to, size, &end);
+    *at = (MPI_Aint)end;
+    return code;
+}
+int MPI_Unpack_external(const char *name, const void *from, MPI_Aint size, MPI_Aint *at, void *to, int n,
+    MPI_Datatype type)
+{
+    MPI_Count end = *at;
+    int code = PMPI_Unpack_external_c(name, from, size, &end, to, n, type);
+    *at = (MPI_Aint)end;
+    return code;
+}
+#endif
+
+#ifdef UNFIT
+int PMPI_Get_library_version(char *text, int *length)
+{
+    const char *name = "typepack, says the tool";
+    for (*length = 0; name[*length]; ++*length) text[*length] = name[*length];
+    text[*length] = 0;
+    return MPI_SUCCESS;
+}
+#endif
