@@ -263,7 +263,8 @@ unsafe fn bytes(buffer: &Buffer) -> &[u8] {
 
 /// Packs or unpacks a sample of a layout in both ways, and returns whether the results are the same. All bytes of a
 /// basic element of the sample are different, so any other order of the bytes shows. Only the direction of the
-/// program's call is tried: MPICH 5.0.2 ends the process when it packs some types. Returns `None` if there is no memory.
+/// program's call is tried: MPICH 5.0.2 ends the process when it packs some types. Returns `None` if there is no
+/// memory.
 ///
 /// # Safety
 ///

@@ -286,8 +286,8 @@ impl Side {
         self.narrow.1.as_ptr()
     }
 
-    /// Takes a buffer for the segments, unless all of them are better left to the host or there is no memory. The buffer
-    /// counts among those that the pool bounds, unless a segment must be packed.
+    /// Takes a buffer for the segments, unless all of them are better left to the host or there is no memory. The
+    /// buffer counts among those that the pool bounds, unless a segment must be packed.
     fn stage(&mut self, segments: Vec<Segment>, job: Job) {
         let wanted = segments.iter().fold(false, |wanted, segment| {
             // Each layout's chooser counts the call.

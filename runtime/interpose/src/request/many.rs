@@ -59,8 +59,8 @@ impl Taken {
     }
 
     /// Completes the operations that are complete, and puts the other entries back. `told` returns, for the index of a
-    /// request, what the call tells about the operation. Whether a request that is not persistent is complete, its handle
-    /// in `requests` tells.
+    /// request, what the call tells about the operation. Whether a request that is not persistent is complete, its
+    /// handle in `requests` tells.
     ///
     /// # Safety
     ///

@@ -166,8 +166,8 @@ thread_local! {
         const { RefCell::new([const { Answer { change: 0, datatype: 0, layout: None } }; ANSWERS]) };
 }
 
-/// The memory of a device cannot be read by ordinary loads, and the host knows it. So from the moment at which a process
-/// has loaded a device runtime, no type has a layout: its calls pass through to the host.
+/// The memory of a device cannot be read by ordinary loads, and the host knows it. So from the moment at which a
+/// process has loaded a device runtime, no type has a layout: its calls pass through to the host.
 #[inline(never)]
 fn look_up(datatype: raw::Datatype) -> Option<Arc<Layout>> {
     let layout = known(datatype)?;

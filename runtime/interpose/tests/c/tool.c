@@ -1,7 +1,7 @@
 /* A tool between the interposed library and the host, which makes calls of the host fail.
  *
- * The program sets `tool_mode`: PASS, or how the calls that complete requests fail. With -DNATIVE, external32 has the byte
- * order of the machine. With -DUNFIT, the host says that it is typepack.
+ * The program sets `tool_mode`: PASS, or how the calls that complete requests fail. With -DNATIVE, external32 has the
+ * byte order of the machine. With -DUNFIT, the host says that it is typepack.
  */
 #include <mpi.h>
 
