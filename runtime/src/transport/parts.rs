@@ -2,8 +2,8 @@
 //! The receiver unpacks the first parts while the sender packs the next ones.
 //!
 //! Compared with the pipeline, such a message saves the way of an RTS and of a CTS. The data of a message that no
-//! receive has matched is copied into private memory of the receiver (`endpoint/engine/parts.rs`), like an eager message,
-//! and counts against the same bound. So only messages of at most [`PARTS_MAX`] bytes go out in parts, and only through
+//! receive has matched is copied into private memory of the receiver (`endpoint/engine/parts.rs`), like an eager
+//! message, and counts against the same bound. So only messages of at most [`PARTS_MAX`] bytes go out in parts, and only through
 //! a ring of the last level, which has room for several of them.
 //!
 //! The receiver decides which messages go out in parts. Its chooser (`tuning.rs`) compares the ways of messages that
@@ -113,8 +113,9 @@ impl Parts {
         let Some(method) = self.begin(tx, terms, &label, in_heap) else { return Ok(None) };
         let how = (Stage::shape(layout.plan, layout.count), method);
         let done = write(tx, fabric, label, 0, method, |len, range, to| {
-            // SAFETY: `write` passes a range within the message, whose length is `len`, and the address of room for
-            // it. The layout's memory is readable (condition of `# Safety`), and no user layout overlaps the ring.
+            // SAFETY: `write` passes a range of `len` bytes within the message, and packing a range writes exactly its
+            // length (first condition of `fill`). `to` is room for `len` bytes in the ring (second condition). The
+            // layout's memory is readable (condition of `# Safety`), and no user layout overlaps the ring or the stage.
             unsafe { stage.fill(how, len, to, |to| layout.pack(range, to)) };
         })?;
         Ok(Some((done, method)))
@@ -184,8 +185,9 @@ impl Protocol for Parts {
         let (label, supply) = (send.label, &send.supply);
         let how = (Stage::shape_of(supply), method);
         let done = write(tx, work.fabric, label, done, method, |len, range, to| {
-            // SAFETY: `write` passes a range within the message, whose length is `len`, and the address of room for
-            // it that no user layout overlaps.
+            // SAFETY: `write` passes a range of `len` bytes within the message, and packing a range writes exactly its
+            // length (first condition of `fill`). `to` is room for `len` bytes in the ring (second condition). The
+            // memory of the supply is valid (invariant of `payload.rs`) and overlaps neither the ring nor the stage.
             unsafe { work.stage.fill(how, len, to, |to| supply.pack(range, to)) };
         })?;
         if done < label.bytes {

@@ -504,8 +504,8 @@ impl Peer {
     }
 
     /// Takes back the word by which this rank could recall the message that `envelope` answers. The receiver has
-    /// matched the message, so the message's envelope cannot refer to the word any more. Also tells the pipeline which
-    /// answer to expect next time ([`Pipeline::expect`]).
+    /// matched the message, so the message's envelope cannot refer to the word any more. Also tells the pipeline and
+    /// the parts which answer to expect next time ([`Pipeline::expect`], [`Parts::expect`]).
     fn answered<R: RequestTable>(&mut self, work: &mut Work<'_, R>, envelope: &Envelope) {
         let (Envelope::Ack(id)
         | Envelope::Cts { id, .. }

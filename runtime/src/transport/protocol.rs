@@ -62,9 +62,9 @@ pub struct Work<'a, R> {
 pub enum Offered {
     /// The protocol cannot carry this message.
     Declined,
-    /// The protocol can carry the message, but the ring is full.
+    /// The protocol can carry the message, but the ring is full. Some parts of a message in parts may be in the ring.
     NoRoom,
-    /// The first envelope of the message is in the ring.
+    /// The first envelope of the message is in the ring; of a message in parts, all envelopes.
     Written,
 }
 

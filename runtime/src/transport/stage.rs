@@ -1,6 +1,6 @@
 //! A private buffer into which the sender packs pieces of messages before it copies them to shared memory.
 //!
-//! `endpoint/engine.rs` owns one buffer, and `pipeline.rs` uses it. If the receiver was the last rank to
+//! `endpoint/engine.rs` owns one buffer, and `pipeline.rs` and `parts.rs` use it. If the receiver was the last rank to
 //! read a cache line of shared memory, the line lies in the receiver's cache. A store of register width
 //! must first fetch such a line back, and can change it only then. `rep movsb` and streaming stores write
 //! whole lines and do not fetch their old bytes. So with these methods the sender gathers small blocks in

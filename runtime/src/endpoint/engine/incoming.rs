@@ -8,7 +8,7 @@
 use super::parts::Part;
 use super::*;
 
-/// What happens to a short message that no receive matches.
+/// What happens to a short message, or to one in parts, that no receive matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unmatched {
     /// This rank copies the message out of the ring.

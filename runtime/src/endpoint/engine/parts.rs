@@ -250,7 +250,8 @@ impl MessageEngine {
                 };
                 let (capacity, sink) = (receive.capacity, &receive.sink);
                 let range = done.min(capacity)..end.min(capacity);
-                // SAFETY: the range lies within the receive, because it ends at `capacity` at the latest. The part is
+                // SAFETY: the range lies within the receive, because it ends at `capacity` at the latest, which is the
+                // packed size of the sink's layout (condition of `MessageEngine::receive`). The part is
                 // readable for at least the length of the range, and no user layout overlaps it (conditions of
                 // `Part::new`).
                 contiguous::with(method, || unsafe { sink.unpack(range, part.data) });
