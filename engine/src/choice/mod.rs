@@ -10,19 +10,21 @@
 //!
 //! - The first present way is the static choice. Another way becomes the present way if the median of its
 //!   last `SAMPLES` costs is lower than the present way's median by more than one part in `MARGIN`.
-//! - Looks cost at most one part in `BUDGET` of the time of all jobs so far. The cost of one job of a look is
-//!   its time minus the median of the present way. The chooser estimates this cost before the job. If no cost
-//!   of the other way is recorded, it expects this way to take twice as long as the present way.
+//! - Looks cost at most one part in `BUDGET` of the time of all jobs so far, and second looks at most one part in
+//!   `BUDGET_AGAIN`. The cost of one job of a look is its time minus the median of the present way. The chooser
+//!   estimates this cost before the job. If no cost of the other way is recorded, it expects this way to take twice as
+//!   long as the present way.
 //! - The first job in each way is not recorded, because it may touch memory for the first time.
 //! - A look ends early if at least two costs are recorded and the way's median is more than `HOPELESS` times
-//!   the present way's median.
+//!   the present way's median. If the last look at this way ended so, the first cost is enough.
 //! - A *second look* forgets the earlier costs of a way. Second looks begin when the number of jobs reaches
 //!   `LOOK_FIRST`, then each time the number has doubled, and in the end after every `LOOK_AGAIN` jobs. The
 //!   ways take turns; there is no second look if it is the turn of the present way. The early second looks
 //!   correct measurements of jobs that touched memory for the first time. The later ones notice that a
 //!   virtual machine has moved between processors, so that near cores have become far ones. If the present
-//!   way's own median rises by more than one part in `DRIFT`, all other ways get a second look without waiting
-//!   for their turns.
+//!   way's own median rises by more than one part in `DRIFT`, all other ways get a look without waiting for their
+//!   turns, and these looks count as first looks. If another way then replaces the present one, the way that has
+//!   been replaced gets such a look, too.
 //! - Single outliers, such as a page fault or stolen time, do not move a median.
 //!
 //! `contiguous/own.rs` uses choosers; the runtime uses them for transports, waiting and files.
@@ -38,6 +40,10 @@ pub const SAMPLES: usize = 7;
 
 /// Looks may cost at most one part in `BUDGET` of the time of all jobs.
 pub const BUDGET: u64 = 20;
+
+/// Second looks may cost at most one part in `BUDGET_AGAIN` of the time of all jobs. A job that is done often pays for
+/// second looks as long as the process runs, and they rarely change the choice.
+pub const BUDGET_AGAIN: u64 = 100;
 
 /// The median of another way must be lower than that of the present way by more than one part in `MARGIN`.
 const MARGIN: u64 = 40;
@@ -73,6 +79,10 @@ struct Way {
     begun: bool,
     /// The way has been dropped until the next second look, because it is much slower.
     hopeless: bool,
+    /// The last look at the way ended because the way is much slower.
+    was_hopeless: bool,
+    /// The way has been judged before, so the next look at it is a second look.
+    again: bool,
     /// The way does not work on this machine or between these ranks.
     failed: bool,
 }
@@ -94,7 +104,24 @@ impl Way {
         (self.filled > 0).then_some(self.median)
     }
 
-    /// Forgets the costs, so that the way is looked at again.
+    /// Returns whether the latest look at the way is over.
+    fn is_judged(&self) -> bool {
+        self.hopeless || usize::from(self.filled) >= SAMPLES
+    }
+
+    /// Forgets the costs, so that the way gets a second look. The look counts as a first one if the way has not been
+    /// judged yet.
+    fn look_again(&mut self) {
+        *self = Self {
+            failed: self.failed,
+            begun: self.begun,
+            was_hopeless: self.hopeless,
+            again: self.again || self.is_judged(),
+            ..Self::default()
+        };
+    }
+
+    /// Forgets the costs and the judgement, so that the next look at the way is a first look.
     fn forget(&mut self) {
         *self = Self { failed: self.failed, begun: self.begun, ..Self::default() };
     }
@@ -128,6 +155,10 @@ pub struct Chooser {
     spent: u64,
     /// The cost of all looks together.
     lost: u64,
+    /// The cost of all second looks together.
+    lost_again: u64,
+    /// True if the present way has drifted and no other way has replaced it since.
+    drifted: bool,
 }
 
 impl Chooser {
@@ -145,6 +176,8 @@ impl Chooser {
             turn: 0,
             spent: 0,
             lost: 0,
+            lost_again: 0,
+            drifted: false,
         }
     }
 
@@ -170,9 +203,11 @@ impl Chooser {
         self.ways.get(usize::from(way)).and_then(Way::median)
     }
 
-    /// Returns whether the present way has been compared with all other ways that work.
+    /// Returns whether the present way has been compared with all other ways that work. A second look under way changes
+    /// nothing about this.
     pub fn is_settled(&self) -> bool {
-        self.others().all(|way| self.is_judged(way)) && self.median(self.best).is_some()
+        let compared = |way: u8| self.is_judged(way) || self.ways[usize::from(way)].again;
+        self.others().all(compared) && self.median(self.best).is_some()
     }
 
     /// Returns two sums: the cost of all looks, and the cost of all jobs.
@@ -212,13 +247,23 @@ impl Chooser {
             return self.watch();
         }
         let Some(present) = present else { return };
-        self.lost = self.lost.saturating_add(cost.saturating_sub(present));
+        let lost = cost.saturating_sub(present);
+        self.lost = self.lost.saturating_add(lost);
         let seen = &mut self.ways[usize::from(way)];
+        if seen.again {
+            self.lost_again = self.lost_again.saturating_add(lost);
+        }
         let Some(median) = seen.median() else { return };
-        if seen.filled >= 2 && median > HOPELESS.saturating_mul(present) {
+        let enough = if seen.was_hopeless { 1 } else { 2 };
+        if seen.filled >= enough && median > HOPELESS.saturating_mul(present) {
             seen.hopeless = true;
         } else if usize::from(seen.filled) == SAMPLES && median < present - present / MARGIN {
-            (self.best, self.reference) = (way, median);
+            let replaced = std::mem::replace(&mut self.best, way);
+            self.reference = median;
+            if std::mem::take(&mut self.drifted) {
+                // The costs that have risen may be outliers.
+                self.ways[usize::from(replaced)].forget();
+            }
         }
     }
 
@@ -245,7 +290,7 @@ impl Chooser {
         if self.reference == 0 || median < self.reference {
             self.reference = median;
         } else if median > self.reference.saturating_add(self.reference / DRIFT) {
-            self.reference = median;
+            (self.reference, self.drifted) = (median, true);
             // This runs while short messages move, so it must not allocate.
             for way in (0..).zip(&mut self.ways).filter(|(way, _)| *way != self.best) {
                 if !way.1.failed {
@@ -261,23 +306,28 @@ impl Chooser {
             self.again = self.jobs.saturating_add(self.jobs.min(LOOK_AGAIN));
             self.turn = (self.turn + 1) % self.len;
             if self.turn != self.best {
-                self.ways[usize::from(self.turn)].forget();
+                self.ways[usize::from(self.turn)].look_again();
             }
         }
-        let way = self.others().find(|&way| !self.is_judged(way))?;
         let present = &self.ways[usize::from(self.best)];
         if usize::from(present.filled) < SAMPLES {
             return None;
         }
         let median = present.median()?;
-        let expected = self.median(way).map_or(median, |cost| cost.saturating_sub(median));
-        (self.lost.saturating_add(expected) <= self.spent / BUDGET).then_some(way)
+        self.others().find(|&way| !self.is_judged(way) && self.pays(way, median))
+    }
+
+    /// Returns whether the budgets pay for one job of a look at `way`. `present` is the median of the present way.
+    fn pays(&self, way: u8, present: u64) -> bool {
+        let expected = self.median(way).map_or(present, |cost| cost.saturating_sub(present));
+        let again = self.ways[usize::from(way)].again;
+        self.lost.saturating_add(expected) <= self.spent / BUDGET
+            && (!again || self.lost_again.saturating_add(expected) <= self.spent / BUDGET_AGAIN)
     }
 
     /// Returns whether the latest look at a way is over.
     fn is_judged(&self, way: u8) -> bool {
-        let way = &self.ways[usize::from(way)];
-        way.hopeless || usize::from(way.filled) >= SAMPLES
+        self.ways[usize::from(way)].is_judged()
     }
 
     /// Returns the ways that work, without the present one.

@@ -67,6 +67,36 @@ fn looking_stays_within_its_budget() {
 }
 
 #[test]
+fn second_looks_stay_within_their_own_budget() {
+    // The first looks end within 500 jobs. From then on, all looks are second looks.
+    let mut random = Random(11);
+    for costs in [[100, 300, 180], [100, 150, 199], [1000, 20_000, 1050]] {
+        let mut chooser = Chooser::new(3, 0);
+        let mut noise = |cost: u64| cost + random.below(cost / 10 + 1);
+        work(&mut chooser, 5000, &costs, &mut noise);
+        let (first, before) = chooser.lost_and_spent();
+        for _ in 0..10 {
+            work(&mut chooser, 5000, &costs, &mut noise);
+            let (lost, spent) = chooser.lost_and_spent();
+            let most = costs.iter().max().unwrap() * 11 / 10;
+            assert!(lost - first <= (spent - before) / BUDGET_AGAIN + before / BUDGET_AGAIN + most);
+        }
+        assert_eq!(chooser.best(), 0);
+    }
+}
+
+/// A second look at a way that was much slower ends after one job. The way is looked at again later, and it wins once it
+/// has become fast.
+#[test]
+fn a_second_look_at_a_hopeless_way_is_short() {
+    let mut chooser = Chooser::new(2, 0);
+    let used = work(&mut chooser, 2000, &[100, 500], |cost| cost);
+    assert!(used[1] < 10, "{used:?}");
+    work(&mut chooser, 4000, &[100, 50], |cost| cost);
+    assert_eq!(chooser.best(), 1);
+}
+
+#[test]
 fn outliers_do_not_decide() {
     let mut random = Random(99);
     let mut chooser = Chooser::new(2, 0);

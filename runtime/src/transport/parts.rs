@@ -9,7 +9,8 @@
 //! The receiver decides which messages go out in parts. Its chooser (`tuning.rs`) compares the ways of messages that
 //! begin with an RTS. When it has compared them and chunks are the best way, its CTS allows messages of the same size
 //! class to go out in parts, and names their copy method. One in [`ROW`] messages begins with an RTS all the same, so
-//! the chooser goes on learning. Any other answer to an RTS takes the permission back.
+//! the chooser goes on learning. Each time the answer is the same again, the number of messages to the next RTS doubles,
+//! up to [`ROW_MAX`]. Any other answer to an RTS takes the permission back.
 //!
 //! Invariant: the parts of a message follow each other in the ring, with no other envelope between them. A message that
 //! finds the ring full stays at the head of the queue (`link.rs`), and no other envelope overtakes it.
@@ -30,8 +31,13 @@ use crate::settings::Forced;
 use std::ops::Range;
 use typepack_engine::contiguous::Method;
 
-/// While messages of a size class go out in parts, one in this number begins with an RTS.
-const ROW: u8 = 64;
+/// When messages of a size class begin to go out in parts, one in this number begins with an RTS.
+const ROW: u16 = 64;
+
+/// While messages of a size class go out in parts, at least one in this number begins with an RTS. Such a message takes
+/// about half as long again as one in parts. If the two cores have become distant, the receiver notices this only in
+/// messages that begin with an RTS.
+const ROW_MAX: u16 = 256;
 
 /// Number of bytes in the first part. A short first part lets the receiver begin early. The further parts have
 /// [`PART_MAX`] bytes, because every part costs the sender one way of a cache line: the line of its envelope.
@@ -48,7 +54,9 @@ const CLASSES: usize = (usize::BITS - PARTS_MAX.leading_zeros()) as usize + 1;
 struct Allowed {
     method: Method,
     /// Number of messages that go out in parts before one begins with an RTS.
-    left: u8,
+    left: u16,
+    /// One message in this number begins with an RTS.
+    row: u16,
 }
 
 /// The messages in parts to one other rank.
@@ -72,10 +80,15 @@ impl Parts {
     /// Remembers how the other rank has answered an RTS for `bytes` bytes: the method of a CTS that allows similar
     /// messages to go out in parts, or `None` for any other answer.
     pub fn expect(&mut self, bytes: u64, allowed: Option<Method>) {
-        if let Some(class) = class(bytes) {
-            let left = self.allowed[class].map_or(ROW - 1, |allowed| allowed.left);
-            self.allowed[class] = allowed.map(|method| Allowed { method, left });
-        }
+        let Some(class) = class(bytes) else { return };
+        let before = self.allowed[class];
+        self.allowed[class] = allowed.map(|method| match before {
+            // `Parts::asked` applies the new number to the messages after the next RTS.
+            Some(before) if before.method == method => {
+                Allowed { row: (before.row * 2).min(ROW_MAX), ..before }
+            }
+            _ => Allowed { method, left: ROW - 1, row: ROW },
+        });
     }
 
     /// Returns the copy method if a message goes out in parts now, and counts the message. `in_heap` says whether its
@@ -132,7 +145,7 @@ impl Parts {
     /// Counts a message that begins with an RTS.
     pub fn asked(&mut self, bytes: u64) {
         if let Some(allowed) = class(bytes).and_then(|class| self.allowed[class].as_mut()) {
-            allowed.left = ROW - 1;
+            allowed.left = allowed.row - 1;
         }
     }
 }
@@ -238,13 +251,18 @@ mod tests {
         let [medium, long] = [65_536, PARTS_MAX as u64].map(|bytes| class(bytes).expect("a class"));
         assert_eq!(parts.next(medium), None);
         parts.expect(65_536, Some(Method::Repeat));
-        for _ in 0..3 {
-            let row = (0..300).take_while(|_| parts.next(medium) == Some(Method::Repeat)).count();
-            assert_eq!(row, usize::from(ROW) - 1);
+        for row in [ROW, ROW, 2 * ROW, ROW_MAX, ROW_MAX] {
+            let out = (0..600).take_while(|_| parts.next(medium) == Some(Method::Repeat)).count();
+            assert_eq!(out, usize::from(row) - 1);
             // The question whether the message may go out in parts does not count as an RTS.
             assert_eq!(parts.next(medium), None);
             parts.asked(65_536);
+            parts.expect(65_536, Some(Method::Repeat));
         }
+        // Another method begins a new row.
+        parts.expect(65_536, Some(Method::Vector));
+        let out = (0..600).take_while(|_| parts.next(medium) == Some(Method::Vector)).count();
+        assert_eq!(out, usize::from(ROW) - 1);
         parts.expect(PARTS_MAX as u64 + 1, Some(Method::Vector));
         assert_eq!((parts.next(long), class(PARTS_MAX as u64 + 1)), (None, None));
         // Another answer than a CTS takes the permission back.
