@@ -91,6 +91,7 @@ impl Messages {
     /// runs out, `ErrorKind::Other` if another rank has broken the protocol, and `ErrorKind::State` if this
     /// process has left the job or is a forked child. If the call returns an error, the library no longer
     /// uses the memory.
+    #[inline]
     pub unsafe fn send(
         &self,
         mode: SendMode,
@@ -109,10 +110,12 @@ impl Messages {
         };
         let how = How { synchronous: mode == SendMode::Synchronous, backing };
         let label = Label { context: self.context, tag, bytes, types: OF_LAYOUT };
+        let status = Status { source: self.rank(), tag, bytes };
         // SAFETY: the caller guarantees that the elements, and the memory that `mode` may lend, stay valid as
         // long as `mode` requires, and that `dest` is a rank of the world and `tag` is not negative (the
         // three conditions of `# Safety`). `bytes` is the packed size of the elements.
-        unsafe { self.endpoint.send_as(&layout, label, slot_of(dest), how) }
+        let pending = unsafe { self.endpoint.send_as(&layout, label, slot_of(dest), how)? };
+        Ok(pending.map_or(Operation::Done(status), Operation::Pending))
     }
 
     #[inline]

@@ -295,6 +295,33 @@ impl MessageEngine {
         dest: Slot,
         how: How,
     ) -> Result<Operation> {
+        let (tag, bytes) = (label.tag, label.bytes);
+        // SAFETY: the caller guarantees the three conditions of `# Safety`. `start_send` has the same conditions.
+        let pending = unsafe { self.start_send(layout, label, dest, how)? };
+        let status = Status { source: self.fabric.rank(), tag, bytes };
+        Ok(pending.map_or(Operation::Done(status), Operation::Pending))
+    }
+
+    /// Does the same as [`MessageEngine::send`], but returns only the number of the send if the send is pending, and
+    /// `None` if the send is complete.
+    ///
+    /// A status would make a short send take twice as long. The caller would copy the status with wide loads directly
+    /// after this function has written its fields one by one. Such a load waits until all earlier stores have reached
+    /// the cache, and one of them is the envelope, whose line the receiver's core still holds.
+    ///
+    /// # Safety
+    ///
+    /// - The arguments meet the conditions of [`MessageEngine::send`].
+    ///
+    /// # Errors
+    /// Returns the errors of [`MessageEngine::send`].
+    pub unsafe fn start_send(
+        &mut self,
+        layout: &LayoutRef<'_>,
+        label: Label,
+        dest: Slot,
+        how: How,
+    ) -> Result<Option<u64>> {
         let mut label = label;
         if label.types == OF_LAYOUT {
             label.types = match self.check_types {
@@ -304,37 +331,35 @@ impl MessageEngine {
         }
         self.traffic.messages += 1;
         self.traffic.bytes += label.bytes;
-        let status = Status { source: self.fabric.rank(), tag: label.tag, bytes: label.bytes };
         if dest.index() == self.fabric.rank() {
-            // SAFETY: the caller guarantees the three conditions of `# Safety` for `layout`, `label.bytes`
-            // and lent memory. `send_self` has the same conditions.
-            return unsafe { self.send_self(layout, label, status, how) };
+            // SAFETY: the arguments meet the conditions of `send` (condition of `# Safety`). `send_self` has the same
+            // condition.
+            return unsafe { self.send_self(layout, label, how) };
         }
         self.meet(dest.index());
         self.latest = dest.index();
         self.preparing = label.bytes > INLINE_MAX as u64;
         // SAFETY: the layout's memory is readable, and `label.bytes` is its packed size (first and second condition
-        // of `# Safety`).
+        // of `send`, which the arguments meet).
         let send_short =
             |engine: &mut Self| unsafe { engine.send_short(layout, label, dest.index()) };
         if self.terms.is_eager(label.bytes) && !how.synchronous && send_short(self)? {
-            return Ok(Operation::Done(status));
+            return Ok(None);
         }
         let mut stage = SendStage::Queued;
         // A copy of the data may find no memory, so with another backing the supply is made before the first part.
         let backed = matches!(how.backing, Backing::Caller);
         if !self.terms.is_eager(label.bytes) && !how.synchronous && backed {
             // SAFETY: the layout's memory is readable, and `label.bytes` is its packed size (first and second
-            // condition of `# Safety`).
+            // condition of `send`, which the arguments meet).
             match unsafe { self.send_parts(layout, label, dest.index())? } {
-                Some((done, _)) if done == label.bytes => return Ok(Operation::Done(status)),
+                Some((done, _)) if done == label.bytes => return Ok(None),
                 Some((done, method)) => stage = SendStage::Parts(done, method),
                 None => {}
             }
         }
-        // SAFETY: the caller guarantees that the layout is readable, that `label.bytes` is its packed size,
-        // and that lent memory is free (the three conditions of `# Safety`). `Supply::new` requires no
-        // more.
+        // SAFETY: the layout is readable, `label.bytes` is its packed size, and lent memory is free (the three
+        // conditions of `send`, which the arguments meet). `Supply::new` requires no more.
         let supply = unsafe { Supply::new(layout, label.bytes, how.backing)? };
         let synchronous = how.synchronous;
         let id = self.requests.open(Request::Send(Send {
@@ -346,17 +371,17 @@ impl MessageEngine {
             recall: None,
         }));
         let sent = self.with_peer(dest.index(), |peer, work| peer.send(work, id));
-        self.pending_unless(sent, id)
+        self.pending_unless(sent, id).map(Some)
     }
 
-    /// Returns the pending operation `id` if `result` is a success. Otherwise the caller never learns the
+    /// Returns `id`, the number of a pending operation, if `result` is a success. Otherwise the caller never learns the
     /// number of the operation, so this function detaches the operation from its memory and returns the
     /// error.
-    fn pending_unless(&mut self, result: Result<()>, id: u64) -> Result<Operation> {
+    fn pending_unless(&mut self, result: Result<()>, id: u64) -> Result<u64> {
         if result.is_err() {
             self.detach(id);
         }
-        result.map(|()| Operation::Pending(id))
+        result.map(|()| id)
     }
 }
 

@@ -282,12 +282,15 @@ impl Endpoint {
         label: Label,
         dest: Slot,
     ) -> Result<Operation> {
+        let status = Status { source: self.rank(), tag: label.tag, bytes: label.bytes };
         // SAFETY: the caller guarantees the conditions of `MessageEngine::send` for `layout` and `label`.
         // `How::STANDARD` lends no memory.
-        unsafe { self.send_as(layout, label, dest, How::STANDARD) }
+        let pending = unsafe { self.send_as(layout, label, dest, How::STANDARD)? };
+        Ok(pending.map_or(Operation::Done(status), Operation::Pending))
     }
 
-    /// Starts a send in the mode `how`.
+    /// Starts a send in the mode `how`. Returns the number of the send if the send is pending, and `None` if the send is
+    /// complete ([`MessageEngine::start_send`] says why it returns no status).
     ///
     /// # Safety
     ///
@@ -303,13 +306,14 @@ impl Endpoint {
         label: Label,
         dest: Slot,
         how: How,
-    ) -> Result<Operation> {
+    ) -> Result<Option<u64>> {
         let mut state = self.lock()?;
         let news = state.news();
         // SAFETY: the caller guarantees the conditions of `MessageEngine::send` for all four arguments
         // (the only condition of `# Safety`).
-        let started = unsafe { state.core.engine.send(layout, label, dest, how)? };
-        self.settle(&mut state, news, started)
+        let pending = unsafe { state.core.engine.start_send(layout, label, dest, how)? };
+        self.settle(&mut state, news, pending)?;
+        Ok(pending)
     }
 
     /// Finds the message that a receive would match now, removes it from the queue of unexpected
@@ -348,7 +352,9 @@ impl Endpoint {
         // SAFETY: the caller guarantees the conditions of `MessageEngine::receive` for `layout` and
         // `capacity`, and `receive_taken` has no others.
         let started = unsafe { state.core.engine.receive_taken(layout, capacity, taken)? };
-        self.settle(&mut state, news, started)
+        let pending = started.pending();
+        self.settle(&mut state, news, pending)?;
+        Ok(started)
     }
 
     /// Waits until `look` returns an answer. The endpoint calls `look` often, and holds the lock during each
@@ -461,7 +467,10 @@ impl Endpoint {
         state.core.engine.set_patient(false);
         // SAFETY: the caller guarantees the conditions of `MessageEngine::receive` for `posting`.
         let started = unsafe { state.core.engine.receive(posting) };
-        let settled = started.and_then(|started| self.settle(&mut state, news, started));
+        let settled = started.and_then(|started| {
+            self.settle(&mut state, news, started.pending())?;
+            Ok(started)
+        });
         state.core.engine.set_patient(true);
         settled
     }
@@ -511,18 +520,19 @@ impl Endpoint {
         }
     }
 
-    /// Runs the turn that follows the start of an operation. If the turn fails, the caller never learns the
-    /// number of the request, so this function detaches the operation from its memory.
-    fn settle(&self, state: &mut State, news: u64, started: Operation) -> Result<Operation> {
+    /// Runs the turn that follows the start of an operation, whose number is `pending` unless the operation is complete.
+    /// If the turn fails, the caller never learns the number, so this function detaches the operation from its memory.
+    #[inline]
+    fn settle(&self, state: &mut State, news: u64, pending: Option<u64>) -> Result<()> {
         if let Err(error) = self.started(state, news) {
-            if let Operation::Pending(id) = started {
+            if let Some(id) = pending {
                 // The detach succeeds at once, because the operation has just started and no thread can have
                 // taken one of its errands.
                 state.core.detach(id);
             }
             return Err(error);
         }
-        Ok(started)
+        Ok(())
     }
 
     /// Waits for a request. When the call returns, nobody uses the operation's memory any more, even if the
@@ -682,7 +692,10 @@ impl Endpoint {
         // Tell the engine that the caller goes on to other work after this call.
         state.core.engine.set_patient(false);
         let started = start(&mut state.core);
-        let settled = started.and_then(|started| self.settle(&mut state, news, started));
+        let settled = started.and_then(|started| {
+            self.settle(&mut state, news, started.pending())?;
+            Ok(started)
+        });
         state.core.engine.set_patient(true);
         settled
     }

@@ -99,6 +99,17 @@ pub enum Operation {
     Pending(u64),
 }
 
+impl Operation {
+    /// Returns the number of the operation if the operation is in flight.
+    #[inline]
+    pub(crate) fn pending(self) -> Option<u64> {
+        match self {
+            Self::Done(_) => None,
+            Self::Pending(id) => Some(id),
+        }
+    }
+}
+
 /// The context, the tag, the size and the types of a message. To match a message with a receive, the
 /// library compares the context and the tag of the label, and the source of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

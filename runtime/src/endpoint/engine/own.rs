@@ -18,9 +18,9 @@ impl MessageEngine {
         &mut self,
         layout: &LayoutRef<'_>,
         label: Label,
-        status: Status,
         how: How,
-    ) -> Result<Operation> {
+    ) -> Result<Option<u64>> {
+        let status = Status { source: self.fabric.rank(), tag: label.tag, bytes: label.bytes };
         let own = Slot::new(self.fabric.rank());
         if let Some(id) = self.matching.arrive(own, &label) {
             let Some(receive) = self.requests.receive(id) else {
@@ -36,7 +36,7 @@ impl MessageEngine {
                 unsafe { copy(&supply, &receive.sink, label.bytes.min(capacity)) };
             }
             self.requests.complete(id, received(status, capacity, refusal));
-            return Ok(Operation::Done(status));
+            return Ok(None);
         }
         if self.terms.is_eager(label.bytes) && !how.synchronous {
             // SAFETY: the caller guarantees that `layout` is readable and packs to `label.bytes` bytes
@@ -48,7 +48,7 @@ impl MessageEngine {
                 Arrived::Data(Kept::new(label.bytes, &mut self.buffers, pack)?, None),
             );
             self.kept += 1;
-            return Ok(Operation::Done(status));
+            return Ok(None);
         }
         // SAFETY: the caller guarantees the conditions of `send` for `layout`, `label.bytes` and the
         // backing. `Supply::new` has no others.
@@ -58,6 +58,6 @@ impl MessageEngine {
         let id = self.requests.open(Request::Send(send));
         self.kept += 1;
         self.matching.keep(own, label, Arrived::Own(id));
-        Ok(Operation::Pending(id))
+        Ok(Some(id))
     }
 }

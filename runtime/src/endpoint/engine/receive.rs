@@ -143,7 +143,7 @@ impl MessageEngine {
                 let label = Label { context, tag: message.tag, bytes: message.bytes, types };
                 let arrival = Arrival::Rts(offer.id, offer.shape, located);
                 let result = self.accept(from, Matched { receive: id, label, arrival });
-                self.pending_unless(result, id)
+                self.pending_unless(result, id).map(Operation::Pending)
             }
         }
     }
