@@ -16,7 +16,8 @@
 //!   long as the present way.
 //! - The first job in each way is not recorded, because it may touch memory for the first time.
 //! - A look ends early if at least two costs are recorded and the way's median is more than `HOPELESS` times
-//!   the present way's median. If the last look at this way ended so, the first cost is enough.
+//!   the present way's median. If the last look at this way ended so, the first cost is enough. A look also ends early
+//!   if `BEHIND` costs are recorded and the lowest of them is higher than the present way's median.
 //! - A *second look* forgets the earlier costs of a way. Second looks begin when the number of jobs reaches
 //!   `LOOK_FIRST`, then each time the number has doubled, and in the end after every `LOOK_AGAIN` jobs. The
 //!   ways take turns; there is no second look if it is the turn of the present way. The early second looks
@@ -51,6 +52,10 @@ const MARGIN: u64 = 40;
 /// A look ends early if the median of the way is more than `HOPELESS` times that of the present way.
 const HOPELESS: u64 = 2;
 
+/// A look ends early if this number of costs is recorded and all of them are higher than the median of the present way.
+/// If the two ways are equal, one look in eight ends so; then nothing is lost.
+const BEHIND: u8 = 3;
+
 /// Number of jobs after which the chooser gives a way a second look for the first time.
 const LOOK_FIRST: u32 = 64;
 
@@ -77,7 +82,9 @@ struct Way {
     median: u64,
     /// The way has been used once. The cost of that first job is not among the costs.
     begun: bool,
-    /// The way has been dropped until the next second look, because it is much slower.
+    /// The way has been dropped until the next second look, because it is slower.
+    dropped: bool,
+    /// The way has been dropped because it is much slower.
     hopeless: bool,
     /// The last look at the way ended because the way is much slower.
     was_hopeless: bool,
@@ -106,7 +113,7 @@ impl Way {
 
     /// Returns whether the latest look at the way is over.
     fn is_judged(&self) -> bool {
-        self.hopeless || usize::from(self.filled) >= SAMPLES
+        self.dropped || usize::from(self.filled) >= SAMPLES
     }
 
     /// Forgets the costs, so that the way gets a second look. The look counts as a first one if the way has not been
@@ -255,8 +262,11 @@ impl Chooser {
         }
         let Some(median) = seen.median() else { return };
         let enough = if seen.was_hopeless { 1 } else { 2 };
+        let lowest = seen.costs[..usize::from(seen.filled)].iter().min();
         if seen.filled >= enough && median > HOPELESS.saturating_mul(present) {
-            seen.hopeless = true;
+            (seen.dropped, seen.hopeless) = (true, true);
+        } else if seen.filled == BEHIND && lowest.is_some_and(|cost| *cost > present) {
+            seen.dropped = true;
         } else if usize::from(seen.filled) == SAMPLES && median < present - present / MARGIN {
             let replaced = std::mem::replace(&mut self.best, way);
             self.reference = median;

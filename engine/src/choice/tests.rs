@@ -96,6 +96,16 @@ fn a_second_look_at_a_hopeless_way_is_short() {
     assert_eq!(chooser.best(), 1);
 }
 
+/// All costs of a way are higher than those of the present way, but less than twice as high. Three of them are enough,
+/// after the first job, whose cost is not recorded.
+#[test]
+fn a_look_at_a_slower_way_is_short() {
+    let mut chooser = Chooser::new(2, 0);
+    let used = work(&mut chooser, 63, &[100, 120], |cost| cost);
+    assert_eq!(used[1], 4);
+    assert!(chooser.is_settled());
+}
+
 #[test]
 fn outliers_do_not_decide() {
     let mut random = Random(99);

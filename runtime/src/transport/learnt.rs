@@ -46,6 +46,7 @@ pub fn print(learnt: &[Learnt], processor: &str) -> String {
         let (protocol, method) = match way {
             Way::InPlace(method) => (IN_PLACE, method),
             Way::Packed(method) => (CHUNKS, method),
+            Way::PackedStreamed(method) => (CHUNKS_STREAMED, method),
         };
         text += &format!(
             "{place} {shape} {to} {memory} {distance} {load} {bytes} {protocol} {method}\n"
@@ -91,6 +92,7 @@ const DISTANCE: [&str; 2] = ["near", "far"];
 const LOAD: [&str; 2] = ["idle", "busy"];
 const IN_PLACE: &str = "in-place";
 const CHUNKS: &str = "chunks";
+const CHUNKS_STREAMED: &str = "chunks-streamed";
 
 /// Reads a line of the file. Returns `None` if the line is not one that typepack writes, or if this machine does
 /// not have the method.
@@ -113,6 +115,7 @@ fn line(text: &str) -> Option<Learnt> {
     let way = match protocol {
         IN_PLACE => Way::InPlace(method),
         CHUNKS => Way::Packed(method),
+        CHUNKS_STREAMED => Way::PackedStreamed(method),
         _ => return None,
     };
     let situation = Situation { place, shape, contiguous, shared, far, busy };
@@ -138,6 +141,7 @@ mod tests {
                     let [contiguous, shared, far, busy] = [1, 2, 4, 8].map(|bit| bits & bit != 0);
                     let situation = Situation { place, shape, contiguous, shared, far, busy };
                     list.push((u64::from(bits) << 12, situation, Way::InPlace(Method::Vector)));
+                    list.push((1 << 20, situation, Way::PackedStreamed(Method::Vector)));
                     list.push((u64::MAX, situation, Way::Packed(Method::Vector)));
                 }
             }

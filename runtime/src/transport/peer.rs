@@ -346,13 +346,14 @@ impl Peer {
         let way = work.tuning.begin(situation, total, work.terms, first);
         let place = match way {
             Way::InPlace(_) => situation.place,
-            Way::Packed(_) => None,
+            Way::Packed(_) | Way::PackedStreamed(_) => None,
         };
         let parts = match way {
             Way::InPlace(_) => None,
-            Way::Packed(_) => work.tuning.in_parts(situation, total),
+            Way::Packed(_) | Way::PackedStreamed(_) => work.tuning.in_parts(situation, total),
         };
-        let plan = CopyPlan { method: way.method(), shared: situation.shared, parts };
+        let (method, unpack) = (way.method(), way.unpack_method());
+        let plan = CopyPlan { method, unpack, shared: situation.shared, parts };
         for (declined, choice) in choice::carriers(place).iter().enumerate() {
             if declined > 0 {
                 work.tuning.declined();

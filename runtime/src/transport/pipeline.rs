@@ -185,8 +185,8 @@ impl Pipeline {
         self.cleared.push_back((id, method));
     }
 
-    /// Answers an RTS with CTS. The sender then packs the message for the receive that has matched it. Both
-    /// ranks copy long runs with the method of the plan.
+    /// Answers an RTS with CTS. The sender then packs the message for the receive that has matched it. The plan names
+    /// the methods with which the two ranks copy long runs.
     ///
     /// # Errors
     /// Returns `ErrorKind::Internal` if the receive does not exist, which is a bug.
@@ -195,14 +195,14 @@ impl Pipeline {
         work: &mut Work<'_, R>,
         link: &mut Link,
         (receive, offer): (u64, u64),
-        CopyPlan { method, parts, .. }: CopyPlan,
+        CopyPlan { method, unpack, parts, .. }: CopyPlan,
     ) -> Result<()> {
         let stream = work.requests.receive(receive).and_then(|receive| receive.stream.as_mut());
         let Some(stream) = stream else { return Err(lost("a receive", receive)) };
         stream.done = 0;
         let (tx, rx) = link.both()?;
         rx.offers.answer(offer);
-        self.incoming.push_back((receive, method));
+        self.incoming.push_back((receive, unpack));
         tx.push(Outgoing::Say(Envelope::Cts { id: offer, method, parts }));
         Ok(())
     }

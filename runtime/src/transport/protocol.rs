@@ -108,8 +108,10 @@ pub enum Arrival {
 /// How a matched message is copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyPlan {
-    /// The method for long runs.
+    /// The method for long runs. Through chunks, only the sender copies with this method.
     pub method: Method,
+    /// The method with which the receiver unpacks long runs out of chunks.
+    pub unpack: Method,
     /// True if the receive's memory lies in a heap and its elements do not overlap, so that the sender
     /// can copy a part of the message.
     pub shared: bool,
@@ -119,7 +121,8 @@ pub struct CopyPlan {
 
 impl CopyPlan {
     /// The plan of a message that goes through the ring or the chunks because no other way is possible.
-    pub const PLAIN: Self = Self { method: Method::Vector, shared: false, parts: None };
+    pub const PLAIN: Self =
+        Self { method: Method::Vector, unpack: Method::Vector, shared: false, parts: None };
 }
 
 /// A message that a receive has matched and does not refuse.
