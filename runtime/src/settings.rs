@@ -71,6 +71,8 @@ pub enum Forced {
     /// Messages travel as with [`Forced::Packed`], but those of medium length go through the ring in parts, without
     /// an RTS.
     Parts,
+    /// Messages travel as with [`Forced::Packed`], and the receiver unpacks chunks with streaming stores.
+    Streamed,
     /// If the data lies in the shared heap, the receiver copies it from layout to layout, even for short
     /// messages.
     Heap,
@@ -301,6 +303,10 @@ impl Settings {
                 Forced::Packed
             }
             Some("parts") => Forced::Parts,
+            Some("streamed") if Method::Streaming.is_available() => {
+                eager_limit = 0;
+                Forced::Streamed
+            }
             Some("heap") => {
                 eager_limit = 0;
                 Forced::Heap
@@ -310,7 +316,11 @@ impl Settings {
                 Forced::Cma
             }
             Some(text) => {
-                let wanted = "auto, ring, eager, parts, pipeline, heap or cma";
+                let wanted = if Method::Streaming.is_available() {
+                    "auto, ring, eager, parts, pipeline, streamed, heap or cma"
+                } else {
+                    "auto, ring, eager, parts, pipeline, heap or cma"
+                };
                 return Err(bad("TYPEPACK_TRANSPORT", text, wanted));
             }
         };

@@ -42,7 +42,11 @@ pub fn variables() -> Vec<Variable> {
         ("TYPEPACK_CMA", "auto, off", "auto".into()),
         ("TYPEPACK_IO", "auto, mmap, pwrite", "auto".into()),
         ("TYPEPACK_COLL", "a list of OPERATION:METHOD", "all:auto".into()),
-        ("TYPEPACK_TRANSPORT", "auto, ring, eager, parts, pipeline, heap, cma", "auto".into()),
+        (
+            "TYPEPACK_TRANSPORT",
+            "auto, ring, eager, parts, pipeline, streamed, heap, cma",
+            "auto".into(),
+        ),
         ("TYPEPACK_COPY", "auto, vector, repeat, streaming", "auto".into()),
         ("TYPEPACK_TUNE", "on, off", "on".into()),
         ("TYPEPACK_TUNE_FILE", "a path", "none".into()),

@@ -59,7 +59,7 @@ pub fn offers(terms: Terms, bytes: u64) -> &'static [Choice] {
     }
     match terms.forced {
         Forced::Nothing => &[Choice::Heap, Choice::Private, Choice::Pipeline],
-        Forced::Packed | Forced::Parts => &[Choice::Pipeline],
+        Forced::Packed | Forced::Parts | Forced::Streamed => &[Choice::Pipeline],
         Forced::Heap => &[Choice::Heap, Choice::Pipeline],
         Forced::Cma => &[Choice::Private, Choice::Pipeline],
     }
@@ -110,7 +110,7 @@ pub fn is_fused(forced: Forced, situation: Situation, useful: u64) -> bool {
     let Situation { far, shared, busy, .. } = situation;
     let sparse = useful < SPARSE;
     match forced {
-        Forced::Packed | Forced::Parts | Forced::Cma => false,
+        Forced::Packed | Forced::Parts | Forced::Streamed | Forced::Cma => false,
         Forced::Heap => true,
         Forced::Nothing if far => !sparse,
         Forced::Nothing => shared && !(sparse && busy),
@@ -139,7 +139,7 @@ pub const PRIVATE_FAR: u64 = 128 << 10;
 /// run of private memory. The receiver then decides whether it copies the message by system calls.
 pub fn tells_address(forced: Forced, bytes: u64) -> bool {
     match forced {
-        Forced::Packed | Forced::Parts | Forced::Heap => false,
+        Forced::Packed | Forced::Parts | Forced::Streamed | Forced::Heap => false,
         Forced::Cma => true,
         Forced::Nothing => bytes >= PRIVATE_FAR,
     }
@@ -149,7 +149,7 @@ pub fn tells_address(forced: Forced, bytes: u64) -> bool {
 /// private memory to another, before it has measured other ways.
 pub fn is_private(forced: Forced, far: bool, bytes: u64) -> bool {
     match forced {
-        Forced::Packed | Forced::Parts | Forced::Heap => false,
+        Forced::Packed | Forced::Parts | Forced::Streamed | Forced::Heap => false,
         Forced::Cma => true,
         Forced::Nothing => bytes >= if far { PRIVATE_FAR } else { PRIVATE_NEAR },
     }
@@ -188,7 +188,14 @@ mod tests {
     /// Checks that the last protocol of each order accepts every message.
     #[test]
     fn every_message_has_a_protocol() {
-        for forced in [Forced::Nothing, Forced::Packed, Forced::Parts, Forced::Heap, Forced::Cma] {
+        for forced in [
+            Forced::Nothing,
+            Forced::Packed,
+            Forced::Parts,
+            Forced::Streamed,
+            Forced::Heap,
+            Forced::Cma,
+        ] {
             let terms = Terms { eager_limit: 64, forced, copy: None };
             assert_eq!(offers(terms, 64), [Choice::Eager]);
             assert_eq!(offers(terms, 65).last(), Some(&Choice::Pipeline));

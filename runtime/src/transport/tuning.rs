@@ -179,6 +179,17 @@ impl Situation {
                 .chain(streamed.then_some(Way::PackedStreamed(method)))
         });
         match (self.place, terms.forced) {
+            (_, Forced::Streamed) => {
+                // Streaming stores fill the chunks only if `TYPEPACK_COPY` forces them.
+                let fills = |method: &&Method| **method != Method::Streaming || methods.len() == 1;
+                let way = |&method: &Method| match method {
+                    Method::Vector | Method::Repeat if self.contiguous => {
+                        Way::PackedStreamed(method)
+                    }
+                    _ => Way::Packed(method),
+                };
+                methods.iter().filter(fills).map(way).collect()
+            }
             (None, _) | (_, Forced::Packed | Forced::Parts) => packed.take(WAYS).collect(),
             // If both ranks copy data without large gaps in place, a copy through chunks cannot be
             // faster, and its trial would take memory for chunks.

@@ -42,7 +42,8 @@ impl Candidate {
 
 /// Returns the candidates that are possible for `row` with buffers in `memory` on this machine. Copies
 /// through chunks (`ring`) are possible for all rows, and copies out of the shared heap (`heap`) for memory
-/// of `MPI_Alloc_mem`; each of them exists with every copy method of the machine. Copies between private
+/// of `MPI_Alloc_mem`; each of them exists with every copy method of the machine. Contiguous data can also be packed
+/// with each other method and unpacked with streaming stores (`streamed`). Copies between private
 /// memories (`cma`) are possible for contiguous user memory; the operating system carries them out with a
 /// method of its own.
 pub fn possible(row: &Row, memory: Memory) -> Vec<Candidate> {
@@ -53,7 +54,8 @@ pub fn possible(row: &Row, memory: Memory) -> Vec<Candidate> {
 pub fn names() -> Vec<String> {
     let methods: Vec<Method> = contiguous::available().collect();
     let mut list = with(&methods, true, Memory::Alloc);
-    list.extend(with(&methods, true, Memory::User).into_iter().skip(methods.len()));
+    let user = with(&methods, true, Memory::User);
+    list.extend(user.into_iter().filter(|candidate| candidate.name == "cma"));
     list.into_iter().map(|candidate| candidate.name).collect()
 }
 
@@ -61,6 +63,10 @@ fn with(methods: &[Method], contiguous: bool, memory: Memory) -> Vec<Candidate> 
     let each =
         |transport| methods.iter().map(move |&method| Candidate::forced(transport, Some(method)));
     let mut list: Vec<Candidate> = each("ring").collect();
+    if contiguous && methods.contains(&Method::Streaming) {
+        let fill = methods.iter().filter(|method| **method != Method::Streaming);
+        list.extend(fill.map(|&method| Candidate::forced("streamed", Some(method))));
+    }
     match memory {
         Memory::Alloc => list.extend(each("heap")),
         Memory::User if contiguous => list.push(Candidate::forced("cma", None)),
@@ -86,6 +92,9 @@ mod tests {
         let all = ["ring-vector", "ring-repeat", "heap-vector", "heap-repeat"];
         assert_eq!(shown(&with(&two, true, Memory::Alloc)), all);
         assert_eq!(shown(&with(&two, false, Memory::Alloc)), all);
+        let streams = with(&[Method::Vector, Method::Streaming], true, Memory::User);
+        let all = ["ring-vector", "ring-streaming", "streamed-vector", "cma"];
+        assert_eq!(shown(&streams), all);
         let one = with(&[Method::Vector], true, Memory::Alloc);
         assert_eq!(shown(&one), ["ring-vector", "heap-vector"]);
     }

@@ -202,6 +202,7 @@ fn every_protocol_carries_every_length() {
         (Forced::Packed, 8 << 10),
         (Forced::Parts, 8 << 10),
         (Forced::Packed, 0),
+        (Forced::Streamed, 0),
         (Forced::Heap, 0),
         (Forced::Cma, 0),
     ] {
@@ -264,7 +265,7 @@ fn every_protocol_carries_every_length() {
         let Traffic { eager, parts, pipelined, fused, private, .. } = here.traffic();
         assert_eq!(eager + parts + pipelined + fused + private, sent);
         match (forced, eager_limit) {
-            (Forced::Packed, 0) => assert_eq!(pipelined, sent),
+            (Forced::Packed, 0) | (Forced::Streamed, _) => assert_eq!(pipelined, sent),
             (Forced::Parts, _) => assert!(parts > 0 && pipelined > 0 && eager > 0),
             (Forced::Heap, _) => assert_eq!(fused, sent),
             (Forced::Cma, _) => assert_eq!(private, sent),
