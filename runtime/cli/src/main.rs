@@ -16,6 +16,7 @@ mod explain;
 mod halo;
 mod info;
 mod progress;
+mod run;
 
 use agree::{Stop, USAGE, agree, say};
 
@@ -29,6 +30,7 @@ use agree::{Stop, USAGE, agree, say};
 Examples:
   typepack halo --grid 64x64x64 --verify
   mpiexec -n 2 typepack halo --grid 128x128x128 --ranks 2x1x1 --verify
+  typepack run -- mpiexec -n 4 ./app
   typepack halo --help"
 )]
 pub struct Cli {
@@ -66,6 +68,12 @@ pub enum Command {
     /// many functions of the MPI ABI are built. If TYPEPACK_TUNE_FILE names a file, shows the choices
     /// in the file. Under mpiexec, also shows the CPU of each rank and the protocols between ranks.
     Info(info::Options),
+    /// Run a command with typepack's kernels in front of the MPI library of a cluster
+    ///
+    /// Sets LD_PRELOAD to libtypepack_interpose.so and becomes the command. The MPI library must have the
+    /// MPI 5 standard ABI (libmpi_abi.so.1). If a file that the command names cannot work with the library,
+    /// one line says why, and the command runs anyway.
+    Run(run::Options),
 }
 
 fn main() -> ExitCode {
@@ -74,6 +82,10 @@ fn main() -> ExitCode {
         Err(error) if !error.use_stderr() => return help(&error),
         Err(error) => Err(line(&error)),
     };
+    // This command starts a job of another MPI library, and joins none.
+    if let Ok(Command::Run(options)) = &command {
+        return ExitCode::from(run::run(options));
+    }
     let mode = match &command {
         Ok(Command::Halo(options)) => options.jit.map(|jit| jit.to_string()),
         // The report names the kernels, so the JIT must compile them at commit. In its default mode,
@@ -127,6 +139,8 @@ fn joined(command: Result<Command, String>) -> Result<(), Stop> {
         Command::Demo(options) => demo::run(&options, &universe),
         Command::Explain(options) => explain::run(&options, &universe),
         Command::Info(options) => info::about_the_job(&options, &universe),
+        // `main` runs this command before it joins a job.
+        Command::Run(options) => Err(Stop::Agreed(run::run(&options))),
     }
 }
 
@@ -169,6 +183,7 @@ fn line(error: &clap::Error) -> String {
         Some(ContextValue::StyledStr(usage)) if usage.to_string().contains("typepack demo") => {
             "demo"
         }
+        Some(ContextValue::StyledStr(usage)) if usage.to_string().contains("typepack run") => "run",
         _ => "halo",
     };
     match (error.kind(), argument) {

@@ -9,6 +9,7 @@ use crate::say::say;
 use crate::settings::settings;
 use crate::{communicator, pending, pool, report, types};
 use std::ffi::{c_char, c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
 use typepack_capi_datatype::raw::Status;
 use typepack_capi_datatype::{abi, raw};
 
@@ -64,7 +65,7 @@ pub unsafe fn finalize(next: &'static Next) -> Option<c_int> {
             report::report(rank);
         }
     }
-    types::clear();
+    types::clear(next);
     // Functions that the program has attached to `MPI_COMM_SELF` run inside finalize. Their calls go to the host, but
     // the host still knows all types.
     set_active(false);
@@ -78,6 +79,11 @@ pub unsafe fn finalize(next: &'static Next) -> Option<c_int> {
 /// Takes part from now on, if init succeeded and the host is as needed.
 fn begin(next: &'static Next, code: c_int) {
     if code != abi::SUCCESS || !(settings().on || settings().all) {
+        return;
+    }
+    // A tool that is next in line may call `PMPI_Init`, which comes here too, before `MPI_Init` returns.
+    static BEGUN: AtomicBool = AtomicBool::new(false);
+    if BEGUN.swap(true, Ordering::Relaxed) {
         return;
     }
     // The copy behind this one has seen the end of init, and has taken part in the agreement.

@@ -15,11 +15,10 @@ use crate::types::{Layout, find};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use typepack_capi_datatype::buffer::memory;
 use typepack_capi_datatype::count_width::Number;
 use typepack_capi_datatype::{abi, raw};
 use typepack_engine::external32::{pack_external_raw, unpack_external_raw};
-use typepack_engine::{External32, pack_external_size, pack_raw, unpack_raw};
+use typepack_engine::{External32, Plan, pack_external_size, pack_raw, unpack_raw};
 
 /// The arguments of a call, which are plainly right.
 struct Call<N> {
@@ -62,7 +61,7 @@ impl<N: Number> Call<N> {
         let start = unsafe { position.read() }.wide();
         let bytes = measure(&layout, count)?;
         let end = start.checked_add(i64::try_from(bytes).ok()?)?;
-        if start < 0 || end > size || memory(buffer, &layout.plan, count, "").is_err() {
+        if start < 0 || end > size || !layout.accepts(buffer, count) {
             return None;
         }
         let start = usize::try_from(start).ok()?;
@@ -85,14 +84,14 @@ impl<N: Number> Call<N> {
     }
 }
 
-/// The packed bytes of an ordinary call.
+/// The packed bytes of an ordinary call; `None` if only the host can pack the type.
 fn native(layout: &Layout, count: u64) -> Option<u64> {
-    layout.plan.packed_bytes(count).ok()
+    layout.plan().and_then(|_| layout.packed_bytes(count))
 }
 
 /// The packed bytes of a call for external32.
 fn external(layout: &Layout, count: u64) -> Option<u64> {
-    pack_external_size(layout.plan.external32().ok()?, count).ok()
+    pack_external_size(layout.plan()?.external32().ok()?, count).ok()
 }
 
 /// Lets the host check a communicator that is not predefined. The host raises its error.
@@ -133,6 +132,7 @@ pub unsafe fn pack<N: Number>(
     if let Err(code) = check(next, comm) {
         return Some(code);
     }
+    let plan = call.layout.plan()?;
     let Some(decision) = call.layout.choices.decide(Job::Pack, call.bytes) else {
         add(&COUNTS.passed, 1);
         return None;
@@ -143,7 +143,7 @@ pub unsafe fn pack<N: Number>(
             // SAFETY: `inbuf` has `count` elements and `outbuf` has `size` bytes, and they do not overlap (`# Safety`).
             // `Call::read` has checked that the packed bytes lie in these bytes.
             unsafe {
-                pack_raw(&call.layout.plan, call.count, inbuf.cast(), 0..call.bytes, target);
+                pack_raw(plan, call.count, inbuf.cast(), 0..call.bytes, target);
             }
             abi::SUCCESS
         }
@@ -183,6 +183,7 @@ pub unsafe fn unpack<N: Number>(
     if let Err(code) = check(next, comm) {
         return Some(code);
     }
+    let plan = call.layout.plan()?;
     let Some(decision) = call.layout.choices.decide(Job::Unpack, call.bytes) else {
         add(&COUNTS.passed, 1);
         return None;
@@ -193,7 +194,7 @@ pub unsafe fn unpack<N: Number>(
             // SAFETY: `outbuf` has room for `count` elements and `inbuf` has `size` bytes, and they do not overlap
             // (`# Safety`). `Call::read` has checked that the packed bytes lie in these bytes.
             unsafe {
-                unpack_raw(&call.layout.plan, call.count, outbuf.cast(), 0..call.bytes, source);
+                unpack_raw(plan, call.count, outbuf.cast(), 0..call.bytes, source);
             }
             abi::SUCCESS
         }
@@ -235,7 +236,7 @@ struct Sample {
 impl Sample {
     /// Makes an element whose byte `i` in memory is `byte(i)`; `None` without memory.
     fn new(layout: &Layout, byte: impl Fn(usize) -> u8) -> Option<Self> {
-        let shape = layout.plan.footprint();
+        let shape = layout.plan()?.footprint();
         let span = u64::try_from(shape.true_ub.checked_sub(shape.true_lb)?).ok()?;
         let memory = Buffer::new(span)?;
         for at in 0..memory.len() {
@@ -325,7 +326,7 @@ unsafe fn compare<N: Number>(
     end: i64,
     job: Job,
 ) {
-    let Ok(prepared) = call.layout.plan.external32() else { return };
+    let Some(Ok(prepared)) = call.layout.plan().map(Plan::external32) else { return };
     let pair = (&*call.layout, prepared);
     let same = end == call.end.wide()
         // SAFETY: `compare` has the same conditions (`# Safety`).
@@ -360,7 +361,7 @@ pub unsafe fn pack_external<C: Number, N: Number>(
     if !unsafe { is_external32(datarep) } {
         return None;
     }
-    let prepared = call.layout.plan.external32().ok()?;
+    let prepared = call.layout.plan()?.external32().ok()?;
     let target = outbuf.cast::<u8>().wrapping_add(call.start);
     match call.layout.external[Job::Pack as usize].load(Ordering::Relaxed) {
         SAME => {}
@@ -415,7 +416,7 @@ pub unsafe fn unpack_external<C: Number, N: Number>(
     if !unsafe { is_external32(datarep) } {
         return None;
     }
-    let prepared = call.layout.plan.external32().ok()?;
+    let prepared = call.layout.plan()?.external32().ok()?;
     let source = inbuf.cast::<u8>().wrapping_add(call.start);
     match call.layout.external[Job::Unpack as usize].load(Ordering::Relaxed) {
         SAME => {}

@@ -7,6 +7,7 @@
 
 use crate::host::Next;
 use crate::pool::Buffer;
+use crate::say::print;
 use crate::side::Sides;
 use crate::transfer::{Elements, Incoming};
 use crate::types::HandleMap;
@@ -15,6 +16,7 @@ use std::ffi::c_int;
 use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use typepack_capi_datatype::raw::Status;
 use typepack_capi_datatype::{abi, raw};
 
@@ -24,6 +26,11 @@ pub enum Message {
     Send(#[expect(dead_code, reason = "owned until the host has sent it")] Buffer),
     /// The host receives into this buffer.
     Receive(Box<Incoming>),
+    /// A send and a receive with one request. The host does the send if there is no buffer for it.
+    Both(
+        #[expect(dead_code, reason = "owned until the host has sent it")] Option<Buffer>,
+        Box<Incoming>,
+    ),
     /// A collective call.
     Collective(Box<Sides>),
     /// A persistent send. Each start packs the elements again.
@@ -44,8 +51,7 @@ pub struct Pending {
 impl Pending {
     /// Makes an entry. A persistent request is not active yet.
     pub fn new(message: Message) -> Self {
-        let active =
-            matches!(message, Message::Send(_) | Message::Receive(_) | Message::Collective(_));
+        let active = !matches!(message, Message::PersistentSend(_) | Message::PersistentReceive(_));
         Self { message, active, delivered: false }
     }
 
@@ -54,15 +60,19 @@ impl Pending {
         matches!(self.message, Message::PersistentSend(_) | Message::PersistentReceive(_))
     }
 
-    /// Prepares the start of a persistent request.
+    /// Prepares the start of a persistent request. Returns whether that was done.
     ///
     /// # Safety
     ///
-    /// - The program starts the request, so the elements of a send are readable.
-    pub unsafe fn prepare(&self) {
-        if let Message::PersistentSend(send) = &self.message {
+    /// - The program starts the request, so the elements are readable.
+    #[must_use]
+    pub unsafe fn prepare(&self) -> bool {
+        match &self.message {
             // SAFETY: the elements are readable (`# Safety`), and the buffer was made for them.
-            unsafe { send.0.pack(&send.1) };
+            Message::PersistentSend(send) => unsafe { send.0.pack(&send.1, 0) },
+            // SAFETY: the program starts the receive (`# Safety`).
+            Message::PersistentReceive(incoming) => unsafe { incoming.prepare() },
+            _ => true,
         }
     }
 
@@ -80,7 +90,10 @@ impl Pending {
         if !self.active || std::mem::replace(&mut self.delivered, true) {
             return;
         }
-        if let Message::Receive(incoming) | Message::PersistentReceive(incoming) = &self.message {
+        if let Message::Receive(incoming)
+        | Message::PersistentReceive(incoming)
+        | Message::Both(_, incoming) = &self.message
+        {
             // SAFETY: the operation received into this buffer (`# Safety`). The program leaves the elements to the
             // library until it knows that the operation is complete, so they are writable.
             unsafe { incoming.finish(next, code, status) };
@@ -165,7 +178,8 @@ pub fn orphan(request: raw::Request, entry: Pending) {
     ORPHAN_COUNT.store(orphans.len(), Ordering::Relaxed);
 }
 
-/// Frees the freed requests that are complete. If `last` is true, the program finalizes: waits for the sends.
+/// Frees the freed requests that are complete. If `last` is true, the program finalizes: waits for all of them, because
+/// nothing delivers the data of a receive after finalize.
 pub fn sweep(next: &Next, last: bool) {
     if ORPHAN_COUNT.load(Ordering::Relaxed) == 0 {
         return;
@@ -174,18 +188,10 @@ pub fn sweep(next: &Next, last: bool) {
     let mut left = Vec::new();
     for (mut request, mut entry) in all {
         let (handle, mut flag, mut status) = (request, 0, Status::default());
-        let sends = matches!(entry.message, Message::Send(_) | Message::PersistentSend(_));
         // SAFETY: the request is valid: `orphan` kept it, and only this function completes it. The results are
         // writable.
-        let code = unsafe {
-            if last && sends {
-                next.PMPI_Wait(&mut request, &mut status)
-            } else {
-                next.PMPI_Test(&mut request, &mut flag, &mut status)
-            }
-        };
-        // As in `request/one.rs`: the handle tells, or the flag. A wait has no flag, and completes unless it fails.
-        flag |= c_int::from(last && sends && code == abi::SUCCESS);
+        let code = unsafe { attempt(next, &mut request, &mut flag, &mut status, last) };
+        // As in `request/one.rs`: the handle tells, or the flag.
         if request == handle && (flag == 0 || !entry.is_persistent()) {
             left.push((handle, entry));
             continue;
@@ -200,6 +206,37 @@ pub fn sweep(next: &Next, last: bool) {
     let mut orphans = orphans();
     orphans.append(&mut left);
     ORPHAN_COUNT.store(orphans.len(), Ordering::Relaxed);
+}
+
+/// How long finalize waits for a freed request before one line says so.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Tests a freed request; if `last` is true, until it is complete or the host fails. A program must not finalize while
+/// a message is missing (MPI-5.0 section 11.2.2), so the wait of a correct program ends.
+///
+/// # Safety
+///
+/// - The request is valid, and the results are writable.
+unsafe fn attempt(
+    next: &Next,
+    request: &mut raw::Request,
+    flag: &mut c_int,
+    status: &mut Status,
+    last: bool,
+) -> c_int {
+    let (start, mut said) = (Instant::now(), false);
+    loop {
+        // SAFETY: the request is valid, and the results are writable (`# Safety`).
+        let code = unsafe { next.PMPI_Test(request, flag, status) };
+        if *flag != 0 || code != abi::SUCCESS || !last {
+            return code;
+        }
+        if !said && start.elapsed() > PATIENCE {
+            print("MPI_Finalize waits for the message of a request that the program has freed");
+            said = true;
+        }
+        std::thread::yield_now();
+    }
 }
 
 /// Forgets all entries at finalize. Their buffers are leaked, because the host may still use those of operations that

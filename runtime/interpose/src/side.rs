@@ -90,7 +90,7 @@ impl Sides {
                 // (`Side::fill`). The program lets the call write the elements.
                 unsafe {
                     match piece {
-                        Piece::Elements(elements) => elements.unpack_at(buffer, *offset),
+                        Piece::Elements(elements) => elements.unpack(buffer, *offset),
                         Piece::Run(at, len) => {
                             std::ptr::copy_nonoverlapping(buffer.address().add(*offset), *at, *len);
                         }
@@ -147,8 +147,8 @@ impl Side {
             return side;
         };
         let Some(all) = count.checked_mul(blocks.into()) else { return side };
-        let size = layout.plan.element_bytes() as i64;
-        let Some(elements) = Elements::checked(address, all, layout) else { return side };
+        let size = layout.element_bytes() as i64;
+        let Some(elements) = Elements::checked(address, all, datatype, layout) else { return side };
         let Some(bytes) = count.checked_mul(size) else { return side };
         side.stage(vec![Segment { piece: Piece::Elements(elements), offset: 0, rank: 0 }], job);
         if side.is_packed() {
@@ -182,8 +182,8 @@ impl Side {
         let Some(layout) = find(datatype).filter(|_| address as usize != abi::IN_PLACE) else {
             return Some(side);
         };
-        let extent = layout.plan.footprint().extent;
-        let (size, mut offset) = (layout.plan.element_bytes() as i64, 0_usize);
+        let extent = layout.extent();
+        let (size, mut offset) = (layout.element_bytes() as i64, 0_usize);
         let (mut segments, mut places, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
         for (rank, (&count, &displacement)) in
             side.counts.iter().zip(&side.displacements).enumerate()
@@ -193,7 +193,7 @@ impl Side {
             if count != 0 {
                 let distance = (displacement as i64).checked_mul(extent)?;
                 let at = address.cast::<u8>().wrapping_offset(distance as isize).cast();
-                let elements = Elements::checked(at, count, layout.clone())?;
+                let elements = Elements::checked(at, count, datatype, layout.clone())?;
                 segments.push(Segment { piece: Piece::Elements(elements), offset, rank });
                 offset = offset.checked_add(usize::try_from(count.checked_mul(size)?).ok()?)?;
             }
@@ -246,7 +246,7 @@ impl Side {
             let at = address.cast::<u8>().wrapping_offset(side.displacements[rank]).cast_mut();
             let (piece, bytes) = match find(kind) {
                 Some(layout) => {
-                    let elements = Elements::checked(at.cast(), count, layout)?;
+                    let elements = Elements::checked(at.cast(), count, kind, layout)?;
                     let bytes = elements.packed_bytes();
                     (Piece::Elements(elements), usize::try_from(bytes).ok()?)
                 }
@@ -324,18 +324,21 @@ impl Side {
         self.buffer.is_some()
     }
 
-    /// Packs the elements into the buffer: what is sent, or what a receive in place begins with.
+    /// Packs the elements into the buffer: what is sent, or what a receive in place begins with. Returns whether that
+    /// was done: the host, which packs types that only it knows, may fail.
     ///
     /// # Safety
     ///
     /// - The program lets the call read the elements.
-    pub unsafe fn fill(&self) {
+    #[must_use]
+    pub unsafe fn fill(&self) -> bool {
+        let mut done = true;
         if let Some(buffer) = &self.buffer {
             for Segment { piece, offset, .. } in &self.segments {
                 // SAFETY: the elements are readable (`# Safety`), and the buffer has room for all segments.
                 unsafe {
                     match piece {
-                        Piece::Elements(elements) => elements.pack_at(buffer, *offset),
+                        Piece::Elements(elements) => done &= elements.pack(buffer, *offset),
                         Piece::Run(at, len) => {
                             std::ptr::copy_nonoverlapping(*at, buffer.address().add(*offset), *len);
                         }
@@ -343,6 +346,7 @@ impl Side {
                 }
             }
         }
+        done
     }
 }
 

@@ -1,14 +1,14 @@
 //! The packed buffer of one send or of one receive.
 
 use crate::entry::{class, is_agreed, is_mixed};
-use crate::host::Next;
+use crate::host::{Next, next};
 use crate::pool::Buffer;
 use crate::report::{COUNTS, add};
+use crate::say::print;
 use crate::types::choice::{Decision, Job, Way};
-use crate::types::{Layout, find};
+use crate::types::{Layout, Twin, find};
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
-use typepack_capi_datatype::buffer::memory;
 use typepack_capi_datatype::raw::Status;
 use typepack_capi_datatype::{abi, raw};
 use typepack_engine::{pack_raw, unpack_raw};
@@ -34,6 +34,8 @@ pub struct Elements {
     origin: *mut u8,
     /// The packed size of the elements.
     bytes: u64,
+    /// The host's type with which the host packs and unpacks, if the layout has no kernels.
+    twin: Option<Arc<Twin>>,
 }
 
 // SAFETY: the program lets the library access the memory at `origin` until the operation completes, from whatever
@@ -45,15 +47,26 @@ impl Elements {
     /// if an argument is wrong, so that the host raises its own error.
     #[inline(always)]
     pub fn new(buffer: *const c_void, count: i64, datatype: raw::Datatype) -> Option<Self> {
-        Self::checked(buffer, count, find(datatype)?)
+        Self::checked(buffer, count, datatype, find(datatype)?)
     }
 
     /// Does what [`new`](Self::new) does, for a type whose layout is known.
-    pub fn checked(buffer: *const c_void, count: i64, layout: Arc<Layout>) -> Option<Self> {
+    pub fn checked(
+        buffer: *const c_void,
+        count: i64,
+        datatype: raw::Datatype,
+        layout: Arc<Layout>,
+    ) -> Option<Self> {
         let count = u64::try_from(count).ok().filter(|&count| count > 0)?;
-        memory(buffer, &layout.plan, count, "").ok()?;
-        let bytes = layout.plan.packed_bytes(count).ok()?;
-        Some(Self { layout, count, origin: buffer.cast::<u8>().cast_mut(), bytes })
+        if !layout.accepts(buffer, count) {
+            return None;
+        }
+        let bytes = layout.packed_bytes(count)?;
+        let twin = match layout.plan() {
+            Some(_) => None,
+            None => Some(layout.twin(datatype)?),
+        };
+        Some(Self { layout, count, origin: buffer.cast::<u8>().cast_mut(), bytes, twin })
     }
 
     /// Returns whether a receive must go through a packed buffer: the sender may have packed elements that the host
@@ -64,8 +77,12 @@ impl Elements {
 
     /// Decides how the elements are packed or unpacked. Returns `None` if the message must go straight to the host.
     pub fn decide(&self, job: Job) -> Option<Decision> {
-        let mut decision = self.layout.choices.decide(job, self.bytes);
-        if job == Job::Unpack && self.must_be_packed() {
+        let must = job == Job::Unpack && self.must_be_packed();
+        let mut decision = None;
+        if self.layout.plan().is_some() {
+            decision = self.layout.choices.decide(job, self.bytes);
+        }
+        if must {
             decision = decision.or(Some(Decision::ours(job)));
         }
         if decision.is_none() {
@@ -107,59 +124,67 @@ impl Elements {
         self.decide(Job::Pack).is_some()
     }
 
-    /// Packs the elements into `buffer` from byte `offset` on.
+    /// Packs the elements into `buffer` from byte `offset` on, with our kernels if the layout has some. Returns whether
+    /// that was done: the host may fail.
     ///
     /// # Safety
     ///
     /// - The elements are readable.
     /// - The buffer has room for the packed elements at `offset`.
-    pub unsafe fn pack_at(&self, buffer: &Buffer, offset: usize) {
+    #[must_use]
+    pub unsafe fn pack(&self, buffer: &Buffer, offset: usize) -> bool {
         let target = buffer.address().wrapping_add(offset);
-        // SAFETY: see `# Safety`. The buffer is memory of the pool, so it does not overlap the elements.
-        unsafe { pack_raw(&self.layout.plan, self.count, self.origin, 0..self.bytes, target) };
+        let Some(plan) = self.layout.plan() else {
+            let (elements, packed) = ((self.count, self.origin.cast_const()), (target, self.bytes));
+            return self.twin.as_ref().is_some_and(|twin| {
+                // SAFETY: the elements are readable, and `target` has room for `bytes` bytes (`# Safety`).
+                unsafe { twin.pack(next(), elements, packed) }
+            });
+        };
         add(&COUNTS.ours, self.bytes);
+        // SAFETY: the elements are readable, and `target` has room for `bytes` bytes (`# Safety`). The buffer is memory
+        // of the pool, so it does not overlap the elements.
+        unsafe { pack_raw(plan, self.count, self.origin, 0..self.bytes, target) };
+        true
     }
 
-    /// Unpacks the elements from `buffer`, where their packed bytes begin at byte `offset`.
+    /// Unpacks the elements from `buffer`, where their packed bytes begin at byte `offset`, with our kernels if the
+    /// layout has some. If the host cannot unpack, one line says so.
     ///
     /// # Safety
     ///
     /// - The elements are writable.
     /// - The buffer has the packed elements at `offset`.
-    pub unsafe fn unpack_at(&self, buffer: &Buffer, offset: usize) {
+    pub unsafe fn unpack(&self, buffer: &Buffer, offset: usize) {
         let source = buffer.address().wrapping_add(offset);
-        // SAFETY: see `# Safety`. The buffer is memory of the pool, so it does not overlap the elements.
-        unsafe { unpack_raw(&self.layout.plan, self.count, self.origin, 0..self.bytes, source) };
-        add(&COUNTS.ours, self.bytes);
-    }
-
-    /// Packs the elements with our kernels.
-    ///
-    /// # Safety
-    ///
-    /// - The elements are readable.
-    /// - `buffer` comes from [`buffer`](Self::buffer) of these elements.
-    pub unsafe fn pack(&self, buffer: &Buffer) {
-        // SAFETY: the elements are readable, and the buffer has `bytes` bytes (`# Safety`). It is memory of the pool,
-        // so it does not overlap the elements.
-        unsafe {
-            pack_raw(&self.layout.plan, self.count, self.origin, 0..self.bytes, buffer.address());
+        if self.layout.plan().is_some() {
+            // SAFETY: the elements are writable, and `source` has their packed bytes (`# Safety`).
+            unsafe { self.unpack_first(source, self.bytes) };
+            return;
         }
-        add(&COUNTS.ours, self.bytes);
+        let (elements, packed) = ((self.count, self.origin), (source.cast_const(), self.bytes));
+        let done = self.twin.as_ref().is_some_and(|twin| {
+            // SAFETY: the elements are writable, and `source` has their packed bytes (`# Safety`).
+            unsafe { twin.unpack(next(), elements, packed) }
+        });
+        if !done {
+            print("the MPI library did not unpack a message, whose data are lost");
+        }
     }
 
-    /// Unpacks the first `bytes` bytes of `buffer` with our kernels.
+    /// Unpacks the first `bytes` bytes at `source` with our kernels. A layout without kernels has none to unpack.
     ///
     /// # Safety
     ///
     /// - The elements are writable.
-    /// - `buffer` comes from [`buffer`](Self::buffer) of these elements, and its first `bytes` bytes are initialised.
-    unsafe fn unpack(&self, buffer: &Buffer, bytes: u64) {
+    /// - `source` lies in a buffer, and has `bytes` initialised bytes.
+    unsafe fn unpack_first(&self, source: *const u8, bytes: u64) {
+        let Some(plan) = self.layout.plan() else { return };
         let range = 0..bytes.min(self.bytes);
         add(&COUNTS.ours, range.end);
-        // SAFETY: the elements are writable (`# Safety`), the range is at most that of the elements and of the
-        // buffer, and the buffer does not overlap the elements, as in `pack`.
-        unsafe { unpack_raw(&self.layout.plan, self.count, self.origin, range, buffer.address()) };
+        // SAFETY: the elements are writable, `source` has the bytes of the range (`# Safety`), and the range is at most
+        // that of the elements. The buffer is memory of the pool, so it does not overlap the elements.
+        unsafe { unpack_raw(plan, self.count, self.origin, range, source) };
     }
 }
 
@@ -195,11 +220,8 @@ unsafe fn packed(
     let decision = elements.decide_send()?;
     let packed = elements.buffer()?;
     let done = elements.layout.choices.run(decision, || match decision.way {
-        Way::Ours => {
-            // SAFETY: the elements are readable (`# Safety`), and the buffer is theirs.
-            unsafe { elements.pack(&packed) };
-            true
-        }
+        // SAFETY: the elements are readable (`# Safety`), and the buffer is theirs.
+        Way::Ours => unsafe { elements.pack(&packed, 0) },
         Way::Host => {
             let (mut at, size, own) = (0, elements.bytes as i64, raw::Comm(abi::COMM_SELF));
             add(&COUNTS.host, elements.bytes);
@@ -222,8 +244,11 @@ pub struct Incoming {
     elements: Elements,
     buffer: Buffer,
     decision: Decision,
-    /// A type of the host for measurements of its unpacking; the null handle if our kernels unpack.
-    twin: raw::Datatype,
+    /// A type of the host for measurements of its unpacking.
+    twin: Option<Arc<Twin>>,
+    /// True if the buffer has the packed elements before the receive. Then all of the buffer is unpacked after the
+    /// receive, whatever has arrived: elements that were not received keep their values.
+    whole: bool,
 }
 
 impl Incoming {
@@ -242,36 +267,78 @@ impl Incoming {
         Self::prepared(elements, datatype)
     }
 
+    /// Prepares the receive of a call whose status does not say how much has arrived. Returns `None` if the host must
+    /// do the receive, or may.
+    ///
+    /// # Safety
+    ///
+    /// - The elements are those of a receive, so they are readable.
+    pub unsafe fn without_status(
+        buffer: *mut c_void,
+        count: i64,
+        datatype: raw::Datatype,
+        source: c_int,
+    ) -> Option<Self> {
+        let elements = Elements::new(buffer, count, datatype)?;
+        if source == abi::PROC_NULL || !elements.must_be_packed() {
+            return None;
+        }
+        let mut incoming = Self::prepared(elements, datatype)?.ours();
+        // SAFETY: the elements are readable (`# Safety`).
+        incoming.whole = incoming.whole || unsafe { incoming.pack() };
+        incoming.whole.then_some(incoming)
+    }
+
     fn prepared(elements: Elements, datatype: raw::Datatype) -> Option<Self> {
         let mut decision = elements.decide(Job::Unpack)?;
-        let mut twin = raw::Datatype::NULL;
+        let mut twin = None;
         if decision.way == Way::Host {
-            match elements.layout.twin(datatype) {
-                Some(made) => twin = made,
-                // Without a type of the host, the measurement is left out.
-                None => decision = Decision::ours(Job::Unpack),
+            twin = elements.layout.twin(datatype);
+            // Without a type of the host, the measurement is left out.
+            if twin.is_none() {
+                decision = Decision::ours(Job::Unpack);
             }
         }
         let buffer = elements.buffer()?;
+        // The host can unpack only whole elements.
+        let whole = elements.layout.plan().is_none();
+        let incoming = Self { elements, buffer, decision, twin, whole };
+        // SAFETY: the program gives the elements of a receive to the library, which may read them too.
+        if whole && !unsafe { incoming.pack() } {
+            return None;
+        }
         add(&COUNTS.taken, 1);
-        Some(Self { elements, buffer, decision, twin })
+        Some(incoming)
+    }
+
+    /// Prepares the next start of a persistent receive. Returns whether that was done.
+    ///
+    /// # Safety
+    ///
+    /// - The program starts the receive.
+    #[must_use]
+    pub unsafe fn prepare(&self) -> bool {
+        // SAFETY: the program gives the elements of a receive to the library, which may read them too.
+        !self.whole || unsafe { self.pack() }
     }
 
     /// Returns this receive with our kernels as its way, for a persistent request: a measurement of the host's way
     /// would be repeated at each start.
     pub fn ours(mut self) -> Self {
-        self.decision.way = Way::Ours;
+        self.decision = Decision::ours(Job::Unpack);
         self
     }
 
-    /// Packs the elements into the buffer, for a call that sends what it then replaces.
+    /// Packs the elements into the buffer, for a call that sends what it then replaces. Returns whether that was done:
+    /// the host may fail.
     ///
     /// # Safety
     ///
     /// - The elements are readable.
-    pub unsafe fn pack(&self) {
-        // SAFETY: see `# Safety`; the buffer was made for these elements.
-        unsafe { self.elements.pack(&self.buffer) };
+    #[must_use]
+    pub unsafe fn pack(&self) -> bool {
+        // SAFETY: the elements are readable (`# Safety`); the buffer was made for these elements.
+        unsafe { self.elements.pack(&self.buffer, 0) }
     }
 
     /// Returns the address of the packed buffer.
@@ -295,6 +362,10 @@ impl Incoming {
         if code != abi::SUCCESS && !truncated {
             return;
         }
+        if self.whole {
+            // SAFETY: the buffer has the packed elements, some of which the host has replaced. They are writable.
+            return unsafe { self.elements.unpack(&self.buffer, 0) };
+        }
         let (mut cancelled, mut bytes) = (0, 0);
         let byte = raw::Datatype(abi::BYTE);
         // SAFETY: the host has filled the status (`# Safety`), and the results are writable.
@@ -317,26 +388,27 @@ impl Incoming {
     /// - The first `bytes` bytes of the buffer are initialised, and the elements are writable.
     unsafe fn unpack(&self, next: &Next, bytes: u64) {
         let (elements, size) = (&self.elements, self.elements.bytes);
+        let source = self.buffer.address();
         // A part of the elements says nothing about the time of all.
         if bytes < size {
-            // SAFETY: `unpack` has the same conditions (`# Safety`).
-            return unsafe { elements.unpack(&self.buffer, bytes) };
+            // SAFETY: the elements are writable, and the buffer begins with `bytes` initialised bytes (`# Safety`).
+            return unsafe { elements.unpack_first(source, bytes) };
         }
         elements.layout.choices.run(self.decision, || match self.decision.way {
-            // SAFETY: `unpack` has the same conditions (`# Safety`).
-            Way::Ours => unsafe { elements.unpack(&self.buffer, bytes) },
+            // SAFETY: the elements are writable, and the buffer begins with `bytes` initialised bytes (`# Safety`).
+            Way::Ours => unsafe { elements.unpack_first(source, bytes) },
             Way::Host => {
-                let (mut at, own) = (0, raw::Comm(abi::COMM_SELF));
-                let (from, to) = (self.address().cast_const(), elements.origin.cast());
                 add(&COUNTS.host, size);
-                // SAFETY: the buffer has `size` bytes, the elements are writable, and `twin` has their layout.
-                let code = unsafe {
-                    let count = elements.count as i64;
-                    next.PMPI_Unpack_c(from, size as i64, &mut at, to, count, self.twin, own)
-                };
-                if code != abi::SUCCESS {
-                    // SAFETY: `unpack` has the same conditions (`# Safety`).
-                    unsafe { elements.unpack(&self.buffer, bytes) };
+                let (count, packed) = (elements.count, (source.cast_const(), size));
+                let done = self.twin.as_ref().is_some_and(|twin| {
+                    // SAFETY: the elements are writable, and the buffer has their packed bytes (`# Safety`): all of
+                    // them have arrived.
+                    unsafe { twin.unpack(next, (count, elements.origin), packed) }
+                });
+                if !done {
+                    // SAFETY: the elements are writable, and the buffer begins with `bytes` initialised bytes
+                    // (`# Safety`).
+                    unsafe { elements.unpack_first(source, bytes) };
                 }
             }
         });

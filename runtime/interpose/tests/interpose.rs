@@ -4,113 +4,12 @@
 //! are skipped, unless `TEST_MPICH` is set, as in `scripts/clients`. `INTERPOSE_PAIRS=10000` lets the differential test
 //! compare as many pairs of types in each of its jobs.
 
-#[path = "../../../fuzz/support/skipped.rs"]
-mod skipped;
+mod support;
 
-use skipped::skipped;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Lets one test at a time run jobs: waiting ranks of MPICH spin, and would take the CPUs of another job.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Returns the path of the library under test. cargo puts the cdylib in one of two directories, or in both. This
-/// function returns the newer of the two files.
-fn library() -> PathBuf {
-    let exe = std::env::current_exe().expect("the test binary's path");
-    // The path of the test binary is `target/PROFILE/deps/TEST`.
-    let deps = exe.parent().expect("a directory");
-    let profile = deps.parent().expect("a profile directory");
-    let written = |path: &PathBuf| path.metadata().and_then(|data| data.modified()).ok();
-    let name = "libtypepack_interpose.so";
-    [deps.join(name), profile.join(name)]
-        .into_iter()
-        .filter(|path| written(path).is_some())
-        .max_by_key(written)
-        .expect("cargo builds the cdylib before its tests")
-}
-
-/// Returns the folder of MPICH; `None`, after a report, if it is not there.
-fn mpich() -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mpich = root.join("target/peers/mpich");
-    if mpich.join("lib/libmpi_abi.so.1").exists() {
-        return Some(mpich);
-    }
-    assert!(std::env::var_os("TEST_MPICH").is_none(), "{}: no library", mpich.display());
-    skipped("MPICH is not in target/peers (scripts/bench peers mpich fetches it)");
-    None
-}
-
-/// Returns a command that is killed after `seconds`, and in which no variable changes what the library does.
-fn limited(seconds: u32, program: &Path) -> Command {
-    let mut command = Command::new("timeout");
-    command.args(["-k", "1", &seconds.to_string()]).arg(program).stdin(Stdio::null());
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("TYPEPACK_") {
-            command.env_remove(name);
-        }
-    }
-    for name in ["LD_PRELOAD", "LD_LIBRARY_PATH"] {
-        command.env_remove(name);
-    }
-    command
-}
-
-fn run(command: &mut Command) -> Output {
-    command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
-}
-
-/// Runs a command, checks that it succeeds, and returns its standard output and its standard error.
-#[track_caller]
-fn good(command: &mut Command) -> [String; 2] {
-    let done = run(command);
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (out, err) = (text(&done.stdout), text(&done.stderr));
-    assert!(done.status.success(), "{command:?}: {}\n{out}\n{err}", done.status);
-    [out, err]
-}
-
-/// Compiles a C program or library of `tests/c` with a compiler of MPICH. Returns its path.
-fn compiled(mpich: &Path, compiler: &str, source: &str, name: &str, more: &[&str]) -> PathBuf {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(source);
-    let mut command = limited(120, &mpich.join("bin").join(compiler));
-    command.args(["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]).args(more);
-    good(command.arg(source).arg("-o").arg(&target).arg("-ldl"));
-    target
-}
-
-/// The variables of a rank.
-type Variables<'a> = &'a [(&'a str, &'a str)];
-
-/// Returns a job of MPICH: one rank for each list of variables.
-fn job(mpich: &Path, ranks: &[Variables], words: &[&str]) -> Command {
-    let mut command = limited(900, &mpich.join("bin/mpiexec"));
-    for (at, variables) in ranks.iter().enumerate() {
-        if at > 0 {
-            command.arg(":");
-        }
-        command.args(["-n", "1"]);
-        for (name, value) in *variables {
-            command.args(["-env", name, value]);
-        }
-        command.args(words);
-    }
-    command
-}
-
-/// Returns a number of the table of `TYPEPACK_REPORT`.
-#[track_caller]
-fn counted(report: &str, what: &str) -> u64 {
-    let line = report.lines().find(|line| line.contains(what));
-    let line = line.unwrap_or_else(|| panic!("no \"{what}\" in: {report}"));
-    line.split_whitespace().last().and_then(|number| number.parse().ok()).expect("a number")
-}
+use std::path::Path;
+use support::{
+    Variables, alone, compiled, counted, good, job, library, limited, mpich, run, skipped,
+};
 
 #[test]
 fn programs_without_mpi_do_not_notice() {

@@ -313,6 +313,27 @@ fn programs_name_the_library_and_where_it_was() {
     assert!(dynamic.contains("soname: [libmpi_abi.so.1]"), "{dynamic}");
 }
 
+/// Debug information is three quarters of a library's size. The tables of symbols stay, for backtraces.
+#[test]
+fn installed_files_have_symbols_but_no_debug_information() {
+    if !installed("readelf") || !installed("strip") {
+        return;
+    }
+    for file in [
+        "bin/mpiexec",
+        "bin/mpicc",
+        "bin/typepack",
+        "lib/libmpi_abi.so.1",
+        "lib/libtypepack_interpose.so",
+    ] {
+        let sections = good(call("readelf", &["-SW", text(&prefix().join(file))]));
+        // The programs keep .debug_gdb_scripts, a section of 34 bytes.
+        let has_debug = sections.contains(" .debug_info") || sections.contains(" .debug_line");
+        assert!(!has_debug, "{file}: {sections}");
+        assert!(sections.contains(" .symtab "), "{file}: {sections}");
+    }
+}
+
 /// Checks that mpiexec can start a program that names the library but has no run path to the library's
 /// folder. Cargo and CMake may link programs in this way.
 #[test]

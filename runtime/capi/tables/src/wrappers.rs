@@ -4,6 +4,9 @@
 //! and `abi/functions.csv` come two files: the table of the other library's functions (`Next`), and the
 //! exported functions. An exported function asks the Rust function of its row to do the call. If that function
 //! returns `None`, the exported function calls the other library with unchanged arguments.
+//!
+//! A function of the table can be taken over under both of its names, `MPI_X` and `PMPI_X`. Then the Rust function is
+//! the same, but it gets another table of the other library's functions, in which `MPI_X` is the function `PMPI_X`.
 
 use super::ctype::rust;
 use super::rows::{Callback, Function, Parameter, records};
@@ -19,6 +22,8 @@ pub struct Wrapped {
     pub path: String,
     /// When the Rust function is asked.
     pub when: When,
+    /// True if the name that begins with `PMPI_` is taken over too.
+    pub both: bool,
 }
 
 /// When a wrapper asks the Rust function of its row.
@@ -35,11 +40,18 @@ pub enum When {
 }
 
 impl Wrapped {
-    /// Reads the table `file`, whose columns are `name`, `path` and `when`.
+    /// Reads the table `file`, whose columns are `name`, `path`, `when` and `names`.
     ///
     /// # Panics
     /// Panics if the table cannot be read or has a malformed row.
     pub fn read(file: &Path) -> Vec<Self> {
+        let wrong = |row: &csv::StringRecord, column: &str, value: &str, allowed: &str| -> ! {
+            panic!(
+                "{}: {}: the column `{column}` has \"{value}\"; it must have {allowed}",
+                file.display(),
+                &row[0]
+            )
+        };
         let row = |row: &csv::StringRecord| Self {
             name: row[0].to_owned(),
             path: row[1].to_owned(),
@@ -48,11 +60,14 @@ impl Wrapped {
                 "active" => When::Active,
                 "before" => When::Before,
                 "called" => When::Called,
-                other => panic!(
-                    "{}: {}: the column `when` has \"{other}\"; it must have \"always\", \"active\", \"before\" or \"called\"",
-                    file.display(),
-                    &row[0]
-                ),
+                other => {
+                    wrong(row, "when", other, "\"always\", \"active\", \"before\" or \"called\"")
+                }
+            },
+            both: match &row[3] {
+                "MPI" | "" => false,
+                "both" => true,
+                other => wrong(row, "names", other, "\"MPI\", \"both\" or nothing"),
             },
         };
         records(file).iter().map(row).collect()
@@ -129,7 +144,10 @@ pub fn wrappers(functions: &[Function], list: &[Wrapped], callbacks: &[Callback]
         let large = function.has_large.then(|| find(&format!("{}_c", row.name)));
         for function in std::iter::once(function).chain(large) {
             let symbol = Symbol::new(function, "", &callbacks);
-            export(&mut exports, &symbol, row);
+            export(&mut exports, &symbol, row, "");
+            if row.both {
+                export(&mut exports, &symbol, row, "P");
+            }
             symbols.push(symbol);
         }
     }
@@ -180,31 +198,32 @@ fn table(symbols: &[Symbol]) -> String {
     out
 }
 
-/// Appends the source of one exported function to `out`.
-fn export(out: &mut String, symbol: &Symbol, row: &Wrapped) {
+/// Appends the source of one exported function to `out`. Its name begins with `prefix`, which is `P` or nothing.
+fn export(out: &mut String, symbol: &Symbol, row: &Wrapped, prefix: &str) {
     let Symbol { name, named, arguments, .. } = symbol;
+    let next = if prefix.is_empty() { "next" } else { "profiled" };
     let attempt = if row.when == When::Always { "always" } else { "active" };
     let rest = if arguments.is_empty() { String::new() } else { format!(", {arguments}") };
     if row.when == When::Before {
         let _ = write!(
             out,
-            "/// `{name}`.\n///\n/// # Safety\n///\n/// - The arguments are those of a call of this function.\n\
-             #[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {name}({named}) -> c_int {{\n    crate::{}();\n    \
+            "/// `{prefix}{name}`.\n///\n/// # Safety\n///\n/// - The arguments are those of a call of this function.\n\
+             #[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {prefix}{name}({named}) -> c_int {{\n    crate::{}();\n    \
              // SAFETY: the arguments are unchanged (`# Safety`).\n    \
-             unsafe {{ crate::host::next().{name}({arguments}) }}\n}}\n\n",
+             unsafe {{ crate::host::{next}().{name}({arguments}) }}\n}}\n\n",
             row.path
         );
         return;
     }
     let _ = write!(
         out,
-        "/// `{name}`.\n///\n/// # Safety\n///\n/// - Each argument is what the standard asks for, or is wrong in a way that \
-         the host library detects.\n#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {name}({named}) -> c_int {{\n    \
-         let next = crate::host::next();\n    \
+        "/// `{prefix}{name}`.\n///\n/// # Safety\n///\n/// - Each argument is what the standard asks for, or is wrong in a way that \
+         the host library detects.\n#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {prefix}{name}({named}) -> c_int {{\n    \
+         let next = crate::host::{next}();\n    \
          // SAFETY: the caller of this function promises what the standard asks for (`# Safety`).\n    \
          let done = crate::entry::{attempt}(\"{name}\", || unsafe {{ crate::{}(next{rest}) }});\n    \
          match done {{\n        Some(code) => code,\n        \
-         // SAFETY: as above; the arguments are unchanged.\n        \
+         // SAFETY: the caller promises what the standard asks for (`# Safety`), and the arguments are unchanged.\n        \
          None => unsafe {{ next.{name}({arguments}) }},\n    }}\n}}\n\n",
         row.path
     );

@@ -71,9 +71,9 @@ unsafe fn prepare(
     // sent, or stays as it is, so all of it is packed before.
     unsafe {
         if from != Role::Nothing {
-            sides.send.fill();
-            if send.0.0 as usize == abi::IN_PLACE {
-                sides.receive.fill();
+            let in_place = send.0.0 as usize == abi::IN_PLACE;
+            if !sides.send.fill() || in_place && !sides.receive.fill() {
+                return None;
             }
         }
     }
@@ -103,7 +103,9 @@ unsafe fn broadcast(
     };
     // SAFETY: the root's elements are readable. The packed buffer has `n` bytes, and lives until the call is complete.
     unsafe {
-        sides.send.fill();
+        if !sides.send.fill() {
+            return None;
+        }
         let code = match end {
             End::Now => form!(
                 large,

@@ -23,19 +23,16 @@ unsafe fn any(types: *const raw::Datatype, len: usize) -> bool {
         && unsafe { std::slice::from_raw_parts(types, len) }.iter().any(|&ty| find(ty).is_some())
 }
 
-/// Fills what a call reads before it starts: the send side, and a receive side from which the call sends.
+/// Fills what a call reads before it starts: the send side, and a receive side from which the call sends. Returns
+/// whether that was done.
 ///
 /// # Safety
 ///
 /// - The program lets the call read the elements.
-unsafe fn fill(sides: &Sides, sendbuf: *const c_void) {
-    // SAFETY: `fill` has the same conditions (`# Safety`).
-    unsafe {
-        sides.send.fill();
-        if sendbuf as usize == abi::IN_PLACE {
-            sides.receive.fill();
-        }
-    }
+#[must_use]
+unsafe fn fill(sides: &Sides, sendbuf: *const c_void) -> bool {
+    // SAFETY: the program lets the call read the elements (`# Safety`).
+    unsafe { sides.send.fill() && (sendbuf as usize != abi::IN_PLACE || sides.receive.fill()) }
 }
 
 /// One side with a count for each rank.
@@ -113,7 +110,9 @@ unsafe fn gather<C: Number, D: Number, N: Number>(
     // SAFETY: the elements are those of the program; each packed buffer has the bytes of its side, and lives with the
     // arrays until the call is complete.
     unsafe {
-        fill(&sides, sendbuf);
+        if !fill(&sides, sendbuf) {
+            return None;
+        }
         let code = if is_large::<C>() {
             let (counts, places) = (r.counts.as_ptr(), r.displacements.as_ptr());
             match end {
@@ -178,7 +177,9 @@ unsafe fn scatter<C: Number, D: Number, N: Number>(
     let (from, kind, to, n, into) = (s.address, s.kind, r.address, r.count, r.kind);
     // SAFETY: as in `gather`.
     unsafe {
-        sides.send.fill();
+        if !sides.send.fill() {
+            return None;
+        }
         let code = if is_large::<C>() {
             let (counts, places) = (s.counts.as_ptr(), s.displacements.as_ptr());
             match end {
@@ -243,7 +244,9 @@ unsafe fn gather_all<C: Number, D: Number, N: Number>(
     // SAFETY: the elements are those of the program; each packed buffer has the bytes of its side, and lives with the
     // arrays until the call is complete.
     unsafe {
-        fill(&sides, sendbuf);
+        if !fill(&sides, sendbuf) {
+            return None;
+        }
         let code = if is_large::<C>() {
             let (counts, places) = (r.counts.as_ptr(), r.displacements.as_ptr());
             match end {
@@ -284,7 +287,9 @@ macro_rules! both {
         // SAFETY: the elements are those of the program; each packed buffer has the bytes of its side, and lives with
         // the arrays until the call is complete.
         unsafe {
-            fill(&sides, $sendbuf);
+            if !fill(&sides, $sendbuf) {
+                return None;
+            }
             let code = if is_large::<$count>() {
                 let (sc, sd) = (s.counts.as_ptr(), s.displacements.as_ptr());
                 let (rc, rd) = (r.counts.as_ptr(), r.displacements.as_ptr());

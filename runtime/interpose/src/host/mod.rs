@@ -3,7 +3,8 @@
 //! `symbols.rs` asks the dynamic linker for addresses. [`next`] has the functions that are next in line: those of
 //! another tool that is loaded between this library and the host, or those of the host. This library calls the
 //! function that the program called by its own name, so that other tools see the call, and all functions that the
-//! program did not call by their names that begin with `PMPI_`.
+//! program did not call by their names that begin with `PMPI_`. [`profiled`] has the functions for calls that the
+//! program or a tool made by such a name.
 
 mod symbols;
 
@@ -27,6 +28,22 @@ pub fn next() -> &'static Next {
         // are linked by these names alone, so each library defines them as its `mpi.h` declares them. If its ABI is
         // another one, this library only passes on the registers that it was called with (`lifecycle.rs`).
         unsafe { Next::resolve(|name| finder.find(name)) }
+    })
+}
+
+/// Returns the functions of the host for a call that the program made by a name that begins with `PMPI_`. In this
+/// table, `MPI_X` is the host's `PMPI_X`, so that the call passes by the same tools as without this library.
+pub fn profiled() -> &'static Next {
+    static PROFILED: OnceLock<Next> = OnceLock::new();
+    PROFILED.get_or_init(|| {
+        let finder = symbols::Finder::new();
+        let find = |name: &CStr| match name.to_bytes().starts_with(b"MPI_") {
+            true => finder.find(&symbols::profiled(name)),
+            false => finder.find(name),
+        };
+        // SAFETY: `Finder::find` returns null or the address of the symbol in an MPI library or a tool. `PMPI_X` has
+        // the type of `MPI_X` in every MPI library.
+        unsafe { Next::resolve(find) }
     })
 }
 

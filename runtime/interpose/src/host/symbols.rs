@@ -31,8 +31,9 @@ impl Finder {
     /// Finds the host: next in line, or else among the objects that the program has loaded privately, as Python
     /// loads its extension modules.
     pub fn new() -> Self {
-        // Only MPI libraries define names that begin with `PMPI_`; tools define the other names.
-        let probe = c"PMPI_Init";
+        // Only MPI libraries define this name. Tools define names that begin with `MPI_`, and this library, of which
+        // another copy may be loaded, some that begin with `PMPI_`.
+        let probe = c"PMPI_Comm_rank";
         if !following(probe).is_null() {
             return Self { private: std::ptr::null_mut() };
         }
@@ -55,6 +56,13 @@ impl Finder {
         }
         symbol(self.private, name)
     }
+}
+
+/// Returns the name of a function by which tools call it: `PMPI_Send` for `MPI_Send`.
+pub fn profiled(name: &CStr) -> CString {
+    let bytes = [b"P", name.to_bytes()].concat();
+    // The bytes of a C string contain no zero.
+    CString::new(bytes).unwrap_or_default()
 }
 
 /// Returns true if another copy of this library is next in line.

@@ -1,7 +1,8 @@
 //! Calls that send and receive. Each of the two messages of a call is converted or not by its own type.
 //!
-//! `MPI_Isendrecv_replace` goes to the host, and so does the receive of `MPI_Isendrecv`: the status of its request
-//! has no length, source or tag of the receive in MPICH 5.0.2, so this library would not know how much to unpack.
+//! The status of the request of `MPI_Isendrecv` and `MPI_Isendrecv_replace` has no length of the receive in MPICH
+//! 5.0.2. So their receives go to the host, except those whose messages may come packed from another rank. The buffer
+//! of such a receive has the packed elements before, and all of it is unpacked after the receive.
 
 use super::receive::status_or;
 use super::widths;
@@ -95,7 +96,9 @@ pub unsafe fn sendrecv_replace(
     let incoming = Incoming::new(buf, count.wide(), datatype, source)?;
     // MPICH does the same when it does the call alone, so nothing is lost if the receiver is not interposed.
     // SAFETY: the elements are those of the call (`# Safety`).
-    unsafe { incoming.pack() };
+    if !unsafe { incoming.pack() } {
+        return None;
+    }
     let (both, n, mut own) = (incoming.address(), incoming.size(), Status::default());
     let status = status_or(status, &mut own);
     // SAFETY: the buffer has `n` initialised bytes, and `status` is writable.
@@ -112,7 +115,7 @@ pub unsafe fn sendrecv_replace(
     Some(code)
 }
 
-/// `MPI_Isendrecv`: only the send is converted.
+/// `MPI_Isendrecv`.
 ///
 /// # Safety
 ///
@@ -136,28 +139,87 @@ pub unsafe fn isendrecv(
     if request.is_null() {
         return None;
     }
+    let (scount, rcount) = (sendcount.wide(), recvcount.wide());
     // SAFETY: the elements are those of a send (`# Safety`).
-    let packed = unsafe { outgoing(next, (sendbuf, sendcount.wide(), sendtype), dest)? };
-    let (from, n, rcount) = (packed.address().cast(), packed.len() as i64, recvcount.wide());
-    // SAFETY: the packed buffer has `n` bytes and `outgoing` has filled it; `pending::add` keeps it until the request
-    // is complete. The other arguments are those of the program.
+    let packed = unsafe { outgoing(next, (sendbuf, scount, sendtype), dest) };
+    // SAFETY: the elements are those of a receive (`# Safety`).
+    let incoming = unsafe { Incoming::without_status(recvbuf, rcount, recvtype, source) };
+    if packed.is_none() && incoming.is_none() {
+        return None;
+    }
+    let (from, scount, sendtype) = match &packed {
+        Some(packed) => (packed.address().cast_const().cast(), packed.len() as i64, PACKED),
+        None => (sendbuf, scount, sendtype),
+    };
+    let (to, rcount, recvtype) = match &incoming {
+        Some(incoming) => (incoming.address(), incoming.size(), PACKED),
+        None => (recvbuf, rcount, recvtype),
+    };
+    // SAFETY: the buffers are those of the program, or have as many packed bytes as their counts say; `outgoing` has
+    // filled the packed one. `pending::add` keeps the packed ones until the request is complete.
     let code = unsafe {
         widths!(
             next,
-            [n, rcount],
+            [scount, rcount],
             MPI_Isendrecv(
-                from, n, PACKED, dest, sendtag, recvbuf, rcount, recvtype, source, recvtag, comm,
+                from, scount, sendtype, dest, sendtag, to, rcount, recvtype, source, recvtag, comm,
                 request
             ),
             MPI_Isendrecv_c(
-                from, n, PACKED, dest, sendtag, recvbuf, rcount, recvtype, source, recvtag, comm,
+                from, scount, sendtype, dest, sendtag, to, rcount, recvtype, source, recvtag, comm,
                 request
             )
         )
     };
+    let message = match (packed, incoming) {
+        (packed, Some(incoming)) => Some(Message::Both(packed, Box::new(incoming))),
+        (packed, None) => packed.map(Message::Send),
+    };
+    if code == abi::SUCCESS
+        && let Some(message) = message
+    {
+        // SAFETY: the host has written the request of this call.
+        unsafe { pending::add(next, *request, message) };
+    }
+    Some(code)
+}
+
+/// `MPI_Isendrecv_replace`: the host replaces the packed bytes.
+///
+/// # Safety
+///
+/// - The arguments are those of a call of `MPI_Isendrecv_replace`, or of `MPI_Isendrecv_replace_c`.
+#[expect(clippy::too_many_arguments, reason = "the standard's call has as many")]
+pub unsafe fn isendrecv_replace(
+    next: &'static Next,
+    buf: *mut c_void,
+    count: impl Number,
+    datatype: raw::Datatype,
+    dest: c_int,
+    sendtag: c_int,
+    source: c_int,
+    recvtag: c_int,
+    comm: raw::Comm,
+    request: *mut raw::Request,
+) -> Option<c_int> {
+    if request.is_null() {
+        return None;
+    }
+    // SAFETY: the elements are those of the call (`# Safety`).
+    let incoming = unsafe { Incoming::without_status(buf, count.wide(), datatype, source)? };
+    let (both, n) = (incoming.address(), incoming.size());
+    // SAFETY: the buffer has `n` initialised bytes, and `pending::add` keeps it until the request is complete.
+    let code = unsafe {
+        widths!(
+            next,
+            [n],
+            MPI_Isendrecv_replace(both, n, PACKED, dest, sendtag, source, recvtag, comm, request),
+            MPI_Isendrecv_replace_c(both, n, PACKED, dest, sendtag, source, recvtag, comm, request)
+        )
+    };
     if code == abi::SUCCESS {
-        // SAFETY: the host has written the request of this send.
-        unsafe { pending::add(next, *request, Message::Send(packed)) };
+        // SAFETY: the host has written the request of this call.
+        unsafe { pending::add(next, *request, Message::Both(None, Box::new(incoming))) };
     }
     Some(code)
 }

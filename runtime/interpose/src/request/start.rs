@@ -18,9 +18,10 @@ pub unsafe fn start(next: &'static Next, request: *mut raw::Request) -> Option<c
     let handle = unsafe { *request };
     let mut entry = pending::take(handle)?;
     // A request that is active already is an error of the program, which the host reports.
-    if !entry.active {
-        // SAFETY: the program starts the request.
-        unsafe { entry.prepare() };
+    // SAFETY: the program starts the request, so the elements are readable.
+    if !entry.active && !unsafe { entry.prepare() } {
+        pending::put(handle, entry);
+        return Some(abi::ERR_INTERN);
     }
     // SAFETY: the program's argument of `start`.
     let code = unsafe { next.MPI_Start(request) };
@@ -53,12 +54,13 @@ pub unsafe fn startall(
     if taken.is_empty() {
         return None;
     }
-    for (_, entry) in taken.iter().filter(|(_, entry)| !entry.active) {
-        // SAFETY: the program starts the request.
-        unsafe { entry.prepare() };
-    }
-    // SAFETY: the program's arguments of `startall`, unchanged.
-    let code = unsafe { next.MPI_Startall(count, requests) };
+    let mut inactive = taken.iter().filter(|(_, entry)| !entry.active);
+    // SAFETY: the program starts the requests, so the elements are readable.
+    let code = match inactive.all(|(_, entry)| unsafe { entry.prepare() }) {
+        // SAFETY: the program's arguments of `startall`, unchanged.
+        true => unsafe { next.MPI_Startall(count, requests) },
+        false => abi::ERR_INTERN,
+    };
     for (_, entry) in &mut taken {
         if code == abi::SUCCESS {
             entry.started();

@@ -1,7 +1,11 @@
-//! The calls that make committed types. A type is rebuilt when it is committed. A duplicate of a committed type is
-//! committed too, and shares the layout.
+//! The calls that make committed types, and the call that frees a type. A type is rebuilt when it is committed. A
+//! duplicate of a committed type is committed too, and shares the layout.
 
-use super::{Layout, find, insert, is_in_order, plan, remember, remember_order};
+use super::{
+    LAST_PREDEFINED, Layout, find, free_twins, insert, is_in_order, known, plan, remember,
+    remember_order,
+};
+use crate::entry::is_agreed;
 use crate::host::{Next, has_devices};
 use crate::report::{COUNTS, add};
 use std::ffi::c_int;
@@ -17,10 +21,11 @@ pub unsafe fn commit(next: &'static Next, datatype: *mut raw::Datatype) -> Optio
     if datatype.is_null() {
         return None;
     }
+    free_twins(next);
     // SAFETY: the pointer is not null, so it is the address of a handle (`# Safety`).
     let code = unsafe { next.MPI_Type_commit(datatype) };
     if code == abi::SUCCESS {
-        // SAFETY: as above; the host has accepted the handle.
+        // SAFETY: the pointer is not null, and the host has accepted the handle there.
         take(next, unsafe { *datatype });
     }
     Some(code)
@@ -33,16 +38,27 @@ fn take(next: &'static Next, datatype: raw::Datatype) {
         return;
     }
     if has_devices() {
-        return add(&COUNTS.left, 1);
+        return leave(next, datatype);
     }
     let rebuilt = super::decode::rebuild(next, datatype);
     match rebuilt.and_then(|rebuilt| Some((plan(&rebuilt.tree)?, rebuilt.unit))) {
-        None => add(&COUNTS.left, 1),
+        None => leave(next, datatype),
         Some((plan, _)) if plan.is_contiguous() || plan.element_bytes() == 0 => {
             add(&COUNTS.contiguous, 1);
             remember_order(next, datatype);
         }
         Some((plan, unit)) => remember(next, datatype, Arc::new(Layout::new(next, plan, unit))),
+    }
+}
+
+/// Leaves a type to the host. If all ranks take part, the type has a layout without kernels, because its messages may
+/// come packed.
+fn leave(next: &'static Next, datatype: raw::Datatype) {
+    add(&COUNTS.left, 1);
+    if is_agreed()
+        && let Some(layout) = Layout::of_host(next, datatype)
+    {
+        remember(next, datatype, Arc::new(layout));
     }
 }
 
@@ -57,7 +73,7 @@ pub unsafe fn dup(
     newtype: *mut raw::Datatype,
 ) -> Option<c_int> {
     let layout = find(oldtype);
-    if layout.is_none() && (oldtype.0 <= super::LAST_PREDEFINED || !is_in_order(oldtype)) {
+    if layout.is_none() && (oldtype.0 <= LAST_PREDEFINED || !is_in_order(oldtype)) {
         return None;
     }
     if newtype.is_null() {
@@ -78,4 +94,22 @@ pub unsafe fn dup(
         }
     }
     Some(code)
+}
+
+/// `MPI_Type_free`. The host frees the type, after this library has freed its own copy. The layout is forgotten when
+/// the host tells that the type has ended: other handles may mean the same type (`MPI_Type_get_contents`).
+///
+/// # Safety
+///
+/// - The arguments are those of a call of `MPI_Type_free`.
+pub unsafe fn free(next: &'static Next, datatype: *mut raw::Datatype) -> Option<c_int> {
+    // SAFETY: the pointer is null or the address of a handle (`# Safety`).
+    let datatype = unsafe { datatype.as_ref() }?;
+    if datatype.0 > LAST_PREDEFINED
+        && let Some(layout) = known(*datatype)
+    {
+        layout.release();
+    }
+    free_twins(next);
+    None
 }

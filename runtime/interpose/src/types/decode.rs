@@ -3,16 +3,17 @@
 //! If anything is odd, the function returns `None`, and the type stays with the host: a combiner or a predefined type
 //! that the engine does not know, a failing call, or data of another size or at other bounds than the host's.
 
-use super::find;
+use super::{HandleMap, LAST_PREDEFINED, find};
 use crate::host::Next;
 use std::ffi::c_int;
 use typepack_capi_datatype::{abi, raw};
-use typepack_engine::{Combiner, Datatype, Named};
+use typepack_engine::{Combiner, Datatype, Named, Plan};
 
 /// How deep types may be nested. Deeper types stay with the host. The limit bounds the recursion of this file.
 const DEPTH: usize = 100;
 
 /// A rebuilt datatype.
+#[derive(Clone)]
 pub struct Rebuilt {
     /// The tree.
     pub tree: Datatype,
@@ -22,7 +23,8 @@ pub struct Rebuilt {
 
 /// Rebuilds a datatype.
 pub fn rebuild(next: &Next, datatype: raw::Datatype) -> Option<Rebuilt> {
-    decode(next, datatype, DEPTH)
+    let mut decoder = Decoder { next, known: HandleMap::default(), held: Vec::new() };
+    decoder.decode(datatype, DEPTH)
 }
 
 /// Compares size and bounds of `tree` with those of the host's type. Returns the tree with the host's bounds; `None`
@@ -120,53 +122,80 @@ fn room<T: Clone>(len: i64, empty: T) -> Option<Vec<T>> {
     Some(room)
 }
 
-fn decode(next: &Next, datatype: raw::Datatype, depth: usize) -> Option<Rebuilt> {
-    // A type that was made from committed types: their trees are known.
-    if let Some(layout) = find(datatype)
-        && let Some(tree) = layout.plan.datatype().cloned()
-    {
-        return Some(Rebuilt { tree, unit: layout.unit });
+/// The work on one datatype.
+struct Decoder<'a> {
+    next: &'a Next,
+    /// The types that were rebuilt, by their handles. A type can contain another one many times, at each level of its
+    /// tree, so that the number of paths grows exponentially with the depth.
+    known: HandleMap<Option<Rebuilt>>,
+    /// The references to the types of `known`. While they live, the host gives their handles to no other type.
+    held: Vec<Contents<'a>>,
+}
+
+impl Decoder<'_> {
+    fn decode(&mut self, datatype: raw::Datatype, depth: usize) -> Option<Rebuilt> {
+        if let Some(known) = self.known.get(&datatype.0) {
+            return known.clone();
+        }
+        let rebuilt = self.fresh(datatype, depth);
+        self.known.insert(datatype.0, rebuilt.clone());
+        rebuilt
     }
-    let envelope = envelope(next, datatype)?;
-    let combiner = Combiner(envelope.combiner);
-    if combiner == Combiner::NAMED {
-        let tree = Datatype::named(Named::from_abi_value(u32::try_from(datatype.0).ok()?)?);
-        let unit = Some(tree.size()).filter(|size| [1, 2, 4, 8].contains(size));
-        return Some(Rebuilt { tree: agreeing(next, datatype, tree)?, unit });
+
+    fn fresh(&mut self, datatype: raw::Datatype, depth: usize) -> Option<Rebuilt> {
+        let next = self.next;
+        // A type that was made from committed types: their trees are known.
+        if datatype.0 > LAST_PREDEFINED
+            && let Some(layout) = find(datatype)
+            && let Some(tree) = layout.plan().and_then(Plan::datatype).cloned()
+        {
+            return Some(Rebuilt { tree, unit: layout.unit });
+        }
+        let envelope = envelope(next, datatype)?;
+        let combiner = Combiner(envelope.combiner);
+        if combiner == Combiner::NAMED {
+            let tree = Datatype::named(Named::from_abi_value(u32::try_from(datatype.0).ok()?)?);
+            let unit = Some(tree.size()).filter(|size| [1, 2, 4, 8].contains(size));
+            return Some(Rebuilt { tree: agreeing(next, datatype, tree)?, unit });
+        }
+        let mut contents = Contents {
+            next,
+            integers: room(envelope.integers, 0)?,
+            addresses: room(envelope.addresses, 0)?,
+            counts: room(envelope.counts, 0)?,
+            types: room(envelope.types, raw::Datatype::NULL)?,
+        };
+        // SAFETY: the type is valid, and each array has as many entries as the call is told.
+        let code = unsafe {
+            next.PMPI_Type_get_contents_c(
+                datatype,
+                envelope.integers,
+                envelope.addresses,
+                envelope.counts,
+                envelope.types,
+                contents.integers.as_mut_ptr(),
+                contents.addresses.as_mut_ptr(),
+                contents.counts.as_mut_ptr(),
+                contents.types.as_mut_ptr(),
+            )
+        };
+        if code != abi::SUCCESS {
+            contents.types.clear();
+            return None;
+        }
+        let types = contents.types.clone();
+        let integers = std::mem::take(&mut contents.integers);
+        let addresses: Vec<i64> =
+            contents.addresses.iter().map(|&address| address as i64).collect();
+        let counts = std::mem::take(&mut contents.counts);
+        self.held.push(contents);
+        let depth = depth.checked_sub(1)?;
+        let parts: Option<Vec<_>> = types.iter().map(|&part| self.decode(part, depth)).collect();
+        let parts = parts?;
+        let first = parts.first().and_then(|part| part.unit);
+        let unit = first.filter(|unit| parts.iter().all(|part| part.unit == Some(*unit)));
+        let trees: Vec<Datatype> = parts.into_iter().map(|part| part.tree).collect();
+        let made = Datatype::from_contents(combiner, &integers, &addresses, &counts, &trees);
+        Some(Rebuilt { tree: agreeing(next, datatype, made.ok()?)?, unit })
     }
-    let mut contents = Contents {
-        next,
-        integers: room(envelope.integers, 0)?,
-        addresses: room(envelope.addresses, 0)?,
-        counts: room(envelope.counts, 0)?,
-        types: room(envelope.types, raw::Datatype::NULL)?,
-    };
-    // SAFETY: the type is valid, and each array has as many entries as the call is told.
-    let code = unsafe {
-        next.PMPI_Type_get_contents_c(
-            datatype,
-            envelope.integers,
-            envelope.addresses,
-            envelope.counts,
-            envelope.types,
-            contents.integers.as_mut_ptr(),
-            contents.addresses.as_mut_ptr(),
-            contents.counts.as_mut_ptr(),
-            contents.types.as_mut_ptr(),
-        )
-    };
-    if code != abi::SUCCESS {
-        contents.types.clear();
-        return None;
-    }
-    let depth = depth.checked_sub(1)?;
-    let parts: Option<Vec<_>> = contents.types.iter().map(|&ty| decode(next, ty, depth)).collect();
-    let parts = parts?;
-    let first = parts.first().and_then(|part| part.unit);
-    let unit = first.filter(|unit| parts.iter().all(|part| part.unit == Some(*unit)));
-    let trees: Vec<Datatype> = parts.into_iter().map(|part| part.tree).collect();
-    let addresses: Vec<i64> = contents.addresses.iter().map(|&address| address as i64).collect();
-    let made =
-        Datatype::from_contents(combiner, &contents.integers, &addresses, &contents.counts, &trees);
-    Some(Rebuilt { tree: agreeing(next, datatype, made.ok()?)?, unit })
 }

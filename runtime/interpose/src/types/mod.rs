@@ -1,7 +1,8 @@
 //! The layouts of the host's datatypes.
 //!
-//! `decode.rs` rebuilds a datatype from what the host says about it. `calls.rs` has the calls that make committed
-//! types. `choice.rs` chooses, for a layout and a number of bytes, between the host's packing and ours.
+//! `layout.rs` has the layout of one type. `decode.rs` rebuilds a datatype from what the host says about it. `calls.rs`
+//! has the calls that make committed types; `pairs.rs` has the predefined types that are not contiguous. `choice.rs`
+//! chooses, for a layout and a number of bytes, between the host's packing and ours.
 //!
 //! A layout is forgotten when the host frees its type: an attribute of the type, whose delete function is in this
 //! file, tells when. So a new type that gets the same handle never has the layout of an older one, even if a library
@@ -10,79 +11,25 @@
 pub mod calls;
 pub mod choice;
 mod decode;
+mod layout;
+mod pairs;
 
+pub use layout::{Layout, Twin, free_twins};
+
+use crate::entry::is_agreed;
 use crate::host::{Next, has_devices};
 use crate::report::{COUNTS, add};
-use choice::Choices;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use typepack_capi_datatype::{abi, raw};
 use typepack_engine::{Datatype, Plan};
 
 /// The largest number that the ABI reserves for predefined handles.
 const LAST_PREDEFINED: usize = 0x1fff;
-
-/// The layout of a committed type that is not contiguous.
-pub struct Layout {
-    /// The plan with our kernels.
-    pub plan: Plan,
-    /// The common size of all basic elements, if they have one and it is 1, 2, 4 or 8.
-    pub unit: Option<i64>,
-    /// The choices between the host's packing and ours.
-    pub choices: Choices,
-    /// For packing and for unpacking. 0: not compared yet; 1: the host's external32 form has the same bytes; 2: it has
-    /// not.
-    pub external: [AtomicU8; 2],
-    /// A type of the host with the same layout, which lives until the layout is forgotten and nothing uses it any more.
-    /// The program may free its own type while an operation with the type is pending.
-    twin: Mutex<Option<raw::Datatype>>,
-    next: &'static Next,
-}
-
-impl Layout {
-    fn new(next: &'static Next, plan: Plan, unit: Option<i64>) -> Self {
-        let external = [const { AtomicU8::new(0) }; 2];
-        let (choices, twin) = (Choices::new(), Mutex::new(None));
-        Self { plan, unit, choices, external, twin, next }
-    }
-
-    /// Returns a type of the host with this layout that lives as long as the layout. The first call makes it from
-    /// `datatype`, the program's type. Returns `None` if the host cannot make it.
-    pub fn twin(&self, datatype: raw::Datatype) -> Option<raw::Datatype> {
-        let mut twin = self.twin.lock().unwrap_or_else(PoisonError::into_inner);
-        if twin.is_none() {
-            let mut made = raw::Datatype::NULL;
-            // `MPI_Type_dup` would call the program's functions that copy attributes. A contiguous type of one element
-            // has the same layout and no attributes.
-            // SAFETY: `datatype` is a valid type of the program, which uses it in the present call. `made` is writable.
-            let code = unsafe {
-                match self.next.PMPI_Type_contiguous(1, datatype, &mut made) {
-                    abi::SUCCESS => self.next.PMPI_Type_commit(&mut made),
-                    code => code,
-                }
-            };
-            *twin = (code == abi::SUCCESS).then_some(made);
-        }
-        *twin
-    }
-}
-
-impl Drop for Layout {
-    fn drop(&mut self) {
-        let twin = self.twin.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(mut twin) = twin
-            && crate::entry::is_active()
-        {
-            // SAFETY: `twin` is a type that `twin()` made, and that nothing else knows. Between init and finalize,
-            // types may be freed.
-            unsafe { self.next.PMPI_Type_free(&mut twin) };
-        }
-    }
-}
 
 /// A hash of a handle: one multiplication. Handles are addresses or counters, so no program chooses them freely.
 #[derive(Default)]
@@ -117,7 +64,7 @@ static CONTIGUOUS: RwLock<HandleMap<()>> =
 /// Returns whether the packed bytes of a type are its bytes in memory, in order: it is predefined, or it was found
 /// contiguous when it was committed. Size and extent do not tell: two integers in reverse order have the same.
 pub fn is_in_order(datatype: raw::Datatype) -> bool {
-    datatype.0 <= LAST_PREDEFINED
+    (datatype.0 <= LAST_PREDEFINED && !pairs::is_pair(datatype))
         || CONTIGUOUS.read().unwrap_or_else(PoisonError::into_inner).contains_key(&datatype.0)
 }
 
@@ -142,10 +89,14 @@ static KNOWN: AtomicUsize = AtomicUsize::new(0);
 /// Returns the layout of a type; `None` if the host does this type.
 #[inline(always)]
 pub fn find(datatype: raw::Datatype) -> Option<Arc<Layout>> {
-    if datatype.0 <= LAST_PREDEFINED || KNOWN.load(Ordering::Relaxed) == 0 {
-        return None;
+    if datatype.0 <= LAST_PREDEFINED {
+        return if pairs::is_pair(datatype) {
+            pairs::find(datatype).and_then(|pair| checked(datatype, pair))
+        } else {
+            None
+        };
     }
-    look_up(datatype)
+    if KNOWN.load(Ordering::Relaxed) == 0 { None } else { look_up(datatype) }
 }
 
 /// Counts the changes of `LAYOUTS`. What a thread remembers from before a change does not hold after it.
@@ -166,16 +117,20 @@ thread_local! {
         const { RefCell::new([const { Answer { change: 0, datatype: 0, layout: None } }; ANSWERS]) };
 }
 
-/// The memory of a device cannot be read by ordinary loads, and the host knows it. So from the moment at which a
-/// process has loaded a device runtime, no type has a layout: its calls pass through to the host.
 #[inline(never)]
 fn look_up(datatype: raw::Datatype) -> Option<Arc<Layout>> {
-    let layout = known(datatype)?;
-    if has_devices() {
-        add(&COUNTS.passed, 1);
-        return None;
+    checked(datatype, known(datatype)?)
+}
+
+/// Returns the layout with which a call may work. The memory of a device cannot be read by ordinary loads, and the host
+/// knows it. So from the moment at which a process has loaded a device runtime, no layout has kernels.
+fn checked(datatype: raw::Datatype, layout: Arc<Layout>) -> Option<Arc<Layout>> {
+    if layout.plan().is_none() || !has_devices() {
+        return Some(layout);
     }
-    Some(layout)
+    add(&COUNTS.passed, 1);
+    // Another rank, without devices, may have packed the message.
+    if is_agreed() && layout.unit.is_none() { layout.plain(datatype) } else { None }
 }
 
 fn known(datatype: raw::Datatype) -> Option<Arc<Layout>> {
@@ -192,19 +147,20 @@ fn known(datatype: raw::Datatype) -> Option<Arc<Layout>> {
         let new = Answer { change, datatype: datatype.0, layout: layout.clone() };
         (layout, Some(std::mem::replace(answer, new)))
     });
-    // The older answer is dropped here, where nothing is borrowed, because dropping a layout may call the host.
+    // The older answer is dropped here, where nothing is borrowed.
     found.map_or_else(|_| ask(), |(layout, _older)| layout)
 }
 
 /// Remembers the layout of a committed type. If the host cannot keep the attribute that tells when the type is freed,
 /// the type stays with the host.
 fn remember(next: &'static Next, datatype: raw::Datatype, layout: Arc<Layout>) {
+    let rebuilt = u64::from(layout.plan().is_some());
     let Some(keyval) = keyval(next) else { return };
     insert(datatype, Some(layout));
     // SAFETY: the type is valid and the keyval is ours. The attribute's value is never followed.
     let code = unsafe { next.PMPI_Type_set_attr(datatype, keyval, std::ptr::null_mut()) };
     if code == abi::SUCCESS {
-        add(&COUNTS.types, 1);
+        add(&COUNTS.types, rebuilt);
     } else {
         insert(datatype, None);
     }
@@ -222,7 +178,7 @@ fn insert(datatype: raw::Datatype, layout: Option<Arc<Layout>>) {
         CHANGES.fetch_add(1, Ordering::AcqRel);
         before
     };
-    // Dropped without the lock, because dropping a layout may call the host.
+    // Dropped without the lock, because dropping a layout takes another one.
     drop(before);
 }
 
@@ -268,13 +224,16 @@ fn keyval(next: &Next) -> Option<c_int> {
     })
 }
 
-/// Forgets all layouts.
-pub fn clear() {
+/// Forgets all layouts, and frees their twins. Only in finalize.
+pub fn clear(next: &Next) {
+    pairs::release();
     let all = std::mem::take(&mut *LAYOUTS.write().unwrap_or_else(PoisonError::into_inner));
     CONTIGUOUS.write().unwrap_or_else(PoisonError::into_inner).clear();
     KNOWN.store(0, Ordering::Relaxed);
     CHANGES.fetch_add(1, Ordering::AcqRel);
+    all.values().for_each(|layout| layout.release());
     drop(all);
+    free_twins(next);
 }
 
 /// Commits a tree.

@@ -4,6 +4,7 @@
  *
  * The types are columns: N of 2 * N integers. With the path of a LIBRARY, the program loads it between two messages.
  */
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -135,7 +136,10 @@ static void order(void)
     OK(MPI_Cart_create(MPI_COMM_WORLD, 1, dims, periods, 0, &ring));
     OK(PMPI_Type_create_indexed_block(2, 1, places, MPI_INT, &reverse));
     /* As a library does that was linked with the host's own functions. */
-    OK(PMPI_Type_commit(&reverse));
+    int (*commit)(MPI_Datatype *) = PMPI_Type_commit;
+    void *host = dlopen("libmpi_abi.so.1", RTLD_NOW | RTLD_NOLOAD);
+    if (host) commit = (int (*)(MPI_Datatype *))dlsym(host, "PMPI_Type_commit");
+    OK(commit(&reverse));
     for (int i = 0; i < 2 * N; i++) memory[i] = i + 1;
     MPI_Aint bytes[2] = {0, 0}, into[2] = {0, N * sizeof(int)};
     MPI_Datatype from[2] = {reverse, column}, to[2] = {MPI_INT, MPI_INT};

@@ -1,9 +1,13 @@
 /* A tool between the interposed library and the host, which makes calls of the host fail.
  *
  * The program sets `tool_mode`: PASS, or how the calls that complete requests fail. With -DNATIVE, external32 has the
- * byte order of the machine. With -DUNFIT, the host says that it is typepack.
+ * byte order of the machine. With -DUNFIT, the host says that it is typepack. With -DCOUNT, the tool counts the types
+ * that are freed by PMPI_Type_free, and those of them that another thread than the main one frees.
  */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <mpi.h>
+#include <unistd.h>
 
 /* EARLY: the call does nothing and returns an error. LATE: the call does its work, and returns an error if it has
  * completed anything. */
@@ -74,5 +78,16 @@ int PMPI_Get_library_version(char *text, int *length)
     for (*length = 0; name[*length]; ++*length) text[*length] = name[*length];
     text[*length] = 0;
     return MPI_SUCCESS;
+}
+#endif
+
+#ifdef COUNT
+int tool_freed, tool_strangers;
+int PMPI_Type_free(MPI_Datatype *type)
+{
+    int (*host)(MPI_Datatype *) = (int (*)(MPI_Datatype *))dlsym(RTLD_NEXT, "PMPI_Type_free");
+    tool_freed++;
+    tool_strangers += gettid() != getpid();
+    return host(type);
 }
 #endif

@@ -1,0 +1,475 @@
+/* Single cases that random pairs of types do not reach. Each compares what arrives with what must arrive.
+ *
+ *     mpiexec -n 2 ./cases CASE
+ *
+ * The cases: profiled, freed, bottom, cancel, pairs, left, deep.
+ */
+#define _GNU_SOURCE
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { N = 50, LONG = 40000 };
+
+static int rank, peer, failures;
+static const char *doing = "";
+
+static void same(const char *what, int at, long expected, long found)
+{
+    if (expected != found && failures++ < 20)
+        printf("rank %d: %s: %s %d: expected %ld, found %ld\n", rank, doing, what, at, expected, found);
+}
+#define OK(call) same(#call, 0, MPI_SUCCESS, (call))
+
+/* N of 2 * N integers. */
+static MPI_Datatype column(void)
+{
+    MPI_Datatype type;
+    OK(MPI_Type_vector(N, 1, 2, MPI_INT, &type));
+    OK(MPI_Type_commit(&type));
+    return type;
+}
+
+/* ---- profiled: a tool calls the functions whose names begin with PMPI_ ---- */
+
+enum { WAIT, TEST, WAITALL, TESTALL, WAITANY, TESTANY, WAITSOME, TESTSOME, STATUS, STATUS_ALL, STATUS_ANY, STATUS_SOME,
+    CALLS };
+static const char *name[] = {"PMPI_Wait", "PMPI_Test", "PMPI_Waitall", "PMPI_Testall", "PMPI_Waitany", "PMPI_Testany",
+    "PMPI_Waitsome", "PMPI_Testsome", "PMPI_Request_get_status", "PMPI_Request_get_status_all",
+    "PMPI_Request_get_status_any", "PMPI_Request_get_status_some"};
+
+static void complete(int call, MPI_Request *q)
+{
+    int flag = 0, at, many[1];
+    MPI_Status s[1];
+    while (!flag) {
+        switch (call) {
+        case WAIT: OK(PMPI_Wait(q, s)); flag = 1; break;
+        case TEST: OK(PMPI_Test(q, &flag, s)); break;
+        case WAITALL: OK(PMPI_Waitall(1, q, s)); flag = 1; break;
+        case TESTALL: OK(PMPI_Testall(1, q, &flag, s)); break;
+        case WAITANY: OK(PMPI_Waitany(1, q, &at, s)); flag = 1; break;
+        case TESTANY: OK(PMPI_Testany(1, q, &at, &flag, s)); break;
+        case WAITSOME: OK(PMPI_Waitsome(1, q, &at, many, s)); flag = 1; break;
+        case TESTSOME: OK(PMPI_Testsome(1, q, &at, many, s)); flag = at != 0; break;
+        case STATUS: OK(PMPI_Request_get_status(*q, &flag, s)); break;
+        case STATUS_ALL: OK(PMPI_Request_get_status_all(1, q, &flag, s)); break;
+        case STATUS_ANY: OK(PMPI_Request_get_status_any(1, q, &at, &flag, s)); break;
+        default: OK(PMPI_Request_get_status_some(1, q, &at, many, s)); flag = at == 1;
+        }
+    }
+}
+
+static void profiled(void)
+{
+    int plain[N], memory[2 * N], back[2 * N];
+    MPI_Datatype type = column();
+    for (int call = 0; call < CALLS; call++)
+        for (int persistent = 0; persistent < 2; persistent++) {
+            MPI_Request receive, send;
+            doing = name[call];
+            for (int i = 0; i < N; i++) plain[i] = 1000 * call + i + 1;
+            memset(back, 0, sizeof back);
+            if (persistent) {
+                OK(MPI_Recv_init(back, 1, type, 0, 0, MPI_COMM_SELF, &receive));
+                OK(PMPI_Start(&receive));
+            } else {
+                OK(MPI_Irecv(back, 1, type, 0, 0, MPI_COMM_SELF, &receive));
+            }
+            OK(PMPI_Send(plain, N, MPI_INT, 0, 0, MPI_COMM_SELF));
+            complete(call, &receive);
+            for (int i = 0; i < 2 * N; i++) same("integer", i, i % 2 ? 0 : plain[i / 2], back[i]);
+            if (call >= STATUS && !persistent) OK(PMPI_Wait(&receive, MPI_STATUS_IGNORE));
+            if (persistent) OK(PMPI_Request_free(&receive));
+
+            if (!persistent) continue;
+            /* A start must send the memory as it is at the start. */
+            OK(MPI_Send_init(memory, 1, type, 0, 1, MPI_COMM_SELF, &send));
+            for (int i = 0; i < 2 * N; i++) memory[i] = 10 * call + i;
+            OK(PMPI_Irecv(plain, N, MPI_INT, 0, 1, MPI_COMM_SELF, &receive));
+            OK(PMPI_Startall(1, &send));
+            OK(PMPI_Wait(&send, MPI_STATUS_IGNORE));
+            OK(PMPI_Wait(&receive, MPI_STATUS_IGNORE));
+            for (int i = 0; i < N; i++) same("integer sent", i, 10 * call + 2 * i, plain[i]);
+            OK(PMPI_Request_free(&send));
+        }
+    OK(PMPI_Type_free(&type));
+    /* A type that was committed by the other name. */
+    doing = "PMPI_Type_commit";
+    OK(PMPI_Type_vector(N, 1, 2, MPI_INT, &type));
+    OK(PMPI_Type_commit(&type));
+    for (int i = 0; i < N; i++) plain[i] = i;
+    memset(back, 0, sizeof back);
+    OK(MPI_Sendrecv(plain, N, MPI_INT, 0, 0, back, 1, type, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE));
+    for (int i = 0; i < 2 * N; i++) same("integer", i, i % 2 ? 0 : i / 2, back[i]);
+    OK(MPI_Type_free(&type));
+}
+
+/* ---- freed: a receive that the program frees, whose message comes while the program finalizes ---- */
+
+static int late[2 * N], late_persistent[2 * N];
+
+static void freed(void)
+{
+    doing = "MPI_Finalize";
+    MPI_Datatype type = column();
+    int plain[N];
+    for (int i = 0; i < N; i++) plain[i] = i + 1;
+    if (rank == 0) {
+        MPI_Request q;
+        OK(MPI_Irecv(late, 1, type, peer, 1, MPI_COMM_WORLD, &q));
+        OK(MPI_Request_free(&q));
+        OK(MPI_Recv_init(late_persistent, 1, type, peer, 2, MPI_COMM_WORLD, &q));
+        OK(MPI_Start(&q));
+        OK(MPI_Request_free(&q));
+    } else {
+        /* Lets rank 0 enter MPI_Finalize, in most runs. */
+        usleep(300000);
+        OK(MPI_Send(plain, N, MPI_INT, peer, 1, MPI_COMM_WORLD));
+        OK(MPI_Send(plain, N, MPI_INT, peer, 2, MPI_COMM_WORLD));
+    }
+    OK(MPI_Type_free(&type));
+}
+
+static void after_finalize(void)
+{
+    for (int i = 0; i < 2 * N; i++) {
+        same("integer", i, i % 2 || rank ? 0 : i / 2 + 1, late[i]);
+        same("integer of a persistent receive", i, i % 2 || rank ? 0 : i / 2 + 1, late_persistent[i]);
+    }
+}
+
+/* ---- bottom: types with absolute addresses ---- */
+
+static void bottom(void)
+{
+    static double from[100], to[100];
+    static int from_int, to_int;
+    MPI_Datatype type[2], parts[3] = {MPI_DOUBLE, MPI_DOUBLE, MPI_INT}, column;
+    OK(MPI_Type_vector(20, 1, 3, MPI_DOUBLE, &column));
+    parts[0] = column;
+    for (int side = 0; side < 2; side++) {
+        int lengths[3] = {1, 2, 1};
+        MPI_Aint at[3];
+        OK(MPI_Get_address(side ? to : from, &at[0]));
+        OK(MPI_Get_address(side ? &to[80] : &from[80], &at[1]));
+        OK(MPI_Get_address(side ? &to_int : &from_int, &at[2]));
+        OK(MPI_Type_create_struct(3, lengths, at, parts, &type[side]));
+        OK(MPI_Type_commit(&type[side]));
+    }
+    OK(MPI_Type_free(&column));
+    for (int how = 0; how < 4; how++) {
+        MPI_Status status;
+        MPI_Request q;
+        int count = 0, bytes = 0, at = 0;
+        char packed[1000];
+        doing = "MPI_BOTTOM";
+        memset(to, 0, sizeof to);
+        to_int = 0;
+        for (int i = 0; i < 100; i++) from[i] = 1000 * how + i + rank;
+        from_int = 77 + how;
+        switch (how) {
+        case 0:
+            OK(MPI_Sendrecv(MPI_BOTTOM, 1, type[0], peer, 0, MPI_BOTTOM, 1, type[1], peer, 0, MPI_COMM_WORLD, &status));
+            break;
+        case 1:
+            OK(MPI_Irecv(MPI_BOTTOM, 1, type[1], peer, 0, MPI_COMM_WORLD, &q));
+            OK(MPI_Send(MPI_BOTTOM, 1, type[0], peer, 0, MPI_COMM_WORLD));
+            OK(MPI_Wait(&q, &status));
+            break;
+        case 2:
+            OK(MPI_Recv_init(MPI_BOTTOM, 1, type[1], peer, 0, MPI_COMM_WORLD, &q));
+            OK(MPI_Start(&q));
+            OK(MPI_Send(MPI_BOTTOM, 1, type[0], peer, 0, MPI_COMM_WORLD));
+            OK(MPI_Wait(&q, &status));
+            OK(MPI_Request_free(&q));
+            break;
+        default:
+            OK(MPI_Pack(MPI_BOTTOM, 1, type[0], packed, sizeof packed, &at, MPI_COMM_WORLD));
+            same("position", 0, 22 * sizeof(double) + sizeof(int), at);
+            OK(MPI_Sendrecv(packed, at, MPI_PACKED, peer, 0, MPI_BOTTOM, 1, type[1], peer, 0, MPI_COMM_WORLD, &status));
+        }
+        OK(MPI_Get_count(&status, type[1], &count));
+        OK(MPI_Get_count(&status, MPI_BYTE, &bytes));
+        same("count", how, 1, count);
+        same("bytes", how, 22 * sizeof(double) + sizeof(int), bytes);
+        for (int i = 0; i < 100; i++) {
+            int is_part = (i < 60 && i % 3 == 0) || i == 80 || i == 81;
+            same("double", i, is_part ? 1000 * how + i + peer : 0, (long)to[i]);
+        }
+        same("integer", how, 77 + how, to_int);
+    }
+    OK(MPI_Type_free(&type[0]));
+    OK(MPI_Type_free(&type[1]));
+}
+
+/* ---- cancel ---- */
+
+static void cancel(void)
+{
+    MPI_Datatype type = column();
+    int plain[N], back[2 * N];
+    for (int i = 0; i < N; i++) plain[i] = i + 1;
+    for (int persistent = 0; persistent < 2; persistent++)
+        for (int how = 0; how < 3; how++) {
+            MPI_Request q;
+            MPI_Status status;
+            int cancelled = -1, flag = 0;
+            doing = "MPI_Cancel";
+            for (int i = 0; i < 2 * N; i++) back[i] = -i;
+            if (persistent) {
+                OK(MPI_Recv_init(back, 1, type, peer, 5, MPI_COMM_WORLD, &q));
+                OK(MPI_Start(&q));
+            } else {
+                OK(MPI_Irecv(back, 1, type, peer, 5, MPI_COMM_WORLD, &q));
+            }
+            OK(MPI_Cancel(&q));
+            switch (how) {
+            case 0: OK(MPI_Wait(&q, &status)); break;
+            case 1: while (!flag) OK(MPI_Test(&q, &flag, &status)); break;
+            default: OK(MPI_Waitall(1, &q, &status));
+            }
+            OK(MPI_Test_cancelled(&status, &cancelled));
+            same("cancelled", how, 1, cancelled);
+            for (int i = 0; i < 2 * N; i++) same("integer", i, -i, back[i]);
+            /* The next message is not disturbed. */
+            if (persistent) OK(MPI_Start(&q)); else OK(MPI_Irecv(back, 1, type, peer, 5, MPI_COMM_WORLD, &q));
+            OK(MPI_Send(plain, N, MPI_INT, peer, 5, MPI_COMM_WORLD));
+            OK(MPI_Wait(&q, &status));
+            OK(MPI_Test_cancelled(&status, &cancelled));
+            same("cancelled", how, 0, cancelled);
+            for (int i = 0; i < 2 * N; i++) same("integer", i, i % 2 ? -i : i / 2 + 1, back[i]);
+            if (persistent) OK(MPI_Request_free(&q));
+        }
+    /* A cancelled receive that the program frees. */
+    MPI_Request q;
+    OK(MPI_Irecv(back, 1, type, peer, 6, MPI_COMM_WORLD, &q));
+    OK(MPI_Cancel(&q));
+    OK(MPI_Request_free(&q));
+    OK(MPI_Type_free(&type));
+}
+
+/* ---- pairs and left: long messages of a double and an integer ---- */
+
+struct pair { double value; int index; };
+
+/* A double and an integer in 24 bytes. */
+static MPI_Datatype gapped(void)
+{
+    MPI_Datatype parts[2] = {MPI_DOUBLE, MPI_INT}, joined, type;
+    int lengths[2] = {1, 1};
+    MPI_Aint at[2] = {0, 12};
+    OK(MPI_Type_create_struct(2, lengths, at, parts, &joined));
+    OK(MPI_Type_create_resized(joined, 0, 24, &type));
+    OK(MPI_Type_commit(&type));
+    OK(MPI_Type_free(&joined));
+    return type;
+}
+
+/* A type with the layout of `struct pair` that is nested too deeply to be rebuilt. */
+static MPI_Datatype nested(void)
+{
+    MPI_Datatype type, outer;
+    OK(MPI_Type_contiguous(1, MPI_DOUBLE_INT, &type));
+    for (int level = 0; level < 110; level++) {
+        OK(MPI_Type_contiguous(1, type, &outer));
+        OK(MPI_Type_free(&type));
+        type = outer;
+    }
+    OK(MPI_Type_commit(&type));
+    return type;
+}
+
+static char *sent;
+static struct pair *received;
+
+static void clear(void)
+{
+    memset(received, 0x55, LONG * sizeof *received);
+    for (int i = 0; i < LONG; i++) {
+        double value = 0.5 * i + rank;
+        int index = 3 * i + rank;
+        memset(sent + 24 * i, 0x66, 24);
+        memcpy(sent + 24 * i, &value, 8);
+        memcpy(sent + 24 * i + 12, &index, 4);
+    }
+}
+
+static void check(int count, int from)
+{
+    struct pair kept;
+    memset(&kept, 0x55, sizeof kept);
+    for (int i = 0; i < LONG; i++) {
+        struct pair wanted = kept;
+        if (i < count) wanted.value = 0.5 * i + from, wanted.index = 3 * i + from;
+        same("pair", i, 0, memcmp(&wanted, &received[i], sizeof kept));
+    }
+}
+
+static void long_messages(MPI_Datatype into)
+{
+    enum { RECV, IRECV, INIT, MRECV, IMRECV, SENDRECV, ISENDRECV, PACK, BCAST, ALLTOALLW, GATHER, HOWS };
+    static const char *names[] = {"Recv", "Irecv", "Recv_init", "Mrecv", "Imrecv", "Sendrecv", "Isendrecv",
+        "Pack and Unpack", "Bcast", "Alltoallw", "Gatherv"};
+    MPI_Comm world = MPI_COMM_WORLD;
+    MPI_Datatype from = gapped();
+    sent = malloc(24 * LONG);
+    received = malloc(LONG * sizeof *received);
+    for (int how = 0; how < HOWS; how++)
+        for (int count = LONG; count > 0; count -= LONG - 1) {
+            MPI_Request q[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+            MPI_Message message;
+            MPI_Status status;
+            int got = count, at = 0, bytes = 12 * count;
+            char *packed;
+            doing = names[how];
+            clear();
+            if (how != SENDRECV && how != ISENDRECV && how < PACK)
+                OK(MPI_Isend(sent, count, from, peer, 0, world, &q[1]));
+            switch (how) {
+            case RECV: OK(MPI_Recv(received, LONG, into, peer, 0, world, &status)); break;
+            case IRECV:
+                OK(MPI_Irecv(received, LONG, into, peer, 0, world, &q[0]));
+                OK(MPI_Wait(&q[0], &status));
+                break;
+            case INIT:
+                OK(MPI_Recv_init(received, LONG, into, peer, 0, world, &q[0]));
+                for (int start = 0; start < 2; start++) {
+                    if (start) {
+                        OK(MPI_Wait(&q[1], MPI_STATUS_IGNORE));
+                        clear();
+                        OK(MPI_Isend(sent, count, from, peer, 0, world, &q[1]));
+                    }
+                    OK(MPI_Start(&q[0]));
+                    OK(MPI_Wait(&q[0], &status));
+                    check(count, peer);
+                }
+                OK(MPI_Request_free(&q[0]));
+                break;
+            case MRECV:
+            case IMRECV:
+                OK(MPI_Mprobe(peer, 0, world, &message, &status));
+                if (how == MRECV) {
+                    OK(MPI_Mrecv(received, LONG, into, &message, &status));
+                } else {
+                    OK(MPI_Imrecv(received, LONG, into, &message, &q[0]));
+                    OK(MPI_Wait(&q[0], &status));
+                }
+                break;
+            case SENDRECV:
+                OK(MPI_Sendrecv(sent, count, from, peer, 0, received, LONG, into, peer, 0, world, &status));
+                break;
+            case ISENDRECV:
+                OK(MPI_Isendrecv(sent, count, from, peer, 0, received, LONG, into, peer, 0, world, &q[0]));
+                OK(MPI_Wait(&q[0], MPI_STATUS_IGNORE));
+                break;
+            case PACK:
+                packed = malloc((size_t)bytes);
+                OK(MPI_Pack(sent, count, from, packed, bytes, &at, world));
+                at = 0;
+                OK(MPI_Sendrecv_replace(packed, bytes, MPI_PACKED, peer, 0, peer, 0, world, MPI_STATUS_IGNORE));
+                OK(MPI_Unpack(packed, bytes, &at, received, count, into, world));
+                same("position", 0, bytes, at);
+                free(packed);
+                break;
+            case BCAST:
+                OK(rank ? MPI_Bcast(received, count, into, 0, world) : MPI_Bcast(sent, count, from, 0, world));
+                break;
+            case ALLTOALLW: {
+                int counts[2] = {0, 0}, places[2] = {0, 0};
+                MPI_Datatype out[2] = {from, from}, in[2] = {into, into};
+                counts[peer] = count;
+                OK(MPI_Alltoallw(sent, counts, places, out, received, counts, places, in, world));
+                break;
+            }
+            default: {
+                int counts[2] = {0, 0}, places[2] = {0, 0};
+                counts[1] = count;
+                OK(MPI_Gatherv(sent, rank ? count : 0, from, received, counts, places, into, 0, world));
+            }
+            }
+            OK(MPI_Wait(&q[1], MPI_STATUS_IGNORE));
+            if (how <= SENDRECV) {
+                OK(MPI_Get_count(&status, into, &got));
+                same("count", how, count, got);
+            }
+            if (how == BCAST && rank == 0) continue;
+            if (how == GATHER && rank != 0) continue;
+            check(count, how == BCAST ? 0 : peer);
+        }
+    /* Replace: both ranks send and receive with the type of the received pairs. */
+    for (int now = 0; now < 2; now++) {
+        MPI_Request q;
+        doing = now ? "Sendrecv_replace" : "Isendrecv_replace";
+        clear();
+        for (int i = 0; i < LONG; i++) received[i].value = 0.5 * i + rank, received[i].index = 3 * i + rank;
+        if (now) {
+            OK(MPI_Sendrecv_replace(received, LONG, into, peer, 0, peer, 0, world, MPI_STATUS_IGNORE));
+        } else {
+            OK(MPI_Isendrecv_replace(received, LONG, into, peer, 0, peer, 0, world, &q));
+            OK(MPI_Wait(&q, MPI_STATUS_IGNORE));
+        }
+        check(LONG, peer);
+    }
+    free(sent);
+    free(received);
+    OK(MPI_Type_free(&from));
+}
+
+/* ---- deep: each level has the level below twice ---- */
+
+static void deep(void)
+{
+    enum { DEPTH = 60, FIRST = 3 };
+    MPI_Datatype type, outer;
+    int back[2 * 8] = {0}, memory[2 * 8];
+    MPI_Aint extent = 2 * sizeof(int);
+    doing = "deep types";
+    for (int i = 0; i < 2 * 8; i++) memory[i] = i + 1;
+    OK(MPI_Type_create_resized(MPI_INT, 0, extent, &type));
+    for (int level = 0; level < DEPTH; level++) {
+        MPI_Datatype parts[2] = {type, type};
+        /* After three levels, the second part has no elements, so that the size stays as it is. */
+        int lengths[2] = {1, level < FIRST};
+        MPI_Aint at[2] = {0, level < FIRST ? extent : 0};
+        OK(MPI_Type_create_struct(2, lengths, at, parts, &outer));
+        OK(MPI_Type_free(&type));
+        type = outer;
+        if (level < FIRST) extent *= 2;
+    }
+    OK(MPI_Type_commit(&type));
+    OK(MPI_Sendrecv(memory, 1, type, 0, 0, back, 1, type, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE));
+    for (int i = 0; i < 2 * 8; i++) same("integer", i, i % 2 ? 0 : i + 1, back[i]);
+    OK(MPI_Type_free(&type));
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    int size;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    const char *word = argc == 2 ? argv[1] : "";
+    if (size != 2 || argc != 2) {
+        fprintf(stderr, "usage: mpiexec -n 2 ./cases CASE\n");
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    peer = 1 - rank;
+    if (strcmp(word, "profiled") == 0) profiled();
+    if (strcmp(word, "freed") == 0) freed();
+    if (strcmp(word, "bottom") == 0) bottom();
+    if (strcmp(word, "cancel") == 0) cancel();
+    if (strcmp(word, "pairs") == 0) long_messages(MPI_DOUBLE_INT);
+    if (strcmp(word, "left") == 0) {
+        MPI_Datatype type = nested();
+        long_messages(type);
+        OK(MPI_Type_free(&type));
+    }
+    if (strcmp(word, "deep") == 0) deep();
+    MPI_Finalize();
+    if (strcmp(word, "freed") == 0) after_finalize();
+    if (!failures) printf("%s: no difference\n", word);
+    return failures != 0;
+}
