@@ -144,9 +144,10 @@ use std::marker::PhantomData;
 #[derive(Debug)]
 pub struct WindowOf<T> {
     window: Window,
+    values: PhantomData<fn() -> T>,
     /// The window may move to another thread, but one thread uses it at a time (`Cell` is not `Sync`): reads and writes
     /// of two threads would be data races.
-    values: PhantomData<(fn() -> T, Cell<()>)>,
+    one_thread: PhantomData<Cell<()>>,
 }
 
 impl<T: NoUninit + AnyBitPattern> WindowOf<T> {
@@ -198,7 +199,7 @@ impl<T: NoUninit + AnyBitPattern> WindowOf<T> {
             let detail = "another rank has made the window with values of another type";
             return Err(Error::new(ErrorKind::Argument, "T", detail));
         }
-        Ok(Self { window, values: PhantomData })
+        Ok(Self { window, values: PhantomData, one_thread: PhantomData })
     }
 
     /// Returns the window without the type of its values.
