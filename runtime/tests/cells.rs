@@ -582,6 +582,48 @@ fn long_lengths_that_differ_are_errors() {
     });
 }
 
+/// Checks that each rank of a reduce-scatter gets an error if one rank passes other counts with the same sum. Without
+/// the hash of the counts in the cells, the ranks combined elements of different blocks.
+fn other_counts_with_the_same_sum(world: &Communicator) {
+    let (rank, size) = (world.rank(), world.size());
+    for _ in 0..5 {
+        world.barrier().unwrap();
+    }
+    for odd in [0, size - 1] {
+        // Data in a cell, beside a cell, and in many pieces.
+        for len in [1usize, 40, 9000, 40_000] {
+            let values: Vec<i64> = (0..4 * size * len).map(|at| at as i64).collect();
+            let mut counts = vec![4 * len; size];
+            if rank == odd {
+                counts[0] -= len;
+                counts[size - 1] += len;
+            }
+            let mut block = vec![0; counts[rank]];
+            let result = world.reduce_scatter(&values, &mut block, &counts, Op::Sum);
+            let error = result.unwrap_err();
+            assert_eq!((error.kind(), error.argument()), (ErrorKind::Count, "counts"), "{len}");
+            // The next call is not disturbed.
+            let counts = vec![4 * len; size];
+            let mut block = vec![0; 4 * len];
+            world.reduce_scatter(&values, &mut block, &counts, Op::Sum).unwrap();
+            let first = 4 * len * rank;
+            let is_right = |(at, value): (usize, &i64)| *value == ((first + at) * size) as i64;
+            assert!(block.iter().enumerate().all(is_right));
+        }
+    }
+}
+
+#[test]
+fn two_ranks_with_other_counts_get_errors() {
+    let name = "two_ranks_with_other_counts_get_errors";
+    ranks(2, name, other_counts_with_the_same_sum);
+}
+
+#[test]
+fn ranks_with_other_counts_get_errors() {
+    ranks(4, "ranks_with_other_counts_get_errors", other_counts_with_the_same_sum);
+}
+
 /// Checks that all calls of all ranks go by messages if one rank has no address space for the memory of the others.
 #[test]
 fn a_rank_without_address_space_keeps_all_from_cells() {

@@ -1,18 +1,29 @@
 //! Reduce-scatter through cells: each rank combines the elements of one block.
 //!
 //! In each step, a rank publishes some elements of every block, one range of elements behind the other, and then reads
-//! those of its own block from all other ranks. All ranks know the lengths of all blocks, so they cut alike. `fold.rs`
-//! combines the elements, in the order of `reduce_scatter.rs`.
+//! those of its own block from all other ranks. All ranks pass the same lengths of all blocks, so they cut alike. A
+//! reader must not trust this: with other lengths and the same sum, it would read elements of another block. So the head
+//! of each cell has a hash of the lengths ([`head`]). `fold.rs` combines the elements, in the order of
+//! `reduce_scatter.rs`.
 
 use super::block::SHORT;
 use super::fold::{Elements, Order};
-use super::turn::{LONGEST, Turn, layout, range, steps};
-use crate::Result;
+use super::turn::{FAILURES, LONGEST, Turn, check, layout, range, steps};
 use crate::endpoint::sources::Combine;
 use crate::message::payload::copy_layout;
 use crate::schedule::Part;
 use crate::schedule::program::{room_for, take_room};
+use crate::{Error, ErrorKind, Result};
 use std::ops::Range;
+
+/// Number of low bits in the head of a cell for the number of bytes that a rank passes on in the call. The bits above
+/// are for the hash of the counts.
+const BYTES_BITS: u32 = 36;
+
+/// Number of bits of the hash. The bits above are for the marks of `turn.rs`.
+const HASH_BITS: u32 = 26;
+
+const _: () = assert!(LONGEST < 1 << BYTES_BITS && BYTES_BITS + HASH_BITS <= 62);
 
 /// The blocks of a reduce-scatter, and how they are cut.
 #[derive(Clone, Copy)]
@@ -73,6 +84,33 @@ fn share(piece: u64, size: u64, element: u64) -> u64 {
     (piece / (size * element).max(1)).max(1)
 }
 
+/// Returns the head of the cells of a call of `bytes` bytes, at most [`LONGEST`], whose blocks have these numbers of
+/// elements.
+fn head(bytes: u64, counts: &[u64]) -> u64 {
+    let mix = |hash: u64, count: &u64| {
+        // An odd factor and a shift can be undone, so lists of the same length that differ in one count have different
+        // hashes before the last line.
+        let mixed = (hash ^ count).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed ^ mixed >> 32
+    };
+    let hash = counts.iter().fold(0, mix);
+    (hash >> (u64::BITS - HASH_BITS)) << BYTES_BITS | bytes
+}
+
+/// Checks the head of the cell of rank `from`. `expected` is the head of this rank's cells in the call.
+fn check_counts(from: usize, head: u64, expected: u64) -> Result<()> {
+    if head == expected {
+        return Ok(());
+    }
+    let bytes = |head: u64| head & ((1 << BYTES_BITS) - 1);
+    check(from, if head >= FAILURES { head } else { bytes(head) }, bytes(expected))?;
+    let detail = format!(
+        "the counts differ: those of rank {from} have the same sum as those of this rank, but the blocks have other \
+         lengths"
+    );
+    Err(Error::new(ErrorKind::Count, "counts", detail))
+}
+
 impl Turn<'_> {
     /// Makes a reduce-scatter. `all` has this rank's elements of all blocks, and the result of this rank's block goes
     /// to the address `result`.
@@ -117,16 +155,20 @@ impl Turn<'_> {
             target.origin = take_room(&mut scratch, room_for(all.plan, mine.count)?)?;
         }
         let last = blocks.steps();
+        let head = head(bytes, counts);
         // SAFETY: the elements of `all` are readable (condition of `# Safety`).
-        unsafe { self.put_blocks(0, all, blocks, bytes)? };
+        unsafe { self.put_blocks(0, all, blocks, head)? };
         for index in 0..last {
             self.begin(index);
             if index + 1 < last {
-                // SAFETY: as above. No result lies where elements of `all` lie.
-                unsafe { self.put_blocks(index + 1, all, blocks, bytes)? };
+                // SAFETY: the elements of `all` are readable (condition of `# Safety`), and nobody changes them: no result
+                // lies where elements of `all` lie.
+                unsafe { self.put_blocks(index + 1, all, blocks, head)? };
             }
             self.meet()?;
-            self.check_all(size, bytes)?;
+            for from in (0..size).filter(|from| *from != rank) {
+                check_counts(from, self.head(from), head)?;
+            }
             let Some(piece) =
                 blocks.pieces(index).nth(rank).filter(|piece| !piece.range.is_empty())
             else {
@@ -141,7 +183,7 @@ impl Turn<'_> {
             };
             // SAFETY: this rank's elements are readable, the result is writable or scratch memory, and `combine` keeps
             // its promises (conditions of `# Safety`). The cells of all ranks have arrived (`meet`), and all ranks cut
-            // alike (`check_all`).
+            // alike (`check_counts`).
             unsafe { self.fold(elements, combine, order)? };
         }
         if all.origin == result {
@@ -155,8 +197,8 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Publishes this rank's elements of all blocks in step `index`. The head says that the call has `bytes` bytes. The
-    /// place of this rank's own block stays as it is, because no other rank reads it.
+    /// Publishes this rank's elements of all blocks in step `index`, with the head that [`head`] returns for the call.
+    /// The place of this rank's own block stays as it is, because no other rank reads it.
     ///
     /// # Safety
     ///
@@ -166,10 +208,10 @@ impl Turn<'_> {
         index: u64,
         all: &Part<'_>,
         blocks: Blocks<'_>,
-        bytes: u64,
+        head: u64,
     ) -> Result<()> {
         let rank = self.rank;
-        self.put_with((index, self.next()), blocks.bytes(index), bytes, |target| {
+        self.put_with((index, self.next()), blocks.bytes(index), head, |target| {
             for piece in blocks.pieces(index).filter(|piece| piece.rank != rank) {
                 let count = piece.range.end - piece.range.start;
                 let part = all.elements(piece.first..piece.first + count);
@@ -187,6 +229,28 @@ mod tests {
     use super::super::MOST;
     use super::*;
     use crate::shm::cells::STEPS;
+
+    #[test]
+    fn counts_with_the_same_sum_have_different_heads() {
+        let lists: [&[u64]; 6] = [&[3, 1], &[1, 3], &[2, 2], &[4, 0], &[0, 4], &[4, 0, 0]];
+        for a in lists {
+            assert!(check_counts(1, head(32, a), head(32, a)).is_ok());
+            for b in lists.iter().filter(|b| **b != a) {
+                let error = check_counts(1, head(32, b), head(32, a)).unwrap_err();
+                assert_eq!((error.kind(), error.argument()), (ErrorKind::Count, "counts"));
+            }
+        }
+        // Of 40,000 pairs of neighbouring counts, none has the same hash.
+        let heads = (0..40_000).map(|first| head(LONGEST, &[first, 40_000 - first]));
+        let mut heads: Vec<u64> = heads.collect();
+        heads.dedup();
+        assert_eq!(heads.len(), 40_000);
+        assert!(heads.iter().all(|head| *head < 1 << 62));
+        let kind = |theirs: u64| check_counts(1, theirs, head(32, &[3, 1])).unwrap_err().kind();
+        assert_eq!(kind(head(40, &[4, 1])), ErrorKind::Truncated);
+        assert_eq!(kind(head(24, &[2, 1])), ErrorKind::Count);
+        assert_eq!(kind(u64::MAX), ErrorKind::Other);
+    }
 
     #[test]
     fn the_pieces_cover_the_blocks() {

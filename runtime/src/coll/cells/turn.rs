@@ -62,6 +62,9 @@ pub(super) const INLINE: u64 = (WORDS * 8) as u64;
 /// number of bytes of data that the owner passes on in this call.
 const LEFT: u64 = u64::MAX;
 
+/// The values from here on stand for failures: [`LEFT`] and [`OTHER_RING`].
+pub(super) const FAILURES: u64 = OTHER_RING;
+
 /// Stands for the head of a rank that uses another ring than this rank ([`Block::is_long`]). One of the two ranks has
 /// made the longer ring. The other had too little memory for the messages by which the ranks make the longer ring.
 const OTHER_RING: u64 = u64::MAX - 1;
