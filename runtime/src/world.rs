@@ -416,7 +416,8 @@ impl Universe {
     /// Returns the report of this rank. The first line is about the messages that the rank has sent, the kernels that
     /// it has compiled, and how it has packed data. Each further line is about one protocol for long messages that the
     /// rank has chosen by measurement, or, at rank 0, has taken from the tune file, or about the method with which it
-    /// copies pieces of data in blocking collective calls on the world communicator.
+    /// copies pieces of data in blocking collective calls on the world communicator. If the rank found news after the
+    /// time limit of a sleep that no other rank had ended, a line says how often.
     fn report(&self) -> Result<String> {
         let traffic = self.world.endpoint().traffic()?;
         let kernels = jit().counters();
@@ -427,8 +428,11 @@ impl Universe {
         let loaded = loaded.iter().map(|line| ("loaded", line));
         let mut choices = self.world.endpoint().choices()?;
         choices.extend(crate::coll::report(&self.world));
+        let unrung = self.world.endpoint().unrung()?;
+        let unrung = (unrung > 0).then(|| format!("{unrung} times news without a wake-up"));
         let choices: String = loaded
             .chain(choices.iter().map(|line| ("chosen", line)))
+            .chain(unrung.iter().map(|line| ("slept for 100 ms and then found", line)))
             .map(|(what, line)| format!("\ntypepack: rank {rank}: {what} {line}"))
             .collect();
         Ok(format!(

@@ -63,6 +63,8 @@ struct State {
     rests: Rests,
     /// Whether a thread that does not spin yields before it sleeps.
     yields: Yields,
+    /// Number of times that a thread slept for [`NAP`], and then found news for which nobody had woken it.
+    unrung: u64,
 }
 
 impl State {
@@ -103,6 +105,7 @@ impl Endpoint {
                 outside: 0,
                 rests: Rests::default(),
                 yields: Yields::default(),
+                unrung: 0,
             }),
             called: Condvar::new(),
             wanting: AtomicUsize::new(0),
@@ -737,6 +740,16 @@ impl Endpoint {
     /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
     pub fn traffic(&self) -> Result<crate::endpoint::engine::Traffic> {
         Ok(self.lock()?.core.engine.traffic())
+    }
+
+    /// Returns how many times this rank slept for its whole time limit, and then found news for which no other rank had
+    /// woken it. If other ranks share its CPU, a rank that is about to wake this rank may be late, so the number may be
+    /// above 0 without a fault.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
+    pub fn unrung(&self) -> Result<u64> {
+        Ok(self.lock()?.unrung)
     }
 
     /// Completes all operations for which other ranks wait (sends, and receives that have begun to take

@@ -20,6 +20,7 @@ use crate::shm::pair;
 use crate::shm::segment::Segment;
 use crate::shm::topology::{Distance, distance};
 use crate::sys::cma;
+use crate::sys::futex::Woken;
 use crate::sys::memory::Mapping;
 use crate::{Error, ErrorKind, Result};
 use std::num::NonZeroU32;
@@ -316,18 +317,16 @@ impl Fabric {
 
     /// Sleeps until another rank or thread rings this rank's doorbell, or until `timeout` has passed.
     /// Returns at once if the doorbell has rung since [`Fabric::announce`] returned `seen`. In a job of
-    /// one rank nobody can ring, so the call sleeps for `timeout`, but at most for 1 ms.
+    /// one rank nobody can ring, so the call sleeps for `timeout`, but at most for 1 ms. Returns why the sleep has ended.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the kernel refuses to sleep.
-    pub fn sleep(&self, seen: u32, timeout: Duration) -> Result<()> {
-        match &self.segment {
-            Some(segment) => {
-                segment.wait(self.rank, seen, Some(timeout))?;
-            }
-            None => std::thread::sleep(timeout.min(Duration::from_millis(1))),
-        }
-        Ok(())
+    pub fn sleep(&self, seen: u32, timeout: Duration) -> Result<Woken> {
+        let Some(segment) = &self.segment else {
+            std::thread::sleep(timeout.min(Duration::from_millis(1)));
+            return Ok(Woken::Changed);
+        };
+        Ok(segment.wait(self.rank, seen, Some(timeout))?)
     }
 
     /// Wakes the thread of this process that sleeps on the doorbell. Another thread calls this function after it has

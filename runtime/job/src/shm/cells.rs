@@ -11,6 +11,7 @@
 //! done     number of the last step that the rank has ended
 //! waits    number of the step in which the rank may sleep; ROOM and the number of a step if it may sleep until all
 //!          other ranks have ended that step; otherwise 0
+//! awaits   the ranks for whose cells the rank may sleep, as bits
 //! ```
 //!
 //! `coll/cells/` defines the marks, for example for a rank that has failed.
@@ -23,10 +24,14 @@
 //! ([`last_step`]). So a rank that waits for a cell can tell that the cell will never come ([`Seat::has_left`]).
 //!
 //! A rank that is about to sleep first writes `waits`, and then announces its sleep on its doorbell
-//! (`doorbell.rs`). A rank that has published or ended a step reads the words `waits` of the others after a fence
-//! ([`Seat::sleepers`]), and rings the ranks that may sleep. So either the sleeper sees the new stamp before it
-//! sleeps, or the other rank sees that it must ring. Only the rank that is the last to end a step rings a rank that
-//! waits for the end of that step ([`Seat::sleepers_for_room`]).
+//! (`doorbell.rs`). A rank that has published or ended a step reads the words `waits` of the others after a fence, and
+//! rings the ranks that may sleep. So either the sleeper sees the new stamp before it sleeps, or the other rank sees that
+//! it must ring. A sleeper is rung only when it can go on:
+//!
+//! - [`Seat::ready_sleepers`]: a rank has published, and it was the last one for whose cell the sleeper waits.
+//! - [`Seat::sleepers_after_end`]: a rank has ended a step, and it was the last one that the sleeper waits for. The
+//!   sleeper waits for the end of that step, or for a cell that this rank will never publish.
+//! - [`Seat::sleepers`]: a rank has seen that all have published.
 //!
 //! More cells let a rank that only publishes run further ahead. If ranks share CPUs, such a rank can then work for many
 //! calls in one time slice, and so can each rank that reads its cells.
@@ -88,6 +93,8 @@ pub trait CellMemory {
     fn done(&self, rank: usize) -> &Self::Word;
     /// Returns the word that says what `rank` waits for.
     fn waits(&self, rank: usize) -> &Self::Word;
+    /// Returns the word with the ranks for whose cells `rank` waits, as bits.
+    fn awaits(&self, rank: usize) -> &Self::Word;
     /// Executes a full fence.
     fn fence(&self);
     /// Fetches a cell of `rank` into this core's cache for writing. This is only a hint.
@@ -234,8 +241,9 @@ impl Seat {
         }
     }
 
-    /// Announces that this rank may sleep until the cells of step `number` have arrived.
-    pub fn waits<M: CellMemory>(&self, memory: &M, number: u64) {
+    /// Announces that this rank may sleep until the cells of the ranks `from`, as bits, have arrived in step `number`.
+    pub fn waits<M: CellMemory>(&self, memory: &M, number: u64, from: u64) {
+        memory.awaits(self.rank).store_relaxed(from);
         memory.waits(self.rank).store_relaxed(number);
     }
 
@@ -262,17 +270,29 @@ impl Seat {
         (0..self.known.len()).filter(|rank| *rank != self.rank).filter(waits)
     }
 
-    /// Returns whether `rank` waits in step `number`. The conditions are those of [`sleepers`](Self::sleepers).
-    pub fn sleeps<M: CellMemory>(&self, memory: &M, rank: usize, number: u64) -> bool {
-        memory.fence();
-        memory.waits(rank).load_relaxed() == number
-    }
-
-    /// Returns the other ranks that wait until all ranks have ended a step that all ranks have ended now. The caller
-    /// has ended a step before.
-    pub fn sleepers_for_room<'a, M: CellMemory>(
+    /// Returns those of `ranks` that wait in step `number` for the cell of this rank, and that can go on now. The
+    /// caller has published in this step before.
+    pub fn ready_sleepers<'a, M: CellMemory>(
         &'a self,
         memory: &'a M,
+        ranks: impl Iterator<Item = usize> + 'a,
+        number: u64,
+    ) -> impl Iterator<Item = usize> + 'a {
+        // The fence pairs with the fence of the doorbell, as in `sleepers`. Each rank looks at the cells of the others
+        // after the fence and after its own stores, so the last rank to publish sees that it is the last one.
+        memory.fence();
+        ranks.filter(move |rank| {
+            memory.waits(*rank).load_relaxed() == number && self.is_ready(memory, *rank, number)
+        })
+    }
+
+    /// Returns the other ranks that can go on now because this rank has ended step `number`: ranks that wait until all
+    /// ranks have ended a step, and ranks that wait for a cell that this rank has not published and never will. The
+    /// caller has ended the step before.
+    pub fn sleepers_after_end<'a, M: CellMemory>(
+        &'a self,
+        memory: &'a M,
+        number: u64,
     ) -> impl Iterator<Item = usize> + 'a {
         // The fence pairs with the fence of the doorbell, as in `sleepers`. Each rank looks at the words `done` of the
         // others after the fence and after its own store, so the last rank to end a step sees that it is the last one.
@@ -280,12 +300,27 @@ impl Seat {
         let ranks = 0..self.known.len();
         ranks.clone().filter(|rank| *rank != self.rank).filter(move |rank| {
             let waits = memory.waits(*rank).load_relaxed();
-            waits & ROOM != 0
-                && ranks
+            if waits & ROOM != 0 {
+                return ranks
                     .clone()
                     .filter(|other| other != rank)
-                    .all(|other| memory.done(other).load_relaxed() >= waits & !ROOM)
+                    .all(|other| memory.done(other).load_relaxed() >= waits & !ROOM);
+            }
+            let without_cell = || self.used[self.cell(waits)] != waits;
+            (1..=number).contains(&waits) && without_cell() && self.is_ready(memory, *rank, waits)
         })
+    }
+
+    /// Returns whether `rank`, which waits in step `number`, waits for this rank, and whether each rank for which it
+    /// waits has published in the step or has ended it. The caller has executed a fence after its last store.
+    fn is_ready<M: CellMemory>(&self, memory: &M, rank: usize, number: u64) -> bool {
+        let awaited = memory.awaits(rank).load_relaxed();
+        let has_come = |from: usize| {
+            memory.cell(from, self.cell(number), STAMP).load_relaxed() == number
+                || memory.done(from).load_relaxed() >= number
+        };
+        awaited >> self.rank & 1 == 1
+            && (0..self.known.len()).all(|from| awaited >> from & 1 == 0 || has_come(from))
     }
 }
 
@@ -307,6 +342,7 @@ mod tests {
         cells: Vec<[[AtomicU64; 2 + WORDS]; FEW]>,
         done: Vec<AtomicU64>,
         waits: Vec<AtomicU64>,
+        awaits: Vec<AtomicU64>,
         long: Vec<[UnsafeCell<u64>; FEW]>,
     }
 
@@ -318,6 +354,7 @@ mod tests {
                 cells: (0..ranks).map(|_| std::array::from_fn(cell)).collect(),
                 done: (0..ranks).map(|_| AtomicU64::new(0)).collect(),
                 waits: (0..ranks).map(|_| AtomicU64::new(0)).collect(),
+                awaits: (0..ranks).map(|_| AtomicU64::new(0)).collect(),
                 long: (0..ranks).map(|_| std::array::from_fn(|_| UnsafeCell::new(0))).collect(),
             }
         }
@@ -333,6 +370,9 @@ mod tests {
         }
         fn waits(&self, rank: usize) -> &AtomicU64 {
             &self.waits[rank]
+        }
+        fn awaits(&self, rank: usize) -> &AtomicU64 {
+            &self.awaits[rank]
         }
         fn fence(&self) {
             if self.fences {
@@ -430,11 +470,46 @@ mod tests {
             let seats = [0, 1, 2].map(|rank| Seat::new(rank, 3, FEW));
             seats[0].waits_for_room(&memory, step(1, 0));
             seats[2].end(&memory, last_step(step(1, 0)));
-            assert_eq!(seats[2].sleepers_for_room(&memory).next(), None);
+            let after_end = |rank: usize, number| -> Vec<usize> {
+                seats[rank].sleepers_after_end(&memory, last_step(number)).collect()
+            };
+            assert_eq!(after_end(2, step(1, 0)), []);
             seats[1].end(&memory, last_step(step(1, 0)));
-            assert_eq!(seats[1].sleepers_for_room(&memory).collect::<Vec<_>>(), [0]);
-            seats[0].waits(&memory, step(2, 0));
-            assert_eq!(seats[1].sleepers_for_room(&memory).next(), None);
+            assert_eq!(after_end(1, step(1, 0)), [0]);
+            seats[0].waits(&memory, step(2, 0), 0b110);
+            assert_eq!(after_end(1, step(1, 0)), []);
+        });
+    }
+
+    /// Checks that a rank is rung only by the last rank for whose cell it waits, and not by ranks for which it does not
+    /// wait.
+    #[test]
+    fn the_last_rank_that_a_sleeper_waits_for_finds_the_sleeper() {
+        loom::model(|| {
+            let memory = Memory::new(4);
+            let mut seats = [0, 1, 2, 3].map(|rank| Seat::new(rank, 4, FEW));
+            let number = step(1, 0);
+            seats[0].waits(&memory, number, 0b0110);
+            let published = |seats: &mut [Seat; 4], rank: usize| -> Vec<usize> {
+                seats[rank].publish(&memory, number, 0, &[]);
+                seats[rank].ready_sleepers(&memory, 0..4, number).collect()
+            };
+            assert_eq!(published(&mut seats, 1), []);
+            assert_eq!(published(&mut seats, 3), []);
+            // Rank 2 ends the call without data for rank 0.
+            let last = last_step(number);
+            for rank in [1, 3] {
+                seats[rank].end(&memory, last);
+                assert_eq!(seats[rank].sleepers_after_end(&memory, last).next(), None);
+            }
+            seats[2].end(&memory, last);
+            assert_eq!(seats[2].sleepers_after_end(&memory, last).collect::<Vec<_>>(), [0]);
+            seats[0].has_waited(&memory);
+            assert_eq!(seats[2].sleepers_after_end(&memory, last).next(), None);
+            let next = step(2, 0);
+            seats[0].waits(&memory, next, 0b1000);
+            seats[3].publish(&memory, next, 0, &[]);
+            assert_eq!(seats[3].ready_sleepers(&memory, 0..4, next).collect::<Vec<_>>(), [0]);
         });
     }
 
@@ -498,7 +573,7 @@ mod tests {
         fn meet(&self, seat: &mut Seat, number: u64) {
             let (rank, memory) = (seat.rank, &self.memory);
             seat.publish(memory, number, 0, &[]);
-            seat.waits(memory, number);
+            seat.waits(memory, number, u64::MAX);
             self.slots[rank].wait_for(|| {
                 let mut others = (0..self.slots.len()).filter(|other| *other != rank);
                 others.all(|other| seat.arrived(memory, other, number).is_some()).then_some(())
@@ -539,16 +614,60 @@ mod tests {
                             seat.has_waited(memory);
                         }
                         seat.publish(memory, number, 0, &[]);
-                        job.ring(seat.sleepers(memory, number));
+                        job.ring(seat.ready_sleepers(memory, 1..2, number));
                     } else {
-                        seat.waits(memory, number);
+                        seat.waits(memory, number, 1);
                         job.slots[1].wait_for(|| seat.arrived(memory, 0, number));
                         seat.has_waited(memory);
                     }
                     seat.end(memory, number);
-                    job.ring(seat.sleepers_for_room(memory));
+                    job.ring(seat.sleepers_after_end(memory, number));
                 }
             });
         });
+    }
+
+    /// Makes a call in which rank 0 waits for the cells of all other ranks. Rank 1 publishes none and ends the call.
+    /// The other ranks publish first.
+    fn one_sided(job: &Job, mut seat: Seat) {
+        let (memory, number, last) = (&job.memory, step(1, 0), last_step(step(1, 0)));
+        let ranks = job.slots.len();
+        match seat.rank {
+            0 => {
+                seat.waits(memory, number, (1 << ranks) - 2);
+                job.slots[0].wait_for(|| {
+                    let mut others = 1..ranks;
+                    let has_come = |seat: &mut Seat, from| {
+                        seat.arrived(memory, from, number).is_some()
+                            || seat.has_left(memory, from, number)
+                    };
+                    others.all(|from| has_come(&mut seat, from)).then_some(())
+                });
+                seat.has_waited(memory);
+                assert!(seat.has_left(memory, 1, number));
+                return;
+            }
+            1 => {}
+            _ => {
+                seat.publish(memory, number, 0, &[]);
+                job.ring(seat.ready_sleepers(memory, 0..1, number));
+            }
+        }
+        seat.end(memory, last);
+        job.ring(seat.sleepers_after_end(memory, last));
+    }
+
+    /// Checks that a rank that waits for a cell that never comes is woken by the last of the ranks for which it waits.
+    #[test]
+    fn loom_a_rank_that_waits_for_a_rank_without_data_is_woken() {
+        explore(3, || Job::run(2, true, one_sided));
+        explore(1, || Job::run(3, true, one_sided));
+    }
+
+    /// Checks that the model finds a lost wake-up if the fence before the look at `waits` is left out.
+    #[test]
+    #[should_panic(expected = "deadlock")]
+    fn loom_without_the_fence_a_rank_waits_on_for_a_rank_without_data() {
+        explore(3, || Job::run(2, false, one_sided));
     }
 }

@@ -4,7 +4,7 @@
 //! `mod.rs` makes the block together with the other ranks, as a region (`region/`). Each rank has one part:
 //!
 //! ```text
-//! part   done | waits | cells, one cache line each | times, a line for each rank | ring, RING bytes
+//! part   done | waits, awaits | cells, one cache line each | times, a line for each rank | ring, RING bytes
 //! ```
 //!
 //! If a rank has passed more data than a piece of this ring holds, the ranks make another region with a longer ring in
@@ -61,6 +61,7 @@ const LINE: usize = 64;
 /// Offsets of the words and of the first cell in a part, in bytes.
 const DONE: usize = 0;
 const WAITS: usize = LINE;
+const AWAITS: usize = WAITS + size_of::<u64>();
 const FIRST_CELL: usize = 2 * LINE;
 /// Offset of the times that this rank has measured, one line for each rank that may ask for them (`copies.rs`), in
 /// bytes. A line has the number of the step, and the time in nanoseconds.
@@ -301,6 +302,11 @@ impl CellMemory for Block {
     #[inline]
     fn waits(&self, rank: usize) -> &AtomicU64 {
         self.word(rank, WAITS)
+    }
+
+    #[inline]
+    fn awaits(&self, rank: usize) -> &AtomicU64 {
+        self.word(rank, AWAITS)
     }
 
     #[inline]

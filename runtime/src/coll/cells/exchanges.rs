@@ -17,9 +17,10 @@
 
 use super::super::gather::missing;
 use super::block::SHORT;
-use super::turn::{INLINE, LONGEST, Turn, check, layout, range, steps};
+use super::turn::{INLINE, LONGEST, Turn, Words, check, layout, range, steps};
 use crate::schedule::table::Place;
 use crate::schedule::{Part, calls};
+use crate::shm::cells::WORDS;
 use crate::topo::Neighbors;
 use crate::{Error, ErrorKind, Result};
 use std::ops::Range;
@@ -134,8 +135,18 @@ fn entry(to: usize, bytes: u64) -> u64 {
 enum Which {
     /// The entry with this index.
     Index(usize),
-    /// The entry after this number of entries for the same rank.
-    Nth(usize),
+    /// The next entry for this rank.
+    Next,
+}
+
+/// How far this rank has read the list of a sender. A sender may have many parts for this rank. Each part is looked for
+/// behind the one before, so the whole list is read once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cursor {
+    /// Number of entries that this rank has read.
+    entries: u64,
+    /// Where the part of the next entry begins, or 0 before the first entry.
+    start: u64,
 }
 
 /// Returns the entry for rank `to` in the list of rank `from`, which sends a part to each other rank.
@@ -228,11 +239,9 @@ impl Turn<'_> {
         }
         let outgoing = mine.filter_map(|(part, to)| Some(((*to)?, *part)));
         let outgoing = outgoing.filter(|(to, _)| *to != rank);
-        let incoming = neighbors.receive_order().enumerate().filter_map(|(at, place)| {
+        let incoming = neighbors.receive_order().filter_map(|place| {
             let source = sources[place].filter(|source| *source != rank)?;
-            let earlier = neighbors.receive_order().take(at);
-            let nth = earlier.filter(|&other| sources[other] == Some(source)).count();
-            Some((source, Which::Nth(nth), receive[place]))
+            Some((source, Which::Next, receive[place]))
         });
         // SAFETY: the elements of `send` are readable and those of `receive` writable (condition of `# Safety`).
         let exchanged = unsafe { self.exchange(place, outgoing, incoming, false) };
@@ -255,6 +264,9 @@ impl Turn<'_> {
     ) -> Result<()> {
         // Ranks as bits. `MOST` in `mod.rs` is less than 64.
         let readers = outgoing.clone().fold(0u64, |bits, (to, _)| bits | 1 << to);
+        // A rank may wait for this rank although this rank does not send to it, by mistake. Such a rank must be woken, too.
+        // If this rank does not sleep at once, the end of the call wakes it.
+        let heard = if self.comm.endpoint().sleeps_at_once() { u64::MAX } else { readers };
         let sources = incoming.clone().fold(0u64, |bits, (from, ..)| bits | 1 << from);
         let stream = Stream::new(outgoing.clone().map(|(_, part)| part.bytes()))?;
         let piece = stream.map_or(SHORT, |stream| self.piece(stream.len));
@@ -277,7 +289,7 @@ impl Turn<'_> {
                 }
             }
             if !all {
-                self.wake_readers(0, readers);
+                self.wake_ready(0, self.others().filter(|rank| heard >> rank & 1 == 1));
             }
         }
         let mut found = std::mem::take(&mut self.cells.found);
@@ -291,7 +303,7 @@ impl Turn<'_> {
             {
                 // SAFETY: the elements of the outgoing parts are readable (condition of `# Safety`).
                 unsafe { self.put_piece(index + 1, stream, piece, readers, outgoing.clone())? };
-                self.wake_readers(index + 1, readers);
+                self.wake_ready(index + 1, self.others().filter(|rank| heard >> rank & 1 == 1));
             }
             if index == 0 {
                 if all {
@@ -299,6 +311,9 @@ impl Turn<'_> {
                 } else if sources != 0 {
                     self.wait_for_those(self.size, |from| sources >> from & 1 == 1)?;
                 }
+                let mut cursors = std::mem::take(&mut self.cells.cursors);
+                cursors.clear();
+                cursors.resize(self.size, Cursor::default());
                 for (from, which, part) in incoming.clone() {
                     let head = self.head(from);
                     let at = match head {
@@ -306,11 +321,12 @@ impl Turn<'_> {
                             apart |= 1 << from;
                             Ok(Found::default())
                         }
-                        _ => self.find(from, head, which, part.bytes()?),
+                        _ => self.find(from, head, which, part.bytes()?, &mut cursors[from]),
                     };
                     found.push(*at.as_ref().unwrap_or(&Found::default()));
                     result = result.and(at.map(|_| ()));
                 }
+                self.cells.cursors = cursors;
             } else {
                 let active = incoming.clone().zip(&found);
                 let active = active.filter(|(_, found)| found.next_step(index) == Some(index));
@@ -407,42 +423,48 @@ impl Turn<'_> {
     }
 
     /// Returns where a part of `bytes` bytes lies in the stream of rank `from`, whose first cell has arrived with this
-    /// head.
-    fn find(&self, from: usize, head: u64, which: Which, bytes: u64) -> Result<Found> {
+    /// head. Looks for the part from `cursor` on, and leaves `cursor` behind the part.
+    fn find(
+        &self,
+        from: usize,
+        head: u64,
+        which: Which,
+        bytes: u64,
+        cursor: &mut Cursor,
+    ) -> Result<Found> {
         let Some(stream) = Stream::from_head(head) else {
             // The head may stand for a failure. Then `check` returns the reason.
             check(from, head, bytes)?;
             return Err(faulty(from));
         };
         let piece = self.piece_of(stream.len);
-        let mut words = super::turn::Words([0; crate::shm::cells::WORDS]);
+        let mut words = Words([0; WORDS]);
         let data = self.data(from, stream.len.min(piece), &mut words).cast::<u64>();
-        let mut start = stream.first();
-        let (mut earlier, mut index) = (0, 0);
-        while index < stream.parts as usize {
+        if cursor.entries == 0 {
+            cursor.start = stream.first();
+        }
+        while cursor.entries < stream.parts {
+            let index = cursor.entries as usize;
             // SAFETY: the list of `parts` entries lies at the start of the first piece, in `words` or in the ring: its
             // length is at most that of the stream (`from_head`) and less than that of a piece. If the rank is faulty,
             // the address may be no multiple of 8.
             let entry = unsafe { data.wrapping_add(index).read_unaligned() };
             let theirs = entry & ((1 << BYTES_BITS) - 1);
-            if entry >> BYTES_BITS == self.rank as u64 {
-                let is_it = match which {
-                    Which::Index(place) => place == index,
-                    Which::Nth(nth) => nth == earlier,
+            let start = cursor.start;
+            *cursor = Cursor { entries: cursor.entries + 1, start: stream.after(start, theirs) };
+            let is_it = match which {
+                Which::Index(place) => place == index,
+                Which::Next => true,
+            };
+            if is_it && entry >> BYTES_BITS == self.rank as u64 {
+                check(from, theirs, bytes)?;
+                let end = start.saturating_add(bytes);
+                return if end <= stream.len {
+                    Ok(Found { start, end, piece })
+                } else {
+                    Err(faulty(from))
                 };
-                if is_it {
-                    check(from, theirs, bytes)?;
-                    let end = start.saturating_add(bytes);
-                    return if end <= stream.len {
-                        Ok(Found { start, end, piece })
-                    } else {
-                        Err(faulty(from))
-                    };
-                }
-                earlier += 1;
             }
-            start = stream.after(start, theirs);
-            index += 1;
         }
         Err(without_part(from, self.rank))
     }
@@ -479,20 +501,6 @@ impl Turn<'_> {
             self.read_at(from, (cut.end - cut.start, offset), part, range);
         }
         Ok(())
-    }
-
-    /// Wakes those of the ranks `readers`, as bits, that wait in step `index`, in which this rank has published.
-    fn wake_readers(&self, index: u64, readers: u64) {
-        let is_reader = |rank: &usize| readers >> rank & 1 == 1;
-        if !self.comm.endpoint().sleeps_at_once() {
-            if !self.quick {
-                self.others().filter(is_reader).for_each(|rank| self.ring(rank));
-            }
-            return;
-        }
-        let super::Cells { seat, block, .. } = &*self.cells;
-        let sleepers = seat.sleepers(block, self.step(index));
-        sleepers.filter(is_reader).for_each(|rank| self.ring(rank));
     }
 }
 

@@ -55,7 +55,7 @@ impl Turn<'_> {
                 // SAFETY: this rank's elements are readable (condition of `# Safety`), and `0..len` are all their
                 // packed bytes.
                 unsafe { self.put((index, above), &own, 0..len, bytes)? };
-                self.wake_if_complete_one(above, false);
+                self.wake_ready(index, std::iter::once(above));
             }
             if inclusive && elements.own != result.origin.cast_const() {
                 // SAFETY: both have `len` packed bytes and do not overlap (condition of `# Safety`).
@@ -83,7 +83,7 @@ impl Turn<'_> {
                     link.run(Some(target))
                 })?;
                 self.stop(below..self.rank, start);
-                self.wake_if_complete_one(above, false);
+                self.wake_ready(index, std::iter::once(above));
             }
             None => {
                 // SAFETY: as above.

@@ -95,8 +95,9 @@ struct Cells {
     copies: Copies,
     /// Scratch memory of reductions, kept from call to call.
     scratch: Vec<Vec<u128>>,
-    /// Memory for the places of parts in an exchange, kept from call to call.
+    /// Memory for the places of parts in an exchange, and for the lists of the ranks, kept from call to call.
     found: Vec<exchanges::Found>,
+    cursors: Vec<exchanges::Cursor>,
 }
 
 impl Cells {
@@ -116,6 +117,7 @@ impl Cells {
             copies: Copies::new(),
             scratch: Vec::new(),
             found: Vec::new(),
+            cursors: Vec::new(),
         }))
     }
 

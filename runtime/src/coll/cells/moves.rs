@@ -86,8 +86,7 @@ impl Turn<'_> {
             // SAFETY: the elements of `mine` are readable (condition of `# Safety`), and the range is a piece of their
             // packed bytes.
             unsafe { self.put((index, root), mine, range(bytes, piece, index), bytes)? };
-            // Every rank takes part in the first step. In later steps, the root may wait for a few of the ranks.
-            self.wake_if_complete_one(root, index == 0);
+            self.wake_ready(index, std::iter::once(root));
         }
         Ok(())
     }

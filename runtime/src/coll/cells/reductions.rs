@@ -111,7 +111,7 @@ impl Turn<'_> {
             } else {
                 // SAFETY: the elements at `own` are readable (condition of `# Safety`).
                 unsafe { self.contribute((index, root), &piece, bytes)? };
-                self.wake_if_complete_one(root, true);
+                self.wake_ready(index, std::iter::once(root));
             }
         }
         Ok(())
@@ -252,7 +252,7 @@ impl Turn<'_> {
             }
             match root {
                 Some(root) if root != rank => {
-                    self.wake_if_complete_one(root, true);
+                    self.wake_ready(2 * index + 1, std::iter::once(root));
                     continue;
                 }
                 Some(_) => self.wait_for_all(size)?,

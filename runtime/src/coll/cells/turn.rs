@@ -13,9 +13,8 @@
 //!
 //! - In a step in which every rank waits for all others, each rank that has seen all cells wakes those that still
 //!   sleep in this step. So only the last rank to arrive wakes others.
-//! - In a step in which ranks wait for some of the others, each rank that publishes wakes the ranks that wait for it.
-//!   If waiting ranks sleep at once, because the job has more ranks than CPUs, then a rank wakes a waiting rank only if
-//!   the waiting rank now has all cells for which it waits.
+//! - In a step in which ranks wait for some of the others, a rank wakes a waiting rank if it was the last of the ranks
+//!   for whose cells this one waits. The rank has published, or has ended the step without data.
 //! - Of the ranks that have ended a step, the last one wakes a rank that waits for room.
 //!
 //! If this rank does not sleep at once, it does not read which ranks wait. It rings all other ranks when it ends a
@@ -271,13 +270,13 @@ impl<'t> Turn<'t> {
         }
     }
 
-    /// Ends the steps up to `number`, and wakes the ranks that wait for room.
+    /// Ends the steps up to `number`. Wakes the ranks that wait for room, or for data of this rank that never come.
     #[inline]
     fn end(&self, number: u64) {
         let Cells { seat, block, .. } = &*self.cells;
         seat.end(block, number);
         if self.comm.endpoint().sleeps_at_once() {
-            seat.sleepers_for_room(block).for_each(|rank| self.ring(rank));
+            seat.sleepers_after_end(block, number).for_each(|rank| self.ring(rank));
         } else {
             self.others().for_each(|rank| self.ring(rank));
         }
@@ -285,10 +284,14 @@ impl<'t> Turn<'t> {
 
     // ---- waiting and waking ----
 
-    /// Waits until `look` returns an answer. The last argument of `look` is false in the first looks of a wait, which
-    /// must be quick.
+    /// Waits until `look` returns an answer. `from` returns the ranks for whose cells this rank waits, as bits. The last
+    /// argument of `look` is false in the first looks of a wait, which must be quick.
     #[inline]
-    fn wait<R>(&mut self, mut look: impl FnMut(&mut Seat, &Block, bool) -> Option<R>) -> Result<R> {
+    fn wait<R>(
+        &mut self,
+        from: impl FnOnce() -> u64,
+        mut look: impl FnMut(&mut Seat, &Block, bool) -> Option<R>,
+    ) -> Result<R> {
         let endpoint = self.comm.endpoint();
         let Cells { seat, block, .. } = &mut *self.cells;
         let looks = if endpoint.sleeps_at_once() { 1 } else { LOOKS };
@@ -298,7 +301,7 @@ impl<'t> Turn<'t> {
             }
             std::hint::spin_loop();
         }
-        seat.waits(block, self.number);
+        seat.waits(block, self.number, from());
         let answer = endpoint.attend_outside(|| look(seat, block, true));
         seat.has_waited(block);
         answer
@@ -308,7 +311,8 @@ impl<'t> Turn<'t> {
     #[inline]
     pub(super) fn wait_for(&mut self, from: usize) -> Result<u64> {
         let number = self.number;
-        self.wait(|seat, block, thorough| {
+        let awaited = || 1 << from;
+        self.wait(awaited, |seat, block, thorough| {
             let head = seat.arrived(block, from, number).map(|head| checked(block, head));
             head.or_else(|| (thorough && seat.has_left(block, from, number)).then_some(LEFT))
         })
@@ -328,11 +332,13 @@ impl<'t> Turn<'t> {
         takes_part: impl Fn(usize) -> bool,
     ) -> Result<()> {
         let (number, rank) = (self.number, self.rank);
+        let is_awaited = |from: usize| from != rank && takes_part(from);
+        // `MOST` in `mod.rs` is less than 64.
+        let awaited = || (0..end).fold(0, |bits, from| bits | u64::from(is_awaited(from)) << from);
         let mut next = 0;
-        self.wait(|seat, block, thorough| {
+        self.wait(awaited, |seat, block, thorough| {
             while next < end
-                && (next == rank
-                    || !takes_part(next)
+                && (!is_awaited(next)
                     || seat.arrived(block, next, number).is_some()
                     || thorough && seat.has_left(block, next, number))
             {
@@ -388,12 +394,6 @@ impl<'t> Turn<'t> {
         room
     }
 
-    /// Returns the number of step `index`.
-    #[inline]
-    pub(super) fn step(&self, index: u64) -> u64 {
-        self.first + index
-    }
-
     #[inline]
     pub(super) fn ring(&self, rank: usize) {
         self.comm.endpoint().ring(self.cells.world[rank]);
@@ -421,27 +421,18 @@ impl<'t> Turn<'t> {
         (0..self.size).filter(move |other| *other != rank)
     }
 
-    /// Wakes `rank` if it waits in this step, and has the cells of all ranks now or need not wait for all.
-    pub(super) fn wake_if_complete_one(&mut self, rank: usize, waits_for_all: bool) {
+    /// Wakes those of `ranks` that wait for this rank in step `index`, in which this rank has published, and that can go
+    /// on now. If this rank does not sleep at once, it rings all of them, as [`wake_others`](Self::wake_others) does.
+    pub(super) fn wake_ready(&self, index: u64, ranks: impl Iterator<Item = usize>) {
         if !self.comm.endpoint().sleeps_at_once() {
             if !self.quick {
-                self.ring(rank);
+                ranks.for_each(|rank| self.ring(rank));
             }
             return;
         }
-        let number = self.number;
-        let Cells { seat, block, .. } = &mut *self.cells;
-        let sleeps = seat.sleeps(block, rank, number);
-        let mut others = (0..self.size).filter(|other| *other != rank);
-        if sleeps
-            && (!waits_for_all
-                || others.all(|other| {
-                    seat.arrived(block, other, number).is_some()
-                        || seat.has_left(block, other, number)
-                }))
-        {
-            self.ring(rank);
-        }
+        let Cells { seat, block, .. } = &*self.cells;
+        let ready = seat.ready_sleepers(block, ranks, self.first + index);
+        ready.for_each(|rank| self.ring(rank));
     }
 
     // ---- data ----
@@ -701,7 +692,8 @@ fn unexpected(from: usize, head: u64, bytes: u64) -> Error {
     match head {
         LEFT => {
             let detail = format!(
-                "rank {from} failed before it had passed its data on; the error of rank {from} has the reason"
+                "rank {from} has ended the call without data for this rank; either it has failed, and its error has the \
+                 reason, or it does not send to this rank"
             );
             Error::new(ErrorKind::Other, "message", detail)
         }

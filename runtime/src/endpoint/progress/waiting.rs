@@ -4,6 +4,7 @@
 //! `progress.rs` lists the steps of a wait. The turns themselves are in `engine.rs` and `sources.rs`.
 
 use super::*;
+use crate::sys::futex::Woken;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use typepack_engine::choice::{Chooser, Pick};
 
@@ -242,13 +243,18 @@ impl Endpoint {
         done: &mut impl FnMut(&mut Core) -> Option<R>,
     ) -> Result<(MutexGuard<'a, State>, Result<Option<R>>)> {
         let mut deadline: Option<Instant> = None;
+        let mut overslept = false;
         // The number of yields that are left before the next sleep.
         let mut yields = if self.spin.is_zero() { state.yields.begin() } else { 0 };
         loop {
             let mut moved = false;
             let burst = if self.spin.is_zero() { 1 } else { BURST };
             for _ in 0..burst {
-                match self.step(&mut state, done) {
+                let stepped = self.step(&mut state, done);
+                if std::mem::take(&mut overslept) {
+                    state.unrung += u64::from(matches!(stepped, Ok((true, _) | (_, Some(_)))));
+                }
+                match stepped {
                     Ok((_, Some(answer))) => return Ok((state, Ok(Some(answer)))),
                     Ok((_, None)) if state.core.has_errand() => return Ok((state, Ok(None))),
                     Ok((true, None)) => moved = true,
@@ -313,8 +319,9 @@ impl Endpoint {
             drop(state);
             let slept = self.fabric.sleep(seen, nap);
             state = self.lock()?;
-            if let Err(error) = slept {
-                return Ok((state, Err(error)));
+            match slept {
+                Ok(woken) => overslept = woken == Woken::TimedOut && nap == NAP,
+                Err(error) => return Ok((state, Err(error))),
             }
             deadline = None;
         }
