@@ -10,7 +10,7 @@ use job::{is_rank, ranks, ranks_with};
 use std::time::Duration;
 use typepack::topo::{Adjacency, Grid};
 use typepack::{
-    Collective, Communicator, Datatype, ErrorKind, Named, Op, Part, Plan, Result, commit,
+    Collective, Combine, Communicator, Datatype, ErrorKind, Named, Op, Part, Plan, Result, commit,
 };
 
 /// Lets the ranks of a job sleep at once when they wait.
@@ -300,4 +300,69 @@ fn neighbors_that_occur_many_times() {
 fn neighbors_that_occur_many_times_of_ranks_that_sleep() {
     let name = "neighbors_that_occur_many_times_of_ranks_that_sleep";
     ranks_with(5, name, &[SLEEPS], many_edges);
+}
+
+/// Returns a sum as a user's function, which calls `before` first.
+fn slow_sum(before: impl Fn() + Send + Sync + 'static) -> Combine {
+    Combine::user(move |lower, upper, _, elements| {
+        before();
+        for at in 0..elements as usize {
+            // SAFETY: the reduction passes the addresses of `elements` words.
+            unsafe { *upper.cast::<i64>().add(at) += *lower.cast::<i64>().add(at) };
+        }
+    })
+}
+
+/// Checks that ranks do not choose the method of their copies by the time of a user's function.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn the_time_of_a_users_function_chooses_no_copy() {
+    let name = "the_time_of_a_users_function_chooses_no_copy";
+    let output = ranks_with(2, name, &[("TYPEPACK_REPORT", "1")], |world| {
+        let (word, sum) = (word(), slow_sum(|| {}));
+        let mine = vec![1i64; 1000];
+        let mut values = vec![0i64; 1000];
+        let (send, recv) = (Some(mine.as_ptr().cast()), values.as_mut_ptr().cast());
+        for _ in 0..3000 {
+            // SAFETY: the vectors at `send` and `recv` hold 1000 words and live until the calls return.
+            unsafe {
+                world.scan_raw(send, recv, &word, 1000, &sum).unwrap();
+                world.allreduce_raw(send, recv, &word, 1000, &sum).unwrap();
+            }
+        }
+        assert_eq!(values, [2; 1000]);
+    });
+    assert!(!output.contains("pieces of collective calls"), "{output}");
+}
+
+/// Checks that a user's function that makes a call on the communicator of its reduction gets an error. With a lock of
+/// the communicator, the rank waited for itself.
+#[test]
+fn a_function_gets_an_error_for_a_call_on_its_own_communicator() {
+    let name = "a_function_gets_an_error_for_a_call_on_its_own_communicator";
+    ranks(3, name, |world| {
+        let (rank, word) = (world.rank(), word());
+        for _ in 0..5 {
+            world.barrier().unwrap();
+        }
+        let own = world.clone();
+        let sum = slow_sum(move || {
+            assert_eq!(own.barrier().unwrap_err().kind(), ErrorKind::Other);
+        });
+        for round in 0..10 {
+            let (mine, mut value) = ([rank as i64 + round], [0i64]);
+            let (send, recv) = (Some(mine.as_ptr().cast()), value.as_mut_ptr().cast());
+            // SAFETY: the arrays at `send` and `recv` hold one word and live until the calls return.
+            unsafe {
+                world.allreduce_raw(send, recv, &word, 1, &sum).unwrap();
+                assert_eq!(value, [3 + 3 * round]);
+                world.scan_raw(send, recv, &word, 1, &sum).unwrap();
+            }
+            let below: i64 = (0..=rank as i64).map(|rank| rank + round).sum();
+            assert_eq!(value, [below]);
+            // The failed calls of the functions do not count, so the next call by messages matches.
+            let request = world.dup().unwrap();
+            request.barrier().unwrap();
+        }
+    });
 }

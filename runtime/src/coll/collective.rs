@@ -293,11 +293,11 @@ impl Communicator {
     /// - The conditions of [`run_raw`](Self::run_raw) hold.
     #[inline]
     pub(super) unsafe fn run_unchecked(&self, call: &Collective<'_>) -> Result<()> {
-        let place = self.next_place();
         if cells::are_possible(self) {
             // SAFETY: the caller guarantees the conditions of this function, and `cells::run` has the same.
-            return unsafe { cells::run(self, place, call) };
+            return unsafe { cells::run(self, call) };
         }
+        let place = self.next_place();
         // SAFETY: the caller guarantees the conditions of this function.
         unsafe { self.run_by_messages(place, call) }
     }

@@ -138,8 +138,7 @@ impl Turn<'_> {
             true => Order::Tree,
             false => Order::Chain,
         };
-        // A user's function may take long.
-        self.quick &= matches!(combine, Combine::Native(_));
+        self.combines(combine);
         let element = all.plan.element_bytes();
         let each = match bytes {
             ..=SHORT => all.count,

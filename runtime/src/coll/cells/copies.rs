@@ -11,7 +11,8 @@
 //! So the cost of a method is the time of the writer plus the time of a reader. The writer asks one reader to measure a
 //! piece: it names that reader in its cell ([`Request`]). The reader measures the time of its copy and leaves it in its
 //! part of the block (`block.rs`), where the writer looks when it next writes a long piece. Neither rank waits for the
-//! other. In a reduction, the reader measures the combination of the elements of all ranks.
+//! other. In a reduction, the reader measures the combination of the elements of all ranks. If a user's function combines
+//! them, nobody measures, because its time may be anything.
 
 use super::block::Block;
 use crate::settings::Settings;
@@ -106,6 +107,14 @@ impl Copies {
     #[inline]
     pub(super) fn reading(&self) -> Method {
         self.forced.unwrap_or(Method::Vector)
+    }
+
+    /// Returns the method for a piece of `bytes` bytes, at least [`MEASURED`], that nobody measures.
+    pub(super) fn unmeasured(&self, bytes: u64) -> Method {
+        match &*self.methods {
+            [only] => *only,
+            methods => methods[usize::from(self.choosers[class(bytes)].best())],
+        }
     }
 
     /// Calls `copy` with the method for the next piece, which has `bytes` bytes, at least [`MEASURED`], and which this

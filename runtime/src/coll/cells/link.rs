@@ -4,6 +4,9 @@
 //! `reductions.rs` has the calls, and `turn.rs` passes the values on. The order of the combinations is that of the
 //! schedules (`scan.rs`). Each rank reads the cell of one rank only. So a rank needs no data of a rank that has not run
 //! for a while, except of the rank below. If ranks share CPUs, each rank can make many short calls in one time slice.
+//!
+//! A rank first combines all elements of a piece, and then copies the result into its ring. So the time of each copy can
+//! be measured (`copies.rs`), and a user's function runs outside of the copy.
 
 use super::fold::{Elements, KEPT, block, is_dense, packed};
 use super::turn::{Turn, Words, layout};
@@ -18,13 +21,14 @@ use crate::shm::cells::WORDS;
 struct Link<'l> {
     elements: Elements<'l>,
     combine: &'l Combine,
-    inclusive: bool,
     /// The packed value of the rank below.
     lower: *const u8,
     /// Number of elements that are combined together.
     block: u64,
-    /// Scratch memory for a block of values, if the call is exclusive.
-    value: *mut u8,
+    /// The value of this rank, if this rank needs it: the result of an inclusive call, or scratch memory.
+    value: Option<*mut u8>,
+    /// True if the value of the rank below is the result.
+    exclusive: bool,
     /// Scratch memory for a block of unpacked values of the rank below, unless they lie in memory as they are packed.
     unpacked: Option<*mut u8>,
 }
@@ -68,28 +72,31 @@ impl Turn<'_> {
         let mut scratch = std::mem::take(&mut self.cells.scratch);
         scratch.resize_with(scratch.len().max(2), Vec::new);
         let block = block(&elements, combine);
-        let room = room_for(result.plan, block)?;
         let [first, second, ..] = &mut *scratch else { unreachable!("there are two vectors") };
-        let value = if inclusive { result.origin } else { take_room(first, room)? };
-        let unpacked = if is_dense(result.plan) { None } else { Some(take_room(second, room)?) };
-        let link = Link { elements, combine, inclusive, lower, block, value, unpacked };
-        let start = self.clock(below..self.rank, len);
-        match above {
-            Some(above) => {
-                // SAFETY: the caller guarantees the conditions of `run`: the value of the rank below is in its cell or
-                // its ring, and the scratch memory has room for a block. `target` has room for `len` bytes
-                // (`put_with`).
-                self.put_with((index, above), len, bytes, |target| unsafe {
-                    link.run(Some(target))
-                })?;
-                self.stop(below..self.rank, start);
-                self.wake_ready(index, std::iter::once(above));
-            }
-            None => {
-                // SAFETY: as above.
-                unsafe { link.run(None) };
-                self.stop(below..self.rank, start);
-            }
+        let value = match above {
+            _ if inclusive => Some(result.origin),
+            Some(_) => Some(take_room(first, room_for(result.plan, result.count)?)?),
+            None => None,
+        };
+        let unpacked = match is_dense(result.plan) {
+            true => None,
+            false => Some(take_room(second, room_for(result.plan, block)?)?),
+        };
+        let exclusive = !inclusive;
+        let link = Link { elements, combine, lower, block, value, exclusive, unpacked };
+        self.timed(below..self.rank, len, || {
+            // SAFETY: this rank's elements are readable, those of the result are writable, and `combine` keeps its
+            // promises (conditions of `# Safety`). `lower` is the address of the value of the rank below, which has
+            // `len` bytes in its cell or its ring (condition of `# Safety`). The scratch memory has room for a block of
+            // unpacked values and for all elements of the value, and only this call uses the scratch memory.
+            unsafe { link.run() };
+        });
+        if let (Some(above), Some(origin)) = (above, value) {
+            let value = Part { origin, ..result };
+            // SAFETY: `value` has the elements that `link.run` has made, which nobody changes now. They have `len` packed
+            // bytes.
+            unsafe { self.put((index, above), &value, 0..len, bytes)? };
+            self.wake_ready(index, std::iter::once(above));
         }
         if scratch.iter().map(Vec::len).sum::<usize>() <= KEPT {
             self.cells.scratch = scratch;
@@ -99,39 +106,40 @@ impl Turn<'_> {
 }
 
 impl Link<'_> {
-    /// Makes the result of this rank. If another rank needs the value, writes its packed bytes to `target`.
+    /// Makes the value and the result of this rank.
     ///
     /// # Safety
     ///
-    /// - The conditions of [`Turn::link`] hold for the elements and the operation.
+    /// - The elements at `elements.own` are readable, and nobody changes them.
+    /// - The elements of `elements.result` are writable, and nobody else accesses them. They do not overlap those at
+    ///   `elements.own`, unless both have the same address.
+    /// - `combine` keeps the promises of [`Combine`] for these elements.
     /// - `lower` is the address of the packed value of the rank below: `elements.published` bytes.
-    /// - The scratch memory has room for `block` elements, and nobody else uses it.
-    /// - `target` is writable for `elements.published` bytes, and nobody else accesses them.
-    unsafe fn run(&self, target: Option<*mut u8>) {
+    /// - `value` is the address of the result or of scratch memory for all elements, and `unpacked` that of scratch memory
+    ///   for `block` elements. Nobody else uses the scratch memory.
+    unsafe fn run(&self) {
         let mut next = 0;
         while next < self.elements.result.count {
             let end = self.elements.result.count.min(next.saturating_add(self.block));
             // SAFETY: the conditions are those of this function, and the range lies within the elements.
-            unsafe { self.run_block(self.elements.part(next..end), target) };
+            unsafe { self.run_block(next, self.elements.part(next..end)) };
             next = end;
         }
     }
 
-    /// Makes the results of a block of elements.
+    /// Makes the values and the results of a block of elements, those from element `first` of the piece on.
     ///
     /// # Safety
     ///
     /// - The conditions of [`run`](Self::run) hold, and `elements` are some of the elements: at most `block`.
-    unsafe fn run_block(&self, elements: Elements<'_>, target: Option<*mut u8>) {
+    unsafe fn run_block(&self, first: u64, elements: Elements<'_>) {
         let (result, len) = (elements.result, packed(&elements.result));
         let lower = self.lower.wrapping_add(elements.offset as usize);
-        let own = Part { origin: elements.own.cast_mut(), ..result };
-        let value = match self.inclusive {
-            true => result,
-            false => Part { origin: self.value, ..result },
-        };
-        if self.inclusive || target.is_some() {
-            if elements.own != value.origin.cast_const() {
+        if let Some(value) = self.value {
+            let own = Part { origin: elements.own.cast_mut(), ..result };
+            let origin = value.wrapping_offset(result.offset(first));
+            let value = Part { origin, ..result };
+            if elements.own != origin.cast_const() {
                 // SAFETY: this rank's elements are readable, and those of `value` writable: elements of the result, or
                 // scratch memory. They do not overlap. Both have `len` packed bytes.
                 unsafe { copy_layout(&layout(&own), &layout(&value), len) };
@@ -149,17 +157,12 @@ impl Link<'_> {
             // SAFETY: both are addresses of displacement 0 of `count` elements: the value of the rank below, which lies
             // as in memory if the type is dense and has been unpacked otherwise, and this rank's elements. `combine`
             // keeps its promises for them.
-            unsafe { self.combine.call(lower_at, value.origin, elements.first, result.count) };
+            unsafe { self.combine.call(lower_at, origin, elements.first, result.count) };
         }
-        if !self.inclusive {
+        if self.exclusive {
             // SAFETY: the result is writable, and the value of the rank below has `len` bytes at `lower`. In place,
             // this rank's elements have been copied to the scratch memory, or nobody needs them.
             unsafe { layout(&result).unpack(0..len, lower) };
-        }
-        if let Some(target) = target {
-            let target = target.wrapping_add(elements.offset as usize);
-            // SAFETY: the value has `len` packed bytes, and `target` has room for them (condition of `# Safety`).
-            unsafe { layout(&value).pack(0..len, target) };
         }
     }
 }

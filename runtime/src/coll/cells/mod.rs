@@ -29,14 +29,16 @@ mod turn;
 
 use super::Collective;
 use crate::comm::Communicator;
+use crate::endpoint::sources::Combine;
 use crate::region::tell;
-use crate::schedule::table::Place;
 use crate::settings::{CollectiveMethod, CollectiveName, Settings};
 use crate::shm::cells::{CALLS, CELLS, Seat, step};
-use crate::{ErrorKind, Result};
+use crate::{Error, ErrorKind, Result};
 use block::Block;
 use copies::Copies;
-use std::sync::{Mutex, PoisonError};
+use std::ops::{Deref, DerefMut};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
 use turn::Turn;
 
 /// Number of the blocking call in which the ranks make their cells. A communicator with fewer blocking calls has no
@@ -65,13 +67,93 @@ const MOST: usize = 32;
 
 /// What a communicator keeps: the cells, and the number of blocking calls so far. One thread at a time makes a
 /// blocking call on a communicator.
+///
+/// A call with a user's function takes the state away and holds no lock while it runs, because the function may wait for
+/// a lock that another thread holds. (Python has such a lock.) Other threads wait until the call has returned the state.
 #[derive(Default)]
-struct Kept(Mutex<State>);
+struct Kept {
+    state: Mutex<State>,
+    returned: Condvar,
+}
 
 #[derive(Default)]
 struct State {
     calls: u64,
     cells: Made,
+    /// The thread that has taken the state away.
+    taken: Option<ThreadId>,
+}
+
+/// The state during a call: locked, or taken away from a communicator.
+enum Held<'k> {
+    Locked(MutexGuard<'k, State>),
+    Taken(&'k Kept, State),
+}
+
+impl Kept {
+    /// Returns the state for a call of this thread. If `taken` is true, the caller holds no lock.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Other` if a user's function makes the call, and its reduction has taken the state away.
+    #[inline]
+    fn hold(&self, taken: bool) -> Result<Held<'_>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.taken.is_some() {
+            state = self.wait(state)?;
+        }
+        if !taken {
+            return Ok(Held::Locked(state));
+        }
+        let place = State { taken: Some(std::thread::current().id()), ..State::default() };
+        Ok(Held::Taken(self, std::mem::replace(&mut *state, place)))
+    }
+
+    /// Waits until another thread has returned the state.
+    #[cold]
+    fn wait<'k>(&'k self, mut state: MutexGuard<'k, State>) -> Result<MutexGuard<'k, State>> {
+        while let Some(thread) = state.taken {
+            if thread == std::thread::current().id() {
+                let detail = "the function of a reduction makes a collective call on the communicator of the \
+                              reduction, which has not ended";
+                return Err(Error::new(ErrorKind::Other, "comm", detail));
+            }
+            state = self.returned.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        Ok(state)
+    }
+}
+
+impl Deref for Held<'_> {
+    type Target = State;
+
+    #[inline]
+    fn deref(&self) -> &State {
+        match self {
+            Self::Locked(state) => state,
+            Self::Taken(_, state) => state,
+        }
+    }
+}
+
+impl DerefMut for Held<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut State {
+        match self {
+            Self::Locked(state) => state,
+            Self::Taken(_, state) => state,
+        }
+    }
+}
+
+impl Drop for Held<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Self::Taken(kept, state) = self {
+            // `state` has no `taken`, so this store also lets the other threads go on.
+            *kept.state.lock().unwrap_or_else(PoisonError::into_inner) = std::mem::take(state);
+            kept.returned.notify_one();
+        }
+    }
 }
 
 #[derive(Default)]
@@ -199,6 +281,19 @@ fn is_permitted(call: &Collective<'_>) -> bool {
     settings.is_ok_and(|settings| settings.collectives.of(name) != CollectiveMethod::Messages)
 }
 
+/// Returns whether the call combines elements with a user's function.
+#[inline]
+fn runs_user_code(call: &Collective<'_>) -> bool {
+    match call {
+        Collective::Reduce { combine, .. }
+        | Collective::Allreduce { combine, .. }
+        | Collective::Scan { combine, .. }
+        | Collective::Exscan { combine, .. }
+        | Collective::ReduceScatter { combine, .. } => matches!(combine, Combine::User(_)),
+        _ => false,
+    }
+}
+
 /// Makes a blocking call on a communicator for which [`are_possible`] is true.
 ///
 /// # Safety
@@ -207,13 +302,16 @@ fn is_permitted(call: &Collective<'_>) -> bool {
 ///
 /// # Errors
 /// Returns the errors of [`Communicator::run_raw`].
-pub(super) unsafe fn run(comm: &Communicator, place: Place, call: &Collective<'_>) -> Result<()> {
+pub(super) unsafe fn run(comm: &Communicator, call: &Collective<'_>) -> Result<()> {
+    let kept = comm.attached(Kept::default);
+    let held = kept.map(|kept| kept.hold(runs_user_code(call))).transpose()?;
+    // Only now, so that a call within a user's function does not count.
+    let place = comm.next_place();
     comm.endpoint().enter()?;
-    let Some(kept) = comm.attached(Kept::default) else {
+    let Some(mut state) = held else {
         // SAFETY: the caller guarantees the conditions of `run_raw`, and `run_by_messages` has the same.
         return unsafe { comm.run_by_messages(place, call) };
     };
-    let mut state = kept.0.lock().unwrap_or_else(PoisonError::into_inner);
     match state.next(comm)? {
         // SAFETY: the caller guarantees the conditions of `run_raw`, and `Turn::run` has the same.
         Some((cells, number)) => unsafe { Turn::new(comm, cells, number).run(place, call) },
@@ -228,7 +326,7 @@ pub(crate) fn report(comm: &Communicator) -> Vec<String> {
         return Vec::new();
     }
     let Some(kept) = comm.attached(Kept::default) else { return Vec::new() };
-    let state = kept.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let Ok(state) = kept.hold(false) else { return Vec::new() };
     match &state.cells {
         Made::Cells(cells) => cells.copies.report(),
         Made::NotYet | Made::Denied => Vec::new(),
@@ -241,7 +339,7 @@ pub(super) fn skip(comm: &Communicator) {
         return;
     }
     let Some(kept) = comm.attached(Kept::default) else { return };
-    let mut state = kept.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let Ok(mut state) = kept.hold(false) else { return };
     if let Ok(Some((cells, number))) = state.next(comm) {
         drop(Turn::new(comm, cells, number));
     }
@@ -249,15 +347,34 @@ pub(super) fn skip(comm: &Communicator) {
 
 #[cfg(test)]
 mod tests {
-    use super::{CALLS, Made, State};
+    use super::{CALLS, Kept, Made, State};
 
     #[test]
     fn the_count_of_calls_begins_anew_after_the_largest_number() {
-        let mut state = State { calls: CALLS - 1, cells: Made::Denied };
+        let mut state = State { calls: CALLS - 1, cells: Made::Denied, taken: None };
         state.count();
         assert!(state.calls == CALLS && matches!(state.cells, Made::Denied));
         state.count();
         assert!(state.calls == 1 && matches!(state.cells, Made::NotYet));
+    }
+
+    #[test]
+    fn no_lock_is_held_while_the_state_is_taken_away() {
+        let kept = Kept::default();
+        let mut held = kept.hold(true).unwrap();
+        held.count();
+        assert!(kept.state.try_lock().is_ok());
+        // The function of the reduction makes a call on the same communicator.
+        assert!(kept.hold(false).is_err() && kept.hold(true).is_err());
+        let calls = std::thread::scope(|scope| {
+            let other = scope.spawn(|| kept.hold(true).unwrap().calls);
+            held.count();
+            drop(held);
+            other.join().unwrap()
+        });
+        assert_eq!(calls, 2);
+        let held = kept.hold(false).unwrap();
+        assert!(held.calls == 2 && kept.state.try_lock().is_err());
     }
 
     #[test]

@@ -56,8 +56,7 @@ impl Turn<'_> {
         combine: &Combine,
     ) -> Cut<'a> {
         let (all, slices) = (*all, self.size > 2 && bytes > WHOLE);
-        // A user's function may take long.
-        self.quick &= matches!(combine, Combine::Native(_));
+        self.combines(combine);
         if bytes <= SHORT {
             return Cut { own, all, elements: all.count, pieces: 1, slices };
         }

@@ -30,6 +30,7 @@ use super::moves::longest;
 use super::{Cells, blocks, is_permitted};
 use crate::coll::Collective;
 use crate::comm::Communicator;
+use crate::endpoint::sources::Combine;
 use crate::message::payload::{LayoutRef, copy_layout};
 use crate::schedule::Part;
 use crate::schedule::table::Place;
@@ -88,6 +89,8 @@ pub(super) struct Turn<'t> {
     pub size: usize,
     /// False if this rank may take long between publishing and the end of the call.
     pub quick: bool,
+    /// False if the ranks that read this rank's pieces cannot measure their copies.
+    measures: bool,
     /// True if the call has succeeded.
     over: bool,
 }
@@ -109,7 +112,17 @@ impl<'t> Turn<'t> {
     /// Begins the call whose first step has this number.
     pub(super) fn new(comm: &'t Communicator, cells: &'t mut Cells, number: u64) -> Self {
         let (rank, size) = (comm.rank(), comm.size());
-        Self { comm, cells, first: number, number, rank, size, quick: true, over: false }
+        Self {
+            comm,
+            cells,
+            first: number,
+            number,
+            rank,
+            size,
+            quick: true,
+            measures: true,
+            over: false,
+        }
     }
 
     /// Makes the call.
@@ -219,6 +232,15 @@ impl<'t> Turn<'t> {
             }
             // SAFETY: the caller guarantees the conditions of this function, and `by_messages` asks for no others.
             _ => unsafe { self.by_messages(place, call) },
+        }
+    }
+
+    /// Prepares a reduction. A user's function may take long, so this rank wakes others early, and nobody measures the
+    /// time in which the elements are combined.
+    #[inline]
+    pub(super) fn combines(&mut self, combine: &Combine) {
+        if let Combine::User(_) = combine {
+            (self.quick, self.measures) = (false, false);
         }
     }
 
@@ -503,6 +525,10 @@ impl<'t> Turn<'t> {
         }
         let number = self.first + index;
         let Cells { seat, block, copies, .. } = &mut *self.cells;
+        if !self.measures {
+            contiguous::with(copies.unmeasured(len), copy);
+            return Request::default();
+        }
         copies.write(seat, block, (number, reader), len, |method| contiguous::with(method, copy))
     }
 
