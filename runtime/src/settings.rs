@@ -101,8 +101,31 @@ pub enum CollectiveMethod {
     Auto,
     /// Through cells, if the data are short enough.
     Cells,
+    /// Through cells. Each rank that needs the result of a reduction combines the elements of all ranks.
+    Whole,
+    /// Through cells. In a reduction, each rank combines a slice of the elements.
+    Slices,
     /// By messages.
     Messages,
+}
+
+/// The names of the methods in `TYPEPACK_COLL`.
+const METHODS: [(&str, CollectiveMethod); 5] = [
+    ("auto", CollectiveMethod::Auto),
+    ("cells", CollectiveMethod::Cells),
+    ("whole", CollectiveMethod::Whole),
+    ("slices", CollectiveMethod::Slices),
+    ("messages", CollectiveMethod::Messages),
+];
+
+impl CollectiveMethod {
+    /// Returns whether the operation with this name has the method.
+    fn is_for(self, operation: &str) -> bool {
+        match self {
+            Self::Whole | Self::Slices => ["reduce", "allreduce"].contains(&operation),
+            Self::Auto | Self::Cells | Self::Messages => true,
+        }
+    }
 }
 
 /// A collective operation whose method can be forced. The names are in [`COLLECTIVES`], in the same order.
@@ -159,29 +182,37 @@ impl CollectiveMethods {
         self.0.iter().all(|method| *method == CollectiveMethod::Messages)
     }
 
-    /// Reads a list such as `bcast:messages,reduce:cells`. The name `all` stands for all operations.
+    /// Reads a list such as `bcast:messages,reduce:cells`. The name `all` stands for all operations that have the
+    /// method.
     fn parse(text: &str) -> Option<Self> {
         let mut methods = Self::default();
         for entry in text.split(',').filter(|entry| !entry.is_empty()) {
             let (name, method) = entry.split_once(':').unwrap_or(("all", entry));
-            let method = match method {
-                "auto" => CollectiveMethod::Auto,
-                "cells" => CollectiveMethod::Cells,
-                "messages" => CollectiveMethod::Messages,
-                _ => return None,
-            };
-            let named = |other: &&str| name == "all" || name == *other;
+            let (_, method) = METHODS.iter().find(|(other, _)| *other == method)?;
+            let is_meant = |other: &str| (name == "all" || name == other) && method.is_for(other);
             let mut found = false;
             for (_, slot) in
-                COLLECTIVES.iter().zip(&mut methods.0).filter(|(other, _)| named(other))
+                COLLECTIVES.iter().zip(&mut methods.0).filter(|(other, _)| is_meant(other))
             {
-                (*slot, found) = (method, true);
+                (*slot, found) = (*method, true);
             }
             if !found {
                 return None;
             }
         }
         Some(methods)
+    }
+
+    /// Returns a line for each operation: its name, its method, and all methods that it has.
+    pub fn lines(&self) -> Vec<String> {
+        let line = |(operation, method): (&&str, &CollectiveMethod)| {
+            let named = METHODS.iter().find(|(_, other)| other == method);
+            let has = METHODS.iter().filter(|(_, other)| other.is_for(operation));
+            let has: Vec<&str> = has.map(|(name, _)| *name).collect();
+            let name = named.map_or("", |(name, _)| *name);
+            format!("{operation:<24} {name:<32} {}", has.join(", "))
+        };
+        COLLECTIVES.iter().zip(&self.0).map(line).collect()
     }
 }
 
@@ -347,9 +378,10 @@ impl Settings {
             None => CollectiveMethods::default(),
             Some(text) => CollectiveMethods::parse(&text).ok_or_else(|| {
                 let names = COLLECTIVES.join(", ");
+                let methods = METHODS.map(|(name, _)| name).join(", ");
                 let wanted = format!(
                     "a list of OPERATION:METHOD, separated by commas; the operations are all, {names}; the methods \
-                     are auto, cells, messages"
+                     are {methods} (whole and slices only for reduce and allreduce)"
                 );
                 bad("TYPEPACK_COLL", &text, &wanted)
             })?,
@@ -484,6 +516,11 @@ mod tests {
         assert_eq!(methods.of(CollectiveName::Alltoall), CollectiveMethod::Messages);
         assert!(!methods.are_messages());
         assert!(read(&[("TYPEPACK_COLL", "messages")]).unwrap().collectives.are_messages());
+        let slices = read(&[("TYPEPACK_COLL", "all:messages,all:slices")]).unwrap().collectives;
+        assert_eq!(slices.of(CollectiveName::Allreduce), CollectiveMethod::Slices);
+        assert_eq!(slices.of(CollectiveName::Scan), CollectiveMethod::Messages);
+        assert_eq!(slices.lines()[1].split_whitespace().nth(1), Some("messages"));
+        assert_eq!(slices.lines().len(), COLLECTIVES.len());
         assert_eq!(read(&[]).unwrap().unexpected_max, 16 << 20);
         assert_eq!(settings.spin, Some(Duration::ZERO));
         assert!(settings.report && !settings.verify && settings.check_types);
@@ -507,6 +544,7 @@ mod tests {
             ("TYPEPACK_CMA", "on"),
             ("TYPEPACK_COPY", "memcpy"),
             ("TYPEPACK_COLL", "bcast:tree"),
+            ("TYPEPACK_COLL", "bcast:slices"),
             ("TYPEPACK_COLL", "all:cells,broadcast:messages"),
             ("TYPEPACK_TUNE", "1"),
             ("TYPEPACK_VERIFY", "yes"),

@@ -62,6 +62,15 @@ pub fn variables() -> Vec<Variable> {
     .into()
 }
 
+/// Returns a line for each blocking collective operation: its name, the method that `TYPEPACK_COLL` forces, and all
+/// methods that the operation has.
+///
+/// # Errors
+/// Returns `ErrorKind::Argument` if a variable of the environment has an invalid value.
+pub fn collectives() -> crate::Result<Vec<String>> {
+    Ok(Settings::get()?.collectives.lines())
+}
+
 impl Variable {
     /// Returns what the variable does, as text for the guide's reference.
     pub fn meaning(&self) -> &'static str {
@@ -103,7 +112,8 @@ impl Variable {
             }
             "TYPEPACK_COLL" => {
                 "How blocking collective calls move data: `cells` through memory that the ranks share (at most 32 ranks), \
-                 `messages` by messages. The operations are `all`, `barrier`, `bcast`, `reduce`, `allreduce`, \
+                 `messages` by messages; for `reduce` and `allreduce`, `whole` and `slices` are cells in which each rank \
+                 that needs the result combines all elements, or each rank combines a slice. The operations are `all`, `barrier`, `bcast`, `reduce`, `allreduce`, \
                  `scan`, `exscan`, `gather`, `scatter`, `allgather`, `alltoall`, `alltoallv` (and `MPI_Alltoallw`), \
                  `reduce_scatter` (both forms) and `neighbor` (all neighbourhood collectives), as in \
                  `all:messages,bcast:cells`. All ranks must have the same value."

@@ -461,6 +461,23 @@ fn sums_of_seven_have_the_same_bits() {
     ranks(7, "sums_of_seven_have_the_same_bits", sums_have_the_same_bits);
 }
 
+/// Forces each way of the reductions.
+#[test]
+fn sums_of_each_way_have_the_same_bits() {
+    for value in ["all:cells", "all:slices", "all:whole", "allreduce:messages,reduce:slices"] {
+        for size in [2, 5] {
+            let env = [("TYPEPACK_COLL", value), ("SUMS_RANKS", if size == 2 { "2" } else { "5" })];
+            let name = "sums_of_each_way_have_the_same_bits";
+            let size = std::env::var("SUMS_RANKS").map_or(size, |ranks| ranks.parse().unwrap());
+            ranks_with(size, name, &env, sums_have_the_same_bits);
+            if is_rank() {
+                // This process is a rank of one of the jobs, with the variables of that job.
+                return;
+            }
+        }
+    }
+}
+
 /// The root broadcasts while the other ranks are late, so it has to wait, and sleeps, until its cells are free.
 #[test]
 fn a_root_that_runs_ahead_waits_for_room() {

@@ -235,6 +235,9 @@ fn campaign_with_settings() {
         ("TYPEPACK_CHECK_TYPES", "1"),
         ("TYPEPACK_SPIN_US", "0"),
         ("TYPEPACK_COLL", "all:messages"),
+        ("TYPEPACK_COLL", "all:cells,all:slices"),
+        ("TYPEPACK_COLL", "all:cells,all:whole"),
+        ("TYPEPACK_COLL", "reduce:messages,bcast:messages,gather:messages,alltoallv:messages"),
     ] {
         run_with("campaign", &[3, 6], &[(name, value), ("CAMPAIGN_SEED", "500")]);
         run_with("campaign_between", &[3, 6], &[(name, value), ("CAMPAIGN_SEED", "500")]);

@@ -13,7 +13,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use typepack::variables::variables;
+use typepack::variables::{collectives, variables};
 use typepack::{Cpu, Distance, Placement, Universe};
 
 use crate::agree::{FAILURE, Stop, agree};
@@ -68,6 +68,11 @@ pub fn about_the_installation(options: &Options) -> Result<(), String> {
             None => (v.default.as_str(), "default"),
         };
         line(&mut text, &format!("  {:<24} {value:<32} {source:<12} {}", v.name, v.domain));
+    }
+    text.push_str("\nBlocking collective calls (TYPEPACK_COLL)\n");
+    match collectives() {
+        Ok(lines) => lines.iter().for_each(|words| line(&mut text, &format!("  {words}"))),
+        Err(error) => line(&mut text, &format!("  {error}")),
     }
     text.push_str(&file());
     text.push_str("\nFunctions of the MPI ABI (each also as PMPI_)\n");

@@ -19,6 +19,7 @@ use crate::comm::Communicator;
 use crate::endpoint::sources::Combine;
 use crate::schedule::Part;
 use crate::schedule::program::{room_for, take_room};
+use crate::settings::{CollectiveMethod, CollectiveName, Settings};
 
 /// Largest number of packed bytes of a vector that every rank combines itself, if there are more than two ranks.
 const WHOLE: u64 = 4 << 10;
@@ -33,8 +34,6 @@ struct Cut<'a> {
     elements: u64,
     /// Number of pieces.
     pieces: u64,
-    /// Whether each rank combines a slice of a piece.
-    slices: bool,
 }
 
 impl<'a> Cut<'a> {
@@ -55,13 +54,23 @@ impl Turn<'_> {
         bytes: u64,
         combine: &Combine,
     ) -> Cut<'a> {
-        let (all, slices) = (*all, self.size > 2 && bytes > WHOLE);
+        let all = *all;
         self.combines(combine);
         if bytes <= SHORT {
-            return Cut { own, all, elements: all.count, pieces: 1, slices };
+            return Cut { own, all, elements: all.count, pieces: 1 };
         }
         let elements = elements(self.piece(bytes), all.plan.element_bytes());
-        Cut { own, all, elements, pieces: steps(all.count, elements), slices }
+        Cut { own, all, elements, pieces: steps(all.count, elements) }
+    }
+
+    /// Returns whether each rank combines a slice of the elements, of which each rank has `bytes` packed bytes.
+    #[inline]
+    fn takes_slices(&self, name: CollectiveName, bytes: u64) -> bool {
+        match Settings::get().map(|settings| settings.collectives.of(name)) {
+            Ok(CollectiveMethod::Slices) => true,
+            Ok(CollectiveMethod::Whole) => false,
+            _ => self.size > 2 && bytes > WHOLE,
+        }
     }
 
     /// Makes a reduction to `root`.
@@ -94,7 +103,7 @@ impl Turn<'_> {
             false => Order::Tree,
         };
         let cut = self.cut(own, recv, bytes, combine);
-        if cut.slices {
+        if self.takes_slices(CollectiveName::Reduce, bytes) {
             // SAFETY: the caller guarantees the conditions of `in_slices`, which are those of this function.
             return unsafe { self.in_slices(&cut, bytes, combine, order, Some(root)) };
         }
@@ -141,7 +150,7 @@ impl Turn<'_> {
             false => Order::Doubling,
         };
         let cut = self.cut(own, recv, bytes, combine);
-        if cut.slices {
+        if self.takes_slices(CollectiveName::Allreduce, bytes) {
             // SAFETY: the caller guarantees the conditions of `in_slices`, which are those of this function.
             return unsafe { self.in_slices(&cut, bytes, combine, order, None) };
         }
