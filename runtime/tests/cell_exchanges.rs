@@ -77,8 +77,8 @@ fn edges_of_one_side(world: &Communicator) {
             let mut out = vec![vec![rank as i64; len]; to.len()];
             let mut into = vec![vec![-1; len]; from.len()];
             if rank != 0 {
-                // In most rounds, rank 0 waits already.
-                std::thread::sleep(Duration::from_millis(2));
+                // In most rounds, rank 0 waits already, and rank 1 is the last one to come.
+                std::thread::sleep(Duration::from_millis(if rank == 1 { 5 } else { 2 }));
             }
             let exchanged = exchange(&graph, &mut out, &mut into);
             if rank == 0 {
