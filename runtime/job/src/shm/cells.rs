@@ -25,8 +25,8 @@
 //!
 //! A rank that is about to sleep first writes `waits`, and then announces its sleep on its doorbell
 //! (`doorbell.rs`). A rank that has published or ended a step reads the words `waits` of the others after a fence, and
-//! rings the ranks that may sleep. So either the sleeper sees the new stamp before it sleeps, or the other rank sees that
-//! it must ring. A sleeper is rung only when it can go on:
+//! rings the ranks that may sleep. So either the sleeper sees the new stamp before it sleeps, or the other rank sees
+//! that it must ring. A sleeper is rung only when it can go on:
 //!
 //! - [`Seat::ready_sleepers`]: a rank has published, and it was the last one for whose cell the sleeper waits.
 //! - [`Seat::sleepers_after_end`]: a rank has ended a step, and it was the last one that the sleeper waits for. The

@@ -2,8 +2,8 @@
 //!
 //! In each step, a rank publishes some elements of every block, one range of elements behind the other, and then reads
 //! those of its own block from all other ranks. All ranks pass the same lengths of all blocks, so they cut alike. A
-//! reader must not trust this: with other lengths and the same sum, it would read elements of another block. So the head
-//! of each cell has a hash of the lengths ([`head`]). `fold.rs` combines the elements, in the order of
+//! reader must not trust this: with other lengths and the same sum, it would read elements of another block. So the
+//! head of each cell has a hash of the lengths ([`head`]). `fold.rs` combines the elements, in the order of
 //! `reduce_scatter.rs`.
 
 use super::block::SHORT;
@@ -160,8 +160,8 @@ impl Turn<'_> {
         for index in 0..last {
             self.begin(index);
             if index + 1 < last {
-                // SAFETY: the elements of `all` are readable (condition of `# Safety`), and nobody changes them: no result
-                // lies where elements of `all` lie.
+                // SAFETY: the elements of `all` are readable (condition of `# Safety`), and nobody changes them: no
+                // result lies where elements of `all` lie.
                 unsafe { self.put_blocks(index + 1, all, blocks, head)? };
             }
             self.meet()?;

@@ -11,8 +11,8 @@
 //! So the cost of a method is the time of the writer plus the time of a reader. The writer asks one reader to measure a
 //! piece: it names that reader in its cell ([`Request`]). The reader measures the time of its copy and leaves it in its
 //! part of the block (`block.rs`), where the writer looks when it next writes a long piece. Neither rank waits for the
-//! other. In a reduction, the reader measures the combination of the elements of all ranks. If a user's function combines
-//! them, nobody measures, because its time may be anything.
+//! other. In a reduction, the reader measures the combination of the elements of all ranks. If a user's function
+//! combines them, nobody measures, because its time may be anything.
 
 use super::block::Block;
 use crate::settings::Settings;

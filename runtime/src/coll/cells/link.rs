@@ -5,8 +5,8 @@
 //! schedules (`scan.rs`). Each rank reads the cell of one rank only. So a rank needs no data of a rank that has not run
 //! for a while, except of the rank below. If ranks share CPUs, each rank can make many short calls in one time slice.
 //!
-//! A rank first combines all elements of a piece, and then copies the result into its ring. So the time of each copy can
-//! be measured (`copies.rs`), and a user's function runs outside of the copy.
+//! A rank first combines all elements of a piece, and then copies the result into its ring. So the time of each copy
+//! can be measured (`copies.rs`), and a user's function runs outside of the copy.
 
 use super::fold::{Elements, KEPT, block, is_dense, packed};
 use super::turn::{Turn, Words, layout};
@@ -93,8 +93,8 @@ impl Turn<'_> {
         });
         if let (Some(above), Some(origin)) = (above, value) {
             let value = Part { origin, ..result };
-            // SAFETY: `value` has the elements that `link.run` has made, which nobody changes now. They have `len` packed
-            // bytes.
+            // SAFETY: `value` has the elements that `link.run` has made, which nobody changes now. They have `len`
+            // packed bytes.
             unsafe { self.put((index, above), &value, 0..len, bytes)? };
             self.wake_ready(index, std::iter::once(above));
         }
@@ -115,8 +115,8 @@ impl Link<'_> {
     ///   `elements.own`, unless both have the same address.
     /// - `combine` keeps the promises of [`Combine`] for these elements.
     /// - `lower` is the address of the packed value of the rank below: `elements.published` bytes.
-    /// - `value` is the address of the result or of scratch memory for all elements, and `unpacked` that of scratch memory
-    ///   for `block` elements. Nobody else uses the scratch memory.
+    /// - `value` is the address of the result or of scratch memory for all elements, and `unpacked` that of scratch
+    ///   memory for `block` elements. Nobody else uses the scratch memory.
     unsafe fn run(&self) {
         let mut next = 0;
         while next < self.elements.result.count {

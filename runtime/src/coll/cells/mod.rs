@@ -68,8 +68,9 @@ const MOST: usize = 32;
 /// What a communicator keeps: the cells, and the number of blocking calls so far. One thread at a time makes a
 /// blocking call on a communicator.
 ///
-/// A call with a user's function takes the state away and holds no lock while it runs, because the function may wait for
-/// a lock that another thread holds. (Python has such a lock.) Other threads wait until the call has returned the state.
+/// A call with a user's function takes the state away and holds no lock while it runs, because the function may wait
+/// for a lock that another thread holds. (Python has such a lock.) Other threads wait until the call has returned the
+/// state.
 #[derive(Default)]
 struct Kept {
     state: Mutex<State>,

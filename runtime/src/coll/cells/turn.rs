@@ -306,8 +306,8 @@ impl<'t> Turn<'t> {
 
     // ---- waiting and waking ----
 
-    /// Waits until `look` returns an answer. `from` returns the ranks for whose cells this rank waits, as bits. The last
-    /// argument of `look` is false in the first looks of a wait, which must be quick.
+    /// Waits until `look` returns an answer. `from` returns the ranks for whose cells this rank waits, as bits. The
+    /// last argument of `look` is false in the first looks of a wait, which must be quick.
     #[inline]
     fn wait<R>(
         &mut self,
@@ -443,8 +443,9 @@ impl<'t> Turn<'t> {
         (0..self.size).filter(move |other| *other != rank)
     }
 
-    /// Wakes those of `ranks` that wait for this rank in step `index`, in which this rank has published, and that can go
-    /// on now. If this rank does not sleep at once, it rings all of them, as [`wake_others`](Self::wake_others) does.
+    /// Wakes those of `ranks` that wait for this rank in step `index`, in which this rank has published, and that can
+    /// go on now. If this rank does not sleep at once, it rings all of them, as [`wake_others`](Self::wake_others)
+    /// does.
     pub(super) fn wake_ready(&self, index: u64, ranks: impl Iterator<Item = usize>) {
         if !self.comm.endpoint().sleeps_at_once() {
             if !self.quick {
@@ -718,8 +719,8 @@ fn unexpected(from: usize, head: u64, bytes: u64) -> Error {
     match head {
         LEFT => {
             let detail = format!(
-                "rank {from} has ended the call without data for this rank; either it has failed, and its error has the \
-                 reason, or it does not send to this rank"
+                "rank {from} has ended the call without data for this rank; either it has failed, and its error has \
+                 the reason, or it does not send to this rank"
             );
             Error::new(ErrorKind::Other, "message", detail)
         }
