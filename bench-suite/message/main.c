@@ -24,12 +24,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SAMPLES = 20000, LEAST_SAMPLES = 5 };
+/* BATCH_GROWTH is the greatest growth of a batch in one step. */
+enum { MOST_SAMPLES = 20000, LEAST_SAMPLES = 5, BATCH_GROWTH = 8 };
 /* A warm-up ends after this many bytes or after this number of nanoseconds, whichever comes first. By
  * then the caches are warm, and a library that compiles its packing code has done so. */
 static const double SETTLED_BYTES = 48 << 20, SETTLED_NS = 150e6;
 /* The intended duration of a sample of short messages, in nanoseconds. */
 static const double SAMPLE_NS = 40e3;
+/* If samples take longer than this in nanoseconds, fewer of them suffice. If ranks share CPUs, some libraries
+ * need a second for one sample, and a run of all rows would take hours. */
+static const double LONG_NS = 300e6;
 
 static int rank, size, crowded;
 static long batch;
@@ -37,8 +41,8 @@ static long batch;
 static double spent_ns;
 static long spent_calls;
 
-/* Takes samples with `one` until rank 0 has spent `budget` nanoseconds, but at least `least`
- * samples. Stores the number of samples in `taken`. Returns the median of the samples; only the
+/* Takes samples with `one` until rank 0 has spent `budget` nanoseconds, but at least `least` samples,
+ * or as many as end within LONG_NS if that is less (at least one). Stores the number of samples in `taken`. Returns the median of the samples; only the
  * median of rank 0 is used. */
 static double samples(struct row *row, double (*one)(struct row *, long), double budget,
                       long least, long *taken)
@@ -48,7 +52,8 @@ static double samples(struct row *row, double (*one)(struct row *, long), double
   long count = 0;
   for (;;) {
     if (rank == 0) {
-      int more = count < least || (now_ns() - start < budget && count < MOST_SAMPLES);
+      double spent = now_ns() - start;
+      int more = count == 0 || (count < least && spent < LONG_NS) || (spent < budget && count < MOST_SAMPLES);
       say(more ? batch : 0);
     }
     meet();
@@ -83,24 +88,42 @@ static const char *verified(struct row *row)
   return row->verify(row);
 }
 
+/* Chooses the number of calls of a sample, beginning with the current batch. The batch grows in steps,
+ * because a call in a large batch may take a thousand times as long as a call in a small one: ranks
+ * that share CPUs wait for each other's lock only if their batches last long enough to overlap. Returns
+ * the nanoseconds of a call in the last samples. */
+static double choose_batch(struct row *row)
+{
+  double sample_ns = row->sample_ns > 0 ? row->sample_ns : SAMPLE_NS;
+  for (;;) {
+    long taken;
+    double ns = samples(row, row->sample, 0, LEAST_SAMPLES, &taken);
+    long wanted = (long)(sample_ns / (2 * ns)) + 1;
+    int is_over = wanted <= BATCH_GROWTH * batch;
+    batch = is_over ? wanted : BATCH_GROWTH * batch;
+    /* Every rank computes a batch from its own times, but rank 0 decides. */
+    if (rank == 0)
+      say(is_over);
+    meet();
+    is_over = said() != 0;
+    meet();
+    if (is_over)
+      return ns;
+  }
+}
+
 static void settle(struct row *row)
 {
   long taken;
   batch = 1;
-  double ns = samples(row, row->sample, 0, LEAST_SAMPLES, &taken);
-  double sample_ns = row->sample_ns > 0 ? row->sample_ns : SAMPLE_NS;
-  if (row->batched) {
-    /* Every rank computes a batch, but `samples` uses only the batch of rank 0. */
-    batch = (long)(sample_ns / (2 * ns)) + 1;
+  double ns = row->batched ? choose_batch(row) : samples(row, row->sample, 0, LEAST_SAMPLES, &taken);
+  if (row->batched)
     ns *= 2 * (double)batch;
-  }
   double calls = SETTLED_BYTES / (double)(row->payload * batch);
   double budget = calls * ns < SETTLED_NS ? calls * ns : SETTLED_NS;
   samples(row, row->sample, budget, 2, &taken);
-  if (row->batched) {
-    ns = samples(row, row->sample, 0, LEAST_SAMPLES, &taken);
-    batch = (long)(sample_ns / (2 * ns)) + 1;
-  }
+  if (row->batched)
+    choose_batch(row);
 }
 
 static struct row *row_of(const char *kind, char *words)

@@ -14,7 +14,7 @@ use crate::command::peers::PeersArguments;
 use crate::command::plot::PlotArguments;
 use crate::command::regret::RegretCommand;
 use crate::command::results::ResultsArguments;
-use crate::command::{Failure, failed, print_out, progress, usage};
+use crate::command::{Failure, failed, measured, print_out, progress, usage};
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -146,7 +146,7 @@ fn messages(
     subject: Subject,
     arguments: &message::command::MessageArguments,
 ) -> Result<(), Failure> {
-    finish(message::command::run(subject, arguments, progress))
+    finish(message::command::run(subject, arguments, progress, measured))
 }
 
 fn io(arguments: &files::command::FileArguments) -> Result<(), Failure> {

@@ -123,3 +123,10 @@ pub(super) fn progress(row: usize, rows: usize) {
         }
     }
 }
+
+/// Prints a line about a row that has been measured to stderr, so that a long run shows how far it is and which row or
+/// library takes long.
+pub(super) fn measured(line: &str) {
+    progress(0, 0);
+    eprintln!("{line}");
+}

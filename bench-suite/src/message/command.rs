@@ -7,13 +7,14 @@ use super::apart;
 use super::definition::{Definitions, Memory, Row, matches};
 use super::library::{Library, Scratch, TYPEPACK};
 use super::report::{self, Run, Subject};
-use super::session::{PATIENCE, Session, UserMemory, cpus};
+use super::session::{PATIENCE, QUICK_PATIENCE, Session, UserMemory, cpus};
 use super::suite::{Effort, Measured, measure};
 use super::summary;
 use super::whole::{self, ROWS, What};
 use crate::builds::{self, Compared};
 use crate::split;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// The folder in which `scripts/bench` installs typepack.
 pub(crate) const PREFIX: &str = "target/prefix";
@@ -72,7 +73,7 @@ pub enum Fault {
 }
 
 /// Runs the command and returns the text for the terminal. Calls `progress` with the number of the current
-/// row and the total number of rows.
+/// row and the total number of rows, and `measured` with a line about each row when the row has been measured.
 ///
 /// # Errors
 ///
@@ -84,6 +85,7 @@ pub fn run(
     subject: Subject,
     arguments: &MessageArguments,
     mut progress: impl FnMut(usize, usize),
+    mut measured: impl FnMut(&str),
 ) -> Result<String, Fault> {
     let definitions = definitions(subject, arguments.rows.as_deref()).map_err(Fault::Usage)?;
     let (rows, jobs) = chosen(subject, arguments, &definitions)?;
@@ -132,12 +134,16 @@ pub fn run(
         let rows = rows.iter().filter(|row| row.ranks == ranks);
         let all = rows.flat_map(|row| memories.iter().map(move |memory| (row, *memory)));
         let work: Vec<(&Row, Memory)> = all.filter(|(row, memory)| has(row, *memory)).collect();
-        let mut sessions = sessions(&mut run, &programs, ranks, scratch.path())?;
+        let patience = if arguments.quick { QUICK_PATIENCE } else { PATIENCE };
+        let mut sessions = sessions(&mut run, &programs, ranks, (scratch.path(), patience))?;
         let first = run.rows.len();
         for (row, memory) in &work {
             progress(run.rows.len() + 1, total);
-            let measured = measure(row, *memory, &mut sessions, &effort, &mut run.faults);
-            run.rows.push(measured);
+            let (start, faults) = (Instant::now(), run.faults.len());
+            let row = measure(row, *memory, &mut sessions, &effort, &mut run.faults);
+            measured(&report::line(&run, &row, start.elapsed()));
+            run.faults[faults..].iter().for_each(|line| measured(line));
+            run.rows.push(row);
         }
         compare(&mut run, first, &work, &mut sessions, &effort)?;
         for session in &sessions {
@@ -163,19 +169,20 @@ pub fn run(
     Ok(format!("{}\n{}", report::table(&run), summary::text(&run, &definitions.bars)))
 }
 
-/// Starts a job of `ranks` ranks for every library. Returns the jobs that have started. Returns an error if
+/// Starts a job of `ranks` ranks for every library. If an answer of a job takes longer than `patience`, the job counts as
+/// hanging. Returns the jobs that have started. Returns an error if
 /// a job of typepack does not start.
 fn sessions(
     run: &mut Run,
     programs: &[(Library, PathBuf)],
     ranks: usize,
-    folder: &Path,
+    (folder, patience): (&Path, Duration),
 ) -> Result<Vec<Session>, Fault> {
     let memory = UserMemory::new(ranks).map_err(Fault::Failed)?;
     let mut sessions = Vec::new();
     for (library, program) in programs {
         let (own, program) = (library.clone(), program.clone());
-        match Session::start(own, program, folder, &cpus(), &memory, PATIENCE) {
+        match Session::start(own, program, folder, &cpus(), &memory, patience) {
             Ok(session) => {
                 let line = format!("{}: {}", library.name, session.version());
                 if !run.versions.contains(&line) {

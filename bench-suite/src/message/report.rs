@@ -8,6 +8,7 @@ use crate::builds::Compared;
 use crate::measure::STEADY;
 use comfy_table::{CellAlignment, Table, presets};
 use std::fmt::Write;
+use std::time::Duration;
 
 /// The name of the table of messages in records.
 pub const MESSAGES: &str = "pingpong";
@@ -106,6 +107,21 @@ pub(crate) fn us(ns: f64) -> String {
         us if us < 1000.0 => format!("{us:.1}"),
         us => format!("{us:.0}"),
     }
+}
+
+/// Returns a line about a row that has just been measured: the time of each library, the ratio, and the duration of the
+/// measurement of the row.
+pub fn line(run: &Run, row: &Measured, duration: Duration) -> String {
+    let figures = run.libraries.iter().map(|name| match row.figure(name) {
+        Some(figure) => format!("{name} {} us", us(figure.ns)),
+        None => format!("{name} failed"),
+    });
+    let figures = figures.collect::<Vec<String>>().join(", ");
+    let ratio = row.against(run.own(), &run.peers);
+    let ratio = ratio
+        .map_or_else(String::new, |(ratio, _)| format!("; best peer's time / ours {ratio:.2}"));
+    let (name, memory, seconds) = (&row.name, row.memory, duration.as_secs_f64());
+    format!("{name} {memory}: {figures}{ratio}; measured in {seconds:.1} s")
 }
 
 /// Returns the human-readable tables.

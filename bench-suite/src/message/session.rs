@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 
 /// If an answer takes longer than this, the job counts as hanging.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+/// The same in a quick run.
+pub const QUICK_PATIENCE: Duration = Duration::from_secs(20);
 /// After this many jobs of a library have crashed, the run stops measuring the library. [`Session::forgive`]
 /// begins to count anew.
 const LIVES: usize = 5;

@@ -144,7 +144,7 @@ impl Measured {
 
 /// A library whose turn takes longer than this takes no further turns in the row. If there are more ranks than
 /// CPUs, some libraries need seconds for one collective call, and a run of all rows would take hours.
-const SLOW: Duration = Duration::from_secs(5);
+const SLOW: Duration = Duration::from_secs(2);
 
 /// How long a run measures each row.
 #[derive(Clone, Copy, Debug)]
