@@ -21,8 +21,10 @@ use crate::memory::{self, Block};
 use crate::sys::memory::Mapping;
 use crate::transport::types::reach;
 use crate::{Error, ErrorKind, Plan, Result, WindowErrorKind};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use typepack_engine::Cursor;
 
 /// The words of an entry: address, length, heap and offset of a piece of memory.
 pub(super) type Entry = [u64; 4];
@@ -258,28 +260,100 @@ impl Window {
         let (first, end) = reach(plan, count);
         let at = i128::from(address as u64);
         let table = self.table_of(target)?;
-        let holds = |entry: &&Entry| {
-            let (start, bytes) = (i128::from(entry[0]), i128::from(entry[1]));
-            at + first >= start && at + end <= start + bytes
-        };
-        let entry = table.iter().find(holds).ok_or_else(|| {
-            let detail = format!(
-                "rank {target} has attached no memory that contains the addresses {:#x}..{:#x}",
-                at + first,
-                at + end
-            );
-            Error::new(ErrorKind::Window(WindowErrorKind::Range), "target_disp", detail)
-        })?;
-        let into = (address as u64).wrapping_sub(entry[0]) as usize;
-        if target == self.rank() {
-            return Ok(Located::Here((entry[0] as *mut u8).wrapping_add(into)));
+        let mut places = Places::default();
+        if !places.add(&table, at + first..at + end) {
+            // The elements have gaps that are not attached, or some of their data is not attached.
+            places = Places::default();
+            let mut cursor = Cursor::at(plan, count, 0)?;
+            while let Some(run) = cursor.run() {
+                let start = at + i128::from(run.offset);
+                let addresses = start..start + i128::from(run.bytes);
+                if !places.add(&table, addresses.clone()) {
+                    return Err(not_attached(target, addresses));
+                }
+                cursor.advance(run.bytes);
+            }
         }
-        let mapped: Option<(*mut u8, Option<Arc<Mapping>>)> =
-            mapped_at(entry[2], entry[3], entry[1]);
-        // `_heap` may be dropped here: the process's table of heaps keeps each heap mapped until the process ends.
-        Ok(match mapped {
-            Some((base, _heap)) => Located::Here(base.wrapping_add(into)),
-            None => Located::There(address),
+        if target == self.rank() {
+            return Ok(Located::Here(address as *mut u8));
+        }
+        Ok(match places.shift {
+            // All pieces are mapped at the same distance from their addresses in the target's process. The process's
+            // table of heaps keeps each heap mapped until the process ends.
+            Some(Some(shift)) => Located::Here((address as u64).wrapping_add(shift) as *mut u8),
+            _ => Located::There(address),
         })
+    }
+}
+
+/// Calls `each` with the pieces that together hold all addresses of a range, from the lowest on. Returns false if an
+/// address lies in no piece. A range may lie in several pieces that follow each other without a gap.
+pub(super) fn cover(
+    entries: &[Entry],
+    addresses: Range<i128>,
+    mut each: impl FnMut(&Entry),
+) -> bool {
+    let mut at = addresses.start;
+    while at < addresses.end {
+        let end = |entry: &Entry| i128::from(entry[0]) + i128::from(entry[1]);
+        let holds = |entry: &&Entry| i128::from(entry[0]) <= at && at < end(entry);
+        let Some(entry) = entries.iter().find(holds) else { return false };
+        each(entry);
+        at = end(entry);
+    }
+    true
+}
+
+/// Where the pieces that hold some elements lie in this process.
+#[derive(Debug, Default)]
+struct Places {
+    /// The distance from an address in the target's process to the address of the same byte in this process. `None` if
+    /// there are no pieces yet; `Some(None)` if a piece is not mapped, or if the pieces have different distances.
+    shift: Option<Option<u64>>,
+}
+
+impl Places {
+    /// Adds the pieces that hold a range of addresses. Returns false if an address lies in no piece.
+    fn add(&mut self, table: &[Entry], addresses: Range<i128>) -> bool {
+        cover(table, addresses, |entry| {
+            let mapped: Option<(*mut u8, Option<Arc<Mapping>>)> =
+                mapped_at(entry[2], entry[3], entry[1]);
+            let shift = mapped.map(|(base, _heap)| (base as u64).wrapping_sub(entry[0]));
+            self.shift = match self.shift {
+                None => Some(shift),
+                Some(before) => Some(before.filter(|_| before == shift)),
+            };
+        })
+    }
+}
+
+#[cold]
+fn not_attached(target: usize, addresses: Range<i128>) -> Error {
+    let detail = format!(
+        "rank {target} has attached no memory that contains the addresses {:#x}..{:#x}",
+        addresses.start, addresses.end
+    );
+    Error::new(ErrorKind::Window(WindowErrorKind::Range), "target_disp", detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cover;
+
+    #[test]
+    fn ranges_may_lie_in_several_pieces() {
+        let entries = [[300, 100, 7, 0], [100, 100, 7, 0], [200, 50, 7, 0], [250, 50, 7, 0]];
+        let starts = |addresses| {
+            let mut starts = Vec::new();
+            cover(&entries, addresses, |entry| starts.push(entry[0])).then_some(starts)
+        };
+        assert_eq!(starts(100..200), Some(vec![100]));
+        assert_eq!(starts(199..251), Some(vec![100, 200, 250]));
+        assert_eq!(starts(399..400), Some(vec![300]));
+        assert_eq!(starts(150..150), Some(Vec::new()));
+        assert_eq!((starts(99..101), starts(399..401), starts(0..1)), (None, None, None));
+        let whole = [[u64::MAX - 9, 9, 0, 0]];
+        assert!(cover(&whole, i128::from(u64::MAX) - 9..i128::from(u64::MAX), |_| ()));
+        assert!(!cover(&whole, -1..1, |_| ()));
     }
 }

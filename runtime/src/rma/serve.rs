@@ -20,7 +20,7 @@
 //! the window's memory. In a dynamic window, it is an address in the target's process.
 
 use super::accumulate::{Element, Job, Place as At, Stream, Update};
-use super::dynamic::Own;
+use super::dynamic::{Own, cover};
 use super::words::Words;
 use super::{Window, atomic};
 use crate::coll::Operator;
@@ -38,7 +38,7 @@ use crate::schedule::part::Part;
 use crate::{Datatype, Error, ErrorClass, ErrorKind, Named, Plan, Result, WindowErrorKind};
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use typepack_engine::Cursor;
 
@@ -111,6 +111,13 @@ pub(super) enum Served {
     Attached(Arc<Mutex<Own>>),
 }
 
+/// Memory of this rank that a request accesses. It stays attached as long as this value lives.
+struct Hold<'a> {
+    /// The address from which the offsets of the window count (null for a dynamic window).
+    base: *mut u8,
+    _attached: Option<MutexGuard<'a, Own>>,
+}
+
 /// What this rank needs to carry out the requests of a window.
 #[derive(Debug)]
 pub(super) struct Host {
@@ -123,25 +130,24 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// Returns the address from which the offsets of a window count (null for a dynamic window), or `None` if a run
-    /// does not lie in the memory.
-    fn base(&self, runs: &[(u64, u64)]) -> Option<*mut u8> {
+    /// Returns the memory in which all runs lie, or `None` if a run does not lie in the window's memory.
+    fn hold(&self, runs: &[(u64, u64)]) -> Option<Hold<'_>> {
         match &self.memory {
             &Served::Piece(base, bytes) => {
                 let within = |&(offset, length): &(u64, u64)| {
                     offset.checked_add(length).is_some_and(|end| end <= bytes)
                 };
-                runs.iter().all(within).then_some(base as *mut u8)
+                let base = base as *mut u8;
+                runs.iter().all(within).then_some(Hold { base, _attached: None })
             }
             Served::Attached(own) => {
                 let own = own.lock().unwrap_or_else(PoisonError::into_inner);
                 let within = |&(start, length): &(u64, u64)| {
-                    own.entries.iter().any(|entry| {
-                        let end = entry[0].saturating_add(entry[1]);
-                        start >= entry[0] && start.checked_add(length).is_some_and(|to| to <= end)
-                    })
+                    let start = i128::from(start);
+                    cover(&own.entries, start..start + i128::from(length), |_| ())
                 };
-                runs.iter().all(within).then_some(std::ptr::null_mut())
+                let base = std::ptr::null_mut();
+                runs.iter().all(within).then_some(Hold { base, _attached: Some(own) })
             }
         }
     }
@@ -162,7 +168,9 @@ impl Host {
         let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok()).filter(|n| *n <= DATA);
         let bytes = bytes.ok_or(ErrorClass::OTHER)?;
         let data = request.get((HEAD + 2 * count) * WORD..).unwrap_or_default();
-        let base = self.base(&runs).ok_or(ErrorClass(WindowErrorKind::Range as i32))?;
+        // A thread that detaches the memory waits until this value is dropped.
+        let hold = self.hold(&runs).ok_or(ErrorClass(WindowErrorKind::Range as i32))?;
+        let base = hold.base;
         let at = |offset: u64| base.wrapping_add(offset as usize);
         match kind {
             Kind::Put | Kind::Get => {
@@ -174,9 +182,10 @@ impl Host {
                 let mut done = 0;
                 for (offset, length) in runs {
                     let length = length as usize;
-                    // SAFETY: the run lies in the window's memory (`base`), which the program keeps valid as long as
-                    // the window exists. The sum of all lengths is `bytes`, the length of `old` or of `data`, so
-                    // the range lies in it. Both are memory of this call.
+                    // SAFETY: the run lies in the window's memory (`hold`), which the program keeps valid until it
+                    // frees the window or detaches the memory, and both wait for this call. The sum of all lengths is
+                    // `bytes`, the length of `old` or of `data`, so the range lies in it. Both are memory of this
+                    // call, so they do not overlap the run.
                     unsafe {
                         if gets {
                             at(offset).copy_to_nonoverlapping(old[done..].as_mut_ptr(), length);
@@ -215,8 +224,12 @@ impl Host {
                 };
                 let ranks = (self.rank, self.own);
                 let inside = || super::mechanism::begin(&self.words, ranks, self.rank, 1);
-                // SAFETY: the element lies in the window's memory (`base`), which other ranks reach only by requests
-                // to this rank. Each operand is `bytes` bytes of the request, and `old` has `bytes` bytes.
+                // SAFETY:
+                // - the element lies in the window's memory (`hold`), which the program keeps valid as in the case of
+                //   a put; a rank that can map this memory updates it in the same way as this call: by instructions
+                //   as long as the value of `inside` lives, and under the lock of `held` otherwise, because both are
+                //   those of this rank's memory in the window;
+                // - each operand is `bytes` bytes of the request, and `old` has `bytes` bytes.
                 let swapped = unsafe {
                     let (new, compare) = (new.as_ptr(), compare.as_ptr());
                     atomic::compare_and_swap(
@@ -275,9 +288,9 @@ impl Host {
         let (operands, results) = (part(&mut data), part(old));
         let operands = Some(&operands).filter(|_| update != Update::NoOp);
         let results = Some(&results).filter(|part| part.count > 0);
-        // SAFETY: all runs lie in the window's memory (`Host::base`), and have `bytes` bytes. So do the operands and
-        // the results, which are memory of this call. If a run ends within an element, `run_of` updates only the
-        // elements that the run holds completely.
+        // SAFETY: all runs lie in the window's memory (`Host::hold`, whose result the caller keeps during this call), and
+        // have `bytes` bytes. So do the operands and the results, which are memory of this call. If a run ends within an
+        // element, `run_of` updates only the elements that the run holds completely.
         unsafe { job.run(&place, &Stream::new(operands), &Stream::new(results), bytes as u64) }
     }
 }

@@ -481,8 +481,9 @@ static void attached(void)
     MPI_Aint mine[12], theirs[12];
     int next = (rank + 1) % size, last = (rank + size - 1) % size;
     for (int i = 0; i < 12; i++) {
-        OK(MPI_Alloc_mem(64, MPI_INFO_NULL, &pieces[i]));
-        memset(pieces[i], 0, 64);
+        /* Only the first half is attached, so that no piece follows another one without a gap. */
+        OK(MPI_Alloc_mem(128, MPI_INFO_NULL, &pieces[i]));
+        memset(pieces[i], 0, 128);
         OK(MPI_Win_attach(win, pieces[i], 64));
         OK(MPI_Get_address(pieces[i], &mine[i]));
     }
@@ -513,6 +514,66 @@ static void attached(void)
     OK(MPI_Win_unlock(next, win));
     OK(MPI_Win_free(&win));
     for (int i = 0; i < 12; i++) OK(MPI_Free_mem(pieces[i]));
+}
+
+/* The elements of a call lie in several attached pieces: in two pieces without a gap between them, and in two that lie
+   apart, by the absolute addresses of a datatype. */
+static void attached_in_pieces(int from_mpi)
+{
+    enum { HALF = 100, ALL = 2 * HALF, APART = 40 };
+    MPI_Win win;
+    OK(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    quiet(win);
+    static long whole_user[ALL], apart_user[APART];
+    long *whole = whole_user, *apart = apart_user;
+    if (from_mpi) {
+        OK(MPI_Alloc_mem(sizeof whole_user, MPI_INFO_NULL, &whole));
+        OK(MPI_Alloc_mem(sizeof apart_user, MPI_INFO_NULL, &apart));
+    }
+    memset(whole, 0, sizeof whole_user);
+    memset(apart, 0, sizeof apart_user);
+    OK(MPI_Win_attach(win, whole + HALF, 8 * HALF));
+    OK(MPI_Win_attach(win, whole, 8 * HALF));
+    OK(MPI_Win_attach(win, apart, sizeof apart_user));
+    MPI_Aint mine[2], theirs[2];
+    OK(MPI_Get_address(whole, &mine[0]));
+    OK(MPI_Get_address(apart, &mine[1]));
+    int next = (rank + 1) % size, last = (rank + size - 1) % size;
+    OK(MPI_Sendrecv(mine, 2, MPI_AINT, last, 0, theirs, 2, MPI_AINT, next, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    OK(MPI_Win_lock_all(0, win));
+    long data[ALL], back[ALL];
+    for (int i = 0; i < ALL; i++) data[i] = 1000 * rank + i;
+    OK(MPI_Put(data, ALL, MPI_LONG, next, theirs[0], ALL, MPI_LONG, win));
+    memset(back, 0, sizeof back);
+    OK(MPI_Get(back, ALL, MPI_LONG, next, theirs[0], ALL, MPI_LONG, win));
+    CHECK(memcmp(back, data, sizeof data) == 0);
+    OK(MPI_Accumulate(data, ALL, MPI_LONG, next, theirs[0], ALL, MPI_LONG, MPI_SUM, win));
+    OK(MPI_Get_accumulate(data, ALL, MPI_LONG, back, ALL, MPI_LONG, next, theirs[0], ALL, MPI_LONG, MPI_NO_OP, win));
+    for (int i = 0; i < ALL; i++) CHECK(back[i] == 2 * data[i]);
+    MPI_Aint beyond = theirs[0] + 8;
+    RAISES(MPI_ERR_RMA_RANGE, MPI_Put(data, ALL, MPI_LONG, next, beyond, ALL, MPI_LONG, win));
+    RAISES(MPI_ERR_RMA_RANGE, MPI_Accumulate(data, ALL, MPI_LONG, next, beyond, ALL, MPI_LONG, MPI_SUM, win));
+    /* The last words of the first memory and the first words of the second one, around their gap. */
+    int lengths[] = {8 * 10, 8 * APART};
+    MPI_Aint places[] = {theirs[0] + 8 * (ALL - 10), theirs[1]};
+    MPI_Datatype bytes;
+    OK(MPI_Type_create_hindexed(2, lengths, places, MPI_BYTE, &bytes));
+    OK(MPI_Type_commit(&bytes));
+    OK(MPI_Put(data, 8 * (10 + APART), MPI_BYTE, next, (MPI_Aint)MPI_BOTTOM, 1, bytes, win));
+    memset(back, 0, sizeof back);
+    OK(MPI_Get(back, 8 * (10 + APART), MPI_BYTE, next, (MPI_Aint)MPI_BOTTOM, 1, bytes, win));
+    CHECK(memcmp(back, data, 8 * (10 + APART)) == 0);
+    OK(MPI_Win_unlock_all(win));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    for (int i = 0; i < ALL; i++)
+        CHECK(whole[i] == (i < ALL - 10 ? 2 * (1000 * last + i) : 1000 * last + i - (ALL - 10)));
+    for (int i = 0; i < APART; i++) CHECK(apart[i] == 1000 * last + 10 + i);
+    OK(MPI_Type_free(&bytes));
+    OK(MPI_Win_free(&win));
+    if (from_mpi) {
+        OK(MPI_Free_mem(whole));
+        OK(MPI_Free_mem(apart));
+    }
 }
 
 /* Returns the shared memory that this process uses, in MiB. */
@@ -736,6 +797,8 @@ int main(int argc, char **argv)
     atomics();
     results();
     attached();
+    attached_in_pieces(0);
+    attached_in_pieces(1);
     attached_meanwhile();
     private_memory();
     errors();
