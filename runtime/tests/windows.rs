@@ -60,7 +60,7 @@ fn puts_between_fences(size: usize, name: &str) {
             let mut back = vec![0; LEN];
             epoch.rank(from).expect("a rank").read(&mut back, 0).expect("a read");
             assert_eq!(back, expected[from], "round {round}");
-            let cells = epoch.rank(from).expect("a rank").cells().expect("mapped");
+            let cells = epoch.rank(from).expect("a rank").into_cells().expect("mapped");
             assert!(cells.iter().eq(back), "round {round}");
             epoch.fence().expect("a fence");
         }
@@ -276,13 +276,14 @@ fn errors_write_nothing() {
 #[test]
 fn threads_of_a_rank_update_at_the_same_time() {
     ranks(2, "threads_of_a_rank_update_at_the_same_time", |world| {
-        let window = WindowOf::<u64>::allocate(world, 40).expect("a window");
-        let guard = window.lock(0, LockKind::Shared).expect("a lock");
+        let mut window = WindowOf::<u64>::allocate(world, 40).expect("a window");
+        let mut guard = window.lock_all().expect("locked");
+        let shared = guard.threads();
         std::thread::scope(|scope| {
-            let locked = &guard;
             let threads: Vec<_> = (0..12)
                 .map(|thread| {
                     scope.spawn(move || {
+                        let locked = shared.rank(0).expect("a rank");
                         for round in 0..500 {
                             if thread == 0 && round == 250 {
                                 locked.accumulate(&[1; 40], 0, Op::Sum).expect("a sum");

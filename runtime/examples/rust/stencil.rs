@@ -35,7 +35,7 @@ fn main() -> Result<()> {
         // The array is a ring: the neighbour of the last cell is the first one.
         let left = epoch.rank((rank + size - 1) % size)?.cells()?.get(CELLS - 1)?;
         let right = epoch.rank((rank + 1) % size)?.cells()?.get(0)?;
-        let own = epoch.rank(rank)?.cells()?;
+        let own = epoch.rank(rank)?.into_cells()?;
         let mut cells = vec![left];
         cells.extend(own.iter());
         cells.push(right);

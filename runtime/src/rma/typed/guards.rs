@@ -3,11 +3,12 @@
 //! A guard ends its epoch when it is dropped. A guard that is leaked (`std::mem::forget`) leaves the epoch open, so
 //! that later calls of the window fail; memory stays safe.
 
-use super::{NONE, Target, WindowOf};
+use super::{AnyThread, NONE, Target, WindowOf};
 use crate::Result;
 use crate::comm::Group;
-use crate::rma::{Assertions, LockKind};
+use crate::rma::{Assertions, LockKind, Window};
 use bytemuck::{AnyBitPattern, NoUninit};
+use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 
@@ -43,10 +44,54 @@ macro_rules! ends {
     };
 }
 
-/// Defines `rank` of a guard for epochs with several ranks.
+/// The values of all ranks in an epoch, for atomic operations of several threads of this rank.
+///
+/// ```
+/// use typepack::Op;
+/// use typepack::rma::WindowOf;
+///
+/// let universe = typepack::init()?;
+/// let world = universe.world();
+/// let mut window = WindowOf::<u64>::allocate(&world, 1)?;
+/// let mut locked = window.lock_all()?;
+/// let threads = locked.threads();
+/// std::thread::scope(|scope| {
+///     for _ in 0..3 {
+///         scope.spawn(|| threads.rank(0)?.fetch_and_op(1, 0, Op::Sum));
+///     }
+/// });
+/// assert!(threads.rank(0)?.fetch(0)? >= 3);
+/// locked.end()?;
+/// window.free()?;
+/// # Ok::<(), typepack::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Threads<'a, T> {
+    window: &'a Window,
+    values: PhantomData<fn() -> T>,
+}
+
+impl<'a, T: NoUninit + AnyBitPattern> Threads<'a, T> {
+    /// Returns the values of a rank, on which several threads make atomic operations.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::Rank`](crate::ErrorKind) if there is no such rank.
+    pub fn rank(&self, rank: usize) -> Result<Target<'a, T, AnyThread>> {
+        Target::new(self.window, rank)
+    }
+}
+
+/// Defines `rank` and `threads` of a guard for epochs with several ranks. The guard has borrowed the window mutably, so
+/// the window has no other use.
 macro_rules! targets {
     ($guard:ident) => {
         impl<T: NoUninit + AnyBitPattern> $guard<'_, T> {
+            /// Returns the values of all ranks for atomic operations of several threads. The epoch has no other use as
+            /// long as the result lives.
+            pub fn threads(&mut self) -> Threads<'_, T> {
+                Threads { window: &self.window.window, values: PhantomData }
+            }
+
             /// Returns the values of a rank, on which the epoch permits operations.
             ///
             /// # Errors

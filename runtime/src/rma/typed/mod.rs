@@ -14,13 +14,14 @@ mod guards;
 mod target;
 
 pub use cells::Cells;
-pub use guards::{Access, Exposure, Fenced, Locked, LockedAll};
-pub use target::{Exchangeable, Target};
+pub use guards::{Access, Exposure, Fenced, Locked, LockedAll, Threads};
+pub use target::{AnyThread, Exchangeable, OneThread, Target};
 
 use super::{Assertions, LockKind, Window};
 use crate::comm::{Communicator, Group};
 use crate::{Error, ErrorKind, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
+use std::cell::Cell;
 use std::marker::PhantomData;
 
 /// A window of values of type `T`: memory of every rank of a communicator, which the other ranks read and write by
@@ -91,6 +92,46 @@ use std::marker::PhantomData;
 /// locked.write(&[1.0], 0).unwrap(); // the epoch has ended
 /// ```
 ///
+/// Direct access to memory ([`Cells`]) ends with the epoch, too:
+///
+/// ```compile_fail,E0505
+/// # let universe = typepack::init().unwrap();
+/// let window = typepack::rma::WindowOf::<f64>::allocate(&universe.world(), 16).unwrap();
+/// let locked = window.lock(0, typepack::rma::LockKind::Shared).unwrap();
+/// let cells = locked.cells().unwrap();
+/// locked.end().unwrap(); // the cells still live
+/// cells.get(0).unwrap();
+/// ```
+///
+/// ```compile_fail,E0502
+/// # let universe = typepack::init().unwrap();
+/// let mut window = typepack::rma::WindowOf::<f64>::allocate(&universe.world(), 16).unwrap();
+/// let mut epoch = window.fence().unwrap();
+/// let cells = epoch.rank(0).unwrap().into_cells().unwrap();
+/// epoch.fence().unwrap(); // the cells still live
+/// cells.get(0).unwrap();
+/// ```
+///
+/// Two threads of a rank do not use a window at the same time, because their reads and writes would be data races.
+/// Several threads may make atomic operations ([`Threads`]); the window has no other use meanwhile:
+///
+/// ```compile_fail,E0277
+/// # let universe = typepack::init().unwrap();
+/// let window = typepack::rma::WindowOf::<u64>::allocate(&universe.world(), 16).unwrap();
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| window.own().set(0, 1)); // a window is not `Sync`
+/// });
+/// ```
+///
+/// ```compile_fail,E0502
+/// # let universe = typepack::init().unwrap();
+/// let mut window = typepack::rma::WindowOf::<u64>::allocate(&universe.world(), 16).unwrap();
+/// let mut locked = window.lock_all().unwrap();
+/// let threads = locked.threads();
+/// locked.rank(0).unwrap().write(&[1], 0).unwrap(); // other threads may update the values
+/// threads.rank(0).unwrap().fetch(0).unwrap();
+/// ```
+///
 /// Reals can be summed, but not compared and swapped, and structs can be neither:
 ///
 /// ```compile_fail,E0277
@@ -103,7 +144,9 @@ use std::marker::PhantomData;
 #[derive(Debug)]
 pub struct WindowOf<T> {
     window: Window,
-    values: PhantomData<fn() -> T>,
+    /// The window may move to another thread, but one thread uses it at a time (`Cell` is not `Sync`): reads and writes
+    /// of two threads would be data races.
+    values: PhantomData<(fn() -> T, Cell<()>)>,
 }
 
 impl<T: NoUninit + AnyBitPattern> WindowOf<T> {
@@ -259,11 +302,7 @@ impl<T: NoUninit + AnyBitPattern> WindowOf<T> {
     }
 
     fn target(&self, rank: usize) -> Result<Target<'_, T>> {
-        if rank >= self.size() {
-            let detail = format!("{rank} is not a rank of the window of size {}", self.size());
-            return Err(Error::new(ErrorKind::Rank, "rank", detail));
-        }
-        Ok(Target::new(&self.window, rank))
+        Target::new(&self.window, rank)
     }
 }
 

@@ -26,13 +26,25 @@ impl From<Operator> for Update {
     }
 }
 
+/// Marks values that one thread uses ([`Target`]). Such values can neither move to another thread nor be shared with it.
+#[derive(Debug)]
+pub struct OneThread(PhantomData<*const ()>);
+
+/// Marks values on which several threads make atomic operations ([`Threads`](super::Threads)).
+#[derive(Debug)]
+pub struct AnyThread(());
+
 /// The values of one rank, in an epoch in which this rank may access them. Indices count values. An operation is
 /// complete at the target when its call returns.
+///
+/// Reads and writes that are not atomic would be data races if two threads made them at the same time. So one thread
+/// uses the values at a time (`U` is [`OneThread`]), and has all operations. If `U` is [`AnyThread`], several threads
+/// use the values, and have only the operations that are atomic.
 #[derive(Debug)]
-pub struct Target<'a, T> {
+pub struct Target<'a, T, U = OneThread> {
     window: &'a Window,
     rank: usize,
-    values: PhantomData<fn() -> T>,
+    values: PhantomData<(fn() -> T, U)>,
 }
 
 /// Converts an index to a displacement. An index that does not fit lies in no window.
@@ -40,9 +52,17 @@ fn displacement(at: usize) -> i64 {
     i64::try_from(at).unwrap_or(i64::MAX)
 }
 
-impl<'a, T: NoUninit + AnyBitPattern> Target<'a, T> {
-    pub(super) fn new(window: &'a Window, rank: usize) -> Self {
-        Self { window, rank, values: PhantomData }
+impl<'a, T, U> Target<'a, T, U> {
+    /// Describes the values of rank `rank`.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::Rank`] if there is no such rank.
+    pub(super) fn new(window: &'a Window, rank: usize) -> Result<Self> {
+        if rank >= window.size() {
+            let detail = format!("{rank} is not a rank of the window of size {}", window.size());
+            return Err(Error::new(ErrorKind::Rank, "rank", detail));
+        }
+        Ok(Self { window, rank, values: PhantomData })
     }
 
     /// Returns the rank whose values these are.
@@ -50,6 +70,17 @@ impl<'a, T: NoUninit + AnyBitPattern> Target<'a, T> {
         self.rank
     }
 
+    /// Orders the operations of this rank at the target before its later operations, for all ranks.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::State`] in a forked child, and [`ErrorKind::ProcAborted`] if a rank has died.
+    #[doc(alias = "MPI_Win_flush")]
+    pub fn flush(&self) -> Result<()> {
+        self.window.sync()
+    }
+}
+
+impl<'a, T: NoUninit + AnyBitPattern> Target<'a, T> {
     /// Puts one element of `layout` from `data` into the values of the rank, where its displacement 0 is at index `at`.
     ///
     /// # Errors
@@ -128,13 +159,27 @@ impl<'a, T: NoUninit + AnyBitPattern> Target<'a, T> {
         self.get_as(layout, data, layout, at)
     }
 
-    /// Returns the values as memory, for direct loads and stores.
+    /// Returns the values as memory, for direct loads and stores. The memory is borrowed from this value, and so from
+    /// the guard of the epoch; [`into_cells`](Self::into_cells) borrows it only from the guard.
     ///
     /// # Errors
     /// Returns [`ErrorKind::Other`] if this process cannot map the memory of the rank, and [`ErrorKind::Argument`] if
     /// the rank has made the window with values of another type.
     #[doc(alias = "MPI_Win_shared_query")]
-    pub fn cells(&self) -> Result<Cells<'a, T>> {
+    pub fn cells(&self) -> Result<Cells<'_, T>> {
+        self.memory()
+    }
+
+    /// Converts the values to memory, for direct loads and stores until the epoch ends.
+    ///
+    /// # Errors
+    /// Returns the errors of [`cells`](Self::cells).
+    #[doc(alias = "MPI_Win_shared_query")]
+    pub fn into_cells(self) -> Result<Cells<'a, T>> {
+        self.memory()
+    }
+
+    fn memory(&self) -> Result<Cells<'a, T>> {
         let (base, bytes, unit) = self.window.shared_query(Some(self.rank))?;
         if unit as usize != size_of::<T>() || !base.cast::<T>().is_aligned() {
             let detail = format!(
@@ -147,22 +192,14 @@ impl<'a, T: NoUninit + AnyBitPattern> Target<'a, T> {
             let detail = format!("this process cannot map the memory of rank {}", self.rank);
             return Err(Error::new(ErrorKind::Other, "rank", detail));
         }
-        // SAFETY: the memory is mapped as long as the window lives, which the result borrows. It is zero at first, and
-        // every bit pattern is a `T`. Its address is aligned (checked above).
+        // SAFETY: the memory is mapped as long as the window lives, which outlives `'a`, the lifetime of the result. It
+        // is zero at first, and every bit pattern is a `T`. Its address is aligned (checked above). No other thread
+        // accesses it by operations that are not atomic: while a `Target` for one thread exists, `Threads` does not.
         Ok(unsafe { Cells::new(base.cast(), bytes as usize / size_of::<T>().max(1)) })
-    }
-
-    /// Orders the operations of this rank at the target before its later operations, for all ranks.
-    ///
-    /// # Errors
-    /// Returns [`ErrorKind::State`] in a forked child, and [`ErrorKind::ProcAborted`] if a rank has died.
-    #[doc(alias = "MPI_Win_flush")]
-    pub fn flush(&self) -> Result<()> {
-        self.window.sync()
     }
 }
 
-impl<T: Reducible> Target<'_, T> {
+impl<T: Reducible, U> Target<'_, T, U> {
     /// Updates the values from index `at` on with `data`. The update of each value is atomic with respect to all
     /// updates.
     ///
@@ -239,7 +276,7 @@ impl<T: Reducible> Target<'_, T> {
     }
 }
 
-impl<T: Exchangeable> Target<'_, T> {
+impl<T: Exchangeable, U> Target<'_, T, U> {
     /// Replaces the value at index `at` by `new` if it is `compare`. Returns the old value. The call is atomic with
     /// respect to all updates.
     ///
