@@ -13,7 +13,10 @@ mod role;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use harness::{Signs, expect_no_shared_name_but, kill, shared_names, start};
+use harness::attempts::attempts;
+use harness::{
+    Signs, expect_no_shared_name_but, kill, shared_names, start, thread_sleeps_in_futex,
+};
 use role::{job, play};
 
 #[test]
@@ -52,17 +55,46 @@ fn random_kills_in_windows() {
 }
 
 /// Kills the rank that holds a lock (rank 1), the rank that owns the window (rank 0), or a rank that waits for the
-/// lock.
+/// lock, while the other ranks sleep in their wait for the lock. The death must end this wait with an error, which the
+/// ranks print. They ignore SIGTERM, so only the error can wake them before SIGKILL comes, after 200 ms. A rank that
+/// gets no CPU for so long prints nothing, and then the job runs again.
 #[test]
 fn a_death_ends_the_wait_for_a_lock() {
     for victim in [1, 0, 2] {
-        let signs = Signs::new();
-        let mut job = start(signs.given(job(4, "window lock", "")));
-        signs.wait(&job, "locked", 4);
-        kill(job.rank(victim), libc::SIGKILL);
-        job.wait();
-        let done = job.finish();
-        assert_eq!((done.code, done.left.len()), (137, 0), "rank {victim}: {done:?}");
+        attempts(|| {
+            let signs = Signs::new();
+            let mut job = start(signs.given(job(4, "window lock", "")));
+            let waiting = signs.wait(&job, "waits-", 3);
+            let pids = [0, 2, 3].map(|rank| (rank, job.rank(rank)));
+            for (rank, pid) in pids {
+                // Between the sign and its lock, a thread sleeps on no other futex.
+                let thread = waiting.iter().find_map(|sign| {
+                    sign.strip_prefix(&format!("waits-{rank}-"))?.parse::<i32>().ok()
+                });
+                let thread = thread.expect("each rank has made its sign");
+                job.wait_for("the sleep of a rank", || {
+                    thread_sleeps_in_futex(pid, thread).then_some(())
+                });
+            }
+            kill(job.rank(victim), libc::SIGKILL);
+            let killed = Instant::now();
+            job.wait();
+            println!(
+                "from the kill of rank {victim} to the end of mpiexec: {:?}",
+                killed.elapsed()
+            );
+            let done = job.finish();
+            assert_eq!((done.code, done.left.len()), (137, 0), "rank {victim}: {done:?}");
+            let told = pids.iter().filter(|(rank, _)| *rank != victim);
+            let error = format!("rank {victim} killed by signal 9 (SIGKILL)");
+            for (rank, _) in told {
+                let line = format!("rank {rank} told: ");
+                if !done.out.lines().any(|got| got.contains(&line) && got.contains(&error)) {
+                    return Err(format!("rank {rank} got no error: {done:?}"));
+                }
+            }
+            Ok(())
+        });
     }
 }
 

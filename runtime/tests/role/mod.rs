@@ -230,22 +230,27 @@ fn windows(world: &typepack::Communicator) {
     }
 }
 
-/// Rank 0 owns a window whose lock rank 1 takes and keeps. All other ranks wait for the lock, and print the error
-/// with which the wait ends.
+/// Rank 0 owns a window whose lock rank 1 takes and keeps. All other ranks ignore SIGTERM, wait for the lock, and print
+/// the error with which the wait ends. Each makes a sign `waits-RANK-THREAD` before its wait.
 fn hold_or_await_a_lock(world: &typepack::Communicator) {
     use typepack::rma::{LockKind, WindowOf};
     let window = WindowOf::<u64>::allocate(world, 1).expect("a window");
     let kept = (world.rank() == 1).then(|| window.lock(0, LockKind::Exclusive).expect("the lock"));
     world.barrier().expect("a barrier");
-    let signs = std::env::var("SIGNS").expect("a folder for signs");
-    std::fs::write(format!("{signs}/locked-{}", world.rank()), "").expect("a sign");
     if kept.is_some() {
         loop {
             std::thread::park();
         }
     }
+    // SAFETY: these calls touch no memory of this process. The first one installs no handler.
+    let thread = unsafe {
+        libc::signal(libc::SIGTERM, libc::SIG_IGN);
+        libc::syscall(libc::SYS_gettid)
+    };
+    let (rank, signs) = (world.rank(), std::env::var("SIGNS").expect("a folder for signs"));
+    std::fs::write(format!("{signs}/waits-{rank}-{thread}"), "").expect("a sign");
     let error = window.lock(0, LockKind::Exclusive).expect_err("nobody releases the lock");
-    println!("told: {error}");
+    println!("rank {rank} told: {error}");
     std::process::exit(6);
 }
 

@@ -272,13 +272,14 @@ impl Signs {
         self.given(shell(ranks, script))
     }
 
-    /// Waits until the ranks have made `count` signs whose names begin with `name`.
-    pub fn wait(&self, job: &Job, name: &str, count: usize) {
+    /// Waits until the ranks have made `count` signs whose names begin with `name`. Returns these names.
+    pub fn wait(&self, job: &Job, name: &str, count: usize) -> Vec<String> {
         job.wait_for(name, || {
             let names = fs::read_dir(&self.0).expect("the folder").flatten();
             let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
-            (names.filter(|found| found.starts_with(name)).count() >= count).then_some(())
-        });
+            let names: Vec<String> = names.filter(|found| found.starts_with(name)).collect();
+            (names.len() >= count).then_some(names)
+        })
     }
 }
 
@@ -316,8 +317,14 @@ pub fn shared_names() -> Vec<String> {
 /// Returns true if a thread of the process `pid` sleeps on a futex, as a thread of a waiting rank does.
 pub fn sleeps_in_futex(pid: i32) -> bool {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let mut calls = tasks.filter_map(|task| fs::read_to_string(task.path().join("syscall")).ok());
-    calls.any(|call| call.starts_with(&format!("{} ", libc::SYS_futex)))
+    let mut threads = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
+    threads.any(|thread| thread_sleeps_in_futex(pid, thread))
+}
+
+/// Returns true if the thread `thread` of the process `pid` sleeps on a futex.
+pub fn thread_sleeps_in_futex(pid: i32, thread: i32) -> bool {
+    let call = fs::read_to_string(format!("/proc/{pid}/task/{thread}/syscall"));
+    call.is_ok_and(|call| call.starts_with(&format!("{} ", libc::SYS_futex)))
 }
 
 /// Returns true if the process `pid` has used the CPU for 0.3 s in its own code, as a rank does that computes.
