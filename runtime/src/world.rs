@@ -404,6 +404,22 @@ impl Universe {
         ])
     }
 
+    /// Returns a description of how one-sided calls access the memory of windows, with one string per kind of memory.
+    pub fn window_access(&self) -> Vec<String> {
+        let (endpoint, size) = (self.world.endpoint(), self.world.size());
+        let others = (0..size).filter(|rank| *rank != endpoint.rank());
+        let readable = others.filter(|rank| endpoint.reader_of(*rank).is_some()).count();
+        vec![
+            "memory of MPI_Win_allocate, MPI_Win_allocate_shared and MPI_Alloc_mem: directly (all ranks map it)"
+                .into(),
+            format!(
+                "gets from other memory: by system calls from {readable} of {} other ranks (cma), by requests from the rest",
+                size - 1
+            ),
+            "puts to other memory, and updates of it: by requests, which the target serves".into(),
+        ]
+    }
+
     /// Returns what this rank has measured about the ways of the long messages that it has received: one value
     /// for each kind and size of messages that can go several ways.
     ///

@@ -1,6 +1,6 @@
 //! Tests of messages between private memories of real ranks. The tests force copies between private
 //! memories, forbid them with a filter of system calls in one rank or in both, kill a rank, and send a
-//! message longer than two gibibytes.
+//! message longer than two gibibytes. Further tests get data from windows of private memory.
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
 #[path = "../../fuzz/support/attempts.rs"]
@@ -17,7 +17,8 @@ use skipped::skipped;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use typepack::{Communicator, Datatype, ErrorKind, Named, Plan, commit};
+use typepack::rma::{Assertions, LockKind, Window, WindowOf};
+use typepack::{Communicator, Datatype, ErrorKind, Named, Part, Plan, commit};
 
 fn byte() -> Plan {
     commit(&Datatype::named(Named::U8)).unwrap()
@@ -253,4 +254,114 @@ fn a_death_in_the_middle_is_an_error() {
             if tellings > 0 { Ok(()) } else { Err(told.clone()) }
         });
     }
+}
+
+/// Number of words of a window in the tests of gets.
+const WORDS: usize = 1_300_000;
+
+/// Gets elements of several layouts from rank 1 of a window of private memory, and checks their values. The word with
+/// index `i` is `7 * i`.
+fn get_and_check(window: &Window) {
+    let text = |text: &str| commit(&text.parse().expect("a type")).expect("a layout");
+    let word = text("u64");
+    // One run; dense; gaps of more than a page, and more ranges than one system call takes; runs in falling order.
+    let layouts = [
+        "contiguous(1200000, u64)",
+        "vector(50000, 3, 7, u64)",
+        "vector(2000, 1, 600, u64)",
+        "vector(900, 2, -3, u64)",
+    ];
+    for (layout, first) in layouts.into_iter().zip([5, 1, 0, 5000]) {
+        let from = text(layout);
+        let words = (from.element_bytes() / 8) as usize;
+        let mut packed = vec![0_u64; words];
+        let mut same = vec![0_u64; WORDS];
+        let contiguous = |memory: &mut [u64]| Part {
+            origin: memory.as_mut_ptr().cast(),
+            plan: &word,
+            count: words as u64,
+        };
+        let at = same.as_mut_ptr().wrapping_add(first as usize).cast();
+        let gapped = Part { origin: at, plan: &from, count: 1 };
+        // SAFETY: `packed` has as many words as an element of the layout has. `same` has as many words as the window, in
+        // which the element lies from the same word on. Nobody else uses the two vectors.
+        unsafe {
+            window.get_raw(&contiguous(&mut packed), 1, first, &from, 1).expect("a get");
+            window.get_raw(&gapped, 1, first, &from, 1).expect("a get");
+        }
+        let mut cursor = typepack_engine::Cursor::at(&from, 1, 0).expect("a cursor");
+        let mut expected = Vec::new();
+        let mut whole = vec![0; WORDS];
+        while let Some(run) = cursor.run() {
+            for word in 0..run.bytes as i64 / 8 {
+                let index = (first + run.offset / 8 + word) as usize;
+                expected.push(7 * index as u64);
+                whole[index] = 7 * index as u64;
+            }
+            cursor.advance(run.bytes);
+        }
+        assert!(packed == expected, "{layout}");
+        assert!(same == whole, "{layout}");
+    }
+}
+
+/// Makes a window of private memory, in which the word with index `i` is `7 * i`, and calls `body` with it.
+fn with_private_window(world: &Communicator, body: impl FnOnce(&Window)) {
+    let mut data: Vec<u64> = (0..WORDS as u64).map(|word| 7 * word).collect();
+    let bytes = size_of_val(&data[..]) as i64;
+    // SAFETY: the window is freed before `data`, and nobody else uses `data` meanwhile.
+    let window = unsafe { Window::create_raw(world, data.as_mut_ptr().cast(), bytes, 8, &[]) };
+    let window = window.expect("a window");
+    body(&window);
+    window.free().expect("freed");
+}
+
+/// Checks that gets from private memory do not wait for the target: rank 1 makes no call of the library until rank 0 has
+/// got all data.
+#[test]
+fn gets_from_a_window_do_not_wait_for_the_target() {
+    if !is_rank() && !allowed() {
+        return;
+    }
+    let _alone = alone();
+    ranks(2, "gets_from_a_window_do_not_wait_for_the_target", |world| {
+        let flag = WindowOf::<u64>::allocate(world, 1).expect("a window");
+        with_private_window(world, |window| {
+            if world.rank() == 0 {
+                window.lock_raw(LockKind::Shared, 1, Assertions::NONE).expect("a lock");
+                get_and_check(window);
+                window.unlock_raw(1).expect("unlocked");
+                let locked = flag.lock(1, LockKind::Shared).expect("a lock");
+                locked.write(&[1], 0).expect("a write");
+            } else {
+                let own = flag.own();
+                while own.get(0).expect("a value") == 0 {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        flag.free().expect("freed");
+    });
+}
+
+/// Checks that gets go on by requests if the system refuses reads, from the start and later.
+#[test]
+fn gets_from_a_window_go_on_by_requests() {
+    if !is_rank() && !allowed() {
+        return;
+    }
+    let _alone = alone();
+    ranks(2, "gets_from_a_window_go_on_by_requests", |world| {
+        for _ in 0..2 {
+            with_private_window(world, |window| {
+                if world.rank() == 0 {
+                    window.lock_raw(LockKind::Shared, 1, Assertions::NONE).expect("a lock");
+                    get_and_check(window);
+                    forbid(libc::SYS_process_vm_readv, libc::EPERM);
+                    get_and_check(window);
+                    window.unlock_raw(1).expect("unlocked");
+                }
+            });
+        }
+    });
 }

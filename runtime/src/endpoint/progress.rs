@@ -33,6 +33,7 @@ use crate::settings::Forced;
 use crate::sys::fork;
 use crate::transport::fabric::Fabric;
 use crate::transport::learnt::Learnt;
+use crate::transport::private::Reader;
 use crate::transport::tuning::Measured;
 use crate::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -192,6 +193,11 @@ impl Endpoint {
     /// to a CPU.
     pub fn cpu_of(&self, rank: usize) -> Option<Cpu> {
         self.fabric.cpu_of(rank)
+    }
+
+    /// Attempts to access the memory of rank `rank` of the world by system calls. Returns `None` if that is not permitted.
+    pub fn reader_of(&self, rank: usize) -> Option<Reader> {
+        Reader::of(&self.fabric, rank)
     }
 
     /// Returns a new context number, which this rank has given to no other communicator.

@@ -373,7 +373,7 @@ impl Window {
     }
 
     /// Returns the offset of a displacement in the memory of a target, in bytes. All ranks compute the same offset.
-    fn offset_of(&self, target: usize, displacement: i64) -> i64 {
+    pub(super) fn offset_of(&self, target: usize, displacement: i64) -> i64 {
         displacement.wrapping_mul(self.targets[target].unit as i64)
     }
 }

@@ -13,6 +13,7 @@
 
 use super::dynamic::Attached;
 use super::epochs::Epochs;
+use super::reads::Reads;
 use super::serve::{Host, Hosting, Served};
 use super::target::Memory;
 use super::wait::Meetings;
@@ -51,9 +52,10 @@ struct Mine {
 }
 
 /// The words of the first step: the error class if this rank has failed (else 0), the flavor, the size of the memory in
-/// bytes, the displacement unit, the alignment in bytes, 1 if the memory may be in several pieces, and for memory of
-/// the program the rank in whose heap it lies and its offset in this heap.
-type Words1 = [u64; 8];
+/// bytes, the displacement unit, the alignment in bytes, 1 if the memory may be in several pieces, for memory of the
+/// program the rank in whose heap it lies and its offset in this heap (or its address, if it lies in no heap), and the
+/// hint `mpi_accumulate_granularity`.
+type Words1 = [u64; 9];
 
 /// The number that stands for the heap if memory lies in no rank's heap.
 const NO_HEAP: u64 = u64::MAX;
@@ -164,10 +166,8 @@ impl Window {
         }
         let pads = pads(comm, &words, &all)?;
         let targets = targets(comm, &words, flavor, in_one_piece, &all, &pads)?;
-        match hints.accumulate_granularity {
-            0 => {}
-            1..=8 => mechanism::keep_instructions(&words, comm.rank())?,
-            _ => mechanism::change(&words, comm.endpoint().rank(), comm.rank())?,
+        for (rank, said) in all.iter().enumerate() {
+            mechanism::fix(&words, rank, said[8])?;
         }
         let words = Arc::new(words);
         let attached = Attached::new(comm.size());
@@ -197,6 +197,7 @@ impl Window {
             no_locks: AtomicBool::new(hints.no_locks),
             hints: Mutex::new(hints),
             targets,
+            reads: Reads::new(comm.size()),
             attached,
             calls: AtomicU32::new(0),
             tag,
@@ -228,9 +229,10 @@ fn agreed(
         Ok(mine) => {
             let (heap, offset) = heap_of(mine);
             let (align, apart) = (hints.alignment as u64, u64::from(hints.noncontiguous));
-            [0, flavor as u64, mine.bytes, mine.unit, align, apart, heap, offset]
+            let granularity = hints.accumulate_granularity;
+            [0, flavor as u64, mine.bytes, mine.unit, align, apart, heap, offset, granularity]
         }
-        Err(error) => [u64::from(error.class().0.unsigned_abs().max(1)), 0, 0, 0, 0, 0, 0, 0],
+        Err(error) => [u64::from(error.class().0.unsigned_abs().max(1)), 0, 0, 0, 0, 0, 0, 0, 0],
     };
     let all = tell(comm, said)?;
     let mine = mine?;
@@ -261,13 +263,13 @@ fn agreed(
 }
 
 /// Returns the world rank of the heap in which the program's memory lies, and the offset of the memory in that heap.
-/// The heap is `NO_HEAP` if the memory lies in none.
+/// If the memory lies in no heap, returns `NO_HEAP` and the address of the memory.
 fn heap_of(mine: &Mine) -> (u64, u64) {
     if mine.bytes == 0 || mine.base.is_null() {
         return (NO_HEAP, 0);
     }
     let found = memory::heaps().and_then(|heaps| heaps.locate(mine.base as usize, mine.bytes));
-    found.map_or((NO_HEAP, 0), |(rank, offset)| (rank as u64, offset))
+    found.map_or((NO_HEAP, mine.base as u64), |(rank, offset)| (rank as u64, offset))
 }
 
 /// Returns the number of bytes that each rank allocates behind its block; `None` if a sum does not fit in a `usize`.
@@ -319,8 +321,9 @@ fn targets(
         Ok(start.wrapping_add(block).wrapping_add(pads[rank] as usize))
     };
     let target = |(rank, said): (usize, &Words1)| -> Result<Memory> {
-        let &[_, _, bytes, unit, _, _, heap, offset] = said;
-        let mapped = |base| Memory { base, is_mapped: true, bytes, unit, _heap: None };
+        let &[_, _, bytes, unit, _, _, heap, offset, _] = said;
+        let mapped =
+            |base| Memory { base, is_mapped: true, address: None, bytes, unit, _heap: None };
         match flavor {
             Flavor::Allocate => Ok(mapped(start(rank)?)),
             Flavor::Shared if in_one_piece => {
@@ -338,11 +341,12 @@ fn targets(
     all.iter().enumerate().map(target).collect()
 }
 
-/// Finds memory of a rank: `bytes` bytes at `offset` of the heap of world rank `heap`. The base is null if this
-/// process cannot map the memory.
+/// Finds memory of a rank: `bytes` bytes at `offset` of the heap of world rank `heap`, or at the address `offset` if
+/// `heap` is `NO_HEAP`. The base is null if this process cannot map the memory.
 fn far(heap: u64, offset: u64, bytes: u64, unit: u64) -> Memory {
-    let nowhere =
-        Memory { base: std::ptr::null_mut(), is_mapped: bytes == 0, bytes, unit, _heap: None };
+    let (base, is_mapped) = (std::ptr::null_mut(), bytes == 0);
+    let address = Some(offset).filter(|_| heap == NO_HEAP);
+    let nowhere = Memory { base, is_mapped, address, bytes, unit, _heap: None };
     let Some((base, map)) = mapped_at(heap, offset, bytes) else { return nowhere };
     Memory { base, is_mapped: true, _heap: map, ..nowhere }
 }

@@ -167,14 +167,10 @@ impl Epochs {
             Some(at::EXCLUSIVE | at::EXCLUSIVE_BY_PROMISE) => return Ok(true),
             _ => {}
         }
-        match self.all.load(Ordering::Relaxed) {
-            0 => Err(outside("the rank is in no epoch that lets it access this target")),
-            with_all::FENCE => {
-                self.all.fetch_or(with_all::USED, Ordering::Relaxed);
-                Ok(false)
-            }
-            _ => Ok(false),
+        if permits_all(&self.all) {
+            return Ok(false);
         }
+        Err(outside("the rank is in no epoch that lets it access this target"))
     }
 
     /// Checks that this rank has locked `target`.
@@ -234,6 +230,23 @@ impl Epochs {
             at.store(value, Ordering::Relaxed);
         }
     }
+}
+
+/// Returns whether the bits of [`with_all`] let this rank access all ranks. If a fence does, notes that the rank makes an
+/// operation in the epoch of the fence.
+#[inline]
+fn permits_all(all: &AtomicU8) -> bool {
+    let mut bits = all.load(Ordering::Relaxed);
+    // Another thread may end the epoch at this moment. Then the note must not stay behind, because it would permit
+    // accesses outside of epochs.
+    while bits == with_all::FENCE {
+        let used = with_all::FENCE | with_all::USED;
+        match all.compare_exchange_weak(bits, used, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => return true,
+            Err(now) => bits = now,
+        }
+    }
+    bits != 0
 }
 
 /// Returns the error for a call outside the epoch that it needs.
@@ -684,5 +697,35 @@ mod tests {
         assert_eq!((waited, status), (child, 0));
         drop(held);
         assert!(epochs.check_free().is_ok());
+    }
+
+    #[test]
+    fn operations_are_noted_only_in_the_epoch_of_a_fence() {
+        let check = |before: u8, permits: bool, after: u8| {
+            let all = AtomicU8::new(before);
+            assert_eq!((permits_all(&all), all.load(Ordering::Relaxed)), (permits, after));
+        };
+        check(0, false, 0);
+        check(with_all::FENCE, true, with_all::FENCE | with_all::USED);
+        check(with_all::LOCKED, true, with_all::LOCKED);
+    }
+
+    /// One thread makes operations while another one begins and ends the epochs of fences. No note may stay behind.
+    #[test]
+    fn no_note_of_an_operation_stays_behind() {
+        let all = AtomicU8::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..200_000 {
+                    permits_all(&all);
+                }
+            });
+            for _ in 0..200_000 {
+                all.store(with_all::FENCE, Ordering::Relaxed);
+                all.store(0, Ordering::Relaxed);
+                std::hint::spin_loop();
+                assert_eq!(all.load(Ordering::Relaxed), 0);
+            }
+        });
     }
 }

@@ -137,7 +137,7 @@ fn admit<'a, W: SharedWord>(
 
 /// Changes rank `target` to locks, unless the hint forbids this.
 #[cold]
-pub(super) fn change(words: &Words, own: usize, target: usize) -> Result<()> {
+fn change(words: &Words, own: usize, target: usize) -> Result<()> {
     let mode = words.get(target, Word::Mode)?;
     let all = (0..words.members() * INSIDE)
         .map(|index| words.get(index / INSIDE, Word::Inside(index % INSIDE)));
@@ -156,10 +156,22 @@ pub(super) fn change(words: &Words, own: usize, target: usize) -> Result<()> {
     })
 }
 
-/// Makes all ranks use instructions at rank `target` for ever, unless they use locks already.
-pub(super) fn keep_instructions(words: &Words, target: usize) -> Result<()> {
-    let _kept = words.get(target, Word::Mode)?.replace(INSTRUCTIONS, ALWAYS_INSTRUCTIONS);
+/// Fixes what all ranks use at rank `target`, if its hint `mpi_accumulate_granularity` (in bytes; 0 is no hint) does.
+/// Every rank does this for all targets before it uses a new window, so that no rank finds a target whose hint is not in
+/// force yet.
+pub(super) fn fix(words: &Words, target: usize, granularity: u64) -> Result<()> {
+    fix_mode(words.get(target, Word::Mode)?, granularity);
     Ok(())
+}
+
+/// See [`fix`]. If the replacement fails, another rank has fixed the mode. Nobody updates the target before that.
+fn fix_mode<W: SharedWord>(mode: &W, granularity: u64) {
+    let fixed = match granularity {
+        0 => return,
+        1..=8 => ALWAYS_INSTRUCTIONS,
+        _ => LOCKS,
+    };
+    let _fixed = mode.replace(INSTRUCTIONS, fixed);
 }
 
 #[cfg(test)]
@@ -266,6 +278,26 @@ mod tests {
             other.join().unwrap();
             assert_eq!(target.element.value(), 3);
         });
+    }
+
+    /// Checks that a hint is in force before the first update: a rank that has made the window updates many elements
+    /// at a target that has not finished making the window yet.
+    #[test]
+    fn loom_a_hint_is_in_force_before_the_first_update() {
+        for (granularity, mode) in [(8, ALWAYS_INSTRUCTIONS), (4096, LOCKS)] {
+            explore(3, move || {
+                let target = Arc::new(Target::new());
+                let theirs = Arc::clone(&target);
+                let other = loom::thread::spawn(move || {
+                    fix_mode(&theirs.mode, granularity);
+                    theirs.add(1, true);
+                });
+                fix_mode(&target.mode, granularity);
+                target.add(0, false);
+                other.join().unwrap();
+                assert_eq!((target.element.value(), target.mode.value()), (2, mode));
+            });
+        }
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! A window is memory of every rank of a communicator. Where the memory lies in the heap of a rank, which the other
 //! ranks can map, an operation is a copy that the calling rank makes at once, from any layout to any layout: no
 //! message, and no help of the target. Such memory comes from the window itself ([`Window::allocate`]) or from
-//! `MPI_Alloc_mem`. For other memory, the calling rank sends a request, which the target carries out in its next call
+//! `MPI_Alloc_mem`. From other memory, the calling rank gets data by system calls that read the memory of another process,
+//! if the system permits this. For all other operations, it sends a request, which the target carries out in its next call
 //! that makes progress.
 //!
 //! - `words.rs`: the block of each rank, with the words that other ranks read and write;
@@ -13,7 +14,8 @@
 //! - `hints.rs`: what the program says about a window;
 //! - `create.rs`: making windows; `dynamic.rs`: windows to which the ranks attach memory;
 //! - `target.rs`: where the memory of a call lies, and whether it lies in the window;
-//! - `serve.rs`: operations on memory that the calling rank cannot map: the target carries them out;
+//! - `serve.rs`: operations on memory that the calling rank cannot map: the target carries them out; `reads.rs`: gets from
+//!   such memory by system calls;
 //! - `copies.rs`: put and get; `accumulate.rs`: the operations that are atomic; `atomic.rs`: the
 //!   atomic instructions for their elements; `ranges.rs`: the locks for other elements; `mechanism.rs`: which of the
 //!   two a target uses; `scalar.rs`: the short way of one element.
@@ -37,6 +39,7 @@ mod lock;
 mod mechanism;
 mod phase;
 mod ranges;
+mod reads;
 mod scalar;
 mod serve;
 mod target;
@@ -51,13 +54,15 @@ pub use hints::WindowHints;
 pub use lock::LockKind;
 pub(crate) use serve::register;
 pub use typed::{
-    Access, Cells, Exchangeable, Exposure, Fenced, Locked, LockedAll, Target, WindowOf,
+    Access, AnyThread, Cells, Exchangeable, Exposure, Fenced, Locked, LockedAll, OneThread, Target,
+    Threads, WindowOf,
 };
 
 use crate::comm::{Communicator, Group};
 use crate::{Error, ErrorKind, Result, WindowErrorKind};
 use dynamic::Attached;
 use epochs::Epochs;
+use reads::Reads;
 use serve::Hosting;
 use std::fmt;
 use std::sync::Arc;
@@ -85,6 +90,8 @@ pub struct Window {
     /// The hint `no_locks`.
     no_locks: AtomicBool,
     targets: Box<[Memory]>,
+    /// How this rank reads memory that it cannot map.
+    reads: Reads,
     /// The memory that the ranks have attached, if the window is dynamic.
     attached: Attached,
     calls: AtomicU32,

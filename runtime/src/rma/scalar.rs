@@ -3,6 +3,7 @@
 
 use super::accumulate::Update;
 use super::atomic::Atomic;
+use super::ranges::hold_range;
 use super::{Window, mechanism};
 use crate::coll::{Combine, Operator};
 use crate::schedule::part::Part;
@@ -18,16 +19,18 @@ fn one(plan: &Plan, count: u64) -> Option<(Named, i64)> {
 }
 
 impl Window {
-    /// Updates one element by an instruction, if the types of all arguments are one predefined type of 4 or 8 bytes,
-    /// and the target permits instructions. Returns whether the call has updated the element; if not, nothing has
-    /// happened, and the call may be erroneous. The arguments are those of [`accumulate_raw`](Self::accumulate_raw).
+    /// Updates one element by an instruction, if the types of all arguments are one predefined type of 4 or 8 bytes. If
+    /// the target uses locks, the call holds the lock of the element's range meanwhile. Returns whether the call has
+    /// updated the element; if not, nothing has happened, and the call may be erroneous. The arguments are those of
+    /// [`accumulate_raw`](Self::accumulate_raw).
     ///
     /// # Safety
     ///
     /// - The condition of [`accumulate_raw`](Self::accumulate_raw).
     ///
     /// # Errors
-    /// Returns `WindowErrorKind::Synchronization` if no epoch permits the access.
+    /// Returns `WindowErrorKind::Synchronization` if no epoch permits the access, and the errors of
+    /// [`hold_range`] if the target uses locks.
     #[inline]
     pub(super) unsafe fn update_one(
         &self,
@@ -68,21 +71,31 @@ impl Window {
         if is_alone || !(at as u64).is_multiple_of(bytes) {
             return Ok(false);
         }
-        let ranks = (self.rank(), self.comm.endpoint().rank());
-        let Some(inside) = mechanism::begin(&self.words, ranks, target, 1)? else {
-            return Ok(false);
+        let own = self.comm.endpoint().rank();
+        let inside = mechanism::begin(&self.words, (self.rank(), own), target, 1)?;
+        let held = match inside {
+            Some(_) => None,
+            None => {
+                let may_spin = !self.comm.endpoint().sleeps_at_once();
+                let offset = self.offset_of(target, displacement).wrapping_add(lb);
+                Some(hold_range(&self.words, target, offset, own, may_spin)?)
+            }
         };
         let atomic = Atomic::new(update, Some(named), combine.as_ref());
-        // SAFETY: the element at the target lies in the window (`direct`) and is aligned (checked above). All ranks
-        // update it by instructions as long as `inside` lives. The caller guarantees the operand and the old value,
-        // which are null or have the size of an element; the operand is null only for `NoOp`.
+        // SAFETY:
+        // - the element at the target is aligned (checked above), and lies in the window (`direct`), which is mapped as
+        //   long as the window lives; all ranks update it by instructions as long as `inside` lives, and under the lock
+        //   of its range otherwise, which is `held`;
+        // - the operand is null or readable for an element, and null only for `NoOp` (checked above; the caller
+        //   guarantees the memory);
+        // - the old value is null or writable for an element, and nobody else accesses it (the caller guarantees this).
         unsafe {
             match bytes {
                 4 => atomic.update4(at, operand, old, 1),
                 _ => atomic.update8(at, operand, old, 1),
             }
         }
-        drop(inside);
+        drop((inside, held));
         Ok(true)
     }
 }

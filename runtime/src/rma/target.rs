@@ -14,6 +14,8 @@ pub(super) struct Memory {
     pub base: *mut u8,
     /// Whether this process can load from the memory and store to it.
     pub is_mapped: bool,
+    /// The address of the memory in the target's process, if the memory lies in no heap and this is another rank's.
+    pub address: Option<u64>,
     pub bytes: u64,
     /// The displacement unit.
     pub unit: u64,
@@ -21,10 +23,10 @@ pub(super) struct Memory {
     pub _heap: Option<Arc<Mapping>>,
 }
 
-// SAFETY: this is an address of memory that several processes use. The calls that access it are unsafe, or
-// atomic.
+// SAFETY: `base` is only an address, which every thread may know: the memory stays mapped as long as the window lives,
+// whatever thread drops the window. Code that accesses the memory is unsafe, and states there why the access is valid.
 unsafe impl Send for Memory {}
-// SAFETY: a shared reference gives no access to the memory behind the address.
+// SAFETY: all fields are plain values or `Sync`, and no method accesses the memory behind the address.
 unsafe impl Sync for Memory {}
 
 /// Where the elements of a call lie at its target: the place of their origin, which is byte displacement 0 of the first

@@ -41,7 +41,7 @@ mod parts;
 pub(crate) mod peer;
 mod pipeline;
 mod pool;
-mod private;
+pub(crate) mod private;
 pub(crate) mod protocol;
 mod ready;
 mod recalls;

@@ -98,6 +98,36 @@ fn try_access(fabric: &Fabric, rank: usize) -> Option<NonZeroU32> {
     (u64::from_ne_bytes(seen) == number).then_some(process)
 }
 
+/// Reads ranges of another rank's memory by system calls. One-sided communication uses this value (`rma/reads.rs`).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reader(NonZeroU32);
+
+impl Reader {
+    /// Attempts to access the memory of `rank` ([`try_access`]). Returns `None` if the system or `TYPEPACK_CMA` does not
+    /// permit it.
+    pub(crate) fn of(fabric: &Fabric, rank: usize) -> Option<Self> {
+        try_access(fabric, rank).map(Self)
+    }
+
+    /// Copies all bytes of the ranges `theirs` of the other rank's memory to the ranges `ours`.
+    ///
+    /// # Safety
+    ///
+    /// - The ranges `ours` are valid for writes, and nothing else in this process uses them during the call.
+    ///
+    /// # Errors
+    /// Returns [`Denied`] if the system refuses a copy; any part of the bytes may have been copied then.
+    pub(crate) unsafe fn read(
+        self,
+        ours: &[cma::Range],
+        theirs: &[cma::Range],
+    ) -> std::result::Result<(), Denied> {
+        // SAFETY: the caller guarantees the ranges `ours` (the only condition of `# Safety`). The kernel checks the
+        // ranges of the other process.
+        unsafe { cma::read(self.0, ours, theirs) }.map_err(|_| Denied)
+    }
+}
+
 /// Copies to this rank's memory at `ours` from the memory of `process` at `theirs`. `bytes` is the range of
 /// offsets from both addresses. Returns `None` if the system refuses the copy.
 ///

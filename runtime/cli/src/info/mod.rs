@@ -144,8 +144,8 @@ fn coverage(list: bool) -> Result<String, String> {
 pub fn about_the_job(options: &Options, universe: &Universe) -> Result<(), Stop> {
     let world = universe.world();
     let printed = if world.rank() == 0 {
-        let transports = universe.transports()?;
-        print(&job(universe.placement().as_ref(), world.size(), &transports))
+        let (transports, windows) = (universe.transports()?, universe.window_access());
+        print(&job(universe.placement().as_ref(), world.size(), &transports, &windows))
     } else {
         Ok(())
     };
@@ -153,7 +153,12 @@ pub fn about_the_job(options: &Options, universe: &Universe) -> Result<(), Stop>
     options.measure.map_or(Ok(()), |seconds| measure::run(universe, seconds))
 }
 
-fn job(placement: Option<&Placement>, size: usize, transports: &[String]) -> String {
+fn job(
+    placement: Option<&Placement>,
+    size: usize,
+    transports: &[String],
+    windows: &[String],
+) -> String {
     let mut text = String::from("\nJob\n");
     match placement {
         None => line(&mut text, "  1 rank without mpiexec (mpiexec -n 2 typepack info shows more)"),
@@ -171,9 +176,9 @@ fn job(placement: Option<&Placement>, size: usize, transports: &[String]) -> Str
             }
         }
     }
-    text.push_str("\nTransports\n");
-    for sentence in transports {
-        line(&mut text, &format!("  {sentence}"));
+    for (title, sentences) in [("Transports", transports), ("Windows", windows)] {
+        let _infallible = writeln!(text, "\n{title}");
+        sentences.iter().for_each(|sentence| line(&mut text, &format!("  {sentence}")));
     }
     text
 }
