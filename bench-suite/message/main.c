@@ -41,9 +41,9 @@ static long batch;
 static double spent_ns;
 static long spent_calls;
 
-/* Takes samples with `one` until rank 0 has spent `budget` nanoseconds, but at least `least` samples,
- * or as many as end within LONG_NS if that is less (at least one). Stores the number of samples in `taken`. Returns the median of the samples; only the
- * median of rank 0 is used. */
+/* Takes samples with `one` until rank 0 has spent `budget` nanoseconds, but at least `least`
+ * samples, or as many as end within LONG_NS if that is less (at least one). Stores the number of
+ * samples in `taken`. Returns the median of the samples; only the median of rank 0 is used. */
 static double samples(struct row *row, double (*one)(struct row *, long), double budget,
                       long least, long *taken)
 {

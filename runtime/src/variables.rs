@@ -95,7 +95,8 @@ impl Variable {
                 "How long a waiting rank spins before it sleeps. With 0, it lets other processes run a few times instead."
             }
             "TYPEPACK_CMA" => {
-                "Whether ranks may read each other's private memory by system calls: for messages, and for gets from windows."
+                "Whether ranks may read each other's private memory by system calls: for messages, and for gets from \
+                 windows."
             }
             "TYPEPACK_IO" => {
                 "How files are read and written: `mmap` through mapped files where the system allows it, \

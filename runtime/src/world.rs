@@ -413,7 +413,8 @@ impl Universe {
             "memory of MPI_Win_allocate, MPI_Win_allocate_shared and MPI_Alloc_mem: directly (all ranks map it)"
                 .into(),
             format!(
-                "gets from other memory: by system calls from {readable} of {} other ranks (cma), by requests from the rest",
+                "gets from other memory: by system calls from {readable} of {} other ranks (cma), by requests from \
+                 the rest",
                 size - 1
             ),
             "puts to other memory, and updates of it: by requests, which the target serves".into(),

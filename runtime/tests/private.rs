@@ -283,8 +283,8 @@ fn get_and_check(window: &Window) {
         };
         let at = same.as_mut_ptr().wrapping_add(first as usize).cast();
         let gapped = Part { origin: at, plan: &from, count: 1 };
-        // SAFETY: `packed` has as many words as an element of the layout has. `same` has as many words as the window, in
-        // which the element lies from the same word on. Nobody else uses the two vectors.
+        // SAFETY: `packed` has as many words as an element of the layout has. `same` has as many words as the window,
+        // in which the element lies from the same word on. Nobody else uses the two vectors.
         unsafe {
             window.get_raw(&contiguous(&mut packed), 1, first, &from, 1).expect("a get");
             window.get_raw(&gapped, 1, first, &from, 1).expect("a get");
@@ -316,8 +316,8 @@ fn with_private_window(world: &Communicator, body: impl FnOnce(&Window)) {
     window.free().expect("freed");
 }
 
-/// Checks that gets from private memory do not wait for the target: rank 1 makes no call of the library until rank 0 has
-/// got all data.
+/// Checks that gets from private memory do not wait for the target: rank 1 makes no call of the library until rank 0
+/// has got all data.
 #[test]
 fn gets_from_a_window_do_not_wait_for_the_target() {
     if !is_rank() && !allowed() {

@@ -169,9 +169,8 @@ pub fn run(
     Ok(format!("{}\n{}", report::table(&run), summary::text(&run, &definitions.bars)))
 }
 
-/// Starts a job of `ranks` ranks for every library. If an answer of a job takes longer than `patience`, the job counts as
-/// hanging. Returns the jobs that have started. Returns an error if
-/// a job of typepack does not start.
+/// Starts a job of `ranks` ranks for every library. If an answer of a job takes longer than `patience`, the job
+/// counts as hanging. Returns the jobs that have started. Returns an error if a job of typepack does not start.
 fn sessions(
     run: &mut Run,
     programs: &[(Library, PathBuf)],

@@ -195,7 +195,8 @@ impl Endpoint {
         self.fabric.cpu_of(rank)
     }
 
-    /// Attempts to access the memory of rank `rank` of the world by system calls. Returns `None` if that is not permitted.
+    /// Attempts to access the memory of rank `rank` of the world by system calls. Returns `None` if that is not
+    /// permitted.
     pub fn reader_of(&self, rank: usize) -> Option<Reader> {
         Reader::of(&self.fabric, rank)
     }

@@ -1,6 +1,6 @@
 //! Put and get: one copy between the memory of this rank and that of the target, from layout to layout, without a
-//! buffer between them. If this rank cannot map the target's memory, system calls read the data (`reads.rs`), or requests
-//! carry them (`serve.rs`).
+//! buffer between them. If this rank cannot map the target's memory, system calls read the data (`reads.rs`), or
+//! requests carry them (`serve.rs`).
 
 use super::serve::{Far, Kind, Wish};
 use super::target::Located;
@@ -190,8 +190,8 @@ impl Window {
             Located::Here(memory) => memory.cast_const(),
             Located::There(offset) => {
                 let far = Far { target, offset, plan, count };
-                // SAFETY: the elements `to` are writable and not in use (the condition of `# Safety`), and have at least
-                // `bytes` packed bytes (checked above).
+                // SAFETY: the elements `to` are writable and not in use (the condition of `# Safety`), and have at
+                // least `bytes` packed bytes (checked above).
                 if unsafe { self.read_far(&far, to, bytes)? } {
                     return Ok(());
                 }

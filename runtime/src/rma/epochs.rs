@@ -232,8 +232,8 @@ impl Epochs {
     }
 }
 
-/// Returns whether the bits of [`with_all`] let this rank access all ranks. If a fence does, notes that the rank makes an
-/// operation in the epoch of the fence.
+/// Returns whether the bits of [`with_all`] let this rank access all ranks. If a fence does, notes that the rank
+/// makes an operation in the epoch of the fence.
 #[inline]
 fn permits_all(all: &AtomicU8) -> bool {
     let mut bits = all.load(Ordering::Relaxed);

@@ -157,8 +157,8 @@ fn change(words: &Words, own: usize, target: usize) -> Result<()> {
 }
 
 /// Fixes what all ranks use at rank `target`, if its hint `mpi_accumulate_granularity` (in bytes; 0 is no hint) does.
-/// Every rank does this for all targets before it uses a new window, so that no rank finds a target whose hint is not in
-/// force yet.
+/// Every rank does this for all targets before it uses a new window, so that no rank finds a target whose hint is not
+/// in force yet.
 pub(super) fn fix(words: &Words, target: usize, granularity: u64) -> Result<()> {
     fix_mode(words.get(target, Word::Mode)?, granularity);
     Ok(())

@@ -4,9 +4,9 @@
 //! A window is memory of every rank of a communicator. Where the memory lies in the heap of a rank, which the other
 //! ranks can map, an operation is a copy that the calling rank makes at once, from any layout to any layout: no
 //! message, and no help of the target. Such memory comes from the window itself ([`Window::allocate`]) or from
-//! `MPI_Alloc_mem`. From other memory, the calling rank gets data by system calls that read the memory of another process,
-//! if the system permits this. For all other operations, it sends a request, which the target carries out in its next call
-//! that makes progress.
+//! `MPI_Alloc_mem`. From other memory, the calling rank gets data by system calls that read the memory of another
+//! process, if the system permits this. For all other operations, it sends a request, which the target carries out in
+//! its next call that makes progress.
 //!
 //! - `words.rs`: the block of each rank, with the words that other ranks read and write;
 //! - `lock.rs`, `wait.rs`: the lock of a window, the meeting of its ranks, and waiting;
@@ -14,8 +14,8 @@
 //! - `hints.rs`: what the program says about a window;
 //! - `create.rs`: making windows; `dynamic.rs`: windows to which the ranks attach memory;
 //! - `target.rs`: where the memory of a call lies, and whether it lies in the window;
-//! - `serve.rs`: operations on memory that the calling rank cannot map: the target carries them out; `reads.rs`: gets from
-//!   such memory by system calls;
+//! - `serve.rs`: operations on memory that the calling rank cannot map: the target carries them out; `reads.rs`: gets
+//!   from such memory by system calls;
 //! - `copies.rs`: put and get; `accumulate.rs`: the operations that are atomic; `atomic.rs`: the
 //!   atomic instructions for their elements; `ranges.rs`: the locks for other elements; `mechanism.rs`: which of the
 //!   two a target uses; `scalar.rs`: the short way of one element.

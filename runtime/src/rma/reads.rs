@@ -1,14 +1,14 @@
 //! Gets from memory that the calling rank cannot map, by system calls that read the target's memory (CMA). The target
 //! does not help, so a get does not wait for a target that computes.
 //!
-//! `copies.rs` tries these reads before it sends requests (`serve.rs`). For each target, a window finds out once whether
-//! the system permits reads; `TYPEPACK_CMA=off` forbids them. If a read fails later, the window sends requests from then
-//! on. Puts and atomic operations always use requests: no rank writes to the memory of another process
-//! (`sys/cma.rs`), and all updates of an element have one mechanism (`accumulate.rs`).
+//! `copies.rs` tries these reads before it sends requests (`serve.rs`). For each target, a window finds out once
+//! whether the system permits reads; `TYPEPACK_CMA=off` forbids them. If a read fails later, the window sends
+//! requests from then on. Puts and atomic operations always use requests: no rank writes to the memory of another
+//! process (`sys/cma.rs`), and all updates of an element have one mechanism (`accumulate.rs`).
 //!
-//! The elements at the target may be many short runs. The kernel works page by page, so a gap that is shorter than a page
-//! is read together with the runs around it. A buffer takes what has been read; from there the data go to the elements
-//! at the calling rank.
+//! The elements at the target may be many short runs. The kernel works page by page, so a gap that is shorter than a
+//! page is read together with the runs around it. A buffer takes what has been read; from there the data go to the
+//! elements at the calling rank.
 
 use super::ranges::state_of;
 use super::serve::Far;
@@ -109,8 +109,8 @@ impl Window {
     ///
     /// # Safety
     ///
-    /// - The elements `to` have at least `bytes` packed bytes and are writable, and nobody else accesses them during the
-    ///   call.
+    /// - The elements `to` have at least `bytes` packed bytes and are writable, and nobody else accesses them during
+    ///   the call.
     ///
     /// # Errors
     /// Returns `ErrorKind::Rank` if there is no such target.

@@ -288,9 +288,9 @@ impl Host {
         let (operands, results) = (part(&mut data), part(old));
         let operands = Some(&operands).filter(|_| update != Update::NoOp);
         let results = Some(&results).filter(|part| part.count > 0);
-        // SAFETY: all runs lie in the window's memory (`Host::hold`, whose result the caller keeps during this call), and
-        // have `bytes` bytes. So do the operands and the results, which are memory of this call. If a run ends within an
-        // element, `run_of` updates only the elements that the run holds completely.
+        // SAFETY: all runs lie in the window's memory (`Host::hold`, whose result the caller keeps during this call),
+        // and have `bytes` bytes. So do the operands and the results, which are memory of this call. If a run ends
+        // within an element, `run_of` updates only the elements that the run holds completely.
         unsafe { job.run(&place, &Stream::new(operands), &Stream::new(results), bytes as u64) }
     }
 }

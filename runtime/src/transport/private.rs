@@ -103,8 +103,8 @@ fn try_access(fabric: &Fabric, rank: usize) -> Option<NonZeroU32> {
 pub(crate) struct Reader(NonZeroU32);
 
 impl Reader {
-    /// Attempts to access the memory of `rank` ([`try_access`]). Returns `None` if the system or `TYPEPACK_CMA` does not
-    /// permit it.
+    /// Attempts to access the memory of `rank` ([`try_access`]). Returns `None` if the system or `TYPEPACK_CMA` does
+    /// not permit it.
     pub(crate) fn of(fabric: &Fabric, rank: usize) -> Option<Self> {
         try_access(fabric, rank).map(Self)
     }

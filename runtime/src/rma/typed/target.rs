@@ -26,7 +26,8 @@ impl From<Operator> for Update {
     }
 }
 
-/// Marks values that one thread uses ([`Target`]). Such values can neither move to another thread nor be shared with it.
+/// Marks values that one thread uses ([`Target`]). Such values can neither move to another thread nor be shared with
+/// it.
 #[derive(Debug)]
 pub struct OneThread(PhantomData<*const ()>);
 
