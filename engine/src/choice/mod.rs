@@ -13,7 +13,7 @@
 //! - Looks cost at most one part in `BUDGET` of the time of all jobs so far, and second looks at most one part in
 //!   `BUDGET_AGAIN`. The cost of one job of a look is its time minus the median of the present way. The chooser
 //!   estimates this cost before the job. If no cost of the other way is recorded, it expects this way to take twice as
-//!   long as the present way.
+//!   long as the present way; before a second look, as long as in the look before, but not longer than that.
 //! - The first job in each way is not recorded, because it may touch memory for the first time.
 //! - A look ends early if at least two costs are recorded and the way's median is more than `HOPELESS` times
 //!   the present way's median. If the last look at this way ended so, the first cost is enough. A look also ends early
@@ -80,6 +80,8 @@ struct Way {
     next: u8,
     /// The median of `costs`.
     median: u64,
+    /// The median of the costs before the present second look.
+    before: Option<u64>,
     /// The way has been used once. The cost of that first job is not among the costs.
     begun: bool,
     /// The way has been dropped until the next second look, because it is slower.
@@ -111,6 +113,12 @@ impl Way {
         (self.filled > 0).then_some(self.median)
     }
 
+    /// Like [`Way::median`]. At the beginning of a second look, returns the median of the costs before it.
+    #[inline]
+    fn known(&self) -> Option<u64> {
+        self.median().or(self.before)
+    }
+
     /// Returns whether the latest look at the way is over.
     fn is_judged(&self) -> bool {
         self.dropped || usize::from(self.filled) >= SAMPLES
@@ -124,6 +132,7 @@ impl Way {
             begun: self.begun,
             was_hopeless: self.hopeless,
             again: self.again || self.is_judged(),
+            before: self.known(),
             ..Self::default()
         };
     }
@@ -205,9 +214,10 @@ impl Chooser {
         self.jobs
     }
 
-    /// Returns the median of the latest costs of a way, or `None` if no cost of the way is recorded.
+    /// Returns the median of the latest costs of a way, or `None` if no cost of the way is recorded. At the beginning of
+    /// a second look, these are the costs before it.
     pub fn median(&self, way: u8) -> Option<u64> {
-        self.ways.get(usize::from(way)).and_then(Way::median)
+        self.ways.get(usize::from(way)).and_then(Way::known)
     }
 
     /// Returns whether the present way has been compared with all other ways that work. A second look under way changes
@@ -329,7 +339,9 @@ impl Chooser {
 
     /// Returns whether the budgets pay for one job of a look at `way`. `present` is the median of the present way.
     fn pays(&self, way: u8, present: u64) -> bool {
-        let expected = self.median(way).map_or(present, |cost| cost.saturating_sub(present));
+        // The earlier costs of a way may be those of a bad beginning, so they count as twice the present way's at most.
+        let expected =
+            self.median(way).map_or(present, |cost| cost.saturating_sub(present).min(present));
         let again = self.ways[usize::from(way)].again;
         self.lost.saturating_add(expected) <= self.spent / BUDGET
             && (!again || self.lost_again.saturating_add(expected) <= self.spent / BUDGET_AGAIN)

@@ -92,6 +92,11 @@ fn a_second_look_at_a_hopeless_way_is_short() {
     let mut chooser = Chooser::new(2, 0);
     let used = work(&mut chooser, 2000, &[100, 500], |cost| cost);
     assert!(used[1] < 10, "{used:?}");
+    // The comparison stands also while a second look has not begun yet.
+    for _ in 0..1000 {
+        work(&mut chooser, 1, &[100, 500], |cost| cost);
+        assert!(chooser.is_settled() && chooser.median(1) == Some(500));
+    }
     work(&mut chooser, 4000, &[100, 50], |cost| cost);
     assert_eq!(chooser.best(), 1);
 }
