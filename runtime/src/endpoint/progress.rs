@@ -19,6 +19,7 @@
 //! Invariants: no thread holds the lock while it sleeps. A panic under the lock poisons the lock. No turn
 //! runs after that, so no call touches the memory of unfinished operations any more.
 
+mod policy;
 mod waiting;
 
 pub(crate) use self::waiting::OnUnwind;
@@ -32,14 +33,11 @@ use crate::placement::Cpu;
 use crate::settings::Forced;
 use crate::sys::fork;
 use crate::transport::fabric::Fabric;
-use crate::transport::learnt::Learnt;
 use crate::transport::private::Reader;
-use crate::transport::tuning::Measured;
 use crate::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
-use typepack_engine::contiguous::Method;
 
 /// Number of times that a blocking receive looks directly into the ring before the engine posts the receive.
 const GLANCES: usize = 256;
@@ -112,74 +110,6 @@ impl Endpoint {
             wanting: AtomicUsize::new(0),
             contexts: AtomicU64::new(1),
         }
-    }
-
-    /// Sets whether this rank measures which of several ways is best, and the method that all copies of long runs must
-    /// use (`None`: any method).
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
-    pub fn tune(&self, measures: bool, copy: Option<Method>) -> Result<()> {
-        let mut state = self.lock()?;
-        state.rests.set(measures);
-        state.core.engine.tune(measures, copy);
-        Ok(())
-    }
-
-    /// Uses the ways of long messages that earlier jobs have learnt.
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
-    pub fn know(&self, learnt: &[Learnt]) -> Result<()> {
-        self.change(|engine| engine.know(learnt))
-    }
-
-    /// Returns the ways of long messages that this job and earlier jobs have learnt.
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
-    pub fn learnt(&self) -> Result<Vec<Learnt>> {
-        Ok(self.lock()?.core.engine.learnt())
-    }
-
-    /// Returns the ways of long messages that this rank has chosen by measurement, one line each.
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
-    pub fn choices(&self) -> Result<Vec<String>> {
-        Ok(self.lock()?.core.engine.choices())
-    }
-
-    /// Returns what this rank has measured about the ways of long messages.
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
-    pub fn measured(&self) -> Result<Vec<Measured>> {
-        Ok(self.lock()?.core.engine.measured())
-    }
-
-    /// Returns the ways of long messages that this rank has from earlier jobs, one line each.
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
-    pub fn loaded(&self) -> Result<Vec<String>> {
-        Ok(self.lock()?.core.engine.loaded())
-    }
-
-    /// Makes the engine compare the types of messages and receives from now on.
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
-    pub fn check_types(&self) -> Result<()> {
-        self.change(MessageEngine::check_types)
-    }
-
-    /// Sets the number of bytes that unexpected messages of one sender may occupy.
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
-    pub fn bound(&self, unexpected: u64) -> Result<()> {
-        self.change(|engine| engine.bound(unexpected))
     }
 
     /// Returns this rank.

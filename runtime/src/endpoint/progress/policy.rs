@@ -1,0 +1,80 @@
+//! The policy of an endpoint: the settings that `world.rs` passes on when a process joins a job, and what the process has
+//! learnt about the ways of long messages.
+//!
+//! The settings take effect in the message engine (`../engine.rs`) and in the waits (`waiting.rs`). The reports and
+//! `typepack info` show what was learnt.
+
+use super::*;
+use crate::transport::learnt::Learnt;
+use crate::transport::tuning::Measured;
+use typepack_engine::contiguous::Method;
+
+impl Endpoint {
+    /// Sets whether this rank measures which of several ways is best, and the method that all copies of long runs must
+    /// use (`None`: any method).
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
+    pub fn tune(&self, measures: bool, copy: Option<Method>) -> Result<()> {
+        let mut state = self.lock()?;
+        state.rests.set(measures);
+        state.core.engine.tune(measures, copy);
+        Ok(())
+    }
+
+    /// Uses the ways of long messages that earlier jobs have learnt.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
+    pub fn know(&self, learnt: &[Learnt]) -> Result<()> {
+        self.change(|engine| engine.know(learnt))
+    }
+
+    /// Returns the ways of long messages that this job and earlier jobs have learnt.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
+    pub fn learnt(&self) -> Result<Vec<Learnt>> {
+        Ok(self.lock()?.core.engine.learnt())
+    }
+
+    /// Returns the ways of long messages that this rank has chosen by measurement, one line each.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
+    pub fn choices(&self) -> Result<Vec<String>> {
+        Ok(self.lock()?.core.engine.choices())
+    }
+
+    /// Returns what this rank has measured about the ways of long messages.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
+    pub fn measured(&self) -> Result<Vec<Measured>> {
+        Ok(self.lock()?.core.engine.measured())
+    }
+
+    /// Returns the ways of long messages that this rank has from earlier jobs, one line each.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
+    pub fn loaded(&self) -> Result<Vec<String>> {
+        Ok(self.lock()?.core.engine.loaded())
+    }
+
+    /// Makes the engine compare the types of messages and receives from now on.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
+    pub fn check_types(&self) -> Result<()> {
+        self.change(MessageEngine::check_types)
+    }
+
+    /// Sets the number of bytes that unexpected messages of one sender may occupy.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
+    pub fn bound(&self, unexpected: u64) -> Result<()> {
+        self.change(|engine| engine.bound(unexpected))
+    }
+}
