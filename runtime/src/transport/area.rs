@@ -48,7 +48,7 @@ impl Area {
 
     #[inline]
     fn word(&self, offset: usize) -> &AtomicU64 {
-        debug_assert!(offset + 8 <= pair::LARGE_PAIR_BYTES && offset.is_multiple_of(8));
+        debug_assert!(offset + 8 <= pair::LARGEST_PAIR_BYTES && offset.is_multiple_of(8));
         // SAFETY: each caller's offset is a constant of `pair.rs`, plus a masked index, the number of a slot
         // of a ring (condition of `RingMemory::slot`), or the number of a recall word (below `RECALLS`,
         // because `Recalls::take` lends and `Offer::decode` accepts no other). So it is a multiple of 8 and

@@ -215,10 +215,10 @@ impl Tx {
         Ok(true)
     }
 
-    /// Returns whether the ring has the last level, whose payload area has room for several messages in parts.
+    /// Returns whether the ring has a large payload area, which has room for several messages in parts.
     #[inline]
     pub fn is_large(&self) -> bool {
-        self.ring.is_last::<Area>()
+        self.ring.is_large::<Area>()
     }
 
     /// Returns how many of `len` bytes lie in one run of the payload area, from the place on that

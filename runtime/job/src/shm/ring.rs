@@ -226,10 +226,10 @@ impl Producer {
         following::<M>(self.level)
     }
 
-    /// Returns whether the ring has the last level.
+    /// Returns whether the ring has one of the levels into which no ring grows. Their payload areas are large.
     #[inline]
-    pub fn is_last<M: RingMemory>(&self) -> bool {
-        self.level as usize + 1 == M::LEVELS.len()
+    pub fn is_large<M: RingMemory>(&self) -> bool {
+        self.level as usize >= M::GROWS
     }
 
     /// Returns how many of `len` bytes lie in one run of the payload area, from the place on at which the next payload

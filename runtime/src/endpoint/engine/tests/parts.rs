@@ -14,6 +14,9 @@ use std::sync::Arc;
 /// A context of the messages of the user.
 const CONTEXT: u64 = 8;
 const LONGEST: usize = 256 << 10;
+/// Number of ranks of the job, of which two communicate. In a job of four ranks a ring has 1 MiB of payloads, so that
+/// the messages of these tests fill it; in a job of two ranks it has 4 MiB.
+const RANKS: usize = 4;
 
 /// Two ranks whose messages of medium length go out in parts.
 struct Job {
@@ -31,7 +34,8 @@ struct Got {
 
 impl Job {
     fn new() -> Self {
-        let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0).expect("a segment"));
+        let segment =
+            Arc::new(Segment::create(RANKS, &[], JobFlags::default(), 0).expect("a segment"));
         let engines = [0, 1].map(|rank| {
             let fabric = Fabric::join(segment.clone(), rank).expect("a rank");
             let mut engine = MessageEngine::new(fabric, 8 << 10);
@@ -275,7 +279,8 @@ fn parts_that_do_not_fit_are_a_violation() {
         (vec![first, Envelope::Part(16_000), Envelope::Part(8001)], "the length of the parts"),
     ] {
         for posted in [false, true] {
-            let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0).expect("a job"));
+            let segment =
+                Arc::new(Segment::create(RANKS, &[], JobFlags::default(), 0).expect("a job"));
             let fabric = Fabric::join(segment.clone(), 0).expect("rank 0");
             let hostile = Fabric::join(segment, 1).expect("rank 1");
             let mut victim = MessageEngine::new(fabric, 8 << 10);
@@ -288,7 +293,7 @@ fn parts_that_do_not_fit_are_a_violation() {
             };
             let _pending = posted.then(|| receive(&mut victim));
             let area = hostile.contact(0).expect("contact");
-            let mut tx = Producer::new::<Area>(crate::shm::pair::first_level(2));
+            let mut tx = Producer::new::<Area>(crate::shm::pair::first_level(RANKS));
             for envelope in &envelopes {
                 let payload = match envelope {
                     Envelope::First(_, len, _) | Envelope::Part(len) => *len as usize,
