@@ -4,7 +4,7 @@
 //! Compared with the pipeline, such a message saves the way of an RTS and of a CTS. The data of a message that no
 //! receive has matched is copied into private memory of the receiver (`endpoint/engine/parts.rs`), like an eager
 //! message, and counts against the same bound. So only messages of at most [`PARTS_MAX`] bytes go out in parts, and only through
-//! a ring of the last level, which has room for several of them.
+//! a ring with a large payload area, which has room for several of them.
 //!
 //! The receiver decides which messages go out in parts. Its chooser (`tuning.rs`) compares the ways of messages that
 //! begin with an RTS. When it has compared them and chunks are the best way, its CTS allows messages of the same size

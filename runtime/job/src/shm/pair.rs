@@ -26,9 +26,10 @@
 //! The pages of an area get memory only when the pair needs them. In a job of many ranks a pair begins with the
 //! ring of level 0, which lies in the first page, and takes the ring of the next level when the ring is full or
 //! a payload does not fit. Only a job of a few ranks uses the ring of level 3 or 4, from the beginning; in other jobs
-//! the areas end before it. The two rings have the same place, because no pair changes from one to the other. The stamps get memory before the first message through chunks. Chunks lie in the
-//! pool of the rank that writes them, and that rank lends them to all of its pairs (`layout.rs` has the pools).
-//! The small chunk belongs to the pair, so that a message can go on while the pool has no free chunk.
+//! the areas end before it. The two rings have the same place, because no pair changes from one to the other. The
+//! stamps get memory before the first message through chunks. Chunks lie in the pool of the rank that writes them, and
+//! that rank lends them to all of its pairs (`layout.rs` has the pools). The small chunk belongs to the pair, so that a
+//! message can go on while the pool has no free chunk.
 //!
 //! Invariants: every word has exactly one writer, except for the word on the claims line and the recall
 //! words. Both ranks change these words by compare-and-swap. They change the claims word while they copy one
@@ -114,7 +115,7 @@ pub const fn first_level(ranks: usize) -> usize {
 /// Number of envelope slots of the largest rings.
 pub const SLOTS: usize = 256;
 
-/// Size in bytes of the eager payload area of the largest ring.
+/// Size in bytes of the eager payload area of the largest ring to which a pair can grow.
 pub const PAYLOAD_BYTES: usize = 64 << 10;
 
 /// Maximum length of the payload of an eager message in bytes.
