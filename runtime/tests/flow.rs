@@ -23,9 +23,21 @@ const LAST: i32 = i32::MAX;
 /// Number of bytes that an unexpected envelope may occupy.
 const ENVELOPE: u64 = 400;
 
-/// Number of bytes in the ring of a pair that may exceed the bound: the payloads, which have 1 MiB in a job of two ranks,
+/// Number of bytes in the ring of a pair that may exceed the bound: the payloads, which have 4 MiB in a job of two ranks,
 /// and the envelopes.
-const RING: u64 = (1 << 20) + (256 << 10);
+const RING: u64 = (4 << 20) + (256 << 10);
+
+/// The bound of the tests of short messages, in bytes, and the variable that sets it. Short sends wait at 16 times
+/// this bound.
+const TINY_BOUND: u64 = 64 << 10;
+const TINY: [(&str, &str); 1] = [("TYPEPACK_UNEXPECTED_MAX", "65536")];
+const SHORT_FACTOR: u64 = 16;
+
+/// Number of bytes that an unexpected short message occupies at least.
+const SHORT_MIN: u64 = 128;
+
+/// Number of short messages that the ring of a pair holds at most.
+const RING_SHORT: u64 = 256;
 
 /// Number of bytes by which the memory of rank 1 may exceed the bound: the ring, chunks, and what the
 /// allocator keeps.
@@ -94,8 +106,12 @@ fn run(world: &Communicator, way: Way, count: usize, bytes: usize, meanwhile: im
         meanwhile();
         let pending = started.iter().filter(|send| matches!(send, Operation::Pending(_))).count();
         // Most of the data has stayed here. A message that has found the bound reached is pending.
-        // An envelope occupies at least 128 bytes.
-        let kept = (BOUND + RING) as usize / bytes.max(128);
+        let bound: u64 = std::env::var("TYPEPACK_UNEXPECTED_MAX").unwrap().parse().unwrap();
+        let kept = match bytes as u64 {
+            ..=64 => SHORT_FACTOR * bound / SHORT_MIN + 2 * RING_SHORT,
+            bytes => (bound + RING) / bytes,
+        } as usize;
+        assert!(kept < count);
         assert!(pending + kept > count, "{way:?}: {pending} of {count} sends are pending");
         assert!(
             world
@@ -155,9 +171,38 @@ fn the_memory_of_a_flooded_rank_is_bounded() {
 /// Checks that the envelopes of very many short messages all arrive, and that each occupies at most `ENVELOPE` bytes.
 #[test]
 fn many_short_messages() {
-    ranks_with(2, "many_short_messages", &SMALL, |world| {
+    ranks_with(2, "many_short_messages", &TINY, |world| {
         for way in [Way::Standard, Way::Copied] {
             run(world, way, messages(), 64, || {});
+        }
+    });
+}
+
+/// Checks that blocking standard sends of short messages do not wait as soon as the bound of one sender is reached.
+/// Rank 1 first receives the last message, so a send that waited would wait for ever. This was the case once, and
+/// 100,000 messages of 64 bytes reached the default bound.
+#[test]
+fn short_blocking_sends_pass_the_bound() {
+    ranks_with(2, "short_blocking_sends_pass_the_bound", &TINY, |world| {
+        let (byte, count) = (byte(), 4000);
+        assert!(count as u64 * SHORT_MIN > 4 * TINY_BOUND);
+        assert!(count as u64 * 2 * SHORT_MIN < SHORT_FACTOR * TINY_BOUND);
+        for bytes in [64, 8, 0] {
+            if world.rank() == 0 {
+                for number in 0..count {
+                    let source = data(number, bytes);
+                    world.send(&source, &byte, bytes as u64, 1, number as i32).unwrap();
+                }
+                world.send(&[7u8; 8], &byte, 8, 1, LAST).unwrap();
+            } else {
+                world.recv(&mut [0u8; 8], &byte, 8, 0, LAST).unwrap();
+                let mut got = vec![0u8; bytes];
+                for number in (0..count).rev() {
+                    world.recv(&mut got, &byte, bytes as u64, 0, number as i32).unwrap();
+                    assert_eq!(got, data(number, bytes));
+                }
+            }
+            world.barrier().unwrap();
         }
     });
 }

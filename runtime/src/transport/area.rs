@@ -76,10 +76,10 @@ impl Area {
         self.word(pair::RECALLS_AT + usize::from(word) * 8)
     }
 
-    /// Returns the word that is 1 while the receiver wants no more payloads.
+    /// Returns the word with the receiver's [`Allowance`](super::allowance::Allowance).
     #[inline]
-    pub fn full(&self) -> &AtomicU64 {
-        self.word(pair::FULL)
+    pub fn allowance(&self) -> &AtomicU64 {
+        self.word(pair::ALLOWANCE)
     }
 
     /// Returns the address of a byte of the payload areas. `offset` counts from the first byte of the

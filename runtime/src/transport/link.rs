@@ -8,6 +8,7 @@
 //! function here waits, except [`Tx::withdraw`], which waits until the other rank has read the current
 //! piece.
 
+use super::allowance::Allowance;
 use super::area::Area;
 use super::fabric::Fabric;
 use super::failure::{broken, lost_at};
@@ -17,6 +18,8 @@ use super::recalls::Recalls;
 use super::types::{Defined, Known};
 use crate::Result;
 use crate::message::envelope::{Envelope, PART_MAX};
+use crate::message::label::Label;
+use crate::message::payload::SHORT;
 use crate::shm::pair::LINE;
 use crate::shm::ring::{Consumer, ENVELOPE_WORDS, Producer, Room};
 use crate::shm::withdrawal;
@@ -106,10 +109,15 @@ impl Tx {
         self.queue.push_back(outgoing);
     }
 
-    /// Returns whether the receiver wants no more payloads of messages that no receive has matched.
+    /// Returns whether the data of a message may go out although no receive may match the message soon, and whether
+    /// its send then need not wait for the match. An internal message always may.
     #[inline]
-    pub fn is_full(&self) -> bool {
-        self.area.full().load(Ordering::Relaxed) != 0
+    pub fn allows(&self, label: &Label) -> bool {
+        match Allowance::of(self.area.allowance().load(Ordering::Relaxed)) {
+            Allowance::Any => true,
+            Allowance::Short => label.bytes <= SHORT as u64 || label.is_internal(),
+            Allowance::None => label.is_internal(),
+        }
     }
 
     /// Returns the items of the queue, from the first to the last.

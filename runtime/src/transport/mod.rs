@@ -25,6 +25,7 @@
 //! This folder uses the messages of `message/`, and `endpoint/` uses this folder. `README.md` beside this
 //! file describes the protocols with their states and orderings in numbered steps.
 
+pub(crate) mod allowance;
 mod answers;
 pub(crate) mod area;
 pub(crate) mod choice;

@@ -96,7 +96,7 @@ impl Parts {
     /// sender does not wait for the match.
     pub fn begin(&mut self, tx: &Tx, terms: Terms, label: &Label, in_heap: bool) -> Option<Method> {
         let class = class(label.bytes)?;
-        if !tx.is_large() || (tx.is_full() && !label.is_internal()) {
+        if !tx.is_large() || !tx.allows(label) {
             return None;
         }
         match terms.forced {

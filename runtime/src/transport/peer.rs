@@ -5,6 +5,7 @@
 //! matched messages and received envelopes to the peer, and calls [`Peer::advance`] in every turn. The peer
 //! calls the protocols in the order that `choice.rs` gives. Each protocol has its own file.
 
+use super::allowance::Allowance;
 use super::answers;
 use super::area::Area;
 use super::choice::{self, Choice, Terms};
@@ -161,10 +162,10 @@ impl Peer {
         if matches!(send.stage, SendStage::Parts(..)) {
             choices = &[Choice::Parts];
         }
-        if eager && tx.is_full() && !send.label.is_internal() {
-            // The receiver wants no more payloads, so the data of a long message waits here, behind an RTS, until
-            // a receive matches the message. A message of at most `SHORT` bytes occupies no more memory of the
-            // receiver than an RTS. So send its data now, but make the message synchronous.
+        if eager && !tx.allows(&send.label) {
+            // The data of a long message waits here, behind an RTS, until a receive matches the message. A message of
+            // at most `SHORT` bytes occupies no more memory of the receiver than an RTS. So send its data now, but
+            // make the message synchronous.
             if bytes > SHORT as u64 {
                 choices = &[Choice::Pipeline];
             } else {
@@ -251,10 +252,10 @@ impl Peer {
 
     // ---- at the receiver ----
 
-    /// Tells the other rank whether this rank wants no more payloads of messages that no receive has matched.
-    pub fn set_full(&self, full: bool) {
+    /// Tells the other rank how much room there is for messages that no receive has matched.
+    pub fn allow(&self, allowance: Allowance) {
         if let Some(rx) = &self.link.rx {
-            rx.area.full().store(u64::from(full), Ordering::Relaxed);
+            rx.area.allowance().store(allowance as u64, Ordering::Relaxed);
         }
     }
 

@@ -192,10 +192,10 @@ pub const HEAP_CLAIMS: usize = 4 * LINE;
 /// Offset in bytes of the line with the sender's count of pieces that it has copied between heaps.
 pub const HEAP_PUSHED: usize = 5 * LINE;
 
-/// Offset in bytes of the line with the word that is 1 while the receiver wants no more payloads of messages
-/// that no receive has matched. The sender reads this word for every short message, so the word has a line of
+/// Offset in bytes of the line with the word that says which messages may go out with their data although no
+/// receive has matched them (`Allowance` of the runtime's transport). The sender reads this word for every short message, so the word has a line of
 /// its own, which stays in the sender's cache as long as the word does not change.
-pub const FULL: usize = 8 * LINE;
+pub const ALLOWANCE: usize = 8 * LINE;
 
 /// Number of recall words of an ordered pair. A message that can be recalled needs one of them
 /// (`recall.rs`); a message that finds no free word cannot be recalled. The words fill the first page up
@@ -261,8 +261,8 @@ const _: () = {
         assert!(end <= if i < GROWS { STAMPS_AT } else { LARGEST_PAIR_BYTES });
         i += 1;
     }
-    assert!(HEAP_PUSHED < FULL && LEVELS[GROWS - 1].payload / 4 == EAGER_MAX);
-    assert!(FULL < RECALLS_AT && RECALLS_AT + RECALLS * 8 == SLOTS_AT);
+    assert!(HEAP_PUSHED < ALLOWANCE && LEVELS[GROWS - 1].payload / 4 == EAGER_MAX);
+    assert!(ALLOWANCE < RECALLS_AT && RECALLS_AT + RECALLS * 8 == SLOTS_AT);
 };
 const _: () = assert!(CHUNKS.is_power_of_two() && FEW_CHUNKS.is_power_of_two());
 const _: () = assert!(small_chunk(CHUNKS) + SMALL_CHUNK_BYTES <= PAIR_BYTES);

@@ -3,15 +3,18 @@
 //!
 //! `incoming.rs` adds every message that no receive has matched, and `receive.rs` subtracts it when a receive
 //! takes it. If a sender's messages occupy more than the bound of one sender (`TYPEPACK_UNEXPECTED_MAX`), or
-//! those of all senders more than this rank's share of the memory, this rank sets the word `full` in the area
-//! of the pair. From then on the sender keeps the data of the user's messages until a receive matches them. A
-//! message of at most 64 bytes still goes out with its data, but its send waits for the match
-//! (`transport/peer.rs`). The library's own messages ignore the word. The sender still sends the envelope of
-//! every message, and this rank takes all envelopes out of the ring, because a receive may wait for a later
-//! message. Data that is in the ring already is accepted, and so is the rest of a message in parts that has begun. So
-//! longer messages of the user exceed the bound by at most the size of a ring and one message of 256 KiB. This
-//! rank clears the word when the sender's messages occupy at most half of
-//! the bound of one sender, and those of all senders at most half of the other bound.
+//! those of all senders more than this rank's share of the memory, this rank writes a [`Allowance`] into the word `allowance`
+//! of the area of the pair. From then on the sender keeps the data of the user's messages until a receive matches
+//! them. The library's own messages ignore the word. The sender still sends the envelope of every message, and this
+//! rank takes all envelopes out of the ring, because a receive may wait for a later message. Data that is in the
+//! ring already is accepted, and so is the rest of a message in parts that has begun. So longer messages of the user
+//! exceed the bound by at most the size of a ring and one message of 256 KiB. This rank changes the word back when
+//! the messages occupy at most half of a bound.
+//!
+//! A message of at most 64 bytes always goes out with its data, because it occupies no more memory than its envelope.
+//! Its send waits for the match only at [`SHORT_FACTOR`] times the bound of one sender, or at the bound of all
+//! senders. Many programs rely on short sends that do not wait, although the standard does not promise this: one rank
+//! sends very many short messages, and the other first receives the last of them.
 //!
 //! Envelopes, messages of at most 64 bytes, and the library's own messages also count, but are never held
 //! back, so they may exceed the bound by any amount. Messages of a rank to itself do not count: a rank that
@@ -19,6 +22,7 @@
 
 use super::super::matching::{Arrived, ENTRY_BYTES};
 use crate::sys::limits;
+use crate::transport::allowance::Allowance;
 use crate::transport::types::Located;
 
 /// The least bound for the messages of all senders, in bytes. As long as the messages occupy no more than
@@ -28,6 +32,10 @@ const ALL_MIN: u64 = 1 << 20;
 /// The unexpected messages of all ranks may together occupy the memory limit divided by this number. (The
 /// bound of a rank is at least `ALL_MIN`.)
 const SHARE: u64 = 4;
+
+/// Short sends wait when their sender's messages occupy this number of times the bound of one sender. With the default
+/// bound these are 256 MiB, or 1.5 million messages.
+pub const SHORT_FACTOR: u64 = 16;
 
 /// The account of the unexpected messages of this rank.
 #[derive(Debug)]
@@ -44,15 +52,15 @@ pub struct Account {
     senders: Vec<Held>,
 }
 
-/// The account of one sender: the bytes that its messages occupy, and whether it must send no more
-/// payloads.
+/// The account of one sender: the bytes that its messages occupy, and what it has been told about the room for
+/// more.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
     bytes: u64,
-    full: bool,
+    allowance: Allowance,
 }
 
-/// The senders that [`Account::free`] may allow to send payloads again.
+/// The senders for which there may be more room ([`Account::free`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freed {
     /// No sender.
@@ -87,29 +95,38 @@ impl Account {
         (data + ENTRY_BYTES) as u64
     }
 
-    /// Adds a message of `from` that occupies `bytes` bytes. Returns true if the message has made `from`
-    /// full: `from` must send no more payloads from now on. Returns false if `from` was full before.
+    /// Adds a message of `from` that occupies `bytes` bytes. If there is less room for `from` now than `from` has been
+    /// told, returns what the caller must tell `from`.
     #[inline]
-    pub fn add(&mut self, from: usize, bytes: u64) -> bool {
+    pub fn add(&mut self, from: usize, bytes: u64) -> Option<Allowance> {
         if from >= self.senders.len() {
             self.senders.resize(from + 1, Held::default());
         }
         self.total += bytes;
         let sender = &mut self.senders[from];
         sender.bytes += bytes;
-        if sender.full || (sender.bytes <= self.each && self.total <= self.all.unwrap_or(ALL_MIN)) {
-            return false;
+        let fits = sender.bytes <= self.each && self.total <= self.all.unwrap_or(ALL_MIN);
+        if fits || sender.allowance == Allowance::None {
+            return None;
         }
         self.overflows(from)
     }
 
     #[cold]
-    fn overflows(&mut self, from: usize) -> bool {
+    fn overflows(&mut self, from: usize) -> Option<Allowance> {
         let share = || (limits::memory_limit() / SHARE / self.ranks.max(1)).max(ALL_MIN);
         let all = *self.all.get_or_insert_with(share);
         let sender = &mut self.senders[from];
-        sender.full = sender.bytes > self.each || self.total > all;
-        sender.full
+        let allowed = if self.total > all || sender.bytes > self.each.saturating_mul(SHORT_FACTOR) {
+            Allowance::None
+        } else if sender.bytes > self.each {
+            Allowance::Short
+        } else {
+            Allowance::Any
+        };
+        let less = allowed > sender.allowance;
+        sender.allowance = allowed.max(sender.allowance);
+        less.then_some(allowed)
     }
 
     /// Subtracts a message of `from` that occupied `bytes` bytes. Returns the senders for which the caller
@@ -123,7 +140,7 @@ impl Account {
         let half = self.all.unwrap_or(ALL_MIN) / 2;
         if before > half && self.total <= half && self.all.is_some() {
             Freed::All
-        } else if sender.full {
+        } else if sender.allowance != Allowance::Any {
             Freed::This
         } else {
             Freed::Nobody
@@ -147,14 +164,21 @@ impl Account {
         self.senders.len()
     }
 
-    /// Decides whether `from`, which has been told to send no more payloads, may send payloads again. If the
-    /// function returns true, the caller must tell this to `from`.
-    pub fn free(&mut self, from: usize) -> bool {
+    /// If there is more room for `from` than `from` has been told, returns what the caller must tell `from`.
+    pub fn free(&mut self, from: usize) -> Option<Allowance> {
         let half = self.all.unwrap_or(ALL_MIN) / 2;
-        let Some(sender) = self.senders.get_mut(from) else { return false };
-        let freed = sender.full && sender.bytes <= self.each / 2 && self.total <= half;
-        sender.full &= !freed;
-        freed
+        let sender = self.senders.get_mut(from)?;
+        let allowed =
+            if self.total > half || sender.bytes > self.each.saturating_mul(SHORT_FACTOR) / 2 {
+                Allowance::None
+            } else if sender.bytes > self.each / 2 {
+                Allowance::Short
+            } else {
+                Allowance::Any
+            };
+        let more = allowed < sender.allowance;
+        sender.allowance = allowed.min(sender.allowance);
+        more.then_some(allowed)
     }
 }
 
@@ -169,48 +193,68 @@ mod tests {
     #[test]
     fn a_sender_is_full_until_half_of_its_messages_are_taken() {
         let mut account = account(100, 1000);
-        assert!(!account.add(3, 100));
-        assert!(account.add(3, 1) && !account.add(3, 99));
-        assert!(!account.add(1, 100));
+        assert_eq!(account.add(3, 100), None);
+        assert_eq!([account.add(3, 1), account.add(3, 99)], [Some(Allowance::Short), None]);
+        assert_eq!(account.add(1, 100), None);
         assert_eq!(account.subtract(3, 100), Freed::This);
-        assert!(!account.free(3));
+        assert_eq!(account.free(3), None);
         assert_eq!(account.subtract(3, 50), Freed::This);
-        assert!(account.free(3) && !account.free(3));
+        assert_eq!([account.free(3), account.free(3)], [Some(Allowance::Any), None]);
         assert_eq!(account.subtract(3, 50), Freed::Nobody);
-        assert!(!account.add(3, 100) && account.add(3, 1));
+        assert_eq!([account.add(3, 100), account.add(3, 1)], [None, Some(Allowance::Short)]);
+    }
+
+    #[test]
+    fn short_sends_wait_at_a_multiple_of_the_bound() {
+        let mut account = account(100, 1 << 20);
+        let bound = 100 * SHORT_FACTOR;
+        assert_eq!(account.add(1, bound), Some(Allowance::Short));
+        assert_eq!([account.add(1, 1), account.add(1, 9)], [Some(Allowance::None), None]);
+        account.subtract(1, 10);
+        assert_eq!(account.free(1), None);
+        assert_eq!(account.subtract(1, bound / 2), Freed::This);
+        assert_eq!([account.free(1), account.free(1)], [Some(Allowance::Short), None]);
+        assert_eq!(account.add(1, bound), Some(Allowance::None));
+        account.subtract(1, bound + bound / 2);
+        assert_eq!([account.free(1), account.free(1)], [Some(Allowance::Any), None]);
     }
 
     #[test]
     fn all_senders_together_have_a_bound() {
         let mut account = account(100, 250);
         for from in 0..2 {
-            assert!(!account.add(from, 100));
+            assert_eq!(account.add(from, 100), None);
         }
-        assert!(account.add(7, 51) && account.add(0, 1));
+        assert_eq!([account.add(7, 51), account.add(0, 1)], [Some(Allowance::None); 2]);
         assert_eq!(account.subtract(1, 100), Freed::Nobody);
-        // The total has fallen to half of the bound, so any sender may be allowed to send payloads again.
+        // The total has fallen to half of the bound, so there may be more room for any sender.
         assert_eq!(account.subtract(0, 27), Freed::All);
-        assert!((0..account.senders()).filter(|from| account.free(*from)).eq([]));
+        let more = |account: &mut Account| {
+            (0..account.senders()).map(|from| account.free(from)).collect::<Vec<_>>()
+        };
+        let mut wanted = vec![None; 8];
+        (wanted[0], wanted[7]) = (Some(Allowance::Short), Some(Allowance::Short));
+        assert_eq!(more(&mut account), wanted);
         assert_eq!(account.subtract(0, 24), Freed::This);
-        assert!(account.free(0));
+        assert_eq!(account.free(0), Some(Allowance::Any));
         assert_eq!(account.subtract(7, 1), Freed::This);
-        assert!(account.free(7));
+        assert_eq!(account.free(7), Some(Allowance::Any));
     }
 
     #[test]
     fn a_rank_gets_a_share_of_the_memory() {
         let mut account = Account::new(u64::MAX, 4);
-        assert!(!account.add(0, ALL_MIN) && account.all.is_none());
-        assert!(!account.add(0, 1));
+        assert!(account.add(0, ALL_MIN).is_none() && account.all.is_none());
+        assert_eq!(account.add(0, 1), None);
         assert_eq!(account.all, Some((limits::memory_limit() / 16).max(ALL_MIN)));
-        assert!(account.add(0, 1 << 50));
+        assert_eq!(account.add(0, 1 << 50), Some(Allowance::None));
     }
 
     #[test]
     fn nothing_may_wait_if_the_bound_is_zero() {
         let mut account = Account::new(0, 2);
-        assert!(account.add(1, 8));
+        assert_eq!(account.add(1, 8), Some(Allowance::None));
         assert_eq!(account.subtract(1, 8), Freed::This);
-        assert!(account.free(1));
+        assert_eq!(account.free(1), Some(Allowance::Any));
     }
 }

@@ -257,17 +257,17 @@ impl MessageEngine {
     }
 
     /// Queues a message that no receive has matched. If the messages of `from` occupy too much memory now, tells
-    /// `from` to send no more payloads.
+    /// this to `from`.
     #[inline]
     pub(super) fn keep(&mut self, from: usize, label: Label, what: Arrived) {
-        if self.account.add(from, Account::size(&what)) {
-            self.peers[from].set_full(true);
+        if let Some(allowance) = self.account.add(from, Account::size(&what)) {
+            self.peers[from].allow(allowance);
         }
         self.matching.keep(Slot::new(from), label, what);
     }
 
-    /// Subtracts a message of `from` that has left the queue. Tells each sender for whose messages there is room
-    /// again that it may send payloads.
+    /// Subtracts a message of `from` that has left the queue. Tells each sender for whose messages there is more
+    /// room now.
     #[inline]
     pub(super) fn taken(&mut self, from: usize, what: &Arrived) {
         let freed = self.account.subtract(from, Account::size(what));
@@ -284,8 +284,8 @@ impl MessageEngine {
             Freed::All => 0..self.account.senders(),
         };
         for sender in senders {
-            if self.account.free(sender) {
-                self.peers[sender].set_full(false);
+            if let Some(allowance) = self.account.free(sender) {
+                self.peers[sender].allow(allowance);
             }
         }
     }

@@ -119,8 +119,8 @@ impl MessageEngine {
     // ---- at the sender ----
 
     /// Packs a message that is not synchronous and has eager length straight into the ring of `dest`. Returns false,
-    /// and sends nothing, if the ring has no room, if an earlier message waits for room, or if the receiver wants no
-    /// more payloads of messages that no receive has matched. An internal message ignores this wish of the receiver.
+    /// and sends nothing, if the ring has no room, if an earlier message waits for room, or if the receiver has no room
+    /// for the message until a receive matches it ([`Tx::allows`]).
     ///
     /// # Safety
     ///
@@ -137,7 +137,7 @@ impl MessageEngine {
         dest: usize,
     ) -> Result<bool> {
         let tx: &mut Tx = self.peers[dest].link.contact(&self.fabric)?;
-        if !tx.is_idle() || (tx.is_full() && !label.is_internal()) {
+        if !tx.is_idle() || !tx.allows(&label) {
             return Ok(false);
         }
         // SAFETY: `0..label.bytes` is the whole message (condition of `# Safety`). The address that the protocol

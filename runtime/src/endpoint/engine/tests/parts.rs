@@ -7,6 +7,7 @@ use super::any;
 use crate::settings::Forced;
 use crate::shm::ring::Producer;
 use crate::shm::segment::{JobFlags, Segment};
+use crate::transport::allowance::Allowance;
 use crate::transport::area::Area;
 use crate::{Datatype, ErrorKind, Named, Plan};
 use std::sync::Arc;
@@ -335,12 +336,12 @@ fn recall_words_are_given_back() {
         assert_eq!(unsafe { job.send(&small, 2) }, None);
     }
     // The ring has no slot left, and the receiver wants no payloads, so the message would begin with an RTS.
-    job.engines[1].peers[0].set_full(true);
+    job.engines[1].peers[0].allow(Allowance::Short);
     // SAFETY: `data` lives to the end of the test, and nobody changes it.
     let id = unsafe { job.send(&data, 1) }.expect("a send that waits");
     let send = job.engines[0].requests().send(id).expect("a send");
     assert!(send.recall.is_some() && send.stage == SendStage::Queued, "the test shows nothing");
-    job.engines[1].peers[0].set_full(false);
+    job.engines[1].peers[0].allow(Allowance::Any);
     job.turns(20);
     assert!(job.engines[0].requests().fetch(id).expect("complete").is_ok());
     assert_eq!(job.engines[0].traffic().parts, 1);
