@@ -101,6 +101,32 @@ impl Messages {
         dest: usize,
         tag: i32,
     ) -> Result<Operation> {
+        let status = Status { source: self.rank(), tag, bytes: plan.packed_bytes(count)? };
+        // SAFETY: the conditions of `# Safety` are those of `start_send`.
+        let pending = unsafe { self.start_send(mode, origin, plan, count, dest, tag)? };
+        Ok(pending.map_or(Operation::Done(status), Operation::Pending))
+    }
+
+    /// Starts a send like [`send`](Self::send). Returns the number of the operation, or `None` if the send is
+    /// complete. A caller that needs no status should call this function: the CPU writes the status to memory in
+    /// several pieces, and waits when the caller copies the pieces at once.
+    ///
+    /// # Safety
+    ///
+    /// The conditions of [`send`](Self::send).
+    ///
+    /// # Errors
+    /// Returns the errors of [`send`](Self::send).
+    #[inline]
+    pub unsafe fn start_send(
+        &self,
+        mode: SendMode,
+        origin: *const u8,
+        plan: &Plan,
+        count: u64,
+        dest: usize,
+        tag: i32,
+    ) -> Result<Option<u64>> {
         let layout = LayoutRef { origin: origin.cast_mut(), plan, count };
         let bytes = plan.packed_bytes(count)?;
         let backing = match mode {
@@ -110,12 +136,10 @@ impl Messages {
         };
         let how = How { synchronous: mode == SendMode::Synchronous, backing };
         let label = Label { context: self.context, tag, bytes, types: OF_LAYOUT };
-        let status = Status { source: self.rank(), tag, bytes };
         // SAFETY: the caller guarantees that the elements, and the memory that `mode` may lend, stay valid as
         // long as `mode` requires, and that `dest` is a rank of the world and `tag` is not negative (the
         // three conditions of `# Safety`). `bytes` is the packed size of the elements.
-        let pending = unsafe { self.endpoint.send_as(&layout, label, slot_of(dest), how)? };
-        Ok(pending.map_or(Operation::Done(status), Operation::Pending))
+        unsafe { self.endpoint.send_as(&layout, label, slot_of(dest), how) }
     }
 
     #[inline]

@@ -49,24 +49,24 @@ unsafe fn nonblocking(
                     // SAFETY: the elements at `buf` are readable until the request is complete (condition of
                     // `# Safety`), so they are readable until this function returns. `destination` has checked
                     // the rank and the tag.
-                    return unsafe {
-                        start_send(&on(comm)?, mode, (buf, plan, count), dest, tag).map(Some)
-                    };
+                    let sent =
+                        unsafe { start_send(&on(comm)?, mode, (buf, plan, count), dest, tag)? };
+                    // The message is in the attached buffer now, so the request is complete although the runtime
+                    // may still be sending the message.
+                    let (Operation::Done(_) | Operation::Pending(_)) = sent;
+                    return Ok(None);
                 }
             };
             // SAFETY: the elements at `buf` are readable until the request is complete (condition of `# Safety`),
             // and the operation has ended before the request is complete. `destination` has checked the rank
             // and the tag. The mode is not `SendMode::Lent`, so the runtime gets no memory for a copy.
             let started =
-                unsafe { here.messages().send(mode, buf.cast(), plan, count, dest, tag)? };
-            Ok(Some(started))
+                unsafe { here.messages().start_send(mode, buf.cast(), plan, count, dest, tag)? };
+            Ok(started)
         })?;
         out.set(match started {
-            // In buffered mode, the message is in the attached buffer now, so the request is complete although
-            // the runtime is still sending the message.
-            None | Some(Operation::Done(_)) => request::sent()?,
-            Some(Operation::Pending(_)) if mode == Mode::Buffered => request::sent()?,
-            Some(Operation::Pending(id)) => match comm::keep(comm) {
+            None => request::sent()?,
+            Some(id) => match comm::keep(comm) {
                 Ok(kept) => plain::open(kept, comm, State::Send(id))?,
                 Err(failure) => {
                     // Another thread has freed the communicator during this call.
