@@ -14,6 +14,7 @@ unknown.
 import argparse
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -57,7 +58,7 @@ class Job:
         command += [sys.executable, Path(__file__).with_name("rank.py")]
         command += [options.tests, f"test_{module}", record, mode, names]
         begun = time.monotonic()
-        self.code, self.output = timed(list(map(str, command)))
+        self.code, self.output, self.processor = timed(list(map(str, command)))
         self.seconds = time.monotonic() - begun
         self.known, self.ends, self.hung, self.skips = set(), [], [], {}
         for rank in range(size):
@@ -92,8 +93,11 @@ class Job:
 
 
 def timed(command):
-    """Returns the exit code and the output. mpiexec ends the job at its own time limit; the limit here ends mpiexec
+    """Returns the exit code, the output, and the seconds of processor time that all ranks together used. A job that
+    is slow although it used little processor time has waited: for another rank, or for a processor that other programs
+    used. mpiexec ends the job at its own time limit; the limit here ends mpiexec
     if mpiexec hangs."""
+    before = used()
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -107,12 +111,19 @@ def timed(command):
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         output, _ = process.communicate()
-    return process.returncode, output.decode(errors="replace")
+    return process.returncode, output.decode(errors="replace"), used() - before
+
+
+def used():
+    """Returns the processor time in seconds of all descendants of this process that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def show(job):
     """Prints why a job failed, with the first 200 lines of its output."""
-    print(f"clients: test_{job.module}, {job.size} ranks: exit code {job.code} after {job.seconds:.0f} s")
+    print(f"clients: test_{job.module}, {job.size} ranks: exit code {job.code} after {job.seconds:.0f} s "
+          f"(processor time: {job.processor:.0f} s)")
     for name in dict.fromkeys(job.hung):
         print(f"clients:   a rank ended or was stopped in {name}")
     for name in job.names():
@@ -167,7 +178,7 @@ def main():
         for size in sizes:
             job = Job(options, module, size, "without")
             row = [job.count("passed"), job.count("failed"), job.count("skipped")]
-            rows.append((module, size, *row, len(by_module[module]), job.seconds))
+            rows.append((module, size, *row, len(by_module[module]), job.seconds, job.processor))
             skips.update(job.skips)
             if job.failed():
                 failures += 1
@@ -183,9 +194,10 @@ def main():
                 for name in by_module[module]:
                     passing.setdefault(name, []).append(alone.outcome(name) == "passed")
 
-    print(f"{'module':<16} {'np':>3} {'passed':>7} {'failed':>7} {'skipped':>8} {'excluded':>9} {'seconds':>8}")
-    for module, size, passed, failed, skipped, out, seconds in rows:
-        print(f"{module:<16} {size:>3} {passed:>7} {failed:>7} {skipped:>8} {out:>9} {seconds:>8.1f}")
+    titles = f"{'module':<16} {'np':>3} {'passed':>7} {'failed':>7} {'skipped':>8} {'excluded':>9}"
+    print(f"{titles} {'seconds':>8} {'processor':>9}")
+    for module, size, passed, failed, skipped, out, seconds, processor in rows:
+        print(f"{module:<16} {size:>3} {passed:>7} {failed:>7} {skipped:>8} {out:>9} {seconds:>8.1f} {processor:>9.1f}")
     for name, reason in skips.items():
         print(f"clients: skipped: {name}: {reason}")
     for module, reason in whole.items():

@@ -1,15 +1,16 @@
-"""Tests how suite.py judges programs and how jobs.py reads exclusions.
+"""Tests how suite.py judges programs, and how jobs.py reads exclusions and measures jobs.
 
 scripts/suite and scripts/clients run these tests first.
 """
 
 import contextlib
 import io
+import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-from jobs import read_excluded
+from jobs import read_excluded, timed
 from suite import judge
 
 UNBUILT = (
@@ -52,6 +53,17 @@ class Judge(unittest.TestCase):
             self.assertEqual(self.ends(55, other, wanted), "failed with exit code 55")
         half = "MPI_Reduce: op: this version of typepack has no Sum of x (MPI_ERR_UNSUPPORTED_OPERATION)\n"
         self.assertEqual(self.ends(0, half + " No Errors\n"), "failed with exit code 0")
+
+
+class Processor(unittest.TestCase):
+    def test_a_job_that_waits_is_told_from_a_job_that_computes(self):
+        # A process that measures its own processor time, in a child of the job, as a rank is a child of mpiexec.
+        works = "import time\nwhile time.process_time() < 0.3: pass"
+        nested = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {works!r}])"
+        self.assertGreaterEqual(timed([sys.executable, "-c", nested])[2], 0.3)
+        code, output, seconds = timed([sys.executable, "-c", "import time; time.sleep(0.5); print('slept')"])
+        self.assertEqual((code, output), (0, "slept\n"))
+        self.assertLess(seconds, 0.3)
 
 
 class Excluded(unittest.TestCase):
