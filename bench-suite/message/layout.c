@@ -175,12 +175,38 @@ static void make_contig(struct message *message, char *words)
   message->count = (int)bytes;
 }
 
+/* Blocks of a vector. They consist of the largest of doubles, floats, 2-byte integers and bytes that divides
+ * the block and the stride. */
 static void make_blocks(struct message *message, char *words)
 {
+  static const MPI_Datatype types[] = {MPI_DOUBLE, MPI_FLOAT, MPI_INT16_T, MPI_INT8_T};
   long block = word_number(&words), stride = word_number(&words), count = word_number(&words);
+  long unit = 8;
+  int at = 0;
+  for (; unit > 1 && (block % unit != 0 || stride % unit != 0); unit /= 2)
+    at++;
   line_of(&message->layout, count, stride);
   add_piece(&message->layout, 0, block);
-  MPI_Type_vector((int)count, (int)(block / 8), (int)(stride / 8), MPI_DOUBLE, &message->type);
+  MPI_Type_vector((int)count, (int)(block / unit), (int)(stride / unit), types[at], &message->type);
+}
+
+/* Several consecutive columns of a matrix of doubles, one element of the datatype for each: one column, resized
+ * to the size of a double. The message has one column after the other. */
+static void make_columns(struct message *message, char *words)
+{
+  long rows = word_number(&words), width = word_number(&words), count = word_number(&words);
+  struct layout *layout = &message->layout;
+  layout->times[0] = 1;
+  layout->times[1] = rows;
+  layout->stride[1] = 8 * width;
+  layout->times[2] = count;
+  layout->stride[2] = 8;
+  add_piece(layout, 0, 8);
+  MPI_Datatype column;
+  MPI_Type_vector((int)rows, 1, (int)width, MPI_DOUBLE, &column);
+  MPI_Type_create_resized(column, 0, 8, &message->type);
+  MPI_Type_free(&column);
+  message->count = (int)count;
 }
 
 /* Blocks of 1 to 8 doubles with gaps of 1 to 8 doubles between them. */
@@ -277,6 +303,8 @@ void message_make(struct message *message, char *words)
     make_contig(message, words);
   else if (strcmp(kind, "blocks") == 0)
     make_blocks(message, words);
+  else if (strcmp(kind, "columns") == 0)
+    make_columns(message, words);
   else if (strcmp(kind, "indexed") == 0)
     make_indexed(message, words);
   else if (strcmp(kind, "struct") == 0)

@@ -54,6 +54,9 @@ enum Command {
     /// table of 2 ranks, and of 8 ranks on 2 CPUs. The C program is the same as for pingpong.
     #[command(name = "one-sided")]
     OneSided(message::command::MessageArguments),
+    /// Measure messages and halos between two ranks of MPICH and of Intel MPI, each alone and behind typepack's
+    /// interposer (libtypepack_interpose.so). The C program is the same as for pingpong.
+    Interpose(message::command::MessageArguments),
     /// Measure accesses of two ranks to one shared file (MPI-IO). Compare them with hand-written loops: over a
     /// mapped file, and with one system call for each piece. The C program is the same as for pingpong.
     Io(files::command::FileArguments),
@@ -96,6 +99,7 @@ fn main() -> ExitCode {
         Command::Pingpong(arguments) => messages(Subject::Messages, &arguments),
         Command::Collectives(arguments) => messages(Subject::Collectives, &arguments),
         Command::OneSided(arguments) => messages(Subject::OneSided, &arguments),
+        Command::Interpose(arguments) => messages(Subject::Interpose, &arguments),
         Command::Io(arguments) => io(&arguments),
         Command::Regret(command) => command::regret::run(&command),
         Command::Commit(arguments) => command::commit::run(&arguments),

@@ -84,6 +84,10 @@ fn every_kind_of_row_is_verified_and_measured() {
     let lines = [
         ("bytes", "layout = \"contig 8\"\nclass = \"x\""),
         ("blocks", "layout = \"blocks 8 64 40\""),
+        ("bytes-2", "layout = \"blocks 1 3 4000\""),
+        ("shorts", "layout = \"blocks 2 6 4000\""),
+        ("floats", "layout = \"blocks 12 20 4000\""),
+        ("columns", "layout = \"columns 9 20 3\""),
         ("long", "layout = \"blocks 24 56 20000\""),
         ("list", "layout = \"indexed 100\""),
         ("records", "layout = \"struct 1000\""),

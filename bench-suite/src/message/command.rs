@@ -1,12 +1,12 @@
-//! The arguments of `typepack-bench pingpong`, `collectives` and `one-sided`, and the function that runs these
-//! commands and returns the text for the terminal.
+//! The arguments of `typepack-bench pingpong`, `collectives`, `one-sided` and `interpose`, and the function that runs
+//! these commands and returns the text for the terminal.
 //!
 //! `main.rs` uses this file and prints the text.
 
 use super::apart;
 use super::definition::{Definitions, Memory, Row, matches};
 use super::library::{Library, Scratch, TYPEPACK};
-use super::report::{self, Run, Subject};
+use super::report::{self, BEHIND, HOSTS, Run, Subject};
 use super::session::{PATIENCE, QUICK_PATIENCE, Session, UserMemory, cpus};
 use super::suite::{Effort, Measured, measure};
 use super::summary;
@@ -19,15 +19,15 @@ use std::time::{Duration, Instant};
 /// The folder in which `scripts/bench` installs typepack.
 pub(crate) const PREFIX: &str = "target/prefix";
 
-/// The arguments of `typepack-bench pingpong`, `collectives` and `one-sided`.
+/// The arguments of `typepack-bench pingpong`, `collectives`, `one-sided` and `interpose`.
 #[derive(clap::Args)]
 pub struct MessageArguments {
     /// Names of the rows to measure, or parts of names between dashes, such as 8B, halo, d1s8-64K or job.
     /// Separated by commas; by default all rows.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     only: Vec<String>,
-    /// The kind of memory of the buffers, or of the windows. By default both kinds; for collectives, only user
-    /// memory.
+    /// The kind of memory of the buffers, or of the windows. By default both kinds; for collectives and the
+    /// interposer, only user memory.
     #[arg(long, value_enum)]
     memory: Option<Memory>,
     /// The folder of an installed typepack (`scripts/install --prefix DIR`), as DIR or NAME=DIR, followed
@@ -94,14 +94,24 @@ pub fn run(
         let jobs = jobs.iter().map(|job| format!("{:<20}{}\n", job.name, job.text));
         return Ok(rows.chain(jobs).collect());
     }
-    let libraries = libraries(arguments)?;
+    let libraries = libraries(subject, arguments)?;
     let scratch = Scratch::new().map_err(Fault::Failed)?;
     let mut run = Run { subject, ..Run::default() };
     let mut programs: Vec<(Library, PathBuf)> = Vec::new();
     let standard = libraries.iter().find(|library| !library.is_peer()).cloned();
+    let hosts = subject == Subject::Interpose;
     for library in libraries {
+        // A run of the interposer has no job of typepack's own runtime.
+        if hosts && !library.is_peer() {
+            continue;
+        }
         match library.compile(standard.as_ref(), scratch.path()) {
-            Ok(program) => programs.push((library, program)),
+            Ok(program) => {
+                if let Some(typepack) = standard.as_ref().filter(|_| hosts) {
+                    programs.push((behind(&library, typepack)?, program.clone()));
+                }
+                programs.push((library, program));
+            }
             Err(line) => fault(&mut run, &library, line)?,
         }
     }
@@ -119,7 +129,7 @@ pub fn run(
     let memories = match (arguments.memory, subject) {
         (Some(memory), _) => vec![memory],
         (None, Subject::Messages | Subject::OneSided) => vec![Memory::User, Memory::Alloc],
-        (None, Subject::Collectives) => vec![Memory::User],
+        (None, Subject::Collectives | Subject::Interpose) => vec![Memory::User],
     };
     let has = |row: &&Row, memory: Memory| row.memory.is_none_or(|only| only == memory);
     let total = memories
@@ -186,6 +196,13 @@ fn sessions(
                 let line = format!("{}: {}", library.name, session.version());
                 if !run.versions.contains(&line) {
                     run.versions.push(line);
+                }
+                // The interposer says one line if it does not take part.
+                if library.name.ends_with(BEHIND)
+                    && let Some(line) = session.said("typepack")
+                {
+                    fault(run, library, format!("not measured, because it said: {line}"))?;
+                    continue;
                 }
                 sessions.push(session);
             }
@@ -258,6 +275,7 @@ fn definitions(subject: Subject, path: Option<&Path>) -> Result<Definitions, Str
             Subject::Messages => Definitions::messages(),
             Subject::Collectives => Definitions::collectives(),
             Subject::OneSided => Definitions::one_sided(),
+            Subject::Interpose => Definitions::interpose(),
         });
     };
     let named = |error: String| format!("--rows {}: {error}", path.display());
@@ -290,8 +308,25 @@ fn chosen(
     Ok((rows.cloned().collect(), jobs.copied().collect()))
 }
 
-/// Returns the libraries that take part: first typepack's prefixes, and then the peers.
-fn libraries(arguments: &MessageArguments) -> Result<Vec<Library>, Fault> {
+/// Returns `host` behind the interposer of `typepack`. Its jobs have the variables of `typepack`, which come after
+/// that of this function.
+fn behind(host: &Library, typepack: &Library) -> Result<Library, Fault> {
+    let path = typepack.prefix.join("lib/libtypepack_interpose.so");
+    if !path.exists() {
+        let line = format!("--prefix {}: {} is missing", typepack.prefix.display(), path.display());
+        return Err(Fault::Usage(line));
+    }
+    let mut library = Library { name: format!("{}{BEHIND}", host.name), ..host.clone() };
+    // Both ranks have the interposer, so it may pack messages of several basic types.
+    library.environment.push(("TYPEPACK_INTERPOSE".to_owned(), "all".to_owned()));
+    library.environment.extend(typepack.environment.iter().cloned());
+    library.environment.push(("LD_PRELOAD".to_owned(), path.display().to_string()));
+    Ok(library)
+}
+
+/// Returns the libraries that take part: first typepack's prefixes, and then the peers. For the interposer, the only
+/// peers are its hosts.
+fn libraries(subject: Subject, arguments: &MessageArguments) -> Result<Vec<Library>, Fault> {
     let mut list: Vec<Library> = Vec::new();
     for text in &arguments.prefix {
         let number = list.len();
@@ -329,11 +364,29 @@ fn libraries(arguments: &MessageArguments) -> Result<Vec<Library>, Fault> {
         }
         list.push(library);
     }
+    let hosts = subject == Subject::Interpose;
+    if hosts && list.len() > 1 {
+        let line = "--prefix is given more than once; the interposer of one prefix is measured";
+        return Err(Fault::Usage(line.to_owned()));
+    }
     if list.len() > 1 {
         apart::check().map_err(Fault::Failed)?;
         list.iter_mut().for_each(|library| library.apart = true);
     }
-    list.extend(Library::peers(&arguments.peers));
+    let mut peers = Library::peers(&arguments.peers);
+    if hosts {
+        peers.retain(|library| HOSTS.contains(&library.name.as_str()));
+        peers.iter_mut().for_each(|library| library.standard = true);
+        // The order of `HOSTS`: the reference host is the first one.
+        peers.sort_by_key(|library| HOSTS.iter().position(|name| *name == library.name));
+        if peers.is_empty() {
+            let (folder, names) = (arguments.peers.display(), HOSTS.join(" "));
+            return Err(Fault::Usage(format!(
+                "--peers {folder}: no host is there; `scripts/bench peers {names}` fetches them"
+            )));
+        }
+    }
+    list.extend(peers);
     for (place, library) in list.iter().enumerate() {
         if let Some(other) = list[..place].iter().find(|other| other.name == library.name) {
             return Err(Fault::Usage(format!(

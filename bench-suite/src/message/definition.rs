@@ -1,5 +1,6 @@
-//! Reads the definitions of the rows and bars of messages, collectives and one-sided communication:
-//! `definitions/message.toml`, `collective.toml`, `one-sided.toml` and `regret.toml`, or a file of the same form.
+//! Reads the definitions of the rows and bars of messages, collectives, one-sided communication and the interposer:
+//! `definitions/message.toml`, `collective.toml`, `one-sided.toml`, `interpose.toml` and `regret.toml`, or a file of
+//! the same form.
 //!
 //! `suite.rs` measures the [`Row`]s, and `summary.rs` compares them with the [`Bar`]s. Only the C program
 //! (`message/layout.c`, `halo.c`, `collective.c`, `window.c`) checks the words of a row, such as
@@ -12,6 +13,7 @@ const MESSAGES: &str = include_str!("../../definitions/message.toml");
 const REGRET: &str = include_str!("../../definitions/regret.toml");
 const COLLECTIVES: &str = include_str!("../../definitions/collective.toml");
 const ONE_SIDED: &str = include_str!("../../definitions/one-sided.toml");
+const INTERPOSE: &str = include_str!("../../definitions/interpose.toml");
 /// The largest number of ranks of a row. `message/shared.c` has the same limit.
 const MOST_RANKS: usize = 16;
 /// The largest number of messages of a burst. `message/burst.c` has the same limit.
@@ -88,6 +90,17 @@ pub enum Value {
     Least,
     /// The greatest ratio of a message's time to the time of a single `MPI_Pack` of the message.
     Pack,
+    /// The least of the rows' ratios for a single `MPI_Pack`: the best peer's time divided by typepack's time.
+    Packing,
+    /// The greatest number of nanoseconds that typepack's time has more than the best peer's time.
+    Added,
+}
+
+impl Value {
+    /// Returns true if a value passes its bar by being at most the limit.
+    pub fn is_at_most(self) -> bool {
+        matches!(self, Self::Pack | Self::Added)
+    }
 }
 
 /// A bar: the limits for a value that is combined from the rows of a class.
@@ -108,6 +121,8 @@ pub struct Bar {
     /// True if only rows whose CPUs are near each other decide whether the bar passes.
     #[serde(default)]
     pub near: bool,
+    /// For the interposer: the only host to which the bar applies; `None` if it applies to all hosts.
+    pub host: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -185,6 +200,15 @@ impl Definitions {
     /// Panics if `definitions/one-sided.toml` has faults. A test reads the file.
     pub fn one_sided() -> Self {
         Self::parse(ONE_SIDED).expect("definitions/one-sided.toml must be valid")
+    }
+
+    /// Returns the built-in rows and bars of the interposer: those of `definitions/interpose.toml`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `definitions/interpose.toml` has faults. A test reads the file.
+    pub fn interpose() -> Self {
+        Self::parse(INTERPOSE).expect("definitions/interpose.toml must be valid")
     }
 
     /// Returns the built-in rows of `typepack-bench regret messages`: those of `definitions/regret.toml`.
@@ -542,6 +566,26 @@ mod tests {
         assert_eq!(lock.command(Memory::User), "row window user lock");
         assert_eq!(row("halo-128-shared").memory, Some(Memory::Alloc));
         // A quick run has rows for every bar.
+        for bar in &all.bars {
+            assert!(all.rows.iter().any(|r| r.class == bar.class && r.quick), "{}", bar.text);
+        }
+    }
+
+    #[test]
+    fn rows_of_the_interposer_have_bars() {
+        let all = Definitions::interpose();
+        let row = |name: &str| all.rows.iter().find(|r| r.name == name).expect(name).clone();
+        assert_eq!(
+            row("b1s2-64K").command(Memory::User),
+            "row pingpong user plain blocks 1 2 65536"
+        );
+        assert_eq!(
+            row("column-16").command(Memory::User),
+            "row pingpong user plain columns 512 1032 16"
+        );
+        for row in &all.rows {
+            assert!(all.bars.iter().any(|bar| bar.class == row.class), "{}", row.name);
+        }
         for bar in &all.bars {
             assert!(all.rows.iter().any(|r| r.class == bar.class && r.quick), "{}", bar.text);
         }

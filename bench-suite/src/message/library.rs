@@ -57,6 +57,8 @@ pub struct Library {
     /// True if each job of the library starts in a network namespace of its own (`apart.rs`), so that it
     /// ignores the cores that other jobs have reserved.
     pub apart: bool,
+    /// True if programs for this library are compiled against the standard ABI.
+    pub standard: bool,
 }
 
 impl Library {
@@ -79,7 +81,7 @@ impl Library {
             () => Kind::Typepack,
         };
         let environment = Vec::new();
-        Ok(Self { name: name.to_owned(), prefix, kind, environment, apart: false })
+        Ok(Self { name: name.to_owned(), prefix, kind, environment, apart: false, standard: false })
     }
 
     /// Returns true if this is a library with which typepack is compared.
@@ -101,14 +103,14 @@ impl Library {
         peers
     }
 
-    /// Returns the path of the compiler for this library: its own mpicc, or else the mpicc of `other` if
-    /// this library has the standard ABI.
+    /// Returns the path of the compiler for this library: its own mpicc (mpicc_abi for the standard ABI), or else the
+    /// mpicc of `other` if this library has the standard ABI.
     ///
     /// # Errors
     ///
     /// Returns a one-line message if neither mpicc can be used.
     pub fn compiler(&self, other: Option<&Self>) -> Result<PathBuf, String> {
-        let own = self.prefix.join("bin/mpicc");
+        let own = self.prefix.join(if self.standard { "bin/mpicc_abi" } else { "bin/mpicc" });
         if own.exists() {
             return Ok(own);
         }

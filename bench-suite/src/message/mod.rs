@@ -1,8 +1,9 @@
 //! Measures messages and halos between two ranks, collectives, one-sided communication, and whole jobs. Compares
-//! typepack with other MPIs, and with other builds of typepack.
+//! typepack with other MPIs, and with other builds of typepack. Compares other MPIs behind typepack's interposer with
+//! the same MPIs alone.
 //!
-//! The flow: `command.rs` (arguments of `typepack-bench pingpong`, `collectives` and `one-sided`) -> `definition.rs`
-//! (rows and bars from `definitions/message.toml`, `collective.toml` and `one-sided.toml`) -> `library.rs` (finds the
+//! The flow: `command.rs` (arguments of `typepack-bench pingpong`, `collectives`, `one-sided` and `interpose`) ->
+//! `definition.rs` (rows and bars from `definitions/message.toml` and its relatives) -> `library.rs` (finds the
 //! libraries that take part, and compiles the C program, `message/*.c`, with the mpicc of each; `apart.rs`
 //! lets jobs of two builds use the same cores) -> `session.rs` (a job that exists for the whole run) ->
 //! `suite.rs` (rows, round by round) and `whole.rs` (rows about whole jobs: starting, waiting and ending)

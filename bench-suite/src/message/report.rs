@@ -16,6 +16,12 @@ pub const MESSAGES: &str = "pingpong";
 pub const COLLECTIVES: &str = "collectives";
 /// The name of the table of one-sided communication in records.
 pub const ONE_SIDED: &str = "one-sided";
+/// The name of the table of the interposer in records.
+pub const INTERPOSE: &str = "interpose";
+/// The hosts of the interposer: the names of the peers with the standard ABI.
+pub const HOSTS: [&str; 2] = ["mpich", "impi-rt"];
+/// What follows the name of a host in the name of the same host behind the interposer.
+pub const BEHIND: &str = "+typepack";
 /// The name of the table of jobs in records.
 pub const JOBS: &str = "jobs";
 
@@ -29,6 +35,8 @@ pub enum Subject {
     Collectives,
     /// One-sided communication.
     OneSided,
+    /// Messages and halos of another MPI library (the host), alone and behind typepack's interposer.
+    Interpose,
 }
 
 impl Subject {
@@ -38,6 +46,7 @@ impl Subject {
             Self::Messages => "messages, halos and jobs",
             Self::Collectives => "collectives",
             Self::OneSided => "one-sided communication",
+            Self::Interpose => "the interposer",
         }
     }
 
@@ -47,6 +56,7 @@ impl Subject {
             Self::Messages => MESSAGES,
             Self::Collectives => COLLECTIVES,
             Self::OneSided => ONE_SIDED,
+            Self::Interpose => INTERPOSE,
         }
     }
 
@@ -56,13 +66,16 @@ impl Subject {
             Self::Messages => "messages",
             Self::Collectives => "collectives",
             Self::OneSided => "one-sided",
+            Self::Interpose => "interposer",
         }
     }
 
     /// Returns a phrase that says what the times of the rows mean.
     pub(crate) fn times(self) -> &'static str {
         match self {
-            Self::Messages => "half of there and back, or one exchange of six faces",
+            Self::Messages | Self::Interpose => {
+                "half of there and back, or one exchange of six faces"
+            }
             Self::Collectives => "one call, from the first rank's begin to the last one's end",
             Self::OneSided => {
                 "one operation with its flush, one fence, epoch, lock, insertion or exchange of six faces"
@@ -98,6 +111,40 @@ impl Run {
     pub fn own(&self) -> &str {
         self.libraries.first().map_or("", String::as_str)
     }
+
+    /// Returns the libraries that are compared with others, and for each of them those others. For the interposer,
+    /// each host behind it is compared with the host alone.
+    pub(crate) fn sides(&self) -> Vec<(String, Vec<String>)> {
+        if self.subject != Subject::Interpose {
+            return vec![(self.own().to_owned(), self.peers.clone())];
+        }
+        let behind =
+            |name: &String| Some((name.clone(), vec![name.strip_suffix(BEHIND)?.to_owned()]));
+        self.libraries.iter().filter_map(behind).collect()
+    }
+
+    /// Returns a run for each of the sides, with the rows and figures of this side alone.
+    pub fn parts(&self) -> Vec<Self> {
+        if self.subject != Subject::Interpose {
+            return vec![self.clone()];
+        }
+        let part = |(own, peers): (String, Vec<String>)| {
+            let libraries: Vec<String> = std::iter::once(own).chain(peers.clone()).collect();
+            let mut rows = self.rows.clone();
+            rows.iter_mut().for_each(|row| row.figures.retain(|f| libraries.contains(&f.library)));
+            Self { subject: self.subject, libraries, peers, rows, ..Self::default() }
+        };
+        self.sides().into_iter().map(part).collect()
+    }
+
+    /// Returns the host of one of the `parts` of a run of the interposer; `None` for other runs.
+    pub fn host(&self) -> Option<&str> {
+        if self.subject == Subject::Interpose {
+            self.peers.first().map(String::as_str)
+        } else {
+            None
+        }
+    }
 }
 
 /// Formats a time in microseconds. `ns` is the time in nanoseconds.
@@ -117,9 +164,12 @@ pub fn line(run: &Run, row: &Measured, duration: Duration) -> String {
         None => format!("{name} failed"),
     });
     let figures = figures.collect::<Vec<String>>().join(", ");
-    let ratio = row.against(run.own(), &run.peers);
-    let ratio = ratio
-        .map_or_else(String::new, |(ratio, _)| format!("; best peer's time / ours {ratio:.2}"));
+    let sides = run.sides();
+    let ratios = sides.iter().filter_map(|(own, peers)| Some((own, row.against(own, peers)?.0)));
+    let ratio: String = match run.subject {
+        Subject::Interpose => ratios.map(|(own, ratio)| format!("; {own} {ratio:.2}")).collect(),
+        _ => ratios.map(|(_, ratio)| format!("; best peer's time / ours {ratio:.2}")).collect(),
+    };
     let (name, memory, seconds) = (&row.name, row.memory, duration.as_secs_f64());
     format!("{name} {memory}: {figures}{ratio}; measured in {seconds:.1} s")
 }
@@ -128,7 +178,8 @@ pub fn line(run: &Run, row: &Measured, duration: Duration) -> String {
 pub fn table(run: &Run) -> String {
     let mut out = String::new();
     if !run.rows.is_empty() {
-        out.push_str(&messages(run));
+        let parts: Vec<String> = run.parts().iter().map(messages).collect();
+        out.push_str(&parts.join("\n"));
     }
     if !run.jobs.is_empty() {
         out.push_str(&jobs(run));
@@ -201,10 +252,11 @@ pub fn csv(run: &Run) -> String {
     let mut text = String::from(
         "row,class,memory,bytes,touched,distance,line_ns,line_spread,library,ns,spread,pack_ns,best_peer_ratio\n",
     );
+    let sides = run.sides();
     for row in &run.rows {
         for figure in &row.figures {
-            let own = figure.library == run.own();
-            let ratio = row.against(run.own(), &run.peers).filter(|_| own);
+            let side = sides.iter().find(|(own, _)| *own == figure.library);
+            let ratio = side.and_then(|(own, peers)| row.against(own, peers));
             let _ = writeln!(
                 text,
                 "{},{},{},{},{},{},{:.1},{:.2},{},{:.1},{:.3},{},{}",

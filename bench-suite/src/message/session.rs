@@ -174,6 +174,13 @@ impl Session {
         &self.version
     }
 
+    /// Returns the first line of the job's output so far that contains `word`.
+    pub fn said(&self, word: &str) -> Option<String> {
+        let output = std::fs::read(&self.running.as_ref()?.output).unwrap_or_default();
+        let output = String::from_utf8_lossy(&output);
+        output.lines().find(|line| line.contains(word)).map(|line| line.trim().to_owned())
+    }
+
     /// Returns how many times ranks of this job have woken up while other jobs were measured. The number
     /// should be 0, because the rows of two libraries are comparable only if the ranks of the waiting
     /// library sleep.

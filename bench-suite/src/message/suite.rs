@@ -115,6 +115,24 @@ impl Measured {
         Some((best.ns / own.ns, own.spread <= STEADY && best.spread <= STEADY))
     }
 
+    /// Returns the time of the fastest of `peers` for a single `MPI_Pack` divided by the time of `own`, and whether
+    /// the times for the message are steady. Returns `None` if `own` or all peers failed, or if the row does not
+    /// measure `MPI_Pack`.
+    pub fn packing_against(&self, own: &str, peers: &[String]) -> Option<(f64, bool)> {
+        let own = self.figure(own)?;
+        let packs = self.figures.iter().filter(|f| peers.contains(&f.library));
+        let packs = packs.filter_map(|f| Some((f.pack?, f.spread)));
+        let (best, spread) = packs.min_by(|a, b| a.0.total_cmp(&b.0))?;
+        Some((best / own.pack?, own.spread <= STEADY && spread <= STEADY))
+    }
+
+    /// Returns by how many nanoseconds the time of `own` exceeds the time of the fastest of `peers`, and whether both
+    /// figures are steady. Returns `None` if `own` or all peers failed.
+    pub fn added(&self, own: &str, peers: &[String]) -> Option<(f64, bool)> {
+        let (_, steady) = self.against(own, peers)?;
+        Some((self.figure(own)?.ns - self.best(peers)?.ns, steady))
+    }
+
     /// Returns the time of the build `base` divided by the time of the build `own`, and whether both
     /// figures are steady. Returns `None` if one of the builds failed.
     pub fn against_build(&self, own: &str, base: &str) -> Option<(f64, bool)> {

@@ -1,4 +1,5 @@
-//! Compares the rows of one run with the bars of messages, collectives, one-sided communication and jobs.
+//! Compares the rows of one run with the bars of messages, collectives, one-sided communication, the interposer and
+//! jobs.
 //!
 //! `suite.rs` and `whole.rs` produce the rows. Rows of jobs have no mark of steadiness. Of the other rows,
 //! only steady ones decide whether a bar passes. If a bar is for near CPUs, only those steady rows decide
@@ -33,6 +34,8 @@ pub fn verdict(run: &Run, bar: &Bar, memory: Memory) -> Verdict {
     let rows = run.rows.iter().filter(|r| r.class == bar.class && r.memory == memory.name());
     let of = |row: &Measured| match bar.value {
         Value::Pack => row.over_pack(run.own()),
+        Value::Packing => row.packing_against(run.own(), &run.peers),
+        Value::Added => row.added(run.own(), &run.peers),
         Value::Mean | Value::Least => row.against(run.own(), &run.peers),
     };
     let all: Vec<(&Measured, f64, bool)> = rows
@@ -48,8 +51,8 @@ pub fn verdict(run: &Run, bar: &Bar, memory: Memory) -> Verdict {
         .collect();
     let least = bar.bar[usize::from(memory == Memory::Alloc)];
     let passes = |value: f64, tie: f64| match bar.value {
-        Value::Pack => value <= least,
-        Value::Mean => value >= least,
+        Value::Pack | Value::Added => value <= least,
+        Value::Mean | Value::Packing => value >= least,
         Value::Least => value >= least * tie,
     };
     let value = whole(bar.value, values.iter().map(|(_, value)| *value));
@@ -58,17 +61,17 @@ pub fn verdict(run: &Run, bar: &Bar, memory: Memory) -> Verdict {
         .filter(|(row, value)| !passes(*value, row.tie()))
         .map(|(row, value)| (row.name.clone(), *value))
         .collect();
-    short.sort_by(|a, b| match bar.value {
-        Value::Pack => b.1.total_cmp(&a.1),
-        Value::Mean | Value::Least => a.1.total_cmp(&b.1),
+    short.sort_by(|a, b| match bar.value.is_at_most() {
+        true => b.1.total_cmp(&a.1),
+        false => a.1.total_cmp(&b.1),
     });
     let passes = match bar.value {
         Value::Mean => value.map(|value| passes(value, 1.0)),
         // These bars pass if every row passes. The row with the least ratio may pass although another row
         // misses, because the limit for a tie differs from row to row.
-        Value::Least | Value::Pack => value.map(|_| short.is_empty()),
+        _ => value.map(|_| short.is_empty()),
     };
-    let passes = passes.filter(|_| bar.value == Value::Pack || least > 0.0);
+    let passes = passes.filter(|_| bar.value.is_at_most() || least > 0.0);
     let others = all.len() - values.len();
     let all = whole(bar.value, all.iter().map(|(_, value, _)| *value));
     Verdict { value, all, passes, rows: [values.len(), others], short }
@@ -78,8 +81,8 @@ pub fn verdict(run: &Run, bar: &Bar, memory: Memory) -> Verdict {
 fn whole(how: Value, values: impl Iterator<Item = f64> + Clone) -> Option<f64> {
     match how {
         Value::Mean => mean(values),
-        Value::Least => values.min_by(f64::total_cmp),
-        Value::Pack => values.max_by(f64::total_cmp),
+        Value::Least | Value::Packing => values.min_by(f64::total_cmp),
+        Value::Pack | Value::Added => values.max_by(f64::total_cmp),
     }
 }
 
@@ -110,9 +113,13 @@ pub fn text(run: &Run, bars: &[Bar]) -> String {
             "{:<6}{:<50}{:<8}{:>9}{:>8}{:>8}{:>8}{:>8}{:>10}",
             "", "bar", "memory", "measured", "bar", "goal", "rows", "others", "with them"
         );
-        for bar in bars {
-            for memory in [Memory::User, Memory::Alloc] {
-                one(run, bar, memory, &mut out, &mut short);
+        for part in run.parts() {
+            for bar in
+                bars.iter().filter(|bar| bar.host.is_none() || bar.host.as_deref() == part.host())
+            {
+                for memory in [Memory::User, Memory::Alloc] {
+                    one(&part, bar, memory, &mut out, &mut short);
+                }
             }
         }
     }
@@ -163,11 +170,15 @@ fn one(run: &Run, bar: &Bar, memory: Memory, out: &mut String, short: &mut Strin
         return;
     }
     let index = usize::from(memory == Memory::Alloc);
+    let text = match run.host() {
+        Some(host) => format!("{host}: {}", bar.text),
+        None => bar.text.clone(),
+    };
     let _ = writeln!(
         out,
         "{:<6}{:<50}{:<8}{:>9}{:>8.2}{:>8.2}{:>8}{:>8}{:>10}",
         word(verdict.passes),
-        bar.text,
+        text,
         memory.name(),
         shown(verdict.value),
         bar.bar[index],
@@ -177,7 +188,7 @@ fn one(run: &Run, bar: &Bar, memory: Memory, out: &mut String, short: &mut Strin
         shown(verdict.all),
     );
     if verdict.passes == Some(false) {
-        let _ = writeln!(short, "\n{}, {}: rows that fall short", bar.text, memory.name());
+        let _ = writeln!(short, "\n{text}, {}: rows that fall short", memory.name());
         for (name, value) in &verdict.short {
             let _ = writeln!(short, "  {name:<20}{value:>6.2}");
         }

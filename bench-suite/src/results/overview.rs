@@ -9,7 +9,7 @@ use crate::face;
 use crate::files::{self, report::FILES};
 use crate::measure::STEADY;
 use crate::message::definition::{Memory, Value as Way};
-use crate::message::report::{JOBS, MESSAGES, Run, Subject};
+use crate::message::report::{HOSTS, INTERPOSE, JOBS, MESSAGES, Run, Subject};
 use crate::message::summary::verdict;
 use crate::message::whole::ROWS;
 use crate::plot::DDTBENCH;
@@ -43,7 +43,7 @@ page does not match the records. A record belongs to its commit: it says nothing
 
 /// The kinds of measurements that a record can hold. For each kind: a description, the command that
 /// measures it, and the name of its table in records.
-const KINDS: [(&str, &str, &str); 11] = [
+const KINDS: [(&str, &str, &str); 12] = [
     ("packing and unpacking, reference layouts", "peers", PEERS),
     ("packing and unpacking, DDTBench", "peers --set ddtbench", DDTBENCH),
     ("a new type every ten uses", "peers", "storm"),
@@ -53,6 +53,7 @@ const KINDS: [(&str, &str, &str); 11] = [
     ("whole jobs", "messages", JOBS),
     ("collectives", "collectives", "collectives"),
     ("one-sided communication", "one-sided", "one-sided"),
+    ("the interposer in front of other MPIs", "interpose", INTERPOSE),
     ("files", "io", FILES),
     ("creation, first use, positions, pieces, external32, fused copies", "commit", COMMIT),
 ];
@@ -99,6 +100,7 @@ struct Machine {
     messages: Option<Run>,
     collectives: Option<Run>,
     one_sided: Option<Run>,
+    interpose: Option<Run>,
     files: Option<files::report::Run>,
     guidelines: Option<[usize; 2]>,
     commit: Option<[[usize; 2]; 2]>,
@@ -114,6 +116,7 @@ impl Machine {
             own.messages = ranks::run(record, Subject::Messages).or(own.messages);
             own.collectives = ranks::run(record, Subject::Collectives).or(own.collectives);
             own.one_sided = ranks::run(record, Subject::OneSided).or(own.one_sided);
+            own.interpose = ranks::run(record, Subject::Interpose).or(own.interpose);
             own.files = files::report::read(record).or(own.files);
             own.guidelines = guidelines(record).or(own.guidelines);
             own.commit = commit(record).or(own.commit);
@@ -213,7 +216,10 @@ fn lines(machines: &[Machine]) -> Vec<Vec<String>> {
         Some([number(violated, checks, true), number(violated, checks, false)])
     }));
     for subject in [Subject::Messages, Subject::Collectives, Subject::OneSided] {
-        messages(subject, machines, &mut lines);
+        messages(subject, None, machines, &mut lines);
+    }
+    for host in HOSTS {
+        messages(Subject::Interpose, Some(host), machines, &mut lines);
     }
     lines.extend(files_lines(machines));
     for what in ROWS {
@@ -254,19 +260,27 @@ fn number(faults: usize, rows: usize, decides: bool) -> String {
     }
 }
 
-fn messages(subject: Subject, machines: &[Machine], lines: &mut Vec<Vec<String>>) {
-    for bar in &ranks::definitions(subject).bars {
+/// Adds a line for each bar of `subject`. For the interposer, `host` is the host to which the bars apply.
+fn messages(
+    subject: Subject,
+    host: Option<&str>,
+    machines: &[Machine],
+    lines: &mut Vec<Vec<String>>,
+) {
+    let bars = ranks::definitions(subject).bars;
+    for bar in bars.iter().filter(|bar| bar.host.is_none() || bar.host.as_deref() == host) {
         for memory in [Memory::User, Memory::Alloc] {
-            // Collectives are measured with buffers in user memory only.
-            if subject == Subject::Collectives && memory == Memory::Alloc {
+            // Collectives and the interposer are measured with buffers in user memory only.
+            let user_only = matches!(subject, Subject::Collectives | Subject::Interpose);
+            if user_only && memory == Memory::Alloc {
                 continue;
             }
             let required =
-                limit(bar.bar[usize::from(memory == Memory::Alloc)], bar.value == Way::Pack);
+                limit(bar.bar[usize::from(memory == Memory::Alloc)], bar.value.is_at_most());
             let worst = bar.value == Way::Least && !bar.text.contains("least row");
             let what = format!(
                 "{} from {} memory: {}{}",
-                subject.rows(),
+                host.map_or(subject.rows().to_owned(), |host| format!("interposer, {host}")),
                 from(memory),
                 bar.text,
                 if worst { ", worst row" } else { "" }
@@ -276,8 +290,10 @@ fn messages(subject: Subject, machines: &[Machine], lines: &mut Vec<Vec<String>>
                     Subject::Messages => own.messages.as_ref(),
                     Subject::Collectives => own.collectives.as_ref(),
                     Subject::OneSided => own.one_sided.as_ref(),
+                    Subject::Interpose => own.interpose.as_ref(),
                 }?;
-                let found = verdict(run, bar, memory);
+                let part = run.parts().into_iter().find(|part| part.host() == host)?;
+                let found = verdict(&part, bar, memory);
                 let [decide, others] = found.rows;
                 let cells = [
                     value(found.value, decide, found.passes == Some(false)),

@@ -1,5 +1,5 @@
-//! Turns the tables of `typepack-bench pingpong`, `collectives` and `one-sided` in a record back into the [`Run`] from
-//! which the command printed them.
+//! Turns the tables of `typepack-bench pingpong`, `collectives`, `one-sided` and `interpose` in a record back into the
+//! [`Run`] from which the command printed them.
 //!
 //! `sections.rs` and `overview.rs` pass the run to `message/summary.rs`, which compares it with the bars.
 
@@ -73,5 +73,6 @@ pub(super) fn definitions(subject: Subject) -> Definitions {
         Subject::Messages => Definitions::messages(),
         Subject::Collectives => Definitions::collectives(),
         Subject::OneSided => Definitions::one_sided(),
+        Subject::Interpose => Definitions::interpose(),
     }
 }

@@ -6,7 +6,7 @@ use crate::competitor::{HAND, HAND_C, TYPEPACK};
 use crate::files::report::FILES;
 use crate::guidelines::{self, Guideline};
 use crate::measure::STEADY;
-use crate::message::definition::{Memory, Value as Way};
+use crate::message::definition::Memory;
 use crate::message::report::{JOBS, MESSAGES, Run, Subject, us};
 use crate::message::summary as message_summary;
 use crate::plot::DDTBENCH;
@@ -62,6 +62,9 @@ pub(super) fn text(source: &Source, folder: &str) -> String {
             STORM | regret::NAME | JOBS => {}
             name if name == Subject::OneSided.table() => {
                 messages(source, Subject::OneSided, &mut out);
+            }
+            name if name == Subject::Interpose.table() => {
+                messages(source, Subject::Interpose, &mut out);
             }
             name if name == Subject::Collectives.table() => {
                 messages(source, Subject::Collectives, &mut out);
@@ -333,20 +336,32 @@ fn guidelines(table_of: &Table, out: &mut String) {
 
 fn messages(source: &Source, subject: Subject, out: &mut String) {
     let Some(run) = ranks::run(&source.record, subject) else { return };
+    for run in run.parts() {
+        messages_of(&run, out);
+    }
+}
+
+/// Writes the section of a run, or of one part of a run of the interposer.
+fn messages_of(run: &Run, out: &mut String) {
+    let (subject, host) = (run.subject, run.host().unwrap_or_default());
     let title = match subject {
-        Subject::Messages => "Messages and halos",
-        Subject::Collectives => "Collectives",
-        Subject::OneSided => "One-sided communication",
+        Subject::Messages => "Messages and halos".to_owned(),
+        Subject::Collectives => "Collectives".to_owned(),
+        Subject::OneSided => "One-sided communication".to_owned(),
+        Subject::Interpose => format!("The interposer in front of {host}"),
     };
     let _ = writeln!(out, "\n#### {title}\n");
     let definitions = ranks::definitions(subject);
     let mut rows = Vec::new();
-    for bar in &definitions.bars {
+    for bar in definitions.bars.iter().filter(|bar| bar.host.as_deref().is_none_or(|h| h == host)) {
         for memory in [Memory::User, Memory::Alloc] {
-            let verdict_of = message_summary::verdict(&run, bar, memory);
+            if subject == Subject::Interpose && memory == Memory::Alloc {
+                continue;
+            }
+            let verdict_of = message_summary::verdict(run, bar, memory);
             let [decide, others] = verdict_of.rows;
             let index = usize::from(memory == Memory::Alloc);
-            let at_most = bar.value == Way::Pack;
+            let at_most = bar.value.is_at_most();
             let mut cells = vec![bar.text.clone(), from(memory).to_owned()];
             cells.extend([limit(bar.bar[index], at_most), limit(bar.goal[index], at_most)]);
             if decide + others == 0 {
@@ -372,8 +387,8 @@ fn messages(source: &Source, subject: Subject, out: &mut String) {
         if unsteady == 1 { "is" } else { "are" },
         counts(ratios)
     );
-    message_rows(&run, subject, out);
-    jobs(&run, out);
+    message_rows(run, subject, out);
+    jobs(run, out);
 }
 
 /// Returns the words that the page uses for a kind of memory.
@@ -388,7 +403,11 @@ fn message_rows(run: &Run, subject: Subject, out: &mut String) {
     let mut columns =
         vec!["row", "memory", "CPUs"].into_iter().map(str::to_owned).collect::<Vec<_>>();
     columns.extend(run.libraries.iter().map(|name| format!(">{name}")));
-    columns.push(">best peer / typepack".to_owned());
+    let ratio_of = match subject {
+        Subject::Interpose => ">host alone / with typepack",
+        _ => ">best peer / typepack",
+    };
+    columns.push(ratio_of.to_owned());
     let packs = run.rows.iter().any(|row| row.over_pack(run.own()).is_some());
     if packs {
         columns.push(">message / `MPI_Pack`".to_owned());

@@ -5,6 +5,7 @@ use crate::host::{Next, next};
 use crate::pool::Buffer;
 use crate::report::{COUNTS, add};
 use crate::say::print;
+use crate::settings::settings;
 use crate::types::choice::{Decision, Job, Way};
 use crate::types::{Layout, Twin, find};
 use std::ffi::{c_int, c_void};
@@ -79,7 +80,8 @@ impl Elements {
     pub fn decide(&self, job: Job) -> Option<Decision> {
         let must = job == Job::Unpack && self.must_be_packed();
         let mut decision = None;
-        if self.layout.plan().is_some() {
+        let leave = settings().tune && self.layout.is_long();
+        if self.layout.plan().is_some() && !leave {
             decision = self.layout.choices.decide(job, self.bytes);
         }
         if must {

@@ -11,6 +11,8 @@ use support::{Variables, alone, compiled, counted, good, job, library, mpich};
 enum Calls {
     /// At least as many.
     AtLeast(u64),
+    /// None: the library passes at least as many to the host.
+    Passed(u64),
     /// None: the library stands aside, and prints nothing.
     Nothing,
 }
@@ -47,6 +49,10 @@ fn on_both(source: &str, word: &str, variables: Variables, calls: Calls, plain: 
     match calls {
         Calls::AtLeast(least) => {
             assert!(counted(&err, "calls done by typepack") >= least, "{err}");
+        }
+        Calls::Passed(least) => {
+            assert_eq!(counted(&err, "calls done by typepack"), 0, "{err}");
+            assert!(counted(&err, "calls passed to the host") >= least, "{err}");
         }
         Calls::Nothing => assert_eq!(err, ""),
     }
@@ -96,6 +102,14 @@ fn long_packed_messages_arrive_in_types_that_only_the_host_knows() {
 #[test]
 fn the_levels_of_a_deep_type_are_rebuilt_once() {
     case("cases.c", "deep", &[("TYPEPACK_TUNE", "off")], Calls::AtLeast(2));
+}
+
+/// Messages of blocks of 2 KiB and more were once packed, and took up to three times as long as with MPICH alone.
+#[test]
+fn messages_of_long_blocks_go_to_the_host() {
+    case("cases.c", "long", &[], Calls::Passed(60));
+    case("cases.c", "long", ALL, Calls::Passed(60));
+    case("cases.c", "long", &[("TYPEPACK_TUNE", "off")], Calls::AtLeast(30));
 }
 
 #[test]

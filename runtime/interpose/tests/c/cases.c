@@ -445,6 +445,25 @@ static void deep(void)
     OK(MPI_Type_free(&type));
 }
 
+/* ---- long: blocks of 1 KiB, which the host sends as well ---- */
+
+static void long_blocks(void)
+{
+    enum { BLOCK = 128, STRIDE = 256, BLOCKS = 6, TIMES = 30 };
+    static double sent[BLOCKS * STRIDE], received[BLOCKS * STRIDE];
+    MPI_Datatype type;
+    doing = "long blocks";
+    OK(MPI_Type_vector(BLOCKS, BLOCK, STRIDE, MPI_DOUBLE, &type));
+    OK(MPI_Type_commit(&type));
+    for (int time = 0; time < TIMES; time++) {
+        for (int i = 0; i < BLOCKS * STRIDE; i++) sent[i] = i + time, received[i] = -1;
+        OK(MPI_Sendrecv(sent, 1, type, peer, 0, received, 1, type, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        for (int i = 0; i < BLOCKS * STRIDE; i++)
+            same("double", i, i % STRIDE < BLOCK ? i + time : -1, (int)received[i]);
+    }
+    OK(MPI_Type_free(&type));
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -468,6 +487,7 @@ int main(int argc, char **argv)
         OK(MPI_Type_free(&type));
     }
     if (strcmp(word, "deep") == 0) deep();
+    if (strcmp(word, "long") == 0) long_blocks();
     MPI_Finalize();
     if (strcmp(word, "freed") == 0) after_finalize();
     if (!failures) printf("%s: no difference\n", word);
