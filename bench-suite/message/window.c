@@ -138,6 +138,35 @@ static void take_part(struct window *w)
   w->done++;
 }
 
+/* Writes the values that the calls so far have made to the window, and the operands. All libraries use the same
+ * pages of user memory, so another library may have changed the values since the last sample. */
+static void write_again(struct window *w)
+{
+  switch (w->operation) {
+  case ACCUMULATE:
+    for (long at = 0; w->rank == 1 && at < w->count; at++)
+      ((double *)w->base)[at] = (double)w->done * operand(at);
+    for (long at = 0; w->rank == 0 && at < w->count; at++)
+      ((double *)w->origin.base)[at] = operand(at);
+    break;
+  case FETCH:
+  case SWAP:
+    if (w->rank == 1)
+      *(uint64_t *)w->base = (uint64_t)w->done;
+    break;
+  case LOCK:
+    if (w->rank == 0) {
+      uint64_t count = (uint64_t)w->done * (uint64_t)w->size;
+      MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, w->win);
+      MPI_Put(&count, 1, MPI_UINT64_T, 0, 0, 1, MPI_UINT64_T, w->win);
+      MPI_Win_unlock(0, w->win);
+    }
+    break;
+  default:
+    break;
+  }
+}
+
 static double alone_sample(struct row *row, long batch)
 {
   static volatile uint64_t sum;
@@ -152,8 +181,9 @@ static double alone_sample(struct row *row, long batch)
     if (w->rank == 1 && w->operation == PUT)
       for (long at = 0; at + 8 <= w->message.layout.memory; at += 64)
         sum += *(const uint64_t *)(w->base + at);
-    MPI_Win_sync(w->win);
   }
+  write_again(w);
+  MPI_Win_sync(w->win);
   meet();
   double begin = now_ns();
   if (w->rank == 0)
@@ -175,6 +205,7 @@ static double together_sample(struct row *row, long batch)
     w->done = 0;
     MPI_Win_sync(w->win);
   }
+  write_again(w);
   meet();
   double begin = now_ns();
   for (long i = 0; i < batch; i++)
@@ -324,9 +355,6 @@ struct row *window_row(char *words, int rank, int size, int crowded)
   w->rank = rank;
   w->size = size;
   buffer_make(&w->origin, bytes, 0, 64);
-  if (w->operation == ACCUMULATE)
-    for (long at = 0; at < w->count; at++)
-      ((double *)w->origin.base)[at] = operand(at);
   w->is_created = strcmp(memory, "user") == 0;
   long room = w->operation == INSERT ? SLOTS * (long)sizeof(uint64_t) : (bytes + 63) / 64 * 64;
   window_make(&w->memory, &w->win, room, !w->is_created, 1088);
