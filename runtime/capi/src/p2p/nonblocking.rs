@@ -51,9 +51,9 @@ unsafe fn nonblocking(
                     // the rank and the tag.
                     let sent =
                         unsafe { start_send(&on(comm)?, mode, (buf, plan, count), dest, tag)? };
-                    // The message is in the attached buffer now, so the request is complete although the runtime
-                    // may still be sending the message.
-                    let (Operation::Done(_) | Operation::Pending(_)) = sent;
+                    // The request is complete, because the message is in the attached buffer now. The runtime may
+                    // still be sending the message, and ends this operation by itself.
+                    let _: Operation = sent;
                     return Ok(None);
                 }
             };
