@@ -104,7 +104,7 @@ fn the_levels_of_a_deep_type_are_rebuilt_once() {
     case("cases.c", "deep", &[("TYPEPACK_TUNE", "off")], Calls::AtLeast(2));
 }
 
-/// Messages of blocks of 2 KiB and more were once packed, and took up to three times as long as with MPICH alone.
+/// Messages of long blocks were once packed. With blocks of 4 KiB they took twice as long as with MPICH alone.
 #[test]
 fn messages_of_long_blocks_go_to_the_host() {
     case("cases.c", "long", &[], Calls::Passed(60));
