@@ -207,6 +207,10 @@ impl ChunkMemory for Area {
         self.word(pair::STAMPS_AT + (index & (pair::CHUNKS - 1)) * pair::LINE + 8)
     }
     #[inline]
+    fn message(&self, index: usize) -> &AtomicU64 {
+        self.word(pair::STAMPS_AT + (index & (pair::CHUNKS - 1)) * pair::LINE + 24)
+    }
+    #[inline]
     fn freed(&self) -> &AtomicU64 {
         self.word(pair::CHUNK_CREDITS)
     }

@@ -29,6 +29,7 @@ pub(crate) mod allowance;
 mod answers;
 pub(crate) mod area;
 pub(crate) mod choice;
+mod cleared;
 pub(crate) mod eager;
 pub(crate) mod fabric;
 pub(crate) mod failure;

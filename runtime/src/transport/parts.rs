@@ -25,7 +25,7 @@ use super::ready::Ready;
 use super::stage::Stage;
 use crate::Result;
 use crate::message::envelope::{Envelope, PART_MAX, PARTS_MAX};
-use crate::message::label::{Label, Status};
+use crate::message::label::{Label, Shape, Status};
 use crate::message::payload::LayoutRef;
 use crate::settings::Forced;
 use std::ops::Range;
@@ -45,6 +45,10 @@ const ROW_MAX: u16 = 256;
 /// Measured on a Zen 5 with a C program of two threads, 64 KiB through a ring of 2 MiB by `rep movsb`, cores 190 ns
 /// apart, in us: parts of 4 KiB 4.7, of 8 KiB 3.3, of 16 KiB 3.0, of 32 KiB 3.1; one of 8 KiB and then 16 KiB 2.8.
 const PART_FIRST: u64 = 8 << 10;
+
+/// A message of at most this number of bytes goes out in parts also if it could take turns with others. The time of an
+/// RTS and of a CTS is more than the turns would save, because the lines of such messages stay in the second-level cache.
+const TURNS_MIN: u64 = 32 << 10;
 
 /// Number of size classes. Class `n` has the messages whose length in bytes needs `n` bits.
 const CLASSES: usize = (usize::BITS - PARTS_MAX.leading_zeros()) as usize + 1;
@@ -91,23 +95,37 @@ impl Parts {
         });
     }
 
-    /// Returns the copy method if a message goes out in parts now, and counts the message. `in_heap` says whether its
-    /// data lies in the shared heap, from which the receiver may copy it in place. The caller has checked that its
-    /// sender does not wait for the match.
-    pub fn begin(&mut self, tx: &Tx, terms: Terms, label: &Label, in_heap: bool) -> Option<Method> {
+    /// Returns whether the pieces of a message of `bytes` bytes take turns with those of other messages: it is sparse,
+    /// and this rank has other operations under way (`busy`). Such a message goes through chunks, because parts take no
+    /// turns. `cleared.rs` says what the turns are good for.
+    pub fn takes_turns(bytes: u64, busy: bool, shape: impl FnOnce() -> Shape) -> bool {
+        busy && bytes > TURNS_MIN && shape() == Shape::Sparse
+    }
+
+    /// Returns the copy method if a message goes out in parts now, and counts the message. `other_way` says whether
+    /// another way is better: its data lies in the shared heap, from which the receiver may copy it in place, or the
+    /// message takes turns ([`Parts::takes_turns`]). The caller has checked that its sender does not wait for the match.
+    pub fn begin(
+        &mut self,
+        tx: &Tx,
+        terms: Terms,
+        label: &Label,
+        other_way: bool,
+    ) -> Option<Method> {
         let class = class(label.bytes)?;
         if !tx.is_large() || !tx.allows(label) {
             return None;
         }
         match terms.forced {
             Forced::Parts => Some(terms.copy.unwrap_or(Method::Vector)),
-            Forced::Nothing if terms.eager_limit > 0 && !in_heap => self.next(class),
+            Forced::Nothing if terms.eager_limit > 0 && !other_way => self.next(class),
             _ => None,
         }
     }
 
     /// Sends a message in parts if it may go out in parts now. Returns the number of bytes that are in the ring and the
-    /// copy method, or `None` if the message must take another way. The queue of `tx` is empty.
+    /// copy method, or `None` if the message must take another way. The queue of `tx` is empty. `busy` says whether this
+    /// rank has other operations under way.
     ///
     /// # Safety
     ///
@@ -121,10 +139,13 @@ impl Parts {
         (fabric, stage, terms): (&Fabric, &mut Stage, Terms),
         layout: &LayoutRef<'_>,
         label: Label,
+        busy: bool,
     ) -> Result<Option<(u64, Method)>> {
-        let in_heap = fabric.holds(layout.first_address());
-        let Some(method) = self.begin(tx, terms, &label, in_heap) else { return Ok(None) };
-        let how = (Stage::shape(layout.plan, layout.count), method);
+        let shape = || Stage::shape(layout.plan, layout.count);
+        let other_way =
+            fabric.holds(layout.first_address()) || Self::takes_turns(label.bytes, busy, shape);
+        let Some(method) = self.begin(tx, terms, &label, other_way) else { return Ok(None) };
+        let how = (shape(), method);
         let done = write(tx, fabric, label, 0, method, |len, range, to| {
             // SAFETY: `write` passes a range of `len` bytes within the message, and packing a range writes exactly its
             // length (first condition of `fill`). `to` is room for `len` bytes in the ring (second condition). The

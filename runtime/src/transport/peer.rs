@@ -24,7 +24,7 @@ use super::stage::Stage;
 use super::tuning::{self, Situation, Way};
 use super::types::Located;
 use crate::message::envelope::{Envelope, Offer, Place, Space};
-use crate::message::label::{Label, Sender, Slot};
+use crate::message::label::{Label, Sender, Shape, Slot};
 use crate::message::payload::{LayoutRef, SHORT, Sink, Supply, buffer};
 use crate::shm::recall;
 use crate::shm::ring::Violation;
@@ -89,7 +89,8 @@ impl Peer {
 
     // ---- at the sender ----
 
-    /// Sends a message in parts, as [`Parts::send`] does, if no other message waits in the queue.
+    /// Sends a message in parts, as [`Parts::send`] does, if no other message waits in the queue. `busy` says whether
+    /// this rank has other operations under way.
     ///
     /// # Safety
     ///
@@ -102,13 +103,14 @@ impl Peer {
         with: (&Fabric, &mut Stage, Terms),
         layout: &LayoutRef<'_>,
         label: Label,
+        busy: bool,
     ) -> Result<Option<(u64, Method)>> {
         let tx = self.link.contact(with.0)?;
         if !tx.is_idle() {
             return Ok(None);
         }
         // SAFETY: the caller guarantees the condition of `Parts::send`, which is the same.
-        unsafe { self.parts.send(tx, with, layout, label) }
+        unsafe { self.parts.send(tx, with, layout, label, busy) }
     }
 
     /// Appends a send to the queue, and writes as many items of the queue as the ring has room for.
@@ -156,7 +158,8 @@ impl Peer {
                 Supply::Memory(layout) => work.fabric.holds(layout.view().first_address()),
                 _ => false,
             };
-            let method = self.parts.begin(tx, work.terms, &send.label, in_heap);
+            let turns = Parts::takes_turns(bytes, work.busy, || Stage::shape_of(&send.supply));
+            let method = self.parts.begin(tx, work.terms, &send.label, in_heap || turns);
             send.stage = method.map_or(SendStage::Queued, |method| SendStage::Parts(0, method));
         }
         if matches!(send.stage, SendStage::Parts(..)) {
@@ -455,7 +458,8 @@ impl Peer {
             Envelope::Refused(id) => answers::refused(work, from, id),
             Envelope::Cts { id, method, .. } => {
                 answers::cts(work, from, id)?;
-                self.pipeline.clear(id, method);
+                let shape = work.requests.send(id).map(|send| Stage::shape_of(&send.supply));
+                self.pipeline.clear(id, method, shape.unwrap_or(Shape::Contiguous));
                 Ok(())
             }
             Envelope::Help { id, number, method, bytes, place } => {

@@ -2,20 +2,20 @@
 //! and the receiver work on the same message at the same time.
 //!
 //! `transport/pipeline.rs` sends a message through chunks if the message does not fit in the ring. The sender
-//! starts when it has received the receiver's CTS ("clear to send") for the message. A chunk does not say
-//! which message it belongs to. The sender fills chunks for the messages in the order in which it receives
-//! the CTS of each message, and the receiver drains chunks in the order in which it sent the CTS. So both
-//! ranks agree on which message a chunk belongs to, and all that the receiver reads about a chunk from shared
-//! memory is its stamp, its place and its length.
+//! starts when it has received the receiver's CTS ("clear to send") for the message. A chunk names its message by
+//! the message's number in the order of the CTS envelopes of the pair. The ring keeps this order, so both ranks
+//! give the same number to a message. All that the receiver reads about a chunk from shared memory is its stamp,
+//! its place, its length and this number, and the receiver checks them.
 //!
 //! 1. Let `n` be the number of chunks that the sender has filled since the start of the job, `freed` the
 //!    number that the receiver has freed, and `window` the number of stamps of the pair. While fewer than
 //!    `window` chunks are filled and not freed (`n - freed`), the sender takes a chunk from its pool, packs
-//!    data into it, writes the chunk's place (its number in the pool) and the length of the data, and then
-//!    writes the value `n + 1` with release order into the stamp with the number `n % window`.
-//! 2. The receiver reads the stamp with acquire order, checks that the place is one of the sender's chunks and
-//!    that the length is at most the size of that chunk and at most the number of bytes of the message that are
-//!    still missing, unpacks the data, and publishes `freed = n + 1`.
+//!    data into it, writes the chunk's place (its number in the pool), the length of the data and the number of the
+//!    message, and then writes the value `n + 1` with release order into the stamp with the number `n % window`.
+//! 2. The receiver reads the stamp with acquire order, checks that the place is one of the sender's chunks, that the
+//!    number is that of a message which this rank receives, and that the length is at most the size of that chunk and
+//!    at most the number of bytes of the message that are still missing, unpacks the data, and publishes
+//!    `freed = n + 1`.
 //!
 //! So the sender can pack chunk `k + 1` while the receiver unpacks chunk `k`.
 
@@ -35,8 +35,21 @@ pub trait ChunkMemory {
     fn length(&self, index: usize) -> &Self::Word;
     /// Returns the place word beside stamp `index`: the number of the chunk in the sender's pool.
     fn place(&self, index: usize) -> &Self::Word;
+    /// Returns the message word beside stamp `index`: the number of the message in the order of the CTS envelopes.
+    fn message(&self, index: usize) -> &Self::Word;
     /// Returns the word with the number of chunks that the receiver has freed since the start of the job.
     fn freed(&self) -> &Self::Word;
+}
+
+/// A chunk that holds data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full {
+    /// The number of the chunk in the sender's pool.
+    pub place: u64,
+    /// The number of bytes in the chunk.
+    pub len: usize,
+    /// The number of the message in the order of the CTS envelopes of the pair.
+    pub message: u64,
 }
 
 /// The sender's side of the chunks of one pair.
@@ -86,13 +99,14 @@ impl Filler {
         memory.freed().load_acquire() == self.filled
     }
 
-    /// Publishes the chunk that [`Filler::next`] has allowed. The caller has written `len` bytes to the
-    /// chunk at `place`.
-    pub fn publish<M: ChunkMemory>(&mut self, memory: &M, place: u64, len: usize) {
+    /// Publishes the chunk that [`Filler::next`] has allowed. The caller has written `chunk.len` bytes to the
+    /// chunk at `chunk.place`.
+    pub fn publish<M: ChunkMemory>(&mut self, memory: &M, chunk: Full) {
         let index = (self.filled & (self.window - 1)) as usize;
         self.filled += 1;
-        memory.place(index).store_relaxed(place);
-        memory.length(index).store_relaxed(len as u64);
+        memory.place(index).store_relaxed(chunk.place);
+        memory.length(index).store_relaxed(chunk.len as u64);
+        memory.message(index).store_relaxed(chunk.message);
         memory.stamp(index).store_release(self.filled);
     }
 }
@@ -112,12 +126,12 @@ impl Drainer {
         Self { drained: 0, window: window as u64 }
     }
 
-    /// Returns the place and the length of the next chunk to drain, or `None` if the sender has not filled
-    /// that chunk yet.
+    /// Returns the next chunk to drain, or `None` if the sender has not filled that chunk yet. The caller has to
+    /// check the number of the message.
     ///
     /// # Errors
     /// Returns a [`Violation`] if no chunk has the place, or if the length is 0 or larger than the chunk.
-    pub fn next<M: ChunkMemory>(&self, memory: &M) -> Result<Option<(u64, usize)>, Violation> {
+    pub fn next<M: ChunkMemory>(&self, memory: &M) -> Result<Option<Full>, Violation> {
         let index = (self.drained & (self.window - 1)) as usize;
         if memory.stamp(index).load_acquire() != self.drained + 1 {
             return Ok(None);
@@ -131,7 +145,8 @@ impl Drainer {
         if len == 0 || len > size {
             return Err(Violation::outside("the length of the data in a chunk", len, 1..=size));
         }
-        Ok(Some((place, len as usize)))
+        let message = memory.message(index).load_relaxed();
+        Ok(Some(Full { place, len: len as usize, message }))
     }
 
     /// Frees the chunk whose place [`Drainer::next`] returned.
@@ -149,7 +164,7 @@ mod tests {
     use loom::sync::atomic::AtomicU64;
 
     struct Heap {
-        words: [[AtomicU64; 3]; 2],
+        words: [[AtomicU64; 4]; 2],
         freed: AtomicU64,
     }
 
@@ -167,6 +182,9 @@ mod tests {
         fn length(&self, index: usize) -> &AtomicU64 {
             &self.words[index][1]
         }
+        fn message(&self, index: usize) -> &AtomicU64 {
+            &self.words[index][3]
+        }
         fn freed(&self) -> &AtomicU64 {
             &self.freed
         }
@@ -174,7 +192,7 @@ mod tests {
 
     fn heap() -> Heap {
         let word = || AtomicU64::new(0);
-        Heap { words: [0, 1].map(|_| [word(), word(), word()]), freed: word() }
+        Heap { words: [0, 1].map(|_| [word(), word(), word(), word()]), freed: word() }
     }
 
     /// Checks in every interleaving that three chunks pass through two buffers in order and unchanged.
@@ -198,18 +216,18 @@ mod tests {
                     let place = 1 - number % 2;
                     // SAFETY: the chunk is free, and only the sender uses it between `next` and `publish`.
                     theirs[place as usize].with_mut(|cell| unsafe { *cell = n + 10 });
-                    filler.publish(&*shared, place, n as usize + 1);
+                    filler.publish(&*shared, Full { place, len: n as usize + 1, message: n + 5 });
                 }
             });
             let mut drainer = Drainer::new(2);
             for n in 0..3u64 {
-                let (place, len) = loop {
+                let Full { place, len, message } = loop {
                     match drainer.next(&*memory).unwrap() {
                         Some(full) => break full,
                         None => loom::thread::yield_now(),
                     }
                 };
-                assert_eq!(len as u64, n + 1);
+                assert_eq!((len as u64, message), (n + 1, n + 5));
                 // SAFETY: the chunk is full, and only the receiver uses it between `next` and `advance`.
                 cells[place as usize].with(|cell| assert_eq!(unsafe { *cell }, n + 10));
                 drainer.advance(&*memory);
@@ -237,7 +255,7 @@ mod tests {
             let memory = heap();
             let mut filler = Filler::new(2);
             while filler.next(&memory).unwrap().is_some() {
-                filler.publish(&memory, 0, 1);
+                filler.publish(&memory, Full { place: 0, len: 1, message: 0 });
             }
             memory.freed.store_release(3);
             assert!(filler.next(&memory).is_err());

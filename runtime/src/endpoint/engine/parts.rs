@@ -98,8 +98,9 @@ impl MessageEngine {
         dest: usize,
     ) -> Result<Option<(u64, Method)>> {
         let with = (&self.fabric, &mut self.stage, self.terms);
+        let busy = self.requests.in_flight() > 0;
         // SAFETY: the caller guarantees the condition of `Peer::send_parts`, which is the same.
-        let sent = unsafe { self.peers[dest].send_parts(with, layout, label)? };
+        let sent = unsafe { self.peers[dest].send_parts(with, layout, label, busy)? };
         self.traffic.parts += u64::from(sent.is_some_and(|(done, _)| done == label.bytes));
         Ok(sent)
     }

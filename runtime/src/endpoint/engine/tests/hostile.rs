@@ -3,7 +3,7 @@
 
 use super::super::*;
 use super::any;
-use crate::shm::bulk::{ChunkMemory, Filler};
+use crate::shm::bulk::{ChunkMemory, Filler, Full};
 use crate::shm::pair::{CHUNK_BYTES, CHUNKS};
 use crate::shm::ring::{Producer, RingMemory};
 use crate::shm::segment::{JobFlags, Segment};
@@ -214,7 +214,9 @@ fn hostile_envelopes_are_errors() {
             if let Ok(Some(number)) = filler.next(&area) {
                 let lengths = [1, 512, CHUNK_BYTES as u64, CHUNK_BYTES as u64 + 1, u64::MAX];
                 let places = [0, SMALL, 255, 257, u64::MAX];
-                filler.publish(&area, places[random() as usize % 5], 1);
+                let place = places[random() as usize % 5];
+                let message = [0, 0, 1, 2, u64::MAX][random() as usize % 5];
+                filler.publish(&area, Full { place, len: 1, message });
                 area.length(number as usize % CHUNKS).store_relaxed(lengths[random() as usize % 5]);
             }
         }

@@ -13,6 +13,7 @@ mod pool;
 mod private;
 mod shared_copies;
 mod slots;
+mod turns;
 mod types;
 mod waiting;
 mod wire;
