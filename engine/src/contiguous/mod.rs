@@ -25,6 +25,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+pub(crate) use own::{Clock, choose, clock};
 pub use own::{set_clock, set_fixed};
 
 /// Minimum length, in bytes, of a run that may be copied with a method other than vector moves. For a

@@ -51,6 +51,11 @@ pub fn set_clock(clock: Clock) {
     let _first = CLOCK.set(clock);
 }
 
+/// Returns the clock that [`set_clock`] has set.
+pub(crate) fn clock() -> Option<Clock> {
+    CLOCK.get().copied()
+}
+
 /// Fixes the method of all long copies for which no caller asks for one. With `None`, the method is chosen by
 /// measurement again.
 pub fn set_fixed(method: Option<Method>) {
@@ -58,7 +63,7 @@ pub fn set_fixed(method: Option<Method>) {
 }
 
 /// A chooser that several threads share.
-pub(super) trait Shared {
+pub(crate) trait Shared {
     /// Calls `f` with the chooser. Returns `None` at once if another thread uses the chooser.
     fn attempt<R>(&self, f: impl FnOnce(&mut Chooser) -> R) -> Option<R>;
 }
@@ -73,7 +78,7 @@ impl Shared for Mutex<Chooser> {
 /// another thread uses the chooser. `bytes` is the number of bytes that the job copies. This thread does not
 /// hold the chooser during the call. Returns the way that the chooser has found best so far, or `None` if
 /// another thread uses the chooser.
-pub(super) fn choose(
+pub(crate) fn choose(
     chooser: &impl Shared,
     bytes: usize,
     clock: impl Fn() -> u64,

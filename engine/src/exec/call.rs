@@ -7,7 +7,7 @@ use super::direction;
 use super::stats::{self, Executor};
 use super::verified::call_verified;
 use crate::kernel::interpreter;
-use crate::plan::{NestPlan, Plan, Strategy};
+use crate::plan::{NestPlan, Plan, Strategy, contest};
 
 /// Executes a nest with the given parameters. Calls the compiled kernel if the nest has one that is
 /// wanted for `bytes` bytes, otherwise the leaf kernel if the nest has one, otherwise the interpreter.
@@ -21,6 +21,70 @@ use crate::plan::{NestPlan, Plan, Strategy};
 /// - `bytes` is the packed size of the leaves that `words` describes.
 #[inline]
 pub(super) unsafe fn call<const PACK: bool>(
+    plan: &Plan,
+    planned: &NestPlan,
+    words: &[u64],
+    mem: *mut u8,
+    packed: *mut u8,
+    bytes: u64,
+) {
+    // SAFETY: the caller guarantees the conditions of this function, and both functions have the same conditions.
+    unsafe {
+        if bytes < contest::LEAST {
+            by_model::<PACK>(plan, planned, words, mem, packed, bytes);
+        } else {
+            long::<PACK>(plan, planned, words, mem, packed, bytes);
+        }
+    }
+}
+
+/// Executes a nest in a long call. If there are a leaf kernel and a compiled kernel, measurements decide between them.
+/// This function is not inlined, so that it does not make short calls slower.
+///
+/// # Safety
+///
+/// The conditions of [`call`] hold.
+#[inline(never)]
+unsafe fn long<const PACK: bool>(
+    plan: &Plan,
+    planned: &NestPlan,
+    words: &[u64],
+    mem: *mut u8,
+    packed: *mut u8,
+    bytes: u64,
+) {
+    let settings = plan.settings();
+    let selected = planned.selected(direction(PACK), settings);
+    if !settings.verify
+        && let Some((kernel, contest)) = planned.rivals(selected, direction(PACK), bytes, settings)
+        && let Some(routine) = &selected.routine
+    {
+        contest.run(bytes, |way| {
+            if way == contest::KERNEL {
+                // SAFETY: the kernel implements the nest's shape in this direction, and the caller guarantees that
+                // `words`, `mem` and `packed` meet the conditions of that shape.
+                unsafe { (kernel.entry())(words.as_ptr(), mem, packed) };
+                stats::add(Executor::Kernel, bytes);
+            } else {
+                // SAFETY: the routine was made for this nest and direction, and the caller guarantees that `words`,
+                // `mem` and `packed` meet the nest's conditions.
+                unsafe { routine.run::<PACK>(&planned.nest, words, mem, packed) };
+                stats::add(Executor::Leaf, bytes);
+            }
+        });
+        return;
+    }
+    // SAFETY: the caller guarantees the conditions of `call`, which `by_model` has too.
+    unsafe { by_model::<PACK>(plan, planned, words, mem, packed, bytes) };
+}
+
+/// Executes a nest with the executor that the cost model recommends.
+///
+/// # Safety
+///
+/// The conditions of [`call`] hold.
+#[inline(always)]
+unsafe fn by_model<const PACK: bool>(
     plan: &Plan,
     planned: &NestPlan,
     words: &[u64],

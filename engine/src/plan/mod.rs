@@ -7,6 +7,7 @@
 //! first requested (`kept.rs`).
 
 pub(crate) mod byteswap;
+pub(crate) mod contest;
 pub(crate) mod cost;
 pub(crate) mod divide;
 pub(crate) mod footprint;

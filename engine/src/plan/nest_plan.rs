@@ -1,16 +1,19 @@
 //! A nest of a plan, and its executor. The executor is chosen at the first call in each direction.
 //!
 //! `nests.rs` finds the nests. `exec/` gets the [`Selected`] executor from a nest, and the compiled
-//! kernel if the cost model (`cost/`) recommends a kernel. The kernel slots (which also hold the selected
-//! executors) are the only part of a nest plan that changes after the commit.
+//! kernel if the cost model (`cost/`) recommends a kernel. For long calls, measurements correct the cost model
+//! (`contest.rs`). The kernel slots (which also hold the selected executors) and the record of long calls are the only
+//! parts of a nest plan that change after the commit.
 
+use super::contest::{self, Contest};
 use super::cost::{self, Choice};
 use super::divide::Divisor;
 use super::settings::{Settings, Strategy};
+use crate::contiguous;
 use crate::kernel::{Direction, Kernel, Leaf, LeafShape, Level, Levels, Nest};
 use crate::leaf::{Class, Routine, Swap};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// In pack and unpack calls, blocks of at least this many bytes are copied with `contiguous::copy`, with one
 /// call per block. For shorter blocks, loops that use the machine's widest registers are faster
@@ -22,6 +25,9 @@ const LONG_ROW: u64 = 8 << 10;
 pub(crate) struct NestPlan {
     slots: [KernelSlot; 2],
     pub(crate) strategy: Strategy,
+    /// For each direction, whether the check of `Settings::verify` has found a wrong result. Then no kernel is used any
+    /// more.
+    distrusted: [AtomicBool; 2],
     pub(crate) nest: Nest,
     /// The parameter block for the whole nest, in the layout that `kernel/` defines, padded with zeros. If
     /// the outermost level is the loop over elements, its count is that of one element.
@@ -32,6 +38,19 @@ pub(crate) struct NestPlan {
     /// The widths of the basic elements in the leaf whose bytes are reversed; `None` if no bytes are
     /// reversed. Compiled kernels cannot reverse bytes.
     pub(crate) swap: Option<Box<Swap>>,
+    /// What is known about long calls, for each direction. Empty until the first long call, because most plans make
+    /// none and a plan should be small.
+    long: OnceLock<Box<[LongCalls; 2]>>,
+}
+
+/// The long calls of a nest in one direction.
+struct LongCalls {
+    /// Number of packed bytes so far, as long as there is no contest.
+    moved: AtomicU64,
+    /// The contest of the leaf kernel and the compiled kernel begins after this number of bytes, or as soon as there is
+    /// a compiled kernel. `u64::MAX` if there is nothing to compare.
+    begins: u64,
+    contest: OnceLock<Box<Contest>>,
 }
 
 #[derive(Default)]
@@ -45,9 +64,6 @@ struct KernelSlot {
     /// threads pack at the same time, they may overwrite each other's additions. Then the kernel is
     /// requested a little later, which is harmless.
     saved: AtomicU64,
-    /// Number of calls in which the check of `Settings::verify` found a wrong result. After the first
-    /// wrong result, the kernel is no longer used.
-    distrusted: AtomicU64,
 }
 
 /// The executor of a nest in one direction. It is chosen at the first call in this direction, not at
@@ -69,7 +85,9 @@ impl NestPlan {
             below: [Divisor::ONE; Nest::MAX_DEPTH],
             leaf_bytes: Divisor::ONE,
             strategy: Strategy::Interpreter,
+            distrusted: Default::default(),
             swap: None,
+            long: OnceLock::new(),
             slots: Default::default(),
         }
     }
@@ -214,6 +232,69 @@ impl NestPlan {
         if saved < choice.price { None } else { self.request(direction, settings) }
     }
 
+    /// Returns the kernel, and the contest that decides whether it or the leaf kernel runs a call of `bytes` bytes, if
+    /// this is decided by measurement. `bytes` is at least [`contest::LEAST`].
+    #[inline]
+    pub(crate) fn rivals(
+        &self,
+        selected: &Selected,
+        direction: Direction,
+        bytes: u64,
+        settings: &Settings,
+    ) -> Option<(&Kernel, &Contest)> {
+        let kernel = &self.slot(direction).kernel;
+        let long = match self.long.get() {
+            Some(long) => &long[direction as usize],
+            None => self.first_long_call(direction, settings),
+        };
+        if let Some(contest) = long.contest.get() {
+            return Some((kernel.get()?.as_ref()?, contest));
+        }
+        if long.begins == u64::MAX {
+            return None;
+        }
+        let moved = long.moved.load(Ordering::Relaxed).saturating_add(bytes);
+        long.moved.store(moved, Ordering::Relaxed);
+        let begins = moved >= long.begins || kernel.get().is_some();
+        if begins { self.begin_contest(selected, long, direction, settings) } else { None }
+    }
+
+    /// Finds out, for each direction, whether there will be a leaf kernel and a compiled kernel to compare.
+    #[cold]
+    #[inline(never)]
+    fn first_long_call(&self, direction: Direction, settings: &Settings) -> &LongCalls {
+        let threshold =
+            settings.compiler.as_ref().map_or(u64::MAX, |compiler| compiler.threshold());
+        let chosen = settings.strategy.is_none() && self.strategy == Strategy::Kernel;
+        let measures = chosen && threshold < u64::MAX && contiguous::clock().is_some();
+        let calls = |direction| {
+            let routine = measures.then(|| self.selected(direction, settings).routine.as_ref());
+            let leaf = routine.flatten().is_some_and(|routine| routine.class() != Class::Tile);
+            let begins =
+                if leaf { contest::begins_after(cost::price(threshold)) } else { u64::MAX };
+            LongCalls { moved: AtomicU64::new(0), begins, contest: OnceLock::new() }
+        };
+        let make = || Box::new([Direction::Pack, Direction::Unpack].map(calls));
+        &self.long.get_or_init(make)[direction as usize]
+    }
+
+    /// Begins the contest of the leaf kernel and the compiled kernel. Requests the kernel if the cost model has wanted
+    /// none so far: the contest may show that the cost model is wrong on this machine.
+    #[cold]
+    #[inline(never)]
+    fn begin_contest<'a>(
+        &'a self,
+        selected: &Selected,
+        long: &'a LongCalls,
+        direction: Direction,
+        settings: &Settings,
+    ) -> Option<(&'a Kernel, &'a Contest)> {
+        let kernel = self.request(direction, settings)?;
+        let clock = contiguous::clock()?;
+        let make = || Box::new(Contest::new(clock, selected.choice.most));
+        Some((kernel, long.contest.get_or_init(make)))
+    }
+
     /// Requests the kernel from the compiler, and returns it unless the compiler refuses.
     #[cold]
     #[inline(never)]
@@ -224,11 +305,11 @@ impl NestPlan {
     }
 
     pub(crate) fn trusted(&self, direction: Direction) -> bool {
-        self.slot(direction).distrusted.load(Ordering::Relaxed) == 0
+        !self.distrusted[direction as usize].load(Ordering::Relaxed)
     }
 
     pub(crate) fn distrust(&self, direction: Direction) {
-        self.slot(direction).distrusted.fetch_add(1, Ordering::Relaxed);
+        self.distrusted[direction as usize].store(true, Ordering::Relaxed);
     }
 
     pub(super) fn executor(&self, direction: Direction, settings: &Settings) -> String {
@@ -240,6 +321,9 @@ impl NestPlan {
         }
         let selected = self.selected(direction, settings);
         let most = selected.choice.most;
+        if let Some(names) = self.measured_executors(selected, direction) {
+            return names;
+        }
         match (self.slot(direction).kernel.get(), &selected.routine) {
             (Some(Some(kernel)), Some(routine)) if most < u64::MAX => {
                 format!("{} up to {most} B, {}", kernel.name(), routine.name())
@@ -247,6 +331,29 @@ impl NestPlan {
             (Some(Some(kernel)), _) => kernel.name().into(),
             (_, Some(routine)) => routine.name(),
             _ => "interpreter".into(),
+        }
+    }
+}
+
+impl NestPlan {
+    /// Returns the names of the executors that measurements have chosen for long calls, if a contest has begun.
+    fn measured_executors(&self, selected: &Selected, direction: Direction) -> Option<String> {
+        let contest = self.long.get()?[direction as usize].contest.get()?;
+        let kernel = self.slot(direction).kernel.get()?.as_ref()?;
+        let routine = selected.routine.as_ref()?;
+        let name = |way| match way {
+            contest::KERNEL => kernel.name().to_string(),
+            _ => routine.name(),
+        };
+        let mut names: Vec<(u64, u8)> = contest.standing().collect();
+        names.dedup_by_key(|(_, way)| *way);
+        match names[..] {
+            [] => None,
+            [(_, way)] => Some(name(way)),
+            _ => {
+                let part = |(from, way): &(u64, u8)| format!("{} from {from} B", name(*way));
+                Some(names.iter().map(part).collect::<Vec<_>>().join(", "))
+            }
         }
     }
 }

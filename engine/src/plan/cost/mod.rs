@@ -240,11 +240,16 @@ pub(crate) fn choice(
         return Choice::NEVER;
     };
     let bytes = tally.leaves * nest.leaf.bytes() as f64;
-    let price = threshold.saturating_mul(BYTE);
+    let price = price(threshold);
     if class == Class::Interpreter {
         return forced(other, kernel, bytes, price);
     }
     decide(other, kernel, bytes, price)
+}
+
+/// Returns the time that a compilation takes, in picoseconds, for a compiler with this threshold.
+pub(crate) fn price(threshold: u64) -> u64 {
+    threshold.saturating_mul(BYTE)
 }
 
 /// Returns the choice if the settings force compiled kernels (`Strategy::Kernel`), so that no leaf kernel is
