@@ -76,3 +76,44 @@ fn without_code_memory_the_interpreter_works() {
     assert_eq!(jit.counters().kernels, 0);
     assert!(jit.counters().refusals > 0);
 }
+
+/// Checks that long calls move the right bytes while the engine compares the leaf kernel with the compiled kernel, and
+/// that both of them have run.
+#[test]
+fn a_measured_choice_changes_no_byte() {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    /// The false clock: each reading is later by an irregular time, so that either executor may seem the faster one.
+    fn tick() -> u64 {
+        static NOW: AtomicU64 = AtomicU64::new(1);
+        let now = NOW.load(Ordering::Relaxed);
+        NOW.fetch_add(100 + now.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 77, Ordering::Relaxed)
+    }
+    typepack_engine::contiguous::set_clock(tick);
+    let jit = Jit::new(Settings { mode: Mode::Eager, ..Settings::default() });
+    let before = typepack_engine::stats::bytes();
+    for ty in types() {
+        let compiler = Some(Arc::new(jit.clone()) as Arc<_>);
+        let settings = EngineSettings { compiler, ..EngineSettings::default() };
+        let plan = ty.commit_with(&settings).expect("the type is committed");
+        let count = (20 << 10) / plan.element_bytes() + 1;
+        let bytes = (ty.extent() * count as i64 + ty.true_extent()) as usize;
+        let memory: Vec<u8> = (0..bytes).map(|i| (i * 7 % 251) as u8).collect();
+        let expected = typemap::pack(&ty, count, &memory, 0);
+        let mut back_expected = vec![0xee_u8; bytes];
+        typemap::unpack(&ty, count, &expected, &mut back_expected, 0);
+        let mut packed = vec![0_u8; expected.len()];
+        let mut back = vec![0_u8; bytes];
+        for call in 0..3000 {
+            packed.fill(call as u8);
+            pack(&plan, count, &memory, &mut packed).expect("the data is packed");
+            assert!(packed == expected, "{ty:?}, call {call}");
+            if call % 8 == 0 {
+                back.fill(0xee);
+                unpack(&plan, count, &packed, &mut back).expect("the data is unpacked");
+                assert!(back == back_expected, "{ty:?}, call {call}");
+            }
+        }
+    }
+    let after = typepack_engine::stats::bytes();
+    assert!(after.kernel > before.kernel && after.leaf > before.leaf);
+}
