@@ -79,7 +79,7 @@ pub use topo::dims_create;
 pub use typepack_engine as engine;
 pub use typepack_engine::{Datatype, ErrorClass, Named, Order, Plan};
 pub use typepack_jit::{Counters, Jit};
-pub use world::{Universe, abort, init, processor_name, wtick, wtime};
+pub use world::{Universe, abort, init, processor_name, program_size, wtick, wtime};
 
 // The modules of the job crate, under the names by which the files of this crate refer to them.
 #[cfg(test)]

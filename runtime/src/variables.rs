@@ -98,7 +98,8 @@ impl Variable {
             "TYPEPACK_EAGER_LIMIT" => "Messages up to this length are sent eagerly.",
             "TYPEPACK_UNEXPECTED_MAX" => {
                 "How much memory a rank uses for the messages of one other rank that no receive has matched. \
-                 Above this, the data of such messages stays at the sender."
+                 Above this, the data of such messages stays at the sender. Sends of at most 64 bytes wait only \
+                 above 16 times this value."
             }
             "TYPEPACK_SPIN_US" => {
                 "How long a waiting rank spins before it sleeps. With 0, it lets other processes run a few times instead."

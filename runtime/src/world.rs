@@ -499,6 +499,17 @@ impl Drop for Universe {
     }
 }
 
+/// Returns how many ranks of the job, including this one, run this process's program. Unlike
+/// [`Universe::app_size`], this function also works before the process has joined the job, and it returns 1 if no
+/// launcher started the process. Returns `None` if the process cannot join a job, like a child of a rank.
+pub fn program_size() -> Option<u32> {
+    match JOB.get().map_or_else(attach::is_offered, |_| Ok(true)) {
+        Ok(true) => std::env::var(attach::APP_SIZE).ok()?.parse().ok(),
+        Ok(false) => Some(1),
+        Err(_) => None,
+    }
+}
+
 /// Returns the host name of this machine.
 #[doc(alias = "MPI_Get_processor_name")]
 pub fn processor_name() -> Vec<u8> {

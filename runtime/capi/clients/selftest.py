@@ -1,4 +1,4 @@
-"""Tests how suite.py judges programs, and how jobs.py reads exclusions and measures jobs.
+"""Tests how suite.py judges programs and reads settings, and how jobs.py reads exclusions and measures jobs.
 
 scripts/suite and scripts/clients run these tests first.
 """
@@ -11,7 +11,7 @@ import unittest
 from pathlib import Path
 
 from jobs import read_excluded, timed
-from suite import judge
+from suite import judge, read_settings
 
 UNBUILT = (
     "typepack: rank 0: MPI_Win_create: this version of typepack does not have this function "
@@ -46,6 +46,14 @@ class Judge(unittest.TestCase):
         self.assertIn("the job exceeded its time limit of", ENDING.read_text())
         self.assertIn("bug", self.ends(1, "typepack bug: ...\n", "TestStatus"))
 
+    def test_a_program_can_be_a_test_of_the_time_limit(self):
+        for wanted in ("", "TestErrFatal"):
+            self.assertEqual(judge(124, HANG, wanted, set(), limited=True), "passed")
+            self.assertEqual(judge(139, HANG + CRASH, wanted, set(), limited=True), "crashes: signal 11 (SIGSEGV)")
+            for code in (0, 1):
+                end = judge(code, " No Errors\n", wanted, set(), limited=True)
+                self.assertEqual(end, f"failed: ended before the time limit with exit code {code}")
+
     def test_only_functions_that_are_missing_are_not_built(self):
         for wanted in ("", "TestStatus"):
             self.assertEqual(self.ends(55, UNBUILT, wanted), "not built: MPI_Win_create")
@@ -79,6 +87,23 @@ class Excluded(unittest.TestCase):
                     read_excluded(Path(file.name))
                 file.truncate(file.tell() - len(line))
                 file.seek(0, io.SEEK_END)
+
+
+class Settings(unittest.TestCase):
+    def read(self, text):
+        with tempfile.NamedTemporaryFile("w", suffix=".settings") as file:
+            file.write(text)
+            file.flush()
+            return read_settings(Path(file.name))
+
+    def test_settings_are_variables_and_options(self):
+        settings = self.read("a/b -initial-errhandler=mpi_errors_return X=1=2 # why\na/c -timeout=5 # why\n")
+        self.assertEqual(settings["a/b"].options, ["-initial-errhandler", "mpi_errors_return"])
+        self.assertEqual((settings["a/b"].variables, settings["a/b"].limit), ({"X": "1=2"}, None))
+        self.assertEqual((settings["a/c"].options, settings["a/c"].limit), ([], 5))
+        for text in ("a/b X # why\n", "a/b -x= # why\n", "a/b X=1\n", "a/b X=1 # why\na/b X=2 # why\n"):
+            with self.assertRaises(SystemExit):
+                self.read(text)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Runs the programs of MPICH's test suite under typepack's mpiexec, and reports how they ended. scripts/suite
 runs this program.
 
-    suite.py --prefix P --tests DIR --excluded FILE DIRECTORY ...
+    suite.py --prefix P --tests DIR --excluded FILE --settings FILE DIRECTORY ...
 
 Each directory has a list of programs. A line of the list has a program, the number of ranks, and sometimes
 arguments (arg=), variables (env=), a time limit (timeLimit=) and an expected result other than "No Errors"
@@ -15,9 +15,13 @@ exit code and the output of mpiexec. The result is the first of these that appli
     passed        the program ended as the list expects
     failed        the run ended in any other way, or the program cannot be compiled
 
-FILE names programs that may fail (DIRECTORY/NAME # REASON). If such a program passes in all its lines, suite.py
-says so, because the program can then be removed from FILE. The exit code is 1 if a program failed that FILE does
-not name.
+The file of --excluded names programs that may fail (DIRECTORY/NAME # REASON). If such a program passes in all its
+lines, suite.py says so, because the program can then be removed from the file. The exit code is 1 if a program failed
+that the file does not name.
+
+The file of --settings names programs that need a setting (DIRECTORY/NAME SETTING ... # REASON). A setting is a variable
+(NAME=VALUE) or an option of mpiexec (-NAME=VALUE). These programs must pass. If a setting is `-timeout=SECONDS`, the
+program passes if mpiexec ends it at this time limit.
 """
 
 import argparse
@@ -58,6 +62,33 @@ class Line:
         return " ".join([self.name, f"np={self.ranks}", *self.arguments])
 
 
+class Settings:
+    """Options of mpiexec and variables with which a program runs."""
+
+    def __init__(self, words=()):
+        self.options, self.variables, self.limit = [], {}, None
+        for word in words:
+            name, equals, value = word.partition("=")
+            if not equals or not value:
+                sys.exit(f"suite: '{word}' is not a setting (NAME=VALUE or -NAME=VALUE)")
+            if name == "-timeout":
+                self.limit = int(value)
+            elif name.startswith("-"):
+                self.options += [name, value]
+            else:
+                self.variables[name] = value
+
+
+def read_settings(path):
+    """Returns the names in a file of settings with their settings."""
+    settings = {}
+    for words in map(str.split, read_excluded(path)):
+        if words[0] in settings:
+            sys.exit(f"suite: {path}: '{words[0]}' is listed twice")
+        settings[words[0]] = Settings(words[1:])
+    return settings
+
+
 def lines_of(directory):
     """Returns the lines of a directory's list. If lines differ only in settings of MPICH, only the first
     counts."""
@@ -77,8 +108,9 @@ def unbuilt(prefix):
     return set(re.findall(r"^ +- (MPI_\w+)$", text, re.MULTILINE))
 
 
-def judge(code, output, wanted, missing):
-    """Returns how a run of a program ended. `run` handles the case that mpiexec itself hangs."""
+def judge(code, output, wanted, missing, limited=False):
+    """Returns how a run of a program ended. `limited` says that mpiexec must end the program at its time limit. `run`
+    handles the case that mpiexec itself hangs."""
     signal_line = re.search(r"^mpiexec: rank \d+ .*killed by (signal .*)$", output, re.MULTILINE)
     if signal_line:
         return f"crashes: {signal_line[1]}"
@@ -86,7 +118,9 @@ def judge(code, output, wanted, missing):
         return "crashes: a bug that the library reports"
     # mpiexec ends a job at its time limit with this code and says so (runtime/launcher/src/ending.rs).
     if code == TIMED_OUT or re.search(r"^mpiexec: the job exceeded its time limit of", output, re.MULTILINE):
-        return "hangs"
+        return "passed" if limited else "hangs"
+    if limited:
+        return f"failed: ended before the time limit with exit code {code}"
     ended_by = re.findall(r"(MPI_\w+): this version of typepack does not have this function", output)
     if ended_by and missing.issuperset(ended_by):
         return f"not built: {', '.join(sorted(set(ended_by)))}"
@@ -108,8 +142,10 @@ def available():
     return int(re.search(r"^MemAvailable: +(\d+) kB$", text, re.MULTILINE)[1]) * 1024 // 10**9
 
 
-def run(options, directory, line, seconds, missing):
+def run(options, directory, line, seconds, missing, settings=None):
     """Runs the program of a line. Returns how the run ended, and the output."""
+    settings = settings or Settings()
+    seconds = settings.limit or seconds
     program = options.tests / directory / line.name
     if line.ranks > RANKS:
         return "too many ranks", ""
@@ -117,10 +153,10 @@ def run(options, directory, line, seconds, missing):
         return "too much memory", ""
     if not program.exists():
         return "cannot be compiled", ""
-    command = [options.prefix / "bin/mpiexec", "-n", line.ranks, "-timeout", seconds, program]
+    command = [options.prefix / "bin/mpiexec", "-n", line.ranks, "-timeout", seconds, *settings.options, program]
     process = subprocess.Popen(
         list(map(str, command + line.arguments)),
-        cwd=program.parent, env={**os.environ, **line.variables}, stdin=subprocess.DEVNULL,
+        cwd=program.parent, env={**os.environ, **line.variables, **settings.variables}, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
     try:
         output = process.communicate(timeout=seconds + 30)[0].decode(errors="replace")
@@ -128,23 +164,25 @@ def run(options, directory, line, seconds, missing):
         # mpiexec did not end the job at its own time limit, so mpiexec itself hangs.
         os.killpg(process.pid, signal.SIGKILL)
         return "hangs, and mpiexec with it", process.communicate()[0].decode(errors="replace")
-    return judge(process.returncode, output, line.wanted, missing), output
+    return judge(process.returncode, output, line.wanted, missing, settings.limit is not None), output
 
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("--prefix", "--tests", "--excluded"):
+    for name in ("--prefix", "--tests", "--excluded", "--settings"):
         parser.add_argument(name, type=Path, required=True)
     parser.add_argument("directories", nargs="+")
     options = parser.parse_args()
-    excluded = read_excluded(options.excluded)
+    excluded, settings = read_excluded(options.excluded), read_settings(options.settings)
+    for name in excluded.keys() & settings.keys():
+        sys.exit(f"suite: {name} is in {options.excluded.name} and in {options.settings.name}")
     ends, failed, missing = Counter(), [], unbuilt(options.prefix)
     for directory in options.directories:
         here, whole = Counter(), {}
         for line in lines_of(options.tests / directory):
             name = f"{directory}/{line.name}"
             seconds = BRIEF if name in excluded else line.seconds
-            end, output = run(options, directory, line, seconds, missing)
+            end, output = run(options, directory, line, seconds, missing, settings.get(name))
             good = end == "passed"
             whole[name] = whole.get(name, True) and good
             # FILE excuses a crash only if the reason in FILE begins with the word crashes.

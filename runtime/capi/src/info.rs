@@ -8,7 +8,6 @@ use crate::argument::{InOut, Output, Text, TextBuffer, TextOutput};
 use crate::error::{Failure, Result};
 use crate::handle::Kind;
 use crate::handle::table::Table;
-use crate::lifecycle;
 use crate::raw;
 use std::ffi::{c_char, c_int};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -24,17 +23,14 @@ pub struct Info {
 
 static INFOS: Table<Info> = Table::new(Kind::Info);
 
-/// Returns the content of `MPI_INFO_ENV`. The key `maxprocs` is missing until the process has joined the job. So
-/// this function caches the content only after that; each earlier call builds the content anew.
+/// Returns the content of `MPI_INFO_ENV`. The first call fixes it, also a call before init: MPI-4.0 section 10 says of
+/// `MPI_Info_create_env` that calls with the same arguments produce consistent objects.
 fn environment() -> Arc<Info> {
     static ENVIRONMENT: OnceLock<Arc<Info>> = OnceLock::new();
-    if lifecycle::rank().is_none() {
-        return Arc::new(described());
-    }
     ENVIRONMENT.get_or_init(|| Arc::new(described())).clone()
 }
 
-/// Returns the content of `MPI_INFO_ENV`, which says how this process was started, as far as it is known now.
+/// Builds the content of `MPI_INFO_ENV`, which says how this process was started.
 fn described() -> Info {
     let mut entries: Vec<Entry> = Vec::new();
     let mut add = |key: &str, value: Vec<u8>| {
@@ -46,7 +42,7 @@ fn described() -> Info {
     add("command", arguments.next().unwrap_or_default());
     add("argv", arguments.collect::<Vec<_>>().join(&b' '));
     // `maxprocs` is the number of ranks that run this program, not of all ranks of the job.
-    if let Some(ranks) = lifecycle::program_size() {
+    if let Some(ranks) = typepack::program_size() {
         add("maxprocs", ranks.to_string().into());
     }
     if let Ok(directory) = std::env::current_dir() {
@@ -168,7 +164,7 @@ pub fn create(info: Output<raw::Info>) -> Result {
     Ok(())
 }
 
-/// `MPI_Info_create_env`. The object lacks the key `maxprocs` if the process has not joined the job yet.
+/// `MPI_Info_create_env`. The arguments of the program are read from the system, so `argc` and `argv` are not needed.
 pub fn create_env(_argc: c_int, _argv: *mut *mut c_char, info: Output<raw::Info>) -> Result {
     let out = info.required("info")?;
     let entries = environment().entries().clone();

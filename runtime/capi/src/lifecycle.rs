@@ -66,33 +66,20 @@ pub fn end() {
     close();
 }
 
-/// What the process learns when it joins the job.
-#[derive(Clone, Copy, Debug)]
-struct Identity {
-    rank: usize,
-    program_size: u64,
-}
-
-static IDENTITY: OnceLock<Identity> = OnceLock::new();
+/// The rank in the world, which the process learns when it joins the job.
+static RANK: OnceLock<usize> = OnceLock::new();
 static MAIN: OnceLock<ThreadId> = OnceLock::new();
 static THREADS: AtomicI32 = AtomicI32::new(abi::THREAD_SINGLE);
 
-/// Records what the process learns when it joins the job: its rank in the world, and the number of ranks that run
-/// the same program. A second call changes nothing.
-pub fn identify(rank: usize, program_size: u64) {
-    let _first = IDENTITY.set(Identity { rank, program_size });
+/// Records the rank in the world, which the process learns when it joins the job. A second call changes nothing.
+pub fn identify(rank: usize) {
+    let _first = RANK.set(rank);
 }
 
 /// Records the thread level that init grants, and that the calling thread calls init.
 pub fn grant(threads: c_int) {
     THREADS.store(threads, Ordering::Relaxed);
     let _first = MAIN.set(std::thread::current().id());
-}
-
-/// Returns the number of ranks that run the same program as this rank; `None` before the process has joined the
-/// job.
-pub fn program_size() -> Option<u64> {
-    IDENTITY.get().map(|identity| identity.program_size)
 }
 
 /// Returns the thread level that init has granted.
@@ -107,7 +94,7 @@ pub fn is_main_thread() -> bool {
 
 /// Returns the rank in the world; `None` before the process has joined the job.
 pub fn rank() -> Option<usize> {
-    IDENTITY.get().map(|identity| identity.rank)
+    RANK.get().copied()
 }
 
 /// Ends the job with the exit code `code`.

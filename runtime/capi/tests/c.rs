@@ -88,6 +88,7 @@ programs! {
     topologies: [0, 1, 2, 3, 5, 8];
     neighbors: [0, 1, 2, 3, 5, 8];
     windows: [0, 1, 2, 3, 5];
+    attached_windows: [0, 1, 2, 3, 5];
     window_campaign: [0, 1, 2, 3, 4, 5];
 }
 

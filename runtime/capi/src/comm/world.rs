@@ -84,8 +84,7 @@ pub fn join() -> Result {
         Some(_) => {}
         None => {
             let universe = typepack::init()?;
-            let size = universe.world().size() as u64;
-            lifecycle::identify(universe.rank(), universe.app_size().map_or(size, u64::from));
+            lifecycle::identify(universe.rank());
             super::attribute::begin(&universe);
             let messages = universe.own().messages();
             let _first = JOB.set(Job { universe, messages });

@@ -101,10 +101,7 @@ pub fn attach_from_env() -> Result<Option<Attached>, Error> {
     //    their numbers may now refer to unrelated files.
     let recognised = recognise(segment_fd, control_fd)?;
     if !recognised {
-        return Err(not_a_rank(format!(
-            "{JOB_FD}={segment_fd},{control_fd} names no open descriptors of a job; a child of a \
-             rank cannot join, and wrappers must leave descriptors open"
-        )));
+        return Err(closed(segment_fd, control_fd));
     }
     *taken = true;
     let adopt = |fd| {
@@ -127,6 +124,17 @@ pub fn attach_from_env() -> Result<Option<Attached>, Error> {
     attached.die_with_the_launcher()?;
     attached.register()?;
     Ok(Some(attached))
+}
+
+/// Returns whether `mpiexec` offers this process a place in a job that the process has not taken yet: whether
+/// [`attach_from_env`] could join. Returns `Ok(false)` if the process was started without `mpiexec`.
+///
+/// # Errors
+/// Returns [`ErrorKind::NotARank`] if the environment names no job, or a job that this process cannot join, and
+/// [`ErrorKind::System`] if the system refuses a call.
+pub fn is_offered() -> Result<bool, Error> {
+    let Some((segment_fd, control_fd)) = descriptors()? else { return Ok(false) };
+    if recognise(segment_fd, control_fd)? { Ok(true) } else { Err(closed(segment_fd, control_fd)) }
 }
 
 impl Attached {
@@ -199,6 +207,14 @@ fn recognise(segment: RawFd, control: RawFd) -> Result<bool, Error> {
     let (Some(segment), Some(control)) = fds else { return Ok(false) };
     let sealed = memory::sealed_len(segment).map_err(|e| Error::system(JOB_FD, e))?;
     Ok(sealed.is_some() && channel::is_control(control))
+}
+
+/// Returns the error for descriptors that are not those of a job.
+fn closed(segment: RawFd, control: RawFd) -> Error {
+    not_a_rank(format!(
+        "{JOB_FD}={segment},{control} names no open descriptors of a job; a child of a rank cannot join, and wrappers \
+         must leave descriptors open"
+    ))
 }
 
 /// Returns the numbers of the two descriptors from [`JOB_FD`], or `None` if that variable is not set.
