@@ -188,17 +188,24 @@ impl<'a> Call<'a> {
                 }
                 Form::Requests(writes) => {
                     let c_type = if is_host { "MPI_Request" } else { "handle" };
-                    array(c_type, format!("{name} ? {to}_requests(&room_{name}, {count}, {name}) : NULL"));
+                    array(
+                        c_type,
+                        format!("{name} ? {to}_requests(&room_{name}, {count}, {name}) : NULL"),
+                    );
                     let _ = writeln!(before, "    if ({name} && !{pass}) return {no_memory};");
                     if writes {
                         let function = if is_host { "abi_requests_back" } else { "requests_back" };
-                        let _ = writeln!(after, "    if ({name}) {function}({count}, {pass}, {name});");
+                        let _ =
+                            writeln!(after, "    if ({name}) {function}({count}, {pass}, {name});");
                     }
                 }
                 Form::Status(writes) => {
                     let c_type = if is_host { "MPI_Status" } else { "struct status" };
-                    let (ignored, own) =
-                        if is_host { ("NULL", "MPI_STATUS_IGNORE") } else { ("MPI_STATUS_IGNORE", "NULL") };
+                    let (ignored, own) = if is_host {
+                        ("NULL", "MPI_STATUS_IGNORE")
+                    } else {
+                        ("MPI_STATUS_IGNORE", "NULL")
+                    };
                     let _ = writeln!(
                         before,
                         "    {c_type} {pass}, was_{name};\n    if ({name} != {ignored}) {to}_status({name}, &{pass}), was_{name} = {pass};"
@@ -213,28 +220,33 @@ impl<'a> Call<'a> {
                 }
                 Form::Statuses => {
                     let c_type = if is_host { "MPI_Status" } else { "struct status" };
-                    let (ignored, own) =
-                        if is_host { ("NULL", "MPI_STATUSES_IGNORE") } else { ("MPI_STATUSES_IGNORE", "NULL") };
+                    let (ignored, own) = if is_host {
+                        ("NULL", "MPI_STATUSES_IGNORE")
+                    } else {
+                        ("MPI_STATUSES_IGNORE", "NULL")
+                    };
                     array(
                         c_type,
-                        format!("{name} != {ignored} ? {to}_statuses(&room_{name}, {count}, {name}) : {own}"),
+                        format!(
+                            "{name} != {ignored} ? {to}_statuses(&room_{name}, {count}, {name}) : {own}"
+                        ),
                     );
                     let _ = writeln!(
                         after,
                         "    for (size_t i = 0; {name} != {ignored} && i < {count}; i++)\n        \
                          {back}_changed(&{pass}[i], &{pass}[{count} + i], &{name}[i]);"
                     );
-                    let _ = writeln!(before, "    if ({name} != {ignored} && !{pass}) return {no_memory};");
+                    let _ = writeln!(
+                        before,
+                        "    if ({name} != {ignored} && !{pass}) return {no_memory};"
+                    );
                 }
                 Form::Types(which) => {
                     let neighbour = u8::from(self.name.contains("eighbor"));
                     let place = if is_host { "(void *)ABI_IN_PLACE" } else { "MPI_IN_PLACE" };
-                    let comm = if is_host {
-                        "to_host(COMM, comm)"
-                    } else {
-                        "comm"
-                    };
-                    let unused = if which == 0 { format!("sendbuf == {place}") } else { "0".into() };
+                    let comm = if is_host { "to_host(COMM, comm)" } else { "comm" };
+                    let unused =
+                        if which == 0 { format!("sendbuf == {place}") } else { "0".into() };
                     let n = format!("blocks({comm}, {neighbour}, {which})");
                     if is_host {
                         let _ = writeln!(
@@ -244,7 +256,9 @@ impl<'a> Call<'a> {
                     } else {
                         array(
                             "handle",
-                            format!("{unused} ? NULL : abi_types(&room_{name}, {which}, {n}, {name})"),
+                            format!(
+                                "{unused} ? NULL : abi_types(&room_{name}, {which}, {n}, {name})"
+                            ),
                         );
                         let _ = writeln!(after, "    passed[{which}].abi = NULL;");
                     }
@@ -326,7 +340,10 @@ impl<'a> Call<'a> {
                 arguments.push(format!("&narrow_{name}"));
             } else {
                 // The program cannot call such a function of this host, so the core does not either.
-                return format!("#define host_{name} absent\n#define host_P{name} absent\n", name = self.name);
+                return format!(
+                    "#define host_{name} absent\n#define host_P{name} absent\n",
+                    name = self.name
+                );
             }
         }
         let arguments = arguments.join(", ");
@@ -359,7 +376,8 @@ pub fn shim(functions: &[Function], list: &[Wrapped], constants: &[Constant]) ->
     let mut done: Vec<String> = Vec::new();
     for row in list {
         let base = find(&row.name);
-        let large = (row.when != When::Called && base.has_large).then(|| find(&format!("{}_c", row.name)));
+        let large =
+            (row.when != When::Called && base.has_large).then(|| find(&format!("{}_c", row.name)));
         for function in std::iter::once(base).chain(large) {
             let name = &function.name;
             if WRITTEN.contains(&name.as_str()) || name == "MPI_Get_count_c" {
@@ -410,7 +428,8 @@ pub fn shim(functions: &[Function], list: &[Wrapped], constants: &[Constant]) ->
                     );
                 }
                 None => {
-                    let _ = write!(out, "#define host_{name} absent\n#define host_P{name} absent\n");
+                    let _ =
+                        write!(out, "#define host_{name} absent\n#define host_P{name} absent\n");
                 }
             }
             out.push_str("#endif\n\n");
@@ -421,14 +440,18 @@ pub fn shim(functions: &[Function], list: &[Wrapped], constants: &[Constant]) ->
             let taken = row.when != When::Called;
             let (plain, profiled) = (core("", taken), core("P", taken && row.both));
             let _ = writeln!(entries, "#ifdef HOST_HAS_{name}");
-            let _ = writeln!(entries, "    {{\"{name}\", (void *)host_{name}, (void **)&real_{name}, {plain}}},");
+            let _ = writeln!(
+                entries,
+                "    {{\"{name}\", (void *)host_{name}, (void **)&real_{name}, {plain}}},"
+            );
             if row.when != When::Before {
                 let _ = writeln!(
                     entries,
                     "    {{\"P{name}\", (void *)host_P{name}, (void **)&real_P{name}, {profiled}}},"
                 );
             }
-            let _ = writeln!(entries, "#else\n    {{\"{name}\", (void *)host_{name}, NULL, NULL}},");
+            let _ =
+                writeln!(entries, "#else\n    {{\"{name}\", (void *)host_{name}, NULL, NULL}},");
             if row.when != When::Before {
                 let _ = writeln!(entries, "    {{\"P{name}\", (void *)host_P{name}, NULL, NULL}},");
             }
@@ -452,7 +475,10 @@ fn values(constants: &[Constant]) -> String {
             // The only class that is no error.
             if name != "MPI_SUCCESS" {
                 let short = &name["MPI_".len()..];
-                let _ = writeln!(out, "#ifdef HOST_HAS_{name}\n    {{ABI_{short}, (int)({name})}},\n#endif");
+                let _ = writeln!(
+                    out,
+                    "#ifdef HOST_HAS_{name}\n    {{ABI_{short}, (int)({name})}},\n#endif"
+                );
             }
         }
         out.push_str("};\n");
@@ -476,7 +502,10 @@ fn handles(constants: &[Constant]) -> String {
         };
         if let Some(kind) = kind {
             let short = &name["MPI_".len()..];
-            let _ = writeln!(out, "#ifdef HOST_HAS_{name}\n        ROW({kind}, ABI_{short}, {name})\n#endif");
+            let _ = writeln!(
+                out,
+                "#ifdef HOST_HAS_{name}\n        ROW({kind}, ABI_{short}, {name})\n#endif"
+            );
         }
     }
     out.push_str(

@@ -94,8 +94,8 @@ pub fn library(command: &str, named: Option<&Path>) -> Result<PathBuf, String> {
     let found = match named {
         Some(path) => path.to_owned(),
         None => {
-            let exe =
-                env::current_exe().map_err(|e| format!("{command}: the path of this program: {e}"))?;
+            let exe = env::current_exe()
+                .map_err(|e| format!("{command}: the path of this program: {e}"))?;
             let folder = exe.parent().unwrap_or(Path::new("/")).to_owned();
             // Installed, and in a build tree.
             let places = [folder.join("../lib").join(LIBRARY), folder.join(LIBRARY)];
@@ -104,15 +104,18 @@ pub fn library(command: &str, named: Option<&Path>) -> Result<PathBuf, String> {
             })?
         }
     };
-    let path =
-        found.canonicalize().map_err(|e| format!("{command}: --library {}: {e}", found.display()))?;
+    let path = found
+        .canonicalize()
+        .map_err(|e| format!("{command}: --library {}: {e}", found.display()))?;
     // The dynamic linker separates the names in LD_PRELOAD at spaces and colons.
     let bytes = path.as_os_str().as_encoded_bytes();
     match bytes.iter().find(|byte| b" :".contains(byte)) {
         Some(b' ') => {
             Err(format!("{command}: {}: LD_PRELOAD allows no spaces in a path", path.display()))
         }
-        Some(_) => Err(format!("{command}: {}: LD_PRELOAD allows no colons in a path", path.display())),
+        Some(_) => {
+            Err(format!("{command}: {}: LD_PRELOAD allows no colons in a path", path.display()))
+        }
         None => Ok(path),
     }
 }
@@ -228,7 +231,9 @@ mod tests {
         let file = folder.join("library.so");
         std::fs::write(&file, "").unwrap();
         assert!(library("run", Some(&file)).unwrap_err().contains("no spaces"));
-        assert!(library("run", Some(Path::new("/no/such"))).unwrap_err().contains("--library /no/such"));
+        assert!(
+            library("run", Some(Path::new("/no/such"))).unwrap_err().contains("--library /no/such")
+        );
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -113,7 +113,8 @@ fn with_macros(header: &str, library: &Path) -> String {
     }
     let path = library.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
     let version = env!("CARGO_PKG_VERSION");
-    let _ = writeln!(out, "#define TYPEPACK_CORE \"{path}\"\n#define TYPEPACK_VERSION \"{version}\"");
+    let _ =
+        writeln!(out, "#define TYPEPACK_CORE \"{path}\"\n#define TYPEPACK_VERSION \"{version}\"");
     out + SOURCE
 }
 

@@ -73,7 +73,7 @@ pub fn good(command: &mut Command) -> [String; 2] {
     [out, err]
 }
 
-/// Compiles a C program or library of `tests/c` with a compiler of MPICH. Returns its path.
+/// Compiles a C program or library of `tests/c` with a compiler of an MPI library in the folder `mpich`. Returns its path.
 pub fn compiled(mpich: &Path, compiler: &str, source: &str, name: &str, more: &[&str]) -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(source);
