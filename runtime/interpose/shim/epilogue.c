@@ -11,8 +11,7 @@ static int missing(const char *name)
 /* Finds the functions of the host. */
 static void find_host(void)
 {
-    /* A host that the program has loaded privately, as Python does. The table is linked with the host. */
-    if (!dlsym(RTLD_NEXT, "PMPI_Comm_rank")) open_table();
+    if (!dlsym(RTLD_NEXT, "PMPI_Comm_rank")) find_private_host();
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++)
         if (symbols[i].real) *symbols[i].real = look(symbols[i].name);
 }
@@ -77,6 +76,8 @@ static void attach_once(void)
     const char *why = open_core();
     if (why) say(why);
     is_attached = !why;
+    /* Without the core, an MPI library that the table has loaded is of no use. */
+    if (why && table) dlclose(table);
 }
 
 /* Opens the core, in the first call that initialises MPI. Returns whether the core is there. */

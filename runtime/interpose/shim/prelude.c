@@ -18,6 +18,7 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <link.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -320,11 +321,43 @@ static void open_table(void)
     table = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
-/* Returns the function behind this library, or that of a host that the program has loaded privately. */
+/* A host that the program has loaded for itself alone, as Python does; null if the host is behind this library. */
+static void *private_host;
+
+/* Names of the loaded objects. */
+struct names {
+    size_t n;
+    char *name[1024];
+};
+
+static int collect(struct dl_phdr_info *info, size_t size, void *to)
+{
+    (void)size;
+    struct names *names = to;
+    /* The main program has no name, and is no library. */
+    if (info->dlpi_name && *info->dlpi_name && names->n < sizeof names->name / sizeof *names->name)
+        names->name[names->n++] = strdup(info->dlpi_name);
+    return 0;
+}
+
+static void find_private_host(void)
+{
+    struct names names = {0};
+    dl_iterate_phdr(collect, &names);
+    for (size_t i = 0; i < names.n; i++) {
+        void *object = names.name[i] && !private_host ? dlopen(names.name[i], RTLD_LAZY | RTLD_NOLOAD) : NULL;
+        /* Only MPI libraries define this name. */
+        if (object && dlsym(object, "PMPI_Comm_rank")) private_host = object;
+        else if (object) dlclose(object);
+        free(names.name[i]);
+    }
+}
+
+/* Returns the function behind this library, or that of a private host. */
 static void *look(const char *name)
 {
     void *found = dlsym(RTLD_NEXT, name);
-    return found || !table ? found : dlsym(table, name);
+    return found || !private_host ? found : dlsym(private_host, name);
 }
 
 static int absent(void)

@@ -197,6 +197,48 @@ fn halos_of_debians_mpich_are_the_same() {
     halos(&host);
 }
 
+/// Open MPI decodes each part of a type into a new handle. A type of 60 levels, each of which has the level below twice,
+/// was once decoded in 2^60 steps.
+#[test]
+fn deep_types_of_open_mpi_stay_with_the_host() {
+    let Some(host) = Host::open_mpi() else { return };
+    let _alone = alone();
+    let (program, shim) = (host.program("cases.c"), host.shim());
+    let on: Variables = &[("LD_PRELOAD", &shim), ("TYPEPACK_REPORT", "1")];
+    let [out, err] = good(&mut host.job(&[on; 2], &[&program, "deep"]));
+    assert_eq!(out.matches("deep: no difference").count(), 2, "{out}");
+    assert_eq!(counted(&err, "types taken over"), 0, "{err}");
+}
+
+/// A program that loads its MPI library for itself alone, as Python does: the shim is not before that library in any line.
+#[test]
+fn a_privately_loaded_host_is_found_by_the_shim() {
+    let Some(host) = Host::open_mpi() else { return };
+    let _alone = alone();
+    let shim = host.shim();
+    let module = ["-shared", "-fPIC"];
+    let source = "../../../examples/c/halo.c";
+    let module = compiled(&host.folder, "mpicc", source, "libhalo-private.so", &module);
+    // Any compiler will do. That of the host would link the program with the host.
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let load = folder.join("load");
+    let mut cc = limited(60, Path::new("cc"));
+    cc.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/load.c"));
+    good(cc.arg("-o").arg(&load).arg("-ldl"));
+    let on: Variables =
+        &[("LD_PRELOAD", &shim), ("TYPEPACK_REPORT", "1"), ("TYPEPACK_TUNE", "off")];
+    let words = [load.to_str().expect("UTF-8"), module.to_str().expect("UTF-8")];
+    let [out, err] = good(&mut host.job(&[on; 2], &words));
+    assert_eq!(out.matches(": 0 wrong halo cells").count(), 2, "{out}");
+    assert_eq!(counted(&err, "calls done by typepack"), 4, "{err}");
+    // The shim of another library once loaded that library, and initialised it in place of the program's.
+    let Some(other) = Host::debian() else { return };
+    let on: Variables = &[("LD_PRELOAD", &other.shim())];
+    let [out, err] = good(&mut host.job(&[on; 2], &words));
+    assert_eq!(out.matches(": 0 wrong halo cells").count(), 2, "{out}");
+    assert!(err.contains("the program uses another MPI library"), "{err}");
+}
+
 /// A program without MPI loads no MPI library because of the shim, and a program of another MPI library runs without
 /// typepack.
 #[test]
