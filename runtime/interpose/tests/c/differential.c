@@ -512,13 +512,13 @@ static void one_pair(void)
     PMPI_Allreduce(&class, &either, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     if (either == MPI_SUCCESS) {
         compare(&results[0], &results[1], 0);
-        /* Open MPI 5.0.11 receives wrong bytes for some long messages of several basic types (seed 1, pair 564), so the
-         * memory is compared with that of a receive. */
+        /* Open MPI 5.0.11 receives wrong bytes for some long messages of several basic types (seed 1, pairs 411 and 564).
+         * A call that the library hands on has the host's bytes, and one that it does has those of a receive. */
         struct memory mine = memory_for(type[rank], count, 256), received = memory_for(type[rank], count, 256);
         for (size_t i = 0; i < mine.size; i++) received.base[i] = mine.base[i] ^= (unsigned char)rank;
         OK(PMPI_Sendrecv(mine.origin, count, type[rank], peer, 3, received.origin, count, type[rank], peer, 3,
             MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-        same_memory("memory", &received, &both[1]);
+        if (memcmp(both[0].base, both[1].base, both[0].size)) same_memory("memory", &received, &both[1]);
         if (memcmp(received.base, both[0].base, received.size)) host_is_wrong++;
         free(mine.base);
         free(received.base);
