@@ -17,6 +17,7 @@ mod halo;
 mod info;
 mod progress;
 mod run;
+mod shim;
 
 use agree::{Stop, USAGE, agree, say};
 
@@ -31,6 +32,7 @@ Examples:
   typepack halo --grid 64x64x64 --verify
   mpiexec -n 2 typepack halo --grid 128x128x128 --ranks 2x1x1 --verify
   typepack run -- mpiexec -n 4 ./app
+  typepack shim --mpicc /usr/bin/mpicc --out shim
   typepack halo --help"
 )]
 pub struct Cli {
@@ -74,6 +76,12 @@ pub enum Command {
     /// MPI 5 standard ABI (libmpi_abi.so.1). If a file that the command names cannot work with the library,
     /// one line says why, and the command runs anyway.
     Run(run::Options),
+    /// Compile what `typepack run` needs for an MPI library without the MPI 5 standard ABI
+    ///
+    /// The compiler of the MPI library, such as that of Open MPI or of Debian's MPICH, compiles a small C
+    /// library, the shim. `typepack run --library FOLDER/libtypepack_shim.so -- COMMAND` starts programs of
+    /// that MPI library with typepack's kernels. The shim is for this MPI library and this typepack.
+    Shim(shim::Options),
 }
 
 fn main() -> ExitCode {
@@ -85,6 +93,9 @@ fn main() -> ExitCode {
     // This command starts a job of another MPI library, and joins none.
     if let Ok(Command::Run(options)) = &command {
         return ExitCode::from(run::run(options));
+    }
+    if let Ok(Command::Shim(options)) = &command {
+        return ExitCode::from(shim::run(options));
     }
     let mode = match &command {
         Ok(Command::Halo(options)) => options.jit.map(|jit| jit.to_string()),
@@ -139,8 +150,9 @@ fn joined(command: Result<Command, String>) -> Result<(), Stop> {
         Command::Demo(options) => demo::run(&options, &universe),
         Command::Explain(options) => explain::run(&options, &universe),
         Command::Info(options) => info::about_the_job(&options, &universe),
-        // `main` runs this command before it joins a job.
+        // `main` runs these commands before it joins a job.
         Command::Run(options) => Err(Stop::Agreed(run::run(&options))),
+        Command::Shim(options) => Err(Stop::Agreed(shim::run(&options))),
     }
 }
 
@@ -184,6 +196,9 @@ fn line(error: &clap::Error) -> String {
             "demo"
         }
         Some(ContextValue::StyledStr(usage)) if usage.to_string().contains("typepack run") => "run",
+        Some(ContextValue::StyledStr(usage)) if usage.to_string().contains("typepack shim") => {
+            "shim"
+        }
         _ => "halo",
     };
     match (error.kind(), argument) {

@@ -84,12 +84,19 @@ fn what_keeps_the_library_from_working_is_explained() {
     assert!(line.starts_with(&format!("typepack: run: {program}: ")), "{line}");
     assert!(line.contains("libmpi.so.12") && line.contains("standard ABI"), "{line}");
     assert_eq!(line.lines().count(), 1, "{line}");
+    // The same program with a shim, which may be for that library.
+    let shim = scratch.0.join("libtypepack_shim.so");
+    std::fs::copy(&library, &shim).unwrap();
+    let done = run(&["--library", shim.to_str().unwrap(), "--", &program]);
+    assert_eq!((done.status.code(), text(&done.stderr)), (Some(0), String::new()));
     // A program of the ABI.
     let flags = ["-shared", "-fPIC", "-Wl,-soname,libmpi_abi.so.1"];
     let abi = scratch.compiled("libabi.so", "int MPI_Init(void) { return 0; }\n", &flags);
     let program = scratch.compiled("abi", source, &[&abi, &folder]);
     std::fs::rename(&abi, scratch.0.join("libmpi_abi.so.1")).unwrap();
     assert_eq!(explained(&[&program]), (Some(0), String::new()));
+    let done = run(&["--library", shim.to_str().unwrap(), "--", &program]);
+    assert!(text(&done.stderr).contains("needs no shim"), "{done:?}");
     // A static program, if the machine has the static C library.
     let both = format!("int MPI_Init(void) {{ return 0; }}\n{source}");
     if Path::new("/usr/lib/x86_64-linux-gnu/libc.a").exists() {

@@ -16,6 +16,11 @@ pub fn is_active() -> bool {
     ACTIVE.load(Ordering::Relaxed)
 }
 
+/// Returns the address of the byte that tells whether the library takes part. A shim reads this byte in each call.
+pub fn flag() -> *const u8 {
+    ACTIVE.as_ptr().cast()
+}
+
 /// True if this process may reach ranks that are not interposed.
 static MIXED: AtomicBool = AtomicBool::new(true);
 

@@ -3,19 +3,22 @@
 //! Only build scripts and tests use this crate, so it is not part of the library. `rows.rs` reads the tables.
 //! From their rows, `constants.rs` generates the constants, `exports.rs` the exported functions of the C
 //! library (with the Rust types from `ctype.rs`), and `header.rs` the file `include/mpi.h`. `wrappers.rs` generates the
-//! functions of a library that is loaded in front of another MPI library.
+//! functions of a library that is loaded in front of another MPI library, `shim.rs` the C source that lies between that
+//! library and an MPI library without the ABI.
 
 mod constants;
 mod ctype;
 mod exports;
 mod header;
 mod rows;
+mod shim;
 mod wrappers;
 
 pub use constants::constants;
 pub use exports::exports;
 pub use header::header;
 pub use rows::{Built, Callback, Compat, Constant, Function, HANDLES, Parameter, number};
+pub use shim::{Shim, shim};
 pub use wrappers::{When, Wrapped, Wrappers, wrappers};
 
 use std::path::Path;

@@ -47,6 +47,9 @@ pub struct Options {
 /// The name of the library.
 const LIBRARY: &str = "libtypepack_interpose.so";
 
+/// The name of the library that `typepack shim` compiles, and that is preloaded in place of the other one.
+pub const SHIM: &str = "libtypepack_shim.so";
+
 /// The sonames of MPI libraries without the standard ABI, by their beginnings, and their names.
 const OTHERS: [(&str, &str); 3] = [
     ("libmpi.so.40", "Open MPI"),
@@ -56,7 +59,7 @@ const OTHERS: [(&str, &str); 3] = [
 
 /// Runs the command in place of this program. Returns the exit code if that is not possible.
 pub fn run(options: &Options) -> u8 {
-    let library = match library(options.library.as_deref()) {
+    let library = match library("run", options.library.as_deref()) {
         Ok(library) => library,
         Err(line) => {
             say(line);
@@ -64,7 +67,8 @@ pub fn run(options: &Options) -> u8 {
         }
     };
     let Some((program, arguments)) = options.command.split_first() else { return USAGE };
-    for line in reasons(&options.command) {
+    let is_shim = library.file_name().is_some_and(|name| name == SHIM);
+    for line in reasons(&options.command, is_shim) {
         say(line);
     }
     let mut command = Command::new(program);
@@ -81,33 +85,37 @@ pub fn run(options: &Options) -> u8 {
     FAILURE
 }
 
-/// Returns the absolute path of the library: `named`, or the one that is installed beside this program.
+/// Returns the absolute path of the library: `named`, or the one that is installed beside this program. `command` is
+/// the command of this program that needs the library.
 ///
 /// # Errors
 /// Returns a one-line message if the library cannot be preloaded from there.
-fn library(named: Option<&Path>) -> Result<PathBuf, String> {
+pub fn library(command: &str, named: Option<&Path>) -> Result<PathBuf, String> {
     let found = match named {
         Some(path) => path.to_owned(),
         None => {
-            let exe =
-                env::current_exe().map_err(|e| format!("run: the path of this program: {e}"))?;
+            let exe = env::current_exe()
+                .map_err(|e| format!("{command}: the path of this program: {e}"))?;
             let folder = exe.parent().unwrap_or(Path::new("/")).to_owned();
             // Installed, and in a build tree.
             let places = [folder.join("../lib").join(LIBRARY), folder.join(LIBRARY)];
             places.into_iter().find(|path| path.exists()).ok_or_else(|| {
-                format!("run: {LIBRARY} is not installed with this program; name it with --library")
+                format!("{command}: {LIBRARY} is not installed with this program; name it with --library")
             })?
         }
     };
-    let path =
-        found.canonicalize().map_err(|e| format!("run: --library {}: {e}", found.display()))?;
+    let path = found
+        .canonicalize()
+        .map_err(|e| format!("{command}: --library {}: {e}", found.display()))?;
     // The dynamic linker separates the names in LD_PRELOAD at spaces and colons.
     let bytes = path.as_os_str().as_encoded_bytes();
     match bytes.iter().find(|byte| b" :".contains(byte)) {
         Some(b' ') => {
-            Err(format!("run: {}: LD_PRELOAD allows no spaces in a path", path.display()))
+            Err(format!("{command}: {}: LD_PRELOAD allows no spaces in a path", path.display()))
         }
-        Some(_) => Err(format!("run: {}: LD_PRELOAD allows no colons in a path", path.display())),
+        Some(_) => {
+            Err(format!("{command}: {}: LD_PRELOAD allows no colons in a path", path.display()))
+        }
         None => Ok(path),
     }
 }
@@ -124,12 +132,12 @@ fn preload(library: &Path, before: Option<OsString>) -> OsString {
     value
 }
 
-/// Returns one line for each file among the words of a command with which the library cannot work.
-fn reasons(command: &[OsString]) -> Vec<String> {
+/// Returns one line for each file among the words of a command with which the library cannot work, which may be a shim.
+fn reasons(command: &[OsString], is_shim: bool) -> Vec<String> {
     let mut lines = Vec::new();
     for (at, word) in command.iter().enumerate() {
         let Some(path) = file(word, at == 0) else { continue };
-        if let Some(reason) = reason(&path) {
+        if let Some(reason) = reason(&path, is_shim) {
             let line = format!("run: {}: {reason}", word.display());
             if !lines.contains(&line) {
                 lines.push(line);
@@ -155,7 +163,7 @@ fn file(word: &OsStr, first: bool) -> Option<PathBuf> {
 }
 
 /// Returns why the library does not work in a program; `None` if nothing is known against it.
-fn reason(path: &Path) -> Option<String> {
+fn reason(path: &Path, is_shim: bool) -> Option<String> {
     let mode = path.metadata().ok()?.permissions().mode();
     if mode & 0o6000 != 0 {
         return Some(
@@ -180,6 +188,11 @@ fn reason(path: &Path) -> Option<String> {
         Program::Dynamic(needed) => needed,
     };
     if needed.iter().any(|name| name.starts_with("libmpi_abi.so")) {
+        return is_shim.then(|| {
+            "the program is linked with a library that has the MPI 5 standard ABI, so it needs no shim".into()
+        });
+    }
+    if is_shim {
         return None;
     }
     let (name, owner) = OTHERS.iter().find_map(|(start, owner)| {
@@ -187,7 +200,7 @@ fn reason(path: &Path) -> Option<String> {
     })?;
     Some(format!(
         "the program is linked with {name} ({owner}), which lacks the MPI 5 standard ABI; link it with libmpi_abi.so.1 \
-         (MPICH: mpicc_abi)"
+         (MPICH: mpicc_abi), or make a shim with `typepack shim`"
     ))
 }
 
@@ -217,8 +230,10 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let file = folder.join("library.so");
         std::fs::write(&file, "").unwrap();
-        assert!(library(Some(&file)).unwrap_err().contains("no spaces"));
-        assert!(library(Some(Path::new("/no/such"))).unwrap_err().contains("--library /no/such"));
+        assert!(library("run", Some(&file)).unwrap_err().contains("no spaces"));
+        assert!(
+            library("run", Some(Path::new("/no/such"))).unwrap_err().contains("--library /no/such")
+        );
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -4,11 +4,11 @@
 //! another tool that is loaded between this library and the host, or those of the host. This library calls the
 //! function that the program called by its own name, so that other tools see the call, and all functions that the
 //! program did not call by their names that begin with `PMPI_`. [`profiled`] has the functions for calls that the
-//! program or a tool made by such a name.
+//! program or a tool made by such a name. If a shim has opened this library, the functions are those of the shim.
 
 mod symbols;
 
-pub use symbols::has_devices;
+pub use symbols::{Find, has_devices};
 
 use crate::say::say;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -18,13 +18,20 @@ use typepack_capi_datatype::{abi, raw};
 
 include!(concat!(env!("OUT_DIR"), "/next.rs"));
 
+static NEXT: OnceLock<Next> = OnceLock::new();
+
+/// Sets the shim in which the functions of the host are looked up. Returns whether that was done: once, before any
+/// function was looked up.
+pub fn set_shim(find: Find) -> bool {
+    NEXT.get().is_none() && symbols::SHIM.set(find).is_ok()
+}
+
 /// Returns the functions of the host. The first call looks them up.
 #[inline]
 pub fn next() -> &'static Next {
-    static NEXT: OnceLock<Next> = OnceLock::new();
     NEXT.get_or_init(|| {
         let finder = symbols::Finder::new();
-        // SAFETY: `Finder::find` returns null or the address of the symbol in an MPI library or a tool. Programs
+        // SAFETY: `Finder::find` returns null or the address of the symbol in an MPI library, a tool or a shim. Programs
         // are linked by these names alone, so each library defines them as its `mpi.h` declares them. If its ABI is
         // another one, this library only passes on the registers that it was called with (`lifecycle.rs`).
         unsafe { Next::resolve(|name| finder.find(name)) }

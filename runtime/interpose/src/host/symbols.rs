@@ -1,7 +1,8 @@
 //! Addresses of symbols, from the dynamic linker. This is the only file of the crate with system calls.
 
-use libc::{RTLD_LAZY, RTLD_NEXT, RTLD_NOLOAD, c_int, c_void, dl_phdr_info, size_t};
+use libc::{RTLD_LAZY, RTLD_NEXT, RTLD_NOLOAD, c_char, c_int, c_void, dl_phdr_info, size_t};
 use std::ffi::{CStr, CString};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A symbol that every copy of this library exports, so that one copy finds another.
@@ -21,6 +22,12 @@ const _: () = {
     }
 };
 
+/// A function of a shim: returns the function with a name, with the types of the ABI; null if there is none.
+pub type Find = unsafe extern "C" fn(*const c_char) -> *mut c_void;
+
+/// The shim that has opened this library (`attach.rs`). Without a shim, the host has the ABI.
+pub static SHIM: OnceLock<Find> = OnceLock::new();
+
 /// Looks up symbols behind this library.
 pub struct Finder {
     /// The object in which a private host was found (`dlopen` without `RTLD_GLOBAL`); null if there is none.
@@ -31,6 +38,9 @@ impl Finder {
     /// Finds the host: next in line, or else among the objects that the program has loaded privately, as Python
     /// loads its extension modules.
     pub fn new() -> Self {
+        if SHIM.get().is_some() {
+            return Self { private: std::ptr::null_mut() };
+        }
         // Only MPI libraries define this name. Tools define names that begin with `MPI_`, and this library, of which
         // another copy may be loaded, some that begin with `PMPI_`.
         let probe = c"PMPI_Comm_rank";
@@ -50,6 +60,10 @@ impl Finder {
 
     /// Returns the address of a symbol; null if there is none.
     pub fn find(&self, name: &CStr) -> *mut c_void {
+        if let Some(find) = SHIM.get() {
+            // SAFETY: the function of a shim takes a C string.
+            return unsafe { find(name.as_ptr()) };
+        }
         let address = following(name);
         if !address.is_null() || self.private.is_null() {
             return address;
@@ -65,9 +79,9 @@ pub fn profiled(name: &CStr) -> CString {
     CString::new(bytes).unwrap_or_default()
 }
 
-/// Returns true if another copy of this library is next in line.
+/// Returns true if another copy of this library is next in line. A library that a shim has opened is in no line.
 pub fn is_doubled() -> bool {
-    !following(MARKER).is_null()
+    SHIM.get().is_none() && !following(MARKER).is_null()
 }
 
 /// How the names of the files of device runtimes begin. What follows is a version, or nothing.

@@ -12,6 +12,10 @@ use typepack_engine::{Combiner, Datatype, Named, Plan};
 /// How deep types may be nested. Deeper types stay with the host. The limit bounds the recursion of this file.
 const DEPTH: usize = 100;
 
+/// How many types one type may be made of. Open MPI decodes into new handles, so a type that has another one many times
+/// at each of many levels shows as many types as its tree has paths. Types of more parts stay with the host.
+const PARTS: usize = 1 << 14;
+
 /// A rebuilt datatype.
 #[derive(Clone)]
 pub struct Rebuilt {
@@ -136,6 +140,9 @@ impl Decoder<'_> {
     fn decode(&mut self, datatype: raw::Datatype, depth: usize) -> Option<Rebuilt> {
         if let Some(known) = self.known.get(&datatype.0) {
             return known.clone();
+        }
+        if self.known.len() >= PARTS {
+            return None;
         }
         let rebuilt = self.fresh(datatype, depth);
         self.known.insert(datatype.0, rebuilt.clone());

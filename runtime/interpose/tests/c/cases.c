@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "older.h"
+
 enum { N = 50, LONG = 40000 };
 
 static int rank, peer, failures;

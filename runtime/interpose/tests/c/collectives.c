@@ -60,6 +60,9 @@ static int call(int kind, int u, int later, int large, MPI_Comm comm, int root, 
         else \
             code = CALL(u, Name)(__VA_ARGS__); \
     } while (0)
+#if MPI_VERSION < 4
+#define LARGE(...) code = MPI_ERR_OTHER
+#else
 #define LARGE(Name, name, ...) \
     do { \
         if (later) \
@@ -67,6 +70,7 @@ static int call(int kind, int u, int later, int large, MPI_Comm comm, int root, 
         else \
             code = CALL(u, Name##_c)(__VA_ARGS__); \
     } while (0)
+#endif
     int me;
     PMPI_Comm_rank(comm, &me);
     switch (kind) {
@@ -145,7 +149,7 @@ static int call(int kind, int u, int later, int large, MPI_Comm comm, int root, 
 /* Does one call both ways. `blocks_in` and `blocks_out` are the numbers of blocks that a rank receives and sends. */
 static void compare(int kind, MPI_Comm comm, int blocks_in, int blocks_out, const int *signature, int length)
 {
-    int size, me, later = below(2), large = below(2), root, in_place = below(4) == 0;
+    int size, me, later = below(2), large = below(2) && MPI_VERSION >= 4, root, in_place = below(4) == 0;
     MPI_Comm_size(comm, &size);
     MPI_Comm_rank(comm, &me);
     root = below(size);

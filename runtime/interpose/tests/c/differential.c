@@ -415,6 +415,9 @@ static void compare(const struct result *expected, const struct result *found, i
 
 static long messages;
 
+/* The calls in which the host's own MPI_Sendrecv_replace received wrong bytes. */
+static long host_is_wrong;
+
 static void one_pair(void)
 {
     int signature[400], length = draw_signature(signature);
@@ -509,7 +512,16 @@ static void one_pair(void)
     PMPI_Allreduce(&class, &either, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     if (either == MPI_SUCCESS) {
         compare(&results[0], &results[1], 0);
-        same_memory("memory", &both[0], &both[1]);
+        /* Open MPI 5.0.11 receives wrong bytes for some long messages of several basic types (seed 1, pairs 411 and 564).
+         * A call that the library hands on has the host's bytes, and one that it does has those of a receive. */
+        struct memory mine = memory_for(type[rank], count, 256), received = memory_for(type[rank], count, 256);
+        for (size_t i = 0; i < mine.size; i++) received.base[i] = mine.base[i] ^= (unsigned char)rank;
+        OK(PMPI_Sendrecv(mine.origin, count, type[rank], peer, 3, received.origin, count, type[rank], peer, 3,
+            MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        if (memcmp(both[0].base, both[1].base, both[0].size)) same_memory("memory", &received, &both[1]);
+        if (memcmp(received.base, both[0].base, received.size)) host_is_wrong++;
+        free(mine.base);
+        free(received.base);
     }
     free(both[0].base);
     free(both[1].base);
@@ -548,6 +560,7 @@ int main(int argc, char **argv)
     MPI_Buffer_detach(&buffer, &size);
     if (rank == 0 && !all) printf("%ld pairs, %ld messages: no difference\n", pairs, messages);
     if (rank == 0 && !all) printf("%ld types without external32, in which the host fails\n", without_external);
+    if (rank == 0 && !all && host_is_wrong) printf("%ld calls in which the host is wrong\n", host_is_wrong);
     MPI_Finalize();
     return all != 0;
 }

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "older.h"
+
 static int rank, size, left, right;
 static FILE *out;
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "older.h"
+
 /* Intel MPI 2021.18 has another value for this handler than the standard. */
 #ifndef ERRORS_RETURN
 #define ERRORS_RETURN MPI_ERRORS_RETURN

@@ -73,7 +73,7 @@ pub fn good(command: &mut Command) -> [String; 2] {
     [out, err]
 }
 
-/// Compiles a C program or library of `tests/c` with a compiler of MPICH. Returns its path.
+/// Compiles a C program or library of `tests/c` with a compiler of an MPI library in the folder `mpich`. Returns its path.
 pub fn compiled(mpich: &Path, compiler: &str, source: &str, name: &str, more: &[&str]) -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(source);
@@ -86,9 +86,14 @@ pub fn compiled(mpich: &Path, compiler: &str, source: &str, name: &str, more: &[
 /// The variables of a rank.
 pub type Variables<'a> = &'a [(&'a str, &'a str)];
 
-/// Returns a job of MPICH: one rank for each list of variables.
+/// Returns a job of MPICH: one rank for each list of variables. The job is killed after 15 minutes.
 pub fn job(mpich: &Path, ranks: &[Variables], words: &[&str]) -> Command {
-    let mut command = limited(900, &mpich.join("bin/mpiexec"));
+    long_job(900, mpich, ranks, words)
+}
+
+/// Returns a job that is killed after `seconds`.
+pub fn long_job(seconds: u32, mpich: &Path, ranks: &[Variables], words: &[&str]) -> Command {
+    let mut command = limited(seconds, &mpich.join("bin/mpiexec"));
     for (at, variables) in ranks.iter().enumerate() {
         if at > 0 {
             command.arg(":");

