@@ -3,9 +3,8 @@
 //!
 //! For each function of the table (`Wrapped`), the source has a function of the host with the types of the ABI
 //! (`host_MPI_X`), which the core calls, and, if the core takes the function over, a function with the host's types
-//! under the function's own name, which calls the core. `prelude.c` beside the table has what they call. A macro
-//! `HOST_HAS_X` says that the host's `mpi.h` has the name `X`.
-
+//! under the function's own name, which calls the core. `interpose/shim/prelude.c` beside the table has what they
+//! call. A macro `HOST_HAS_X` says that the host's `mpi.h` has the name `X`.
 use super::rows::{Constant, Function, HANDLES, Parameter};
 use super::wrappers::{When, Wrapped};
 use std::fmt::Write;
@@ -391,7 +390,7 @@ pub fn shim(functions: &[Function], list: &[Wrapped], constants: &[Constant]) ->
             done.push(name.clone());
             let call = Call::new(function);
             let small = name.strip_suffix("_c").map(|small| Call::new(find(small)));
-            let _ = write!(out, "#ifdef HOST_HAS_{name}\n");
+            let _ = writeln!(out, "#ifdef HOST_HAS_{name}");
             if row.when == When::Before {
                 let Call { host, .. } = &call;
                 let _ = writeln!(
@@ -410,7 +409,7 @@ pub fn shim(functions: &[Function], list: &[Wrapped], constants: &[Constant]) ->
             out.push_str("#else\n");
             match &small {
                 Some(small) => {
-                    let _ = write!(out, "#ifdef HOST_HAS_{}\n", small.name);
+                    let _ = writeln!(out, "#ifdef HOST_HAS_{}", small.name);
                     // A function that is only called has a row, but its form without large counts may have none.
                     if !done.iter().any(|name| name == small.name) {
                         out.push_str(&small.for_the_core());
