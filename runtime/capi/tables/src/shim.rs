@@ -6,6 +6,7 @@
 //! under the function's own name, which calls the core. `interpose/shim/prelude.c` beside the table has what they
 //! call. A macro `HOST_HAS_X` says that the host's `mpi.h` has the name `X`.
 use super::rows::{Constant, Function, HANDLES, Parameter};
+
 use super::wrappers::{When, Wrapped};
 use std::fmt::Write;
 
