@@ -5,8 +5,8 @@
 //! (`host_MPI_X`), which the core calls, and, if the core takes the function over, a function with the host's types
 //! under the function's own name, which calls the core. `interpose/shim/prelude.c` beside the table has what they
 //! call. A macro `HOST_HAS_X` says that the host's `mpi.h` has the name `X`.
-use super::rows::{Constant, Function, HANDLES, Parameter};
 
+use super::rows::{Constant, Function, HANDLES, Parameter};
 use super::wrappers::{When, Wrapped};
 use std::fmt::Write;
 
