@@ -128,7 +128,7 @@ impl Variable {
                  (`repeat`), or `streaming` stores. The processor must have the method."
             }
             "TYPEPACK_TUNE" => {
-                "`on` measures during the run which way is best for long messages, long copies and files; \
+                "`on` measures during the run which way is best for long messages, long copies, kernels and files; \
                  `off` always takes the first way of the static order."
             }
             "TYPEPACK_TUNE_FILE" => {
