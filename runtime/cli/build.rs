@@ -1,5 +1,5 @@
-//! Makes the C source that `typepack shim` compiles, from the tables of the ABI and the files in
-//! `runtime/interpose/shim`.
+//! Writes the C source that `typepack shim` compiles. The source consists of the files in `runtime/interpose/shim` and
+//! of functions that are generated from the tables of the ABI.
 
 use std::path::Path;
 use typepack_capi_tables::{Tables, Wrapped, folder, shim};

@@ -6,7 +6,8 @@
 use super::direction;
 use super::stats::{self, Executor};
 use super::verified::call_verified;
-use crate::kernel::interpreter;
+use crate::kernel::{Kernel, interpreter};
+use crate::leaf::Routine;
 use crate::plan::{NestPlan, Plan, Strategy, contest};
 
 /// Executes a nest with the given parameters. Calls the compiled kernel if the nest has one that is
@@ -59,20 +60,14 @@ unsafe fn long<const PACK: bool>(
         && let Some((kernel, contest)) = planned.rivals(selected, direction(PACK), bytes, settings)
         && let Some(routine) = &selected.routine
     {
-        contest.run(bytes, |way| {
-            if way == contest::KERNEL {
-                // SAFETY: the kernel implements the nest's shape in this direction, and the caller guarantees that
-                // `words`, `mem` and `packed` meet the conditions of that shape.
-                unsafe { (kernel.entry())(words.as_ptr(), mem, packed) };
-                stats::add(Executor::Kernel, bytes);
-            } else {
-                // SAFETY: the routine was made for this nest and direction, and the caller guarantees that `words`,
-                // `mem` and `packed` meet the nest's conditions.
-                unsafe { routine.run::<PACK>(&planned.nest, words, mem, packed) };
-                stats::add(Executor::Leaf, bytes);
+        // SAFETY: the kernel and the routine were made for this nest and direction, and the caller guarantees that
+        // `words`, `mem` and `packed` meet the nest's conditions.
+        return contest.run(bytes, |way| unsafe {
+            match way {
+                contest::KERNEL => compiled(kernel, words, mem, packed, bytes),
+                _ => leaf::<PACK>(planned, routine, words, mem, packed, bytes),
             }
         });
-        return;
     }
     // SAFETY: the caller guarantees the conditions of `call`, which `by_model` has too.
     unsafe { by_model::<PACK>(plan, planned, words, mem, packed, bytes) };
@@ -106,18 +101,49 @@ unsafe fn by_model<const PACK: bool>(
     if let Some(kernel) = kernel {
         // SAFETY: the kernel implements the nest's shape in this direction, and the caller
         // guarantees that `words`, `mem` and `packed` meet the conditions of that shape.
-        unsafe { (kernel.entry())(words.as_ptr(), mem, packed) };
-        stats::add(Executor::Kernel, bytes);
+        unsafe { compiled(kernel, words, mem, packed, bytes) };
     } else if let Some(routine) = &selected.routine {
         // SAFETY: the routine was made for this nest and direction, and the caller guarantees that
         // `words`, `mem` and `packed` meet the nest's conditions.
-        unsafe { routine.run::<PACK>(&planned.nest, words, mem, packed) };
-        stats::add(Executor::Leaf, bytes);
+        unsafe { leaf::<PACK>(planned, routine, words, mem, packed, bytes) };
     } else {
         // SAFETY: `interpret` has the conditions of this function, which the caller guarantees, and
         // gets the same arguments.
         unsafe { interpret::<PACK>(planned, words, mem, packed, bytes) };
     }
+}
+
+/// Calls a compiled kernel.
+///
+/// # Safety
+///
+/// - `words`, `mem` and `packed` meet the conditions of [`Entry`](crate::kernel::Entry), for the shape of the kernel.
+#[inline(always)]
+unsafe fn compiled(kernel: &Kernel, words: &[u64], mem: *mut u8, packed: *mut u8, bytes: u64) {
+    // SAFETY: the caller guarantees the conditions of `Entry` (condition of `# Safety`).
+    unsafe { (kernel.entry())(words.as_ptr(), mem, packed) };
+    stats::add(Executor::Kernel, bytes);
+}
+
+/// Calls a leaf kernel.
+///
+/// # Safety
+///
+/// - The routine was made for the nest and the direction.
+/// - `words`, `mem` and `packed` meet the conditions of [`Entry`](crate::kernel::Entry), for the nest.
+#[inline(always)]
+unsafe fn leaf<const PACK: bool>(
+    planned: &NestPlan,
+    routine: &Routine,
+    words: &[u64],
+    mem: *mut u8,
+    packed: *mut u8,
+    bytes: u64,
+) {
+    // SAFETY: the routine was made for the nest and the direction, and `words`, `mem` and `packed` meet the nest's
+    // conditions (both conditions of `# Safety`).
+    unsafe { routine.run::<PACK>(&planned.nest, words, mem, packed) };
+    stats::add(Executor::Leaf, bytes);
 }
 
 /// Executes a nest with the interpreter. Adds the bytes moved to the count of `Executor::Rows` if the

@@ -8,7 +8,8 @@ mod support;
 
 use std::path::Path;
 use support::{
-    Variables, alone, compiled, counted, good, job, library, limited, long_job, mpich, run, skipped,
+    Variables, alone, compared, compiled, counted, good, job, library, limited, long_job, mpich,
+    run, skipped,
 };
 
 #[test]
@@ -65,16 +66,8 @@ fn no_call_shows_a_difference() {
         ("5", [all, all], true),
     ];
     for (seed, ranks, reports) in jobs {
-        let [out, err] = good(&mut long_job(seconds, &mpich, &ranks, &[program, seed, &pairs]));
-        let wanted = format!("{pairs} pairs, ");
-        assert!(out.starts_with(&wanted) && out.contains("no difference"), "{out}\n{err}");
-        if reports {
-            // The comparison proves something only if the library did the calls.
-            assert!(counted(&err, "types taken over") > 50, "{err}");
-            assert!(counted(&err, "calls done by typepack") > 200, "{err}");
-        } else {
-            assert_eq!(err, "");
-        }
+        let mut job = long_job(seconds, &mpich, &ranks, &[program, seed, &pairs]);
+        compared(&mut job, &pairs, reports);
     }
 }
 

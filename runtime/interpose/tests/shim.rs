@@ -9,7 +9,9 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
-use support::{Variables, alone, compiled, counted, good, library, limited, run, skipped};
+use support::{
+    Variables, alone, compared, compiled, counted, good, library, limited, run, skipped,
+};
 
 /// An MPI library without the ABI.
 struct Host {
@@ -60,7 +62,7 @@ impl Host {
         out.join("libtypepack_shim.so").to_str().expect("UTF-8").to_owned()
     }
 
-    /// Returns a job: one rank for each list of variables.
+    /// Returns the command of a job with one rank for each list of variables.
     fn job(&self, ranks: &[Variables], words: &[&str]) -> Command {
         let mut command = limited(900, &self.folder.join("bin/mpiexec"));
         command.args(self.options);
@@ -113,15 +115,7 @@ fn messages(host: &Host) {
     for (ranks, reports) in
         [([plain, plain], false), ([on, on], true), ([on, plain], true), ([plain, on], false)]
     {
-        let [out, err] = good(&mut host.job(&ranks, &[&program, "1", &pairs]));
-        let wanted = format!("{pairs} pairs, ");
-        assert!(out.starts_with(&wanted) && out.contains("no difference"), "{out}\n{err}");
-        if reports {
-            assert!(counted(&err, "types taken over") > 50, "{err}");
-            assert!(counted(&err, "calls done by typepack") > 200, "{err}");
-        } else {
-            assert_eq!(err, "");
-        }
+        compared(&mut host.job(&ranks, &[&program, "1", &pairs]), &pairs, reports);
     }
 }
 

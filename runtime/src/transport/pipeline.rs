@@ -350,10 +350,9 @@ impl Pipeline {
             let Some(rx) = &link.rx else { return Err(lost_at("the link from", rank)) };
             let next = self.drainer.next(&rx.area).map_err(|v| broken(rank, v))?;
             let Some(Full { place, len, message }) = next else { break };
-            let at = self.incoming.iter().position(|incoming| incoming.number == message);
-            let Some((at, &Incoming { id, method, .. })) =
-                at.and_then(|at| Some((at, self.incoming.get(at)?)))
-            else {
+            let mut incoming = self.incoming.iter().enumerate();
+            let found = incoming.find(|(_, incoming)| incoming.number == message);
+            let Some((at, &Incoming { id, method, .. })) = found else {
                 let what = format!("a chunk belongs to the message with the number {message}");
                 return Err(broken(rank, Violation::new(what)));
             };

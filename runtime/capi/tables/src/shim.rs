@@ -1,10 +1,11 @@
-//! Generates the C source of a shim (`runtime/interpose/shim`): a library between a program of an MPI library without
-//! the ABI, the host, and the library of `wrappers.rs`, the core.
+//! Generates the C source of a shim (`runtime/interpose/shim`). A shim stands between the *host*, which is an MPI
+//! library without the ABI, and the *core*, which is the library that `wrappers.rs` describes.
 //!
-//! For each function of the table (`Wrapped`), the source has a function of the host with the types of the ABI
-//! (`host_MPI_X`), which the core calls, and, if the core takes the function over, a function with the host's types
-//! under the function's own name, which calls the core. `interpose/shim/prelude.c` beside the table has what they
-//! call. A macro `HOST_HAS_X` says that the host's `mpi.h` has the name `X`.
+//! For each function of the table (`Wrapped`), the source contains the function `host_MPI_X`. It has the types of the
+//! ABI, and the core calls it in place of the host's function. If the core takes the function over, the source also
+//! contains a function with the host's types under the function's own name, which calls the core.
+//! `interpose/shim/prelude.c` contains the conversions that both functions use. A macro `HOST_HAS_X` says that the
+//! host's `mpi.h` has the name `X`.
 
 use super::rows::{Constant, Function, HANDLES, Parameter};
 use super::wrappers::{When, Wrapped};
@@ -139,9 +140,9 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns the statements of a call with converted arguments. `to` is the side that is called, `from` the side
-    /// of the arguments; `target` is the called function.
-    fn converted(&self, target: &str, (from, to): (&str, &str)) -> String {
+    /// Returns the statements of a call with converted arguments. `to` is the side that is called (`host` or `abi`), and
+    /// `target` is the called function.
+    fn converted(&self, target: &str, to: &str) -> String {
         let (mut before, mut arguments, mut after, mut heap) =
             (String::new(), Vec::new(), String::new(), String::new());
         let is_host = to == "host";
@@ -266,7 +267,6 @@ impl<'a> Call<'a> {
             }
             arguments.push(pass);
         }
-        let _ = from;
         format!(
             "{before}    int code = {target}({});\n{after}{heap}    return {back}_code(code);\n",
             arguments.join(", ")
@@ -283,7 +283,7 @@ impl<'a> Call<'a> {
              static int call_{name}(type_{name} real{parameters})\n{{\n    if (!real) return absent();\n{}}}\n\
              static int host_{name}({abi}) {{ return call_{name}(real_{name}{rest}); }}\n\
              static int host_P{name}({abi}) {{ return call_{name}(real_P{name}{rest}); }}\n",
-            self.converted("real", ("abi", "host"))
+            self.converted("real", "host")
         )
     }
 
@@ -311,7 +311,7 @@ impl<'a> Call<'a> {
         let _ = write!(
             out,
             "    if ({unused} || !{target}) return {real}({arguments});\n{}}}\n",
-            self.converted(&target, ("host", "abi"))
+            self.converted(&target, "abi")
         );
         format!("static int (*{target})({abi});\n{out}")
     }

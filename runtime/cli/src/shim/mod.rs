@@ -102,7 +102,7 @@ fn compiler(
     Err(format!("--mpicc {}: {}", mpicc.display(), line.unwrap_or("the compiler failed")))
 }
 
-/// Returns the source with a macro for each name that it asks for and that the text of `mpi.h` has.
+/// Returns the source, with a macro before it for each name that the source asks for and that `mpi.h` contains.
 fn with_macros(header: &str, library: &Path) -> String {
     let names: BTreeSet<&str> = words(header).collect();
     let wanted: BTreeSet<&str> =

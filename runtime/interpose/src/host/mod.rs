@@ -20,8 +20,8 @@ include!(concat!(env!("OUT_DIR"), "/next.rs"));
 
 static NEXT: OnceLock<Next> = OnceLock::new();
 
-/// Sets the shim in which the functions of the host are looked up. Returns whether that was done: once, before any
-/// function was looked up.
+/// Makes a shim the place in which this library looks up the functions of the host. Returns false, and changes nothing,
+/// if there is a shim already or if this library has looked up a function before.
 pub fn set_shim(find: Find) -> bool {
     NEXT.get().is_none() && symbols::SHIM.set(find).is_ok()
 }

@@ -12,8 +12,9 @@ use typepack_engine::{Combiner, Datatype, Named, Plan};
 /// How deep types may be nested. Deeper types stay with the host. The limit bounds the recursion of this file.
 const DEPTH: usize = 100;
 
-/// How many types one type may be made of. Open MPI decodes into new handles, so a type that has another one many times
-/// at each of many levels shows as many types as its tree has paths. Types of more parts stay with the host.
+/// Maximum number of parts of a type. Open MPI decodes each part into a new handle, so this library cannot see that two
+/// parts are the same type, and a type of few levels may have a very large number of parts. A type with more parts stays
+/// with the host.
 const PARTS: usize = 1 << 14;
 
 /// A rebuilt datatype.

@@ -3,9 +3,8 @@
  *     mpiexec -n 3 ./collectives SEED ROUNDS
  *
  * Each round draws one signature, and for each rank two types with this signature: one to send with and one to receive
- * with. Every call is done with PMPI_ functions and with MPI_ functions, on the world, on a duplicate, on a part, on
- * a grid
- * with and without neighbours at its edges, and on a graph. Memory must be the same.
+ * with. The program makes every call with PMPI_ functions and with MPI_ functions: on the world, on a duplicate, on a
+ * part, on a grid with and without neighbours at its edges, and on a graph. Memory must be the same.
  *
  * The host needs basic elements of one size, because MPICH 5.0.2 fails in long messages of several basic types.
  */

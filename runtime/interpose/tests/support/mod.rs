@@ -86,12 +86,27 @@ pub fn compiled(mpich: &Path, compiler: &str, source: &str, name: &str, more: &[
 /// The variables of a rank.
 pub type Variables<'a> = &'a [(&'a str, &'a str)];
 
-/// Returns a job of MPICH: one rank for each list of variables. The job is killed after 15 minutes.
+/// Runs a job of `differential.c` with `pairs` pairs of types, and checks that no call showed a difference. `reports`
+/// says whether the rank that reports has the library. The comparison proves something only if the library did the calls.
+pub fn compared(job: &mut Command, pairs: &str, reports: bool) {
+    let [out, err] = good(job);
+    let wanted = format!("{pairs} pairs, ");
+    assert!(out.starts_with(&wanted) && out.contains("no difference"), "{out}\n{err}");
+    if reports {
+        assert!(counted(&err, "types taken over") > 50, "{err}");
+        assert!(counted(&err, "calls done by typepack") > 200, "{err}");
+    } else {
+        assert_eq!(err, "");
+    }
+}
+
+/// Returns the command of a job of MPICH with one rank for each list of variables. A time limit of 15 minutes ends the
+/// job.
 pub fn job(mpich: &Path, ranks: &[Variables], words: &[&str]) -> Command {
     long_job(900, mpich, ranks, words)
 }
 
-/// Returns a job that is killed after `seconds`.
+/// Returns the command of a job as [`job`] does, with another time limit.
 pub fn long_job(seconds: u32, mpich: &Path, ranks: &[Variables], words: &[&str]) -> Command {
     let mut command = limited(seconds, &mpich.join("bin/mpiexec"));
     for (at, variables) in ranks.iter().enumerate() {
