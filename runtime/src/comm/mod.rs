@@ -26,7 +26,8 @@ use crate::message::payload::{LayoutRef, Posting};
 use crate::message::typecheck::OF_LAYOUT;
 pub use crate::message::{Operation, Source, Status, Tag};
 
-use crate::endpoint::progress::{Endpoint, OnUnwind};
+use crate::endpoint::engine::How;
+use crate::endpoint::progress::Endpoint;
 use crate::message::label::{Label, SPACES, Sender, Slot};
 use crate::schedule::table::{Place, ROUNDS};
 use crate::topo::Topology;
@@ -562,27 +563,24 @@ impl Communicator {
     ) -> Result<Status> {
         let outgoing = readable(send_buf, 0, send_plan, send_count, "send_buf")?;
         let incoming = writable(recv_buf, 0, recv_plan, recv_count, "recv_buf")?;
-        self.check_rank(dest, "dest", ErrorKind::Rank)?;
+        let (source, recv_tag) = (source.into(), recv_tag.into());
+        let source = self.sender(source)?;
+        check_receive_tag(recv_tag)?;
+        let posting = Posting::new(incoming, self.context(Space::User), source, recv_tag)?;
+        let dest = self.slot(dest, "dest", ErrorKind::Rank)?;
         check_tag(send_tag)?;
-        // SAFETY: `recv_buf` holds the elements (`writable` has checked this) and is mutably borrowed for the
-        // whole call; before the call returns, `finish` completes the receive or `detach` detaches it.
-        let receive =
-            unsafe { self.start_receive(&incoming, source.into(), recv_tag.into(), Space::User)? };
-        let mut guard = OnUnwind::new(|| {
-            if let Operation::Pending(id) = receive {
-                self.shared.endpoint.detach(id);
-            }
-        });
-        // SAFETY: `send_buf` holds the elements (`readable` has checked this) and is borrowed for the whole
-        // call; `finish` completes or detaches the send before the call returns.
-        let sent = unsafe { self.start_send(&outgoing, dest, send_tag, Space::User) }
-            .and_then(|started| self.finish(started));
-        if sent.is_err() {
-            guard.call();
-        }
-        guard.disarm();
-        sent?;
-        self.finish(receive)
+        let bytes = send_plan.packed_bytes(send_count)?;
+        let context = self.context(Space::User);
+        let label = Label { context, tag: send_tag, bytes, types: OF_LAYOUT };
+        // SAFETY: `send_buf` and `recv_buf` hold the elements (`readable` and `writable` have checked this). They are
+        // borrowed until `send_receive` returns, one of them mutably, so they do not overlap. When `send_receive`
+        // returns, nobody uses their memory any more. `bytes` is the packed size of the outgoing elements, and
+        // `Posting::new` takes the capacity from the plan.
+        let status = unsafe {
+            let outgoing = (&outgoing, label, dest, How::STANDARD);
+            self.shared.endpoint.send_receive(outgoing, &posting)?
+        };
+        self.local(status)
     }
 
     /// Waits for a message that a receive with these arguments would match, and returns its status. The

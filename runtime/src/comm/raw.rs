@@ -127,6 +127,21 @@ impl Messages {
         dest: usize,
         tag: i32,
     ) -> Result<Option<u64>> {
+        let (layout, label, how) = self.sending(mode, (origin, plan, count), tag)?;
+        // SAFETY: the caller guarantees that the elements, and the memory that `mode` may lend, stay valid as
+        // long as `mode` requires, and that `dest` is a rank of the world and `tag` is not negative (the
+        // three conditions of `# Safety`). `sending` takes the number of bytes from the plan.
+        unsafe { self.endpoint.send_as(&layout, label, slot_of(dest), how) }
+    }
+
+    /// Returns the layout, the label and the mode of a send.
+    #[inline]
+    fn sending<'a>(
+        &self,
+        mode: SendMode,
+        (origin, plan, count): (*const u8, &'a Plan, u64),
+        tag: i32,
+    ) -> Result<(LayoutRef<'a>, Label, How)> {
         let layout = LayoutRef { origin: origin.cast_mut(), plan, count };
         let bytes = plan.packed_bytes(count)?;
         let backing = match mode {
@@ -135,11 +150,39 @@ impl Messages {
             SendMode::Lent(start) => Backing::Lent(start),
         };
         let how = How { synchronous: mode == SendMode::Synchronous, backing };
-        let label = Label { context: self.context, tag, bytes, types: OF_LAYOUT };
-        // SAFETY: the caller guarantees that the elements, and the memory that `mode` may lend, stay valid as
-        // long as `mode` requires, and that `dest` is a rank of the world and `tag` is not negative (the
-        // three conditions of `# Safety`). `bytes` is the packed size of the elements.
-        unsafe { self.endpoint.send_as(&layout, label, slot_of(dest), how) }
+        Ok((layout, Label { context: self.context, tag, bytes, types: OF_LAYOUT }, how))
+    }
+
+    /// Sends a message and receives another one, and waits for both. Neither operation waits for the other. Each
+    /// operation is given by its elements, which are `(origin, plan, count)`, its rank and its tag.
+    ///
+    /// # Safety
+    ///
+    /// - Until the call returns, the outgoing elements are readable and unchanged, and the incoming elements are
+    ///   writable and nobody else accesses them. If the two overlap, the mode is `Copied`.
+    /// - If the mode is `Lent`, the memory at its address has space for the packed bytes, and nobody else
+    ///   accesses it until the call returns.
+    /// - `dest` is a rank of the world, and `tag` is not negative. `source` is `Source::Any` or a rank of the world.
+    ///   The tag of the receive is `Tag::Any` or not negative.
+    ///
+    /// # Errors
+    /// Returns the error of the receive, as [`receive_now`](Self::receive_now), or if there is none, the error of the
+    /// send, as [`send`](Self::send). When the call returns, the library no longer uses the memory.
+    #[doc(alias = "MPI_Sendrecv")]
+    pub unsafe fn send_receive(
+        &self,
+        mode: SendMode,
+        outgoing: (*const u8, &Plan, u64),
+        (dest, tag): (usize, i32),
+        (origin, plan, count): (*mut u8, &Plan, u64),
+        (source, receive_tag): (Source, Tag),
+    ) -> Result<Status> {
+        let (layout, label, how) = self.sending(mode, outgoing, tag)?;
+        let posting = self.posting(LayoutRef { origin, plan, count }, source, receive_tag)?;
+        let outgoing = (&layout, label, slot_of(dest), how);
+        // SAFETY: the caller guarantees the conditions for both operations (the three conditions of `# Safety`).
+        // `sending` and `posting` take the numbers of bytes from the plans.
+        unsafe { self.endpoint.send_receive(outgoing, &posting) }
     }
 
     #[inline]

@@ -19,12 +19,13 @@
 //! Invariants: no thread holds the lock while it sleeps. A panic under the lock poisons the lock. No turn
 //! runs after that, so no call touches the memory of unfinished operations any more.
 
+mod blocking;
 mod policy;
 mod waiting;
 
 pub(crate) use self::waiting::OnUnwind;
-use self::waiting::{Rests, Yields, rest};
-use super::engine::{Glance, How, MessageEngine, Taken};
+use self::waiting::{Rests, Yields};
+use super::engine::{How, MessageEngine, Taken};
 use super::sources::{Core, Source as ProgressSource};
 use crate::message::label::{Label, Sender, Slot};
 use crate::message::payload::{LayoutRef, Posting};
@@ -38,9 +39,6 @@ use crate::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
-
-/// Number of times that a blocking receive looks directly into the ring before the engine posts the receive.
-const GLANCES: usize = 256;
 
 /// Longest time that a thread sleeps. After this time the thread looks again, even if nobody has woken it.
 const NAP: Duration = Duration::from_millis(100);
@@ -413,51 +411,6 @@ impl Endpoint {
         });
         state.core.engine.set_patient(true);
         settled
-    }
-
-    /// Starts a receive and waits for it. The call takes the lock only once, because taking the lock two
-    /// more times costs a sixth of the time of an 8-byte message. When the call returns, nobody uses the
-    /// layout's memory any more, even if the call returns an error.
-    ///
-    /// # Safety
-    ///
-    /// - `posting` meets the conditions of [`MessageEngine::receive`].
-    ///
-    /// # Errors
-    /// Returns the errors of [`Endpoint::receive`] and [`Endpoint::wait`].
-    pub unsafe fn receive_now(&self, posting: &Posting<'_>) -> Result<Status> {
-        let mut state = self.lock()?;
-        if let Sender::Slot(from) = posting.source
-            && !self.spin.is_zero()
-            && state.core.engine.is_quiet(posting.context, from, posting.tag)
-        {
-            state.rests.wait();
-            for _ in 0..GLANCES {
-                // SAFETY: the caller guarantees the conditions of `MessageEngine::receive` for `posting`,
-                // and `glance` has the same conditions. `from` is the source of `posting` (the pattern
-                // above).
-                match unsafe { state.core.engine.glance(posting, from)? } {
-                    Glance::Done(status) => return Ok(status),
-                    Glance::Started(id) => return self.ended(id, self.wait_for(state, id)),
-                    Glance::Nothing if !self.wanted() => rest(&mut state),
-                    Glance::Nothing | Glance::Other => break,
-                }
-            }
-        }
-        let news = state.news();
-        // SAFETY: the caller guarantees the conditions of `MessageEngine::receive` for `posting`, and no
-        // glance above has completed the receive.
-        let started = unsafe { state.core.engine.receive(posting)? };
-        // If this receive has taken a message of this rank to itself, the send of that message is now
-        // complete, and another thread may be waiting for the send. So wake that thread.
-        self.notify(&mut state, news);
-        match started {
-            Operation::Done(status) => {
-                self.turn_unless_idle(&mut state)?;
-                Ok(status)
-            }
-            Operation::Pending(id) => self.ended(id, self.wait_for(state, id)),
-        }
     }
 
     /// Runs the turn that follows the start of an operation, whose number is `pending` unless the operation is complete.

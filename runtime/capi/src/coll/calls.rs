@@ -6,7 +6,7 @@
 
 use super::op;
 use super::parts::{
-    Rooted, Spread, Table, apart, in_place, own, own_type, part, root, typed, types,
+    Parts, Rooted, Spread, Table, apart, in_place, own, own_type, part, root, typed, types,
 };
 use super::way::{Make, Way, make};
 use crate::abi;
@@ -315,9 +315,10 @@ fn gather_to<W: CountWidth>(
         return make(&Collective::Gather { mine, parts: &[], root });
     }
     let (all, spread) = (datatype::hold(recvtype)?, spread()?);
+    let mut parts = Parts::new();
     // SAFETY: this rank is the root. The standard requires that the root of a gather passes arrays with one
     // entry for each rank of `comm`, or of its remote group.
-    let parts = unsafe { spread.parts(recvbuf, all.plan()?, comm.peers().size(), "recvbuf")? };
+    unsafe { spread.parts(&mut parts, recvbuf, all.plan()?, comm.peers().size(), "recvbuf")? };
     if let Some(mine) = &mine {
         apart(mine, &parts[comm.rank()])?;
     }
@@ -343,9 +344,10 @@ fn scatter_from<W: CountWidth>(
         return make(&Collective::Scatter { parts: &[], mine, root });
     }
     let (all, spread) = (datatype::hold(sendtype)?, spread()?);
+    let mut parts = Parts::new();
     // SAFETY: this rank is the root. The standard requires that the root of a scatter passes arrays with one
     // entry for each rank of `comm`, or of its remote group.
-    let parts = unsafe { spread.parts(sendbuf, all.plan()?, comm.peers().size(), "sendbuf")? };
+    unsafe { spread.parts(&mut parts, sendbuf, all.plan()?, comm.peers().size(), "sendbuf")? };
     if let Some(mine) = &mine {
         apart(&parts[comm.rank()], mine)?;
     }
@@ -366,9 +368,10 @@ fn gather_everywhere<W: CountWidth>(
     let (elements, ty) = own_type::<W>(placed, sendcount, sendtype, "sendcount")?;
     let mine = own(sendbuf, elements, &ty, "sendbuf")?;
     let all = datatype::hold(recvtype)?;
+    let mut parts = Parts::new();
     // SAFETY: the standard requires that every rank of an allgather passes arrays with one entry for each
     // rank of `comm`, or of its remote group.
-    let parts = unsafe { spread.parts(recvbuf, all.plan()?, comm.peers().size(), "recvbuf")? };
+    unsafe { spread.parts(&mut parts, recvbuf, all.plan()?, comm.peers().size(), "recvbuf")? };
     if let (Some(mine), false) = (&mine, comm.is_inter()) {
         apart(mine, &parts[comm.rank()])?;
     }
@@ -385,16 +388,18 @@ fn exchange<W: CountWidth>(
     let to = datatype::hold(recvtype)?;
     // In `MPI_Alltoall`, the parts of all ranks have the same packed size.
     let equal = matches!(receive, Spread::Row(_));
+    let mut incoming = Parts::new();
     // SAFETY: the standard requires that the receive arrays of an alltoall have one entry for each rank of
     // `comm`, or of its remote group.
-    let incoming = unsafe { receive.parts(recvbuf, to.plan()?, comm.peers().size(), "recvbuf")? };
+    unsafe { receive.parts(&mut incoming, recvbuf, to.plan()?, comm.peers().size(), "recvbuf")? };
     if exchanges_in_place(comm, sendbuf)? {
         return make(&alltoall_call(equal, None, &incoming));
     }
     let (from, send) = (datatype::hold(sendtype)?, send()?);
+    let mut outgoing = Parts::new();
     // SAFETY: the call is not in place, so the standard requires that the send arrays of an alltoall have one
     // entry for each rank of `comm`, or of its remote group.
-    let outgoing = unsafe { send.parts(sendbuf, from.plan()?, comm.peers().size(), "sendbuf")? };
+    unsafe { send.parts(&mut outgoing, sendbuf, from.plan()?, comm.peers().size(), "sendbuf")? };
     if !comm.is_inter() {
         apart(&outgoing[comm.rank()], &incoming[comm.rank()])?;
     }

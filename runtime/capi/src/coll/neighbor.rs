@@ -6,7 +6,7 @@
 
 #![expect(clippy::too_many_arguments, reason = "the argument lists of the standard")]
 
-use super::parts::{Spread, Table, part, typed, types};
+use super::parts::{Parts, Spread, Table, part, typed, types};
 use super::way::{Make, Way, make};
 use crate::abi;
 use crate::argument::{Array, Output};
@@ -98,9 +98,10 @@ fn gather<W: CountWidth>(
     let send = vec![mine; destinations];
     let to = datatype::find(recvtype)?;
     let count = neighbors.sources().len();
+    let mut receive = Parts::new();
     // SAFETY: the standard requires that the receive arrays of a neighbourhood allgather have one entry for
     // each source.
-    let receive = unsafe { spread.parts(recvbuf, to.plan()?, count, "recvbuf")? };
+    unsafe { spread.parts(&mut receive, recvbuf, to.plan()?, count, "recvbuf")? };
     make(&Collective::Neighbors { neighbors, send: &send, receive: &receive })
 }
 
@@ -113,15 +114,14 @@ fn exchange<W: CountWidth>(
 ) -> Result {
     let neighbors = neighbors(comm)?;
     let (from, to) = (datatype::find(sendtype)?, datatype::find(recvtype)?);
+    let (mut outgoing, mut incoming) = (Parts::new(), Parts::new());
     // SAFETY: the standard requires that the send arrays of a neighbourhood alltoall have one entry for each
     // destination, and the receive arrays one entry for each source.
-    let (send, receive) = unsafe {
-        (
-            send.parts(sendbuf, from.plan()?, neighbors.destinations().len(), "sendbuf")?,
-            receive.parts(recvbuf, to.plan()?, neighbors.sources().len(), "recvbuf")?,
-        )
-    };
-    make(&Collective::Neighbors { neighbors, send: &send, receive: &receive })
+    unsafe {
+        send.parts(&mut outgoing, sendbuf, from.plan()?, neighbors.destinations().len(), "sendbuf")?;
+        receive.parts(&mut incoming, recvbuf, to.plan()?, neighbors.sources().len(), "recvbuf")?;
+    }
+    make(&Collective::Neighbors { neighbors, send: &outgoing, receive: &incoming })
 }
 
 /// The arguments of `MPI_Neighbor_alltoallw` about one buffer: the buffer, the counts, the displacements in

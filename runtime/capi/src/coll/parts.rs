@@ -20,7 +20,10 @@ use typepack::{Communicator, Part, Plan, Root};
 /// No object begins below this address, because the first page is never mapped. If elements would lie at a
 /// lower address, the program has passed a null pointer or a sentinel by mistake. A null pointer as
 /// `MPI_BOTTOM` is valid if the displacements of the datatype are absolute addresses.
-const FIRST_ADDRESS: i128 = 4096;
+const FIRST_ADDRESS: i64 = 4096;
+
+/// No object of a process ends above this address.
+const LAST_ADDRESS: i64 = 1 << ADDRESS_BITS;
 
 /// One part of memory per rank, or per neighbour. A call with few parts allocates no memory for them.
 pub type Parts<'a> = SmallVec<[Part<'a>; 8]>;
@@ -44,31 +47,57 @@ pub fn part<'a>(
     argument: &'static str,
 ) -> Result<Part<'a>> {
     if elements > 0 && plan.element_bytes() > 0 {
-        let shape = plan.footprint();
-        let last = i128::from(shape.extent) * i128::from(elements - 1);
-        let start = buffer as usize as i128 + offset;
-        let low = start + i128::from(shape.true_lb) + last.min(0);
-        let high = start + i128::from(shape.true_ub) + last.max(0);
-        if low < FIRST_ADDRESS || high > 1 << ADDRESS_BITS {
-            // If the number of packed bytes does not fit in 63 bits, the count, not the buffer, is wrong. In
-            // that case `packed_bytes` returns an error about the count.
-            plan.packed_bytes(elements)?;
-            let detail = match buffer as usize {
-                abi::IN_PLACE => "MPI_IN_PLACE is not allowed; a buffer is needed".to_owned(),
-                _ => {
-                    format!(
-                        "with a count of {elements}, the data would lie at {low:#x}..{high:#x}, where no memory \
-                         can be"
-                    )
-                }
-            };
-            return Err(Failure::new(abi::ERR_BUFFER, argument, detail));
+        let place = range(buffer, offset, elements, plan).unwrap_or((0, 0));
+        if place.0 < FIRST_ADDRESS || place.1 > LAST_ADDRESS {
+            return Err(nowhere(buffer, offset, elements, plan, argument));
         }
     }
     // This addition can wrap around only if the part has no bytes. Otherwise the code above has checked the
     // addresses of the elements.
     let origin = buffer.cast::<u8>().cast_mut().wrapping_offset(offset as isize);
     Ok(Part { origin, plan, count: elements })
+}
+
+/// Returns the first address of some elements, and the address after the last one. Returns `None` if an address does not
+/// fit in 64 bits.
+#[inline]
+fn range(buffer: *const c_void, offset: i128, elements: u64, plan: &Plan) -> Option<(i64, i64)> {
+    let shape = plan.footprint();
+    let last = shape.extent.checked_mul(i64::try_from(elements - 1).ok()?)?;
+    let offset = i64::try_from(offset).ok()?;
+    let start = i64::try_from(buffer as usize).ok()?.checked_add(offset)?;
+    let low = start.checked_add(shape.true_lb)?.checked_add(last.min(0))?;
+    let high = start.checked_add(shape.true_ub)?.checked_add(last.max(0))?;
+    Some((low, high))
+}
+
+/// Returns the error for elements that would lie where no memory can exist.
+#[cold]
+fn nowhere(
+    buffer: *const c_void,
+    offset: i128,
+    elements: u64,
+    plan: &Plan,
+    argument: &'static str,
+) -> Failure {
+    // If the number of packed bytes does not fit in 63 bits, the count, not the buffer, is wrong. In
+    // that case `packed_bytes` returns an error about the count.
+    if let Err(error) = plan.packed_bytes(elements) {
+        return error.into();
+    }
+    if buffer as usize == abi::IN_PLACE {
+        let detail = "MPI_IN_PLACE is not allowed; a buffer is needed";
+        return Failure::new(abi::ERR_BUFFER, argument, detail);
+    }
+    let shape = plan.footprint();
+    let last = i128::from(shape.extent) * i128::from(elements - 1);
+    let start = buffer as usize as i128 + offset;
+    let low = start + i128::from(shape.true_lb) + last.min(0);
+    let high = start + i128::from(shape.true_ub) + last.max(0);
+    let detail = format!(
+        "with a count of {elements}, the data would lie at {low:#x}..{high:#x}, where no memory can be"
+    );
+    Failure::new(abi::ERR_BUFFER, argument, detail)
 }
 
 /// Checks that the send buffer and the receive buffer are not the same memory. (A program must pass
@@ -87,14 +116,16 @@ pub fn apart(send: &Part<'_>, receive: &Part<'_>) -> Result {
     Ok(())
 }
 
-/// Returns one part per rank. Each part has `elements` elements and begins where the previous part ends.
+/// Appends one part per rank to `parts`. Each part has `elements` elements and begins where the previous part ends.
+#[inline]
 fn row<'a>(
+    parts: &mut Parts<'a>,
     buffer: *const c_void,
     elements: u64,
     plan: &'a Plan,
     size: usize,
     argument: &'static str,
-) -> Result<Parts<'a>> {
+) -> Result {
     let step = i128::from(plan.footprint().extent) * i128::from(elements);
     let first = part(buffer, 0, elements, plan, argument)?;
     if size > 1 {
@@ -103,8 +134,12 @@ fn row<'a>(
     }
     // If the parts have elements with bytes, the checks above have shown that the step fits.
     let step = step as isize;
-    let origin = |rank: usize| first.origin.wrapping_offset(step.wrapping_mul(rank as isize));
-    Ok((0..size).map(|rank| Part { origin: origin(rank), ..first }).collect())
+    parts.reserve(size);
+    for rank in 0..size {
+        let origin = first.origin.wrapping_offset(step.wrapping_mul(rank as isize));
+        parts.push(Part { origin, ..first });
+    }
+    Ok(())
 }
 
 /// The count array and the displacement array of a call that has one part per rank, each with the name of
@@ -154,24 +189,27 @@ impl<W: CountWidth> Table<W> {
         counts.into_iter().zip(displacements).map(entry).collect()
     }
 
-    /// Returns one part per rank. All parts have the datatype of `plan`, and the unit of the displacements
-    /// is the extent of this datatype.
+    /// Appends one part per rank to `parts`. All parts have the datatype of `plan`, and the unit of the
+    /// displacements is the extent of this datatype.
     ///
     /// # Safety
     ///
     /// - `size` is at most the number of entries that the standard prescribes for each of the two arrays.
     unsafe fn parts<'a>(
         &self,
+        parts: &mut Parts<'a>,
         buffer: *const c_void,
         plan: &'a Plan,
         size: usize,
         argument: &'static str,
-    ) -> Result<Parts<'a>> {
+    ) -> Result {
         let extent = i128::from(plan.footprint().extent);
         // SAFETY: the two arrays of this table have at least `size` entries each (condition of `# Safety`).
         let entries = unsafe { self.read(size)? };
-        let part = |(elements, at)| part(buffer, at * extent, elements, plan, argument);
-        entries.into_iter().map(part).collect()
+        for (elements, at) in entries {
+            parts.push(part(buffer, at * extent, elements, plan, argument)?);
+        }
+        Ok(())
     }
 }
 
@@ -289,23 +327,26 @@ pub enum Spread<W: CountWidth> {
 }
 
 impl<W: CountWidth> Spread<W> {
-    /// Returns one part per rank.
+    /// Appends one part per rank to `parts`. (If the function returned the parts, the CPU would copy them right after
+    /// it has written them, and would wait until the written lines are in its cache.)
     ///
     /// # Safety
     ///
     /// - If `self` is a [`Table`](Self::Table), `size` is at most the number of entries that the standard
     ///   prescribes for its two arrays.
+    #[inline]
     pub unsafe fn parts<'a>(
         &self,
+        parts: &mut Parts<'a>,
         buffer: *const c_void,
         plan: &'a Plan,
         size: usize,
         argument: &'static str,
-    ) -> Result<Parts<'a>> {
+    ) -> Result {
         match self {
-            Self::Row(elements) => row(buffer, *elements, plan, size, argument),
+            Self::Row(elements) => row(parts, buffer, *elements, plan, size, argument),
             // SAFETY: the arrays of `table` have at least `size` entries (condition of `# Safety`).
-            Self::Table(table) => unsafe { table.parts(buffer, plan, size, argument) },
+            Self::Table(table) => unsafe { table.parts(parts, buffer, plan, size, argument) },
         }
     }
 }

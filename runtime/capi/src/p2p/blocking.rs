@@ -11,7 +11,7 @@ use crate::raw;
 use crate::request::Outcome;
 use crate::status::StatusOutput;
 use std::ffi::{c_int, c_void};
-use typepack::{Operation, SendMode};
+use typepack::{Operation, Plan, SendMode, Source, Tag};
 
 /// Sends a message. Returns when the program may change the buffer and, in synchronous mode, a receive has
 /// matched the message.
@@ -125,7 +125,7 @@ pub unsafe fn recv<W: CountWidth>(
 pub(super) unsafe fn receive(
     on: &On,
     incoming: &Elements,
-    from: Option<(typepack::Source, typepack::Tag)>,
+    from: Option<(Source, Tag)>,
 ) -> typepack::Result<Option<Operation>> {
     let Some((source, tag)) = from else { return Ok(None) };
     let Elements { origin, plan, count } = incoming;
@@ -133,41 +133,6 @@ pub(super) unsafe fn receive(
     // operation has ended (first condition of `# Safety`). The source and the tag have been checked (second
     // condition).
     unsafe { on.comm.messages().receive(*origin, plan, *count, source, tag).map(Some) }
-}
-
-/// Waits for the send and the receive of a call that does both, and returns the outcome of the receive. If only the
-/// send fails, returns its error. If the send cannot be started, abandons a pending receive.
-fn both(
-    on: &On,
-    sent: typepack::Result<Option<Operation>>,
-    received: typepack::Result<Option<Operation>>,
-) -> Result<Outcome> {
-    let messages = on.comm.messages();
-    // If the send could not be started, the C call fails at once, and the C caller may then use the receive buffer
-    // again. So the receive must be abandoned.
-    if let (Err(_), Ok(Some(receive @ Operation::Pending(_)))) = (&sent, &received) {
-        messages.abandon(*receive);
-        sent?;
-        return Ok(Outcome::empty());
-    }
-    let sent = sent.and_then(|sent| sent.map_or(Ok(None), |op| messages.finish(op).map(Some)));
-    let received = received.and_then(|op| op.map_or(Ok(None), |op| messages.finish(op).map(Some)));
-    let outcome = match received {
-        Ok(None) => Outcome::from_nobody(),
-        Ok(Some(received)) => Outcome::of_receive(on, Ok(received)),
-        Err(error) => Outcome::of_receive(on, Err(error)),
-    };
-    if outcome.failure.is_none() {
-        sent?;
-    }
-    Ok(outcome)
-}
-
-/// Writes the status, even if the receive has failed, for example because the message was too long. Returns the
-/// failure if there is one.
-fn ended(outcome: Outcome, status: StatusOutput) -> Result {
-    status.put(&outcome.status);
-    outcome.failure.map_or(Ok(()), Err)
 }
 
 /// The arguments of one half of a call that sends and receives: buffer, count, datatype, rank and tag.
@@ -239,13 +204,85 @@ pub unsafe fn sendrecv<W: CountWidth>(
     comm: raw::Comm,
     status: StatusOutput,
 ) -> Result {
-    let on = on(comm)?;
-    let outgoing = (sendbuf, sendcount, sendtype, dest, sendtag);
-    let incoming = (recvbuf, recvcount, recvtype, source, recvtag);
-    // SAFETY: until this function returns, the elements at `sendbuf` are readable and those at `recvbuf` are
-    // writable (both conditions of `# Safety`). Both operations have ended when `both` returns.
-    let (sent, received) = unsafe { start_both::<W>(&on, outgoing, incoming)? };
-    ended(both(&on, sent, received)?, status)
+    comm::with(comm, |comm| {
+        let (sends, receives) = (checked(sendcount, "sendcount")?, checked(recvcount, "recvcount")?);
+        datatype::with(sendtype, |sendtype| {
+            let sendplan = sendtype.plan()?;
+            datatype::with(recvtype, |recvtype| {
+                let recvplan = recvtype.plan()?;
+                let dest = destination(comm, dest, sendtag)?;
+                let from = origin(comm, source, recvtag)?;
+                if dest.is_some() {
+                    memory(sendbuf, sendplan, sends, "sendbuf")?;
+                }
+                if from.is_some() {
+                    memory(recvbuf, recvplan, receives, "recvbuf")?;
+                }
+                let outgoing = (sendbuf.cast(), sendplan, sends);
+                let incoming = (recvbuf.cast(), recvplan, receives);
+                // SAFETY: until this function returns, the elements at `sendbuf` are readable and those at `recvbuf`
+                // are writable, and they do not overlap (both conditions of `# Safety`). `destination` and `origin`
+                // have checked the ranks and the tags. The mode lends no memory.
+                unsafe {
+                    exchange(comm, SendMode::Standard, (outgoing, dest, sendtag), (incoming, from), status)
+                }
+            })
+        })
+    })
+}
+
+/// Sends, receives and waits for both, and writes the status of the receive. `dest` and `from` are `None` for
+/// `MPI_PROC_NULL`.
+///
+/// # Errors
+/// Returns the error of the receive if the receive fails, and otherwise the error of the send if the send fails. The
+/// status of a message that did not fit is written.
+///
+/// # Safety
+///
+/// - Until the call returns, the outgoing elements are readable, and the incoming elements are writable. If they
+///   overlap, the mode is `Copied`.
+/// - The mode is `Standard` or `Copied`. `dest` and the tag come from [`destination`], and `from` comes from [`origin`].
+unsafe fn exchange(
+    comm: &comm::Comm,
+    mode: SendMode,
+    (outgoing, dest, tag): ((*const u8, &Plan, u64), Option<usize>, c_int),
+    (incoming, from): ((*mut u8, &Plan, u64), Option<(Source, Tag)>),
+    status: StatusOutput,
+) -> Result {
+    let messages = comm.messages();
+    // SAFETY: the elements stay valid until this function returns, and they overlap only if the mode is `Copied` (first
+    // condition of `# Safety`). `send_receive`, `receive_now` and `finish` return only when their operations have
+    // ended. The ranks and tags have been checked, and the mode lends no memory (second condition).
+    let received = unsafe {
+        match (dest, from) {
+            (Some(dest), Some(from)) => {
+                messages.send_receive(mode, outgoing, (dest, tag), incoming, from).map(Some)
+            }
+            (None, Some((source, tag))) => {
+                let (origin, plan, count) = incoming;
+                messages.receive_now(origin, plan, count, source, tag).map(Some)
+            }
+            (Some(dest), None) => {
+                let (origin, plan, count) = outgoing;
+                let sent = messages.send(mode, origin, plan, count, dest, tag);
+                sent.and_then(|sent| messages.finish(sent)).map(|_| None)
+            }
+            (None, None) => Ok(None),
+        }
+    };
+    match received {
+        Ok(Some(_)) if status.is_ignored() => {}
+        Ok(Some(received)) => status.put(&comm.status(received)),
+        Ok(None) => status.put(&Outcome::from_nobody().status),
+        Err(error) => {
+            if let Some(known) = comm.status_of_error(&error) {
+                status.put(&known);
+            }
+            return Err(error.into());
+        }
+    }
+    Ok(())
 }
 
 /// `MPI_Sendrecv_replace`. If the outgoing message cannot be sent at once, the runtime copies it before the
@@ -266,21 +303,22 @@ pub unsafe fn sendrecv_replace<W: CountWidth>(
     comm: raw::Comm,
     status: StatusOutput,
 ) -> Result {
-    let on = on(comm)?;
-    let elements = Elements::new(buf, count, datatype)?;
-    let dest = destination(&on.comm, dest, sendtag)?;
-    let from = origin(&on.comm, source, recvtag)?;
-    if dest.is_some() || from.is_some() {
-        elements.memory("buf")?;
-    }
-    // SAFETY: the elements at `buf` are readable and writable until this function returns (condition of
-    // `# Safety`). The send no longer reads them when `copied` returns, and the receive has ended when `both`
-    // returns. `destination` and `origin` have checked the ranks and the tags.
-    let (sent, received) = unsafe {
-        let sent = copied(&on, &elements, dest, sendtag)?;
-        (Ok(sent), receive(&on, &elements, from))
-    };
-    ended(both(&on, sent, received)?, status)
+    comm::with(comm, |comm| {
+        let count = checked(count, "count")?;
+        datatype::with(datatype, |ty| {
+            let plan = ty.plan()?;
+            let dest = destination(comm, dest, sendtag)?;
+            let from = origin(comm, source, recvtag)?;
+            if dest.is_some() || from.is_some() {
+                memory(buf, plan, count, "buf")?;
+            }
+            let (outgoing, incoming) = ((buf.cast_const().cast(), plan, count), (buf.cast(), plan, count));
+            // SAFETY: the elements at `buf` are readable and writable until this function returns (condition of
+            // `# Safety`). They are the elements of both operations, and the mode is `Copied`. `destination` and
+            // `origin` have checked the ranks and the tags.
+            unsafe { exchange(comm, SendMode::Copied, (outgoing, dest, sendtag), (incoming, from), status) }
+        })
+    })
 }
 
 /// Starts the send of a call that afterwards receives into the same memory. If `dest` is `None`, sends

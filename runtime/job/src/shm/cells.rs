@@ -101,6 +101,10 @@ pub trait CellMemory {
     fn claim(&self, rank: usize, cell: usize) {
         let _ = (rank, cell);
     }
+    /// Fetches a cell of `rank` into this core's cache for reading. This is only a hint.
+    fn fetch(&self, rank: usize, cell: usize) {
+        let _ = (rank, cell);
+    }
 }
 
 /// What one rank knows about the others.
@@ -239,6 +243,14 @@ impl Seat {
         if self.least >= self.needed(number) {
             memory.claim(self.rank, self.cell(number));
         }
+    }
+
+    /// Fetches the cell of rank `from` that follows its cell of step `number`. The caller has found that cell at its
+    /// first look, so rank `from` is probably ahead of this rank. (If it is not, the fetch takes the line away from the
+    /// rank that is about to write it.)
+    #[inline]
+    pub fn fetch_next<M: CellMemory>(&self, memory: &M, from: usize, number: u64) {
+        memory.fetch(from, (self.cell(number) + 1) & self.mask);
     }
 
     /// Announces that this rank may sleep until the cells of the ranks `from`, as bits, have arrived in step `number`.

@@ -318,4 +318,9 @@ impl CellMemory for Block {
     fn claim(&self, rank: usize, cell: usize) {
         Area::claim(self.starts[rank].wrapping_add(FIRST_CELL + cell * LINE));
     }
+
+    #[inline]
+    fn fetch(&self, rank: usize, cell: usize) {
+        Area::fetch(self.starts[rank].wrapping_add(FIRST_CELL + cell * LINE));
+    }
 }

@@ -85,28 +85,28 @@ struct State {
     taken: Option<ThreadId>,
 }
 
-/// The state during a call: locked, or taken away from a communicator.
-enum Held<'k> {
-    Locked(MutexGuard<'k, State>),
-    Taken(&'k Kept, State),
-}
+/// The state during a call that has taken it away from the communicator.
+struct Taken<'k>(&'k Kept, State);
 
 impl Kept {
-    /// Returns the state for a call of this thread. If `taken` is true, the caller holds no lock.
+    /// Locks the state for a call of this thread.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if a user's function makes the call, and its reduction has taken the state away.
     #[inline]
-    fn hold(&self, taken: bool) -> Result<Held<'_>> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.taken.is_some() {
-            state = self.wait(state)?;
-        }
-        if !taken {
-            return Ok(Held::Locked(state));
-        }
+    fn lock(&self) -> Result<MutexGuard<'_, State>> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.taken.is_some() { self.wait(state) } else { Ok(state) }
+    }
+
+    /// Takes the state away for a call of this thread. The caller holds no lock.
+    ///
+    /// # Errors
+    /// Returns the errors of [`lock`](Self::lock).
+    fn take(&self) -> Result<Taken<'_>> {
+        let mut state = self.lock()?;
         let place = State { taken: Some(std::thread::current().id()), ..State::default() };
-        Ok(Held::Taken(self, std::mem::replace(&mut *state, place)))
+        Ok(Taken(self, std::mem::replace(&mut *state, place)))
     }
 
     /// Waits until another thread has returned the state.
@@ -124,36 +124,26 @@ impl Kept {
     }
 }
 
-impl Deref for Held<'_> {
+impl Deref for Taken<'_> {
     type Target = State;
 
-    #[inline]
     fn deref(&self) -> &State {
-        match self {
-            Self::Locked(state) => state,
-            Self::Taken(_, state) => state,
-        }
+        &self.1
     }
 }
 
-impl DerefMut for Held<'_> {
-    #[inline]
+impl DerefMut for Taken<'_> {
     fn deref_mut(&mut self) -> &mut State {
-        match self {
-            Self::Locked(state) => state,
-            Self::Taken(_, state) => state,
-        }
+        &mut self.1
     }
 }
 
-impl Drop for Held<'_> {
-    #[inline]
+impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        if let Self::Taken(kept, state) = self {
-            // `state` has no `taken`, so this store also lets the other threads go on.
-            *kept.state.lock().unwrap_or_else(PoisonError::into_inner) = std::mem::take(state);
-            kept.returned.notify_one();
-        }
+        let Self(kept, state) = self;
+        // `state` has no `taken`, so this store also lets the other threads go on.
+        *kept.state.lock().unwrap_or_else(PoisonError::into_inner) = std::mem::take(state);
+        kept.returned.notify_one();
     }
 }
 
@@ -304,15 +294,31 @@ fn runs_user_code(call: &Collective<'_>) -> bool {
 /// # Errors
 /// Returns the errors of [`Communicator::run_raw`].
 pub(super) unsafe fn run(comm: &Communicator, call: &Collective<'_>) -> Result<()> {
-    let kept = comm.attached(Kept::default);
-    let held = kept.map(|kept| kept.hold(runs_user_code(call))).transpose()?;
-    // Only now, so that a call within a user's function does not count.
-    let place = comm.next_place();
-    comm.endpoint().enter()?;
-    let Some(mut state) = held else {
+    let Some(kept) = comm.attached(Kept::default) else {
+        let place = comm.next_place();
         // SAFETY: the caller guarantees the conditions of `run_raw`, and `run_by_messages` has the same.
         return unsafe { comm.run_by_messages(place, call) };
     };
+    if runs_user_code(call) {
+        let mut state = kept.take()?;
+        // SAFETY: the caller guarantees the conditions of `run_raw`, which are those of `run_with`.
+        return unsafe { run_with(comm, &mut state, call) };
+    }
+    let mut state = kept.lock()?;
+    // SAFETY: the caller guarantees the conditions of `run_raw`, which are those of `run_with`.
+    unsafe { run_with(comm, &mut state, call) }
+}
+
+/// Makes a blocking call with the state of its communicator.
+///
+/// # Safety
+///
+/// - The conditions of [`Communicator::run_raw`] hold.
+#[inline]
+unsafe fn run_with(comm: &Communicator, state: &mut State, call: &Collective<'_>) -> Result<()> {
+    // Only now, so that a call within a user's function does not count.
+    let place = comm.next_place();
+    comm.endpoint().enter()?;
     match state.next(comm)? {
         // SAFETY: the caller guarantees the conditions of `run_raw`, and `Turn::run` has the same.
         Some((cells, number)) => unsafe { Turn::new(comm, cells, number).run(place, call) },
@@ -327,7 +333,7 @@ pub(crate) fn report(comm: &Communicator) -> Vec<String> {
         return Vec::new();
     }
     let Some(kept) = comm.attached(Kept::default) else { return Vec::new() };
-    let Ok(state) = kept.hold(false) else { return Vec::new() };
+    let Ok(state) = kept.lock() else { return Vec::new() };
     match &state.cells {
         Made::Cells(cells) => cells.copies.report(),
         Made::NotYet | Made::Denied => Vec::new(),
@@ -340,7 +346,7 @@ pub(super) fn skip(comm: &Communicator) {
         return;
     }
     let Some(kept) = comm.attached(Kept::default) else { return };
-    let Ok(mut state) = kept.hold(false) else { return };
+    let Ok(mut state) = kept.lock() else { return };
     if let Ok(Some((cells, number))) = state.next(comm) {
         drop(Turn::new(comm, cells, number));
     }
@@ -362,19 +368,19 @@ mod tests {
     #[test]
     fn no_lock_is_held_while_the_state_is_taken_away() {
         let kept = Kept::default();
-        let mut held = kept.hold(true).unwrap();
+        let mut held = kept.take().unwrap();
         held.count();
         assert!(kept.state.try_lock().is_ok());
         // The function of the reduction makes a call on the same communicator.
-        assert!(kept.hold(false).is_err() && kept.hold(true).is_err());
+        assert!(kept.lock().is_err() && kept.take().is_err());
         let calls = std::thread::scope(|scope| {
-            let other = scope.spawn(|| kept.hold(true).unwrap().calls);
+            let other = scope.spawn(|| kept.take().unwrap().calls);
             held.count();
             drop(held);
             other.join().unwrap()
         });
         assert_eq!(calls, 2);
-        let held = kept.hold(false).unwrap();
+        let held = kept.lock().unwrap();
         assert!(held.calls == 2 && kept.state.try_lock().is_err());
     }
 

@@ -130,7 +130,7 @@ impl Turn<'_> {
             // Take the pieces that have come while the other ranks write theirs.
             let mut came = 0u64;
             for from in (0..size).filter(|from| active >> from & 1 == 1) {
-                came |= u64::from(self.has_come(from)) << from;
+                came |= u64::from(self.come(from).is_some()) << from;
             }
             for (step, those) in [came, active & !came].into_iter().enumerate() {
                 if step == 1 {

@@ -333,6 +333,9 @@ impl<'t> Turn<'t> {
     #[inline]
     pub(super) fn wait_for(&mut self, from: usize) -> Result<u64> {
         let number = self.number;
+        if let Some(head) = self.come(from) {
+            return Ok(head);
+        }
         let awaited = || 1 << from;
         self.wait(awaited, |seat, block, thorough| {
             let head = seat.arrived(block, from, number).map(|head| checked(block, head));
@@ -642,11 +645,14 @@ impl<'t> Turn<'t> {
         self.timed(from..from + 1, published, || contiguous::with(method, copy));
     }
 
-    /// Returns whether the cell of rank `from` has arrived.
+    /// Returns the head of the cell of rank `from` if the cell has arrived. The function is the first look at the cell.
+    /// If the cell has arrived, fetches the next one, too.
     #[inline]
-    pub(super) fn has_come(&mut self, from: usize) -> bool {
+    pub(super) fn come(&mut self, from: usize) -> Option<u64> {
         let Cells { seat, block, .. } = &mut *self.cells;
-        seat.arrived(block, from, self.number).is_some()
+        let head = seat.arrived(block, from, self.number)?;
+        seat.fetch_next(block, from, self.number);
+        Some(checked(block, head))
     }
 
     /// Returns the head of the cell of rank `from`, or [`LEFT`] if the cell has not arrived.
