@@ -168,18 +168,23 @@ const COLLECTIVES: [&str; 13] = [
 
 /// The methods of all collective operations. All ranks must have the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CollectiveMethods([CollectiveMethod; COLLECTIVES.len()]);
+pub struct CollectiveMethods {
+    methods: [CollectiveMethod; COLLECTIVES.len()],
+    /// True if all operations use messages.
+    messages: bool,
+}
 
 impl CollectiveMethods {
     /// Returns the method of an operation.
     #[inline]
     pub fn of(&self, name: CollectiveName) -> CollectiveMethod {
-        self.0[name as usize]
+        self.methods[name as usize]
     }
 
     /// Returns whether all operations use messages.
+    #[inline]
     pub fn are_messages(&self) -> bool {
-        self.0.iter().all(|method| *method == CollectiveMethod::Messages)
+        self.messages
     }
 
     /// Reads a list such as `bcast:messages,reduce:cells`. The name `all` stands for all operations that have the
@@ -192,7 +197,7 @@ impl CollectiveMethods {
             let is_meant = |other: &str| (name == "all" || name == other) && method.is_for(other);
             let mut found = false;
             for (_, slot) in
-                COLLECTIVES.iter().zip(&mut methods.0).filter(|(other, _)| is_meant(other))
+                COLLECTIVES.iter().zip(&mut methods.methods).filter(|(other, _)| is_meant(other))
             {
                 (*slot, found) = (*method, true);
             }
@@ -200,6 +205,7 @@ impl CollectiveMethods {
                 return None;
             }
         }
+        methods.messages = methods.methods.iter().all(|method| *method == CollectiveMethod::Messages);
         Some(methods)
     }
 
@@ -212,7 +218,7 @@ impl CollectiveMethods {
             let name = named.map_or("", |(name, _)| *name);
             format!("{operation:<24} {name:<32} {}", has.join(", "))
         };
-        COLLECTIVES.iter().zip(&self.0).map(line).collect()
+        COLLECTIVES.iter().zip(&self.methods).map(line).collect()
     }
 }
 
@@ -272,17 +278,26 @@ impl Settings {
     /// # Errors
     /// Returns `ErrorKind::Argument` if a variable has a value outside its domain.
     pub fn get() -> Result<&'static Self> {
+        Self::known().as_ref().map_err(Clone::clone)
+    }
+
+    /// Returns the settings of this process, or `None` if a variable has a value outside its domain. This function is
+    /// for calls that are made often.
+    #[inline]
+    pub fn current() -> Option<&'static Self> {
+        Self::known().as_ref().ok()
+    }
+
+    #[inline]
+    fn known() -> &'static Result<Self> {
         static SETTINGS: OnceLock<Result<Settings>> = OnceLock::new();
-        SETTINGS
-            .get_or_init(|| {
-                Settings::read(|name| match std::env::var(name) {
-                    Ok(value) => Some(value),
-                    Err(std::env::VarError::NotPresent) => None,
-                    Err(std::env::VarError::NotUnicode(raw)) => Some(raw.display().to_string()),
-                })
+        SETTINGS.get_or_init(|| {
+            Settings::read(|name| match std::env::var(name) {
+                Ok(value) => Some(value),
+                Err(std::env::VarError::NotPresent) => None,
+                Err(std::env::VarError::NotUnicode(raw)) => Some(raw.display().to_string()),
             })
-            .as_ref()
-            .map_err(Clone::clone)
+        })
     }
 
     pub(crate) fn read(value: impl Fn(&'static str) -> Option<String>) -> Result<Self> {

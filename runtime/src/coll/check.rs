@@ -315,7 +315,7 @@ impl Communicator {
     /// Returns whether collective calls on this communicator must be checked before they begin.
     #[inline]
     pub(super) fn checks_calls(&self) -> bool {
-        Settings::get().is_ok_and(|settings| settings.check_types) && !self.is_inter()
+        Settings::current().is_some_and(|settings| settings.check_types) && !self.is_inter()
     }
 
     /// Checks a call together with all other ranks, which make the call too. All ranks get the same error.

@@ -183,7 +183,7 @@ impl Turn<'_> {
             // SAFETY: this rank's elements are readable, the result is writable or scratch memory, and `combine` keeps
             // its promises (conditions of `# Safety`). The cells of all ranks have arrived (`meet`), and all ranks cut
             // alike (`check_counts`).
-            unsafe { self.fold(elements, combine, order)? };
+            unsafe { self.fold(&elements, combine, order)? };
         }
         if all.origin == result {
             // SAFETY: both have the same packed size, the scratch memory holds the result of all elements, and all

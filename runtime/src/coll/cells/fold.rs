@@ -150,7 +150,7 @@ impl Turn<'_> {
     /// - `combine` keeps the promises of [`Combine`] for these elements.
     pub(super) unsafe fn fold(
         &mut self,
-        elements: Elements<'_>,
+        elements: &Elements<'_>,
         combine: &Combine,
         order: Order,
     ) -> Result<()> {
@@ -166,7 +166,7 @@ impl Turn<'_> {
         let mut made = Ok(());
         turn.timed(0..turn.size, elements.published, || {
             // SAFETY: the caller guarantees the conditions of `fold_in_blocks`, which are those of `# Safety`.
-            made = unsafe { turn.fold_in_blocks(elements, combine, order, &mut scratch) };
+            made = unsafe { turn.fold_in_blocks(*elements, combine, order, &mut scratch) };
         });
         if scratch.iter().map(Vec::len).sum::<usize>() <= KEPT {
             self.cells.scratch = scratch;
@@ -183,12 +183,12 @@ impl Turn<'_> {
     #[inline]
     unsafe fn fold_short(
         &self,
-        elements: Elements<'_>,
+        elements: &Elements<'_>,
         combine: &Combine,
         order: Order,
     ) -> Result<()> {
-        let Elements { own, result, first, offset, .. } = elements;
-        let bytes = packed(&result).min(INLINE - offset) as usize;
+        let &Elements { own, ref result, first, offset, .. } = elements;
+        let bytes = packed(result).min(INLINE - offset) as usize;
         let leaf = |rank| {
             let mut words = Words([0; WORDS]);
             if rank == self.rank {

@@ -247,11 +247,12 @@ pub(super) fn are_possible(comm: &Communicator) -> bool {
     // If types are checked, all calls go by messages, because cells do not carry the types.
     !comm.is_inter()
         && (2..=MOST).contains(&comm.size())
-        && Settings::get()
-            .is_ok_and(|settings| !settings.check_types && !settings.collectives.are_messages())
+        && Settings::current()
+            .is_some_and(|settings| !settings.check_types && !settings.collectives.are_messages())
 }
 
 /// Returns whether calls of this kind can go through cells, and the settings allow it.
+#[inline]
 fn is_permitted(call: &Collective<'_>) -> bool {
     let name = match call {
         Collective::Barrier => CollectiveName::Barrier,
@@ -268,8 +269,8 @@ fn is_permitted(call: &Collective<'_>) -> bool {
         Collective::ReduceScatter { .. } => CollectiveName::ReduceScatter,
         Collective::Neighbors { .. } => CollectiveName::Neighbor,
     };
-    let settings = Settings::get();
-    settings.is_ok_and(|settings| settings.collectives.of(name) != CollectiveMethod::Messages)
+    let settings = Settings::current();
+    settings.is_some_and(|settings| settings.collectives.of(name) != CollectiveMethod::Messages)
 }
 
 /// Returns whether the call combines elements with a user's function.

@@ -66,9 +66,9 @@ impl Turn<'_> {
     /// Returns whether each rank combines a slice of the elements, of which each rank has `bytes` packed bytes.
     #[inline]
     fn takes_slices(&self, name: CollectiveName, bytes: u64) -> bool {
-        match Settings::get().map(|settings| settings.collectives.of(name)) {
-            Ok(CollectiveMethod::Slices) => true,
-            Ok(CollectiveMethod::Whole) => false,
+        match Settings::current().map(|settings| settings.collectives.of(name)) {
+            Some(CollectiveMethod::Slices) => true,
+            Some(CollectiveMethod::Whole) => false,
             _ => self.size > 2 && bytes > WHOLE,
         }
     }
@@ -118,7 +118,7 @@ impl Turn<'_> {
                 self.check_all(size, bytes)?;
                 // SAFETY: the elements are valid and `combine` keeps its promises (conditions of `# Safety`). The cells
                 // of all ranks have arrived (`wait_for_all`), and all ranks cut alike (`check_all`).
-                unsafe { self.fold(piece, combine, order)? };
+                unsafe { self.fold(&piece, combine, order)? };
             } else {
                 // SAFETY: the elements at `own` are readable (condition of `# Safety`).
                 unsafe { self.contribute((index, root), &piece, bytes)? };
@@ -173,7 +173,7 @@ impl Turn<'_> {
             self.check_all(size, bytes)?;
             // SAFETY: the caller guarantees valid elements and the promises of `combine`. The cells of all ranks have
             // arrived (`meet`), and all ranks cut alike (`check_all`).
-            unsafe { self.fold(piece, combine, order)? };
+            unsafe { self.fold(&piece, combine, order)? };
         }
         Ok(())
     }
@@ -253,7 +253,7 @@ impl Turn<'_> {
                 // SAFETY: this rank's elements are readable, and `combine` keeps its promises (conditions of
                 // `# Safety`). The scratch memory has room for a slice, and nobody else uses it. The cells of all ranks
                 // have arrived (`meet`), and all ranks cut alike (`check_all`).
-                unsafe { self.fold(Elements { result, ..mine }, combine, order)? };
+                unsafe { self.fold(&Elements { result, ..mine }, combine, order)? };
             }
             // 2. Each rank passes its result on.
             self.begin(2 * index + 1);
