@@ -205,7 +205,8 @@ impl CollectiveMethods {
                 return None;
             }
         }
-        methods.messages = methods.methods.iter().all(|method| *method == CollectiveMethod::Messages);
+        methods.messages =
+            methods.methods.iter().all(|method| *method == CollectiveMethod::Messages);
         Some(methods)
     }
 

@@ -46,6 +46,18 @@ pub enum SendMode {
     Lent(*mut u8),
 }
 
+impl SendMode {
+    #[inline]
+    fn how(self) -> How {
+        let backing = match self {
+            Self::Standard | Self::Synchronous => Backing::Caller,
+            Self::Copied => Backing::Copy,
+            Self::Lent(start) => Backing::Lent(start),
+        };
+        How { synchronous: self == Self::Synchronous, backing }
+    }
+}
+
 /// A message that a matched probe has taken out of the queue. No other receive can get this message.
 #[doc(alias = "MPI_Message")]
 #[derive(Debug)]
@@ -127,30 +139,17 @@ impl Messages {
         dest: usize,
         tag: i32,
     ) -> Result<Option<u64>> {
-        let (layout, label, how) = self.sending(mode, (origin, plan, count), tag)?;
+        let layout = LayoutRef { origin: origin.cast_mut(), plan, count };
+        let label = self.label(plan.packed_bytes(count)?, tag);
         // SAFETY: the caller guarantees that the elements, and the memory that `mode` may lend, stay valid as
         // long as `mode` requires, and that `dest` is a rank of the world and `tag` is not negative (the
-        // three conditions of `# Safety`). `sending` takes the number of bytes from the plan.
-        unsafe { self.endpoint.send_as(&layout, label, slot_of(dest), how) }
+        // three conditions of `# Safety`). The label has the packed size of the elements.
+        unsafe { self.endpoint.send_as(&layout, label, slot_of(dest), mode.how()) }
     }
 
-    /// Returns the layout, the label and the mode of a send.
     #[inline]
-    fn sending<'a>(
-        &self,
-        mode: SendMode,
-        (origin, plan, count): (*const u8, &'a Plan, u64),
-        tag: i32,
-    ) -> Result<(LayoutRef<'a>, Label, How)> {
-        let layout = LayoutRef { origin: origin.cast_mut(), plan, count };
-        let bytes = plan.packed_bytes(count)?;
-        let backing = match mode {
-            SendMode::Standard | SendMode::Synchronous => Backing::Caller,
-            SendMode::Copied => Backing::Copy,
-            SendMode::Lent(start) => Backing::Lent(start),
-        };
-        let how = How { synchronous: mode == SendMode::Synchronous, backing };
-        Ok((layout, Label { context: self.context, tag, bytes, types: OF_LAYOUT }, how))
+    fn label(&self, bytes: u64, tag: i32) -> Label {
+        Label { context: self.context, tag, bytes, types: OF_LAYOUT }
     }
 
     /// Sends a message and receives another one, and waits for both. Neither operation waits for the other. Each
@@ -172,16 +171,18 @@ impl Messages {
     pub unsafe fn send_receive(
         &self,
         mode: SendMode,
-        outgoing: (*const u8, &Plan, u64),
+        (origin, plan, count): (*const u8, &Plan, u64),
         (dest, tag): (usize, i32),
-        (origin, plan, count): (*mut u8, &Plan, u64),
+        incoming: (*mut u8, &Plan, u64),
         (source, receive_tag): (Source, Tag),
     ) -> Result<Status> {
-        let (layout, label, how) = self.sending(mode, outgoing, tag)?;
+        let layout = LayoutRef { origin: origin.cast_mut(), plan, count };
+        let label = self.label(plan.packed_bytes(count)?, tag);
+        let (origin, plan, count) = incoming;
         let posting = self.posting(LayoutRef { origin, plan, count }, source, receive_tag)?;
-        let outgoing = (&layout, label, slot_of(dest), how);
+        let outgoing = (&layout, label, slot_of(dest), mode.how());
         // SAFETY: the caller guarantees the conditions for both operations (the three conditions of `# Safety`).
-        // `sending` and `posting` take the numbers of bytes from the plans.
+        // The label has the packed size of the outgoing elements, and `posting` takes the capacity from the plan.
         unsafe { self.endpoint.send_receive(outgoing, &posting) }
     }
 

@@ -118,7 +118,13 @@ fn exchange<W: CountWidth>(
     // SAFETY: the standard requires that the send arrays of a neighbourhood alltoall have one entry for each
     // destination, and the receive arrays one entry for each source.
     unsafe {
-        send.parts(&mut outgoing, sendbuf, from.plan()?, neighbors.destinations().len(), "sendbuf")?;
+        send.parts(
+            &mut outgoing,
+            sendbuf,
+            from.plan()?,
+            neighbors.destinations().len(),
+            "sendbuf",
+        )?;
         receive.parts(&mut incoming, recvbuf, to.plan()?, neighbors.sources().len(), "recvbuf")?;
     }
     make(&Collective::Neighbors { neighbors, send: &outgoing, receive: &incoming })

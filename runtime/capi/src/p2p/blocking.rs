@@ -205,7 +205,8 @@ pub unsafe fn sendrecv<W: CountWidth>(
     status: StatusOutput,
 ) -> Result {
     comm::with(comm, |comm| {
-        let (sends, receives) = (checked(sendcount, "sendcount")?, checked(recvcount, "recvcount")?);
+        let (sends, receives) =
+            (checked(sendcount, "sendcount")?, checked(recvcount, "recvcount")?);
         datatype::with(sendtype, |sendtype| {
             let sendplan = sendtype.plan()?;
             datatype::with(recvtype, |recvtype| {
@@ -224,7 +225,13 @@ pub unsafe fn sendrecv<W: CountWidth>(
                 // are writable, and they do not overlap (both conditions of `# Safety`). `destination` and `origin`
                 // have checked the ranks and the tags. The mode lends no memory.
                 unsafe {
-                    exchange(comm, SendMode::Standard, (outgoing, dest, sendtag), (incoming, from), status)
+                    exchange(
+                        comm,
+                        SendMode::Standard,
+                        (outgoing, dest, sendtag),
+                        (incoming, from),
+                        status,
+                    )
                 }
             })
         })
@@ -312,11 +319,20 @@ pub unsafe fn sendrecv_replace<W: CountWidth>(
             if dest.is_some() || from.is_some() {
                 memory(buf, plan, count, "buf")?;
             }
-            let (outgoing, incoming) = ((buf.cast_const().cast(), plan, count), (buf.cast(), plan, count));
+            let (outgoing, incoming) =
+                ((buf.cast_const().cast(), plan, count), (buf.cast(), plan, count));
             // SAFETY: the elements at `buf` are readable and writable until this function returns (condition of
             // `# Safety`). They are the elements of both operations, and the mode is `Copied`. `destination` and
             // `origin` have checked the ranks and the tags.
-            unsafe { exchange(comm, SendMode::Copied, (outgoing, dest, sendtag), (incoming, from), status) }
+            unsafe {
+                exchange(
+                    comm,
+                    SendMode::Copied,
+                    (outgoing, dest, sendtag),
+                    (incoming, from),
+                    status,
+                )
+            }
         })
     })
 }

@@ -6,7 +6,7 @@
 //! null. The `MPI_Request_get_status` calls only read the results, and leave the requests and handles as they are.
 //! If an operation has failed, its failure names the error handler of its communicator or file.
 
-use super::plain::{self, Plains, State, is_plain};
+use super::plain::{self, Plains, is_plain};
 use super::{Ended, Outcome, REQUESTS, Request, end_all, find, found, is_sent, messages};
 use crate::abi;
 use crate::argument::{Array, InOut, InOutArray, OutArray, Output, Place, Places, room};
@@ -198,6 +198,16 @@ impl Slots {
         // The table of the requests that are not plain is locked only if a handle belongs to such a request.
         let mut view = None;
         for handle in handles {
+            // A slot that a function returns would be copied right after it has been written.
+            if is_plain(handle) {
+                all.plains.check(handle)?;
+                all.slots.push(Slot::Plain(handle));
+                continue;
+            }
+            if is_sent(handle) {
+                all.slots.push(Slot::Sent);
+                continue;
+            }
             let slot = Slot::of(handle, &mut all.plains, |handle| {
                 let view = view.get_or_insert_with(|| REQUESTS.view());
                 found(view.find(handle.0), handle)
@@ -306,7 +316,12 @@ impl Slots {
         let outcome = match &self.slots[at] {
             Slot::Null => return None,
             Slot::Sent => Some(Outcome::empty()),
-            Slot::Plain(handle) => self.plains.take(*handle).map(State::outcome),
+            Slot::Plain(handle) => {
+                let success = |status: &Status| Outcome { status: *status, failure: None };
+                self.plains
+                    .take(*handle, success)
+                    .map(|taken| taken.unwrap_or_else(|failed| failed))
+            }
             Slot::Request(_, request) => {
                 self.plains.release();
                 let outcome = request.take();
@@ -336,12 +351,10 @@ impl Slots {
                 }
                 Slot::Plain(handle) => {
                     self.clear_place(at);
-                    match self.plains.take(handle) {
-                        Some(State::Done(status)) => {
-                            statuses.push_success(&status);
-                            continue;
-                        }
-                        state => state.map(State::outcome),
+                    match self.plains.take(handle, |status| statuses.push_success(status)) {
+                        Some(Ok(())) => continue,
+                        Some(Err(outcome)) => Some(outcome),
+                        None => None,
                     }
                 }
                 Slot::Null | Slot::Request(..) => self.conclude(at),

@@ -78,12 +78,14 @@ impl Plain {
     #[inline]
     fn poll(&mut self, ongoing: &mut Ongoing<'_>) -> bool {
         let Some(id) = self.state.id() else { return true };
-        let Some(result) = ongoing.fetch(id) else { return false };
-        let outcome = match (&self.state, result) {
-            (State::Send(_), Ok(_)) => Outcome::empty(),
-            (_, result) => Outcome::of_receive_in(&self.comm, self.handle, result),
+        self.state = match (&self.state, ongoing.fetch(id)) {
+            (_, None) => return false,
+            (State::Send(_), Some(Ok(_))) => State::Done(Status::empty()),
+            (_, Some(Ok(status))) => State::Done(self.comm.status(status)),
+            (_, Some(Err(error))) => {
+                Outcome::of_receive_in(&self.comm, self.handle, Err(error)).into()
+            }
         };
-        self.state = outcome.into();
         true
     }
 }
@@ -120,19 +122,23 @@ pub fn of_int(integer: c_int) -> Option<usize> {
 /// # Errors
 /// Returns `MPI_ERR_OTHER` if no handle is left. In this case the operation has been abandoned, and no longer
 /// uses its memory.
-#[inline]
+#[inline(always)]
 pub fn open(comm: Keep, handle: raw::Comm, state: State) -> Result<raw::Request> {
-    let inserted = lock().insert(Plain { comm, handle, state });
-    match inserted {
-        Ok(handle) => Ok(raw::Request(handle)),
-        Err((plain, failure)) => Err(refused(&plain, failure.into())),
+    let mut table = lock();
+    match table.vacant() {
+        Ok(vacant) => Ok(raw::Request(vacant.fill(Plain { comm, handle, state }))),
+        Err(failure) => {
+            let failure = failure.into();
+            drop(table);
+            Err(refused(&comm, &state, failure))
+        }
     }
 }
 
 #[cold]
-fn refused(plain: &Plain, failure: Failure) -> Failure {
-    if let Some(id) = plain.state.id() {
-        plain.comm.messages().abandon(Operation::Pending(id));
+fn refused(comm: &Keep, state: &State, failure: Failure) -> Failure {
+    if let Some(id) = state.id() {
+        comm.messages().abandon(Operation::Pending(id));
     }
     failure
 }
@@ -179,19 +185,43 @@ impl Plains {
         self.table().get_mut(request.0).is_none_or(|plain| plain.poll(ongoing))
     }
 
-    /// Ends a complete request and returns its state. Returns `None` if another thread has ended the request.
+    /// Ends a complete request. Calls `succeeded` with the status if the operation has succeeded, and returns the outcome
+    /// otherwise. Returns `None` if another thread has ended the request.
     #[inline]
-    pub fn take(&mut self, request: raw::Request) -> Option<State> {
-        let Plain { comm, state, .. } = self.table().remove(request.0)?;
+    pub fn take<R>(
+        &mut self,
+        request: raw::Request,
+        succeeded: impl FnOnce(&Status) -> R,
+    ) -> Option<std::result::Result<R, Outcome>> {
+        // Most requests belong to `MPI_COMM_WORLD` and have succeeded. Their status is read where it is.
+        let taken = self.table().remove_with(request.0, |plain| match plain {
+            Some(Plain { comm: Keep::World(_), state: State::Done(status), .. }) => {
+                Ok(succeeded(status))
+            }
+            other => Err((other.take(), succeeded)),
+        })?;
+        match taken {
+            Ok(result) => Some(Ok(result)),
+            Err((plain, succeeded)) => {
+                let Plain { comm, state, .. } = plain?;
+                self.keep(comm);
+                Some(match state {
+                    State::Done(status) => Ok(succeeded(&status)),
+                    state => Err(state.outcome()),
+                })
+            }
+        }
+    }
+
+    /// Drops a reference to a communicator. This may be the last reference, so the lock is released before.
+    fn keep(&mut self, comm: Keep) {
         if let Keep::Counted(comm) = comm
             && !self.last.as_ref().is_some_and(|last| Arc::ptr_eq(last, &comm))
         {
-            // The assignment drops the reference to another communicator, which may be the last one, so the lock is
-            // released first.
+            // The assignment drops the reference to another communicator.
             self.release();
             self.last = Some(comm);
         }
-        Some(state)
     }
 
     /// Returns the result of a complete request, and leaves the result in the request. Returns `None` if another

@@ -51,29 +51,14 @@ impl<T> Values<T> {
         }
     }
 
-    /// Adds a value to the table and returns its handle.
+    /// Finds a handle for a new value.
     ///
     /// # Errors
-    /// Returns the value and `MPI_ERR_OTHER` if all `1 << PLACE_BITS` places (four million) are in use.
+    /// Returns `MPI_ERR_OTHER` if all `1 << PLACE_BITS` places (four million) are in use.
     #[inline]
-    pub fn insert(&mut self, value: T) -> std::result::Result<usize, (T, Failure)> {
-        let place = match self.place() {
-            Ok(place) => place,
-            Err(failure) => return Err((value, failure)),
-        };
-        let at = match self.unused.pop() {
-            Some(at) => {
-                self.values[at as usize] = Some(value);
-                at
-            }
-            None => {
-                self.values.push(Some(value));
-                (self.values.len() - 1) as u32
-            }
-        };
-        let slot = &mut self.places[place as usize];
-        slot.value = at;
-        Ok(Parts { kind: self.kind as u32, place, generation: slot.generation }.handle())
+    pub fn vacant(&mut self) -> Result<Vacant<'_, T>> {
+        let place = self.place()?;
+        Ok(Vacant { table: self, place })
     }
 
     #[inline]
@@ -128,17 +113,30 @@ impl<T> Values<T> {
     /// has no value.
     #[inline]
     pub fn remove(&mut self, handle: usize) -> Option<T> {
+        self.remove_with(handle, |value| value.take())?
+    }
+
+    /// Calls `look` with the value of a handle, and removes the value. Afterwards the handle is invalid. Returns `None`
+    /// if the handle has no value. `look` may take the value; otherwise this function drops it.
+    #[inline]
+    pub fn remove_with<R>(
+        &mut self,
+        handle: usize,
+        look: impl FnOnce(&mut Option<T>) -> R,
+    ) -> Option<R> {
         let (place, at) = self.find(handle)?;
         let slot = &mut self.places[place as usize];
         slot.value = NONE;
         slot.generation += 1;
         self.free.push_back(place);
         self.unused.push(at);
-        let value = self.values[at as usize].take();
+        let value = &mut self.values[at as usize];
+        let found = look(value);
+        *value = None;
         if self.values.len() > SMALL && self.unused.len() == self.values.len() {
             self.shrink();
         }
-        value
+        Some(found)
     }
 
     /// Frees the memory of the values. No value is left in the table.
@@ -156,6 +154,36 @@ impl<T> Values<T> {
     }
 }
 
+/// A handle for which [`Values::vacant`] has found a place, and which has no value yet.
+#[derive(Debug)]
+pub struct Vacant<'a, T> {
+    table: &'a mut Values<T>,
+    place: u32,
+}
+
+impl<T> Vacant<'_, T> {
+    /// Adds the value to the table, and returns its handle. (This function cannot fail, so the compiler writes the value
+    /// directly to the table. If it returned the value in an error, the compiler would copy the value right after it has
+    /// written it, and the CPU would wait until the written bytes are in its cache.)
+    #[inline]
+    pub fn fill(self, value: T) -> usize {
+        let Self { table, place } = self;
+        let at = match table.unused.pop() {
+            Some(at) => {
+                table.values[at as usize] = Some(value);
+                at
+            }
+            None => {
+                table.values.push(Some(value));
+                (table.values.len() - 1) as u32
+            }
+        };
+        let slot = &mut table.places[place as usize];
+        slot.value = at;
+        Parts { kind: table.kind as u32, place, generation: slot.generation }.handle()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,7 +195,7 @@ mod tests {
         let mut table = Values::new(Kind::PlainRequest);
         let (mut seen, mut recent) = (HashSet::new(), VecDeque::new());
         for round in 0..200_000_usize {
-            let handle = table.insert(round).expect("a handle");
+            let handle = table.vacant().expect("a handle").fill(round);
             assert!(handle as u32 > 0x1fff && seen.insert(handle), "{handle:x}");
             assert_eq!(table.get(handle), Some(&round));
             assert_eq!(table.get_mut(handle).copied(), Some(round));
@@ -180,7 +208,7 @@ mod tests {
                 recent.pop_front();
             }
         }
-        let live = table.insert(0).expect("a handle");
+        let live = table.vacant().expect("a handle").fill(0);
         assert!(recent.iter().all(|old| table.of_int(to_int(*old)).is_none()));
         assert_eq!(table.of_int(to_int(live)), Some(live));
         // All values used the same entry of `values`.
@@ -190,7 +218,7 @@ mod tests {
     #[test]
     fn handles_of_other_kinds_have_no_value() {
         let mut table = Values::new(Kind::PlainRequest);
-        let handle = table.insert(1).expect("a handle");
+        let handle = table.vacant().expect("a handle").fill(1);
         for other in
             [0, 1, 0x101, 0xfff, 0x1210, usize::MAX, handle ^ (1 << 32), handle ^ (1 << 28)]
         {
@@ -209,7 +237,7 @@ mod tests {
             random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
             // The table grows to some thousand values and becomes empty again, several times.
             if (number / 5000 % 2 == 0) == (random >> 33 & 3 != 0) {
-                expected.insert(table.insert(number).expect("a handle"), number);
+                expected.insert(table.vacant().expect("a handle").fill(number), number);
             } else if let Some(handle) = expected.keys().next().copied() {
                 assert_eq!(table.remove(handle), expected.remove(&handle));
             }
