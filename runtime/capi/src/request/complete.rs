@@ -30,22 +30,6 @@ enum Slot {
 }
 
 impl Slot {
-    /// Finds the request of a handle, which may be null. `find` looks in the table of the requests that are not
-    /// plain.
-    #[inline]
-    fn of(
-        handle: raw::Request,
-        plains: &mut Plains,
-        find: impl FnOnce(raw::Request) -> Result<Arc<Request>>,
-    ) -> Result<Self> {
-        match handle {
-            raw::Request::NULL => Ok(Self::Null),
-            _ if is_plain(handle) => plains.check(handle).map(|()| Self::Plain(handle)),
-            _ if is_sent(handle) => Ok(Self::Sent),
-            _ => Ok(Self::Request(handle, find(handle)?)),
-        }
-    }
-
     /// Returns whether the request is neither null nor inactive.
     fn is_active(&self) -> bool {
         match self {
@@ -69,7 +53,10 @@ impl Slot {
     }
 }
 
-/// The requests of a call.
+/// The requests of a call. The functions fill a value where it is: if they returned a value, the CPU would copy the value
+/// right after it has written it, and would wait each time until the written bytes are in its cache. In a wait for two
+/// short messages, these copies took a fifth of the time.
+#[derive(Default)]
 struct Slots {
     /// The places where the C caller's handles are stored; `None` if the call does not set the handles to
     /// null.
@@ -89,21 +76,23 @@ const SPARE_SLOTS: usize = 4096;
 static SPARE: Mutex<(Vec<Slot>, Vec<Ended>)> = Mutex::new((Vec::new(), Vec::new()));
 
 impl Slots {
-    /// Returns a value with room for `count` requests.
+    /// Makes room for `count` requests.
     ///
     /// # Errors
     /// Returns `MPI_ERR_NO_MEM` if there is not enough memory.
-    fn with_room(count: usize) -> Result<Self> {
+    fn make_room(&mut self, count: usize) -> Result {
         // If another thread holds the lock of `SPARE`, this call allocates new vectors.
-        let (mut slots, mut ended) =
-            SPARE.try_lock().map(|mut spare| std::mem::take(&mut *spare)).unwrap_or_default();
-        if slots.capacity() < count {
-            slots = room(count, REQUESTS_ARRAY)?;
+        if let Ok(mut spare) = SPARE.try_lock() {
+            std::mem::swap(&mut self.slots, &mut spare.0);
+            std::mem::swap(&mut self.ended, &mut spare.1);
         }
-        if ended.capacity() < count {
-            ended = room(count, REQUESTS_ARRAY)?;
+        if self.slots.capacity() < count {
+            self.slots = room(count, REQUESTS_ARRAY)?;
         }
-        Ok(Self { places: None, slots, ended, plains: Plains::default() })
+        if self.ended.capacity() < count {
+            self.ended = room(count, REQUESTS_ARRAY)?;
+        }
+        Ok(())
     }
 }
 
@@ -115,12 +104,12 @@ impl Drop for Slots {
         if !self.ended.is_empty() {
             end_all(&mut self.ended);
         }
-        let vectors = (std::mem::take(&mut self.slots), std::mem::take(&mut self.ended));
-        if vectors.0.capacity() <= SPARE_SLOTS
+        if self.slots.capacity() <= SPARE_SLOTS
             && let Ok(mut spare) = SPARE.try_lock()
-            && spare.0.capacity() < vectors.0.capacity()
+            && spare.0.capacity() < self.slots.capacity()
         {
-            *spare = vectors;
+            std::mem::swap(&mut self.slots, &mut spare.0);
+            std::mem::swap(&mut self.ended, &mut spare.1);
         }
     }
 }
@@ -131,23 +120,41 @@ impl Slots {
     ///
     /// # Errors
     /// Returns `MPI_ERR_ARG` if the pointer is null, and the errors of [`seen`](Self::seen).
-    fn one(request: InOut<raw::Request>) -> Result<Self> {
+    fn one(&mut self, request: InOut<raw::Request>) -> Result {
         let (handle, place) = request.read("request")?;
-        let mut slots = Self::seen(handle)?;
-        slots.places = Some(place.into());
-        Ok(slots)
+        self.seen(handle)?;
+        self.places = Some(place.into());
+        Ok(())
     }
 
     /// Finds the request for a call that takes one handle and does not change it.
     ///
     /// # Errors
     /// Returns `MPI_ERR_REQUEST` if the handle is invalid, and `MPI_ERR_NO_MEM` if there is not enough memory.
-    fn seen(request: raw::Request) -> Result<Self> {
-        let mut slots = Self::with_room(1)?;
-        let slot = Slot::of(request, &mut slots.plains, find)?;
-        slots.plains.release();
-        slots.slots.push(slot);
-        Ok(slots)
+    fn seen(&mut self, request: raw::Request) -> Result {
+        self.make_room(1)?;
+        self.see(request, find)?;
+        self.plains.release();
+        Ok(())
+    }
+
+    /// Adds the request of a handle. `find` looks in the table of the requests that are not plain.
+    #[inline]
+    fn see(
+        &mut self,
+        handle: raw::Request,
+        find: impl FnOnce(raw::Request) -> Result<Arc<Request>>,
+    ) -> Result {
+        match handle {
+            raw::Request::NULL => self.slots.push(Slot::Null),
+            _ if is_plain(handle) => {
+                self.plains.check(handle)?;
+                self.slots.push(Slot::Plain(handle));
+            }
+            _ if is_sent(handle) => self.slots.push(Slot::Sent),
+            _ => self.slots.push(Slot::Request(handle, find(handle)?)),
+        }
+        Ok(())
     }
 }
 
@@ -169,14 +176,13 @@ impl Slots {
     /// # Safety
     ///
     /// - `count` is at most the number of handles that the standard prescribes for the array.
-    unsafe fn read(count: c_int, requests: InOutArray<raw::Request>) -> Result<Self> {
+    unsafe fn read(&mut self, count: c_int, requests: InOutArray<raw::Request>) -> Result {
         // SAFETY: `requests` has at least `count` handles (condition of `# Safety`).
-        let mut slots = unsafe { Self::seen_all(count, requests.input())? };
-        // SAFETY: `requests` has at least `count` handles (condition of `# Safety`), and `slots.len()` equals
-        // `count`.
-        let places = unsafe { requests.output().places(slots.len(), REQUESTS_ARRAY)? };
-        slots.places = Some(places);
-        Ok(slots)
+        unsafe { self.seen_all(count, requests.input())? };
+        // SAFETY: `requests` has at least `count` handles (condition of `# Safety`), and `len` returns `count`.
+        let places = unsafe { requests.output().places(self.len(), REQUESTS_ARRAY)? };
+        self.places = Some(places);
+        Ok(())
     }
 
     /// Reads the array of handles of a call that does not change the array.
@@ -189,33 +195,22 @@ impl Slots {
     /// # Safety
     ///
     /// - `count` is at most the number of handles that the standard prescribes for the array.
-    unsafe fn seen_all(count: c_int, requests: Array<raw::Request>) -> Result<Self> {
+    unsafe fn seen_all(&mut self, count: c_int, requests: Array<raw::Request>) -> Result {
         let count = length(count)?;
         // SAFETY: `requests` has at least `count` handles (condition of `# Safety`). This function drops
         // the iterator before it returns.
         let handles = unsafe { requests.entries(count, REQUESTS_ARRAY)? };
-        let mut all = Self::with_room(count)?;
+        self.make_room(count)?;
         // The table of the requests that are not plain is locked only if a handle belongs to such a request.
         let mut view = None;
         for handle in handles {
-            // A slot that a function returns would be copied right after it has been written.
-            if is_plain(handle) {
-                all.plains.check(handle)?;
-                all.slots.push(Slot::Plain(handle));
-                continue;
-            }
-            if is_sent(handle) {
-                all.slots.push(Slot::Sent);
-                continue;
-            }
-            let slot = Slot::of(handle, &mut all.plains, |handle| {
+            self.see(handle, |handle| {
                 let view = view.get_or_insert_with(|| REQUESTS.view());
                 found(view.find(handle.0), handle)
             })?;
-            all.slots.push(slot);
         }
-        all.plains.release();
-        Ok(all)
+        self.plains.release();
+        Ok(())
     }
 }
 
@@ -340,7 +335,7 @@ impl Slots {
 
     /// Takes the results of all requests, which are complete, and writes their statuses. Sets the handles to null
     /// except those of persistent requests.
-    fn conclude_all(&mut self, mut statuses: Statuses) -> Result {
+    fn conclude_all(&mut self, statuses: &mut Statuses) -> Result {
         for at in 0..self.len() {
             // Most requests are of these two kinds and have succeeded.
             let outcome = match self.slots[at] {
@@ -389,7 +384,7 @@ impl Slots {
 
 impl Slots {
     /// Writes the statuses of all requests, which are complete, and leaves the results in the requests.
-    fn peek_all(&mut self, mut statuses: Statuses) -> Result {
+    fn peek_all(&mut self, statuses: &mut Statuses) -> Result {
         for at in 0..self.len() {
             statuses.push(self.peek(at));
         }
@@ -450,10 +445,10 @@ impl Statuses {
 
     /// Returns the result of the call. If an operation failed, this is `MPI_ERR_IN_STATUS` with the text of
     /// the first failure, and the function first writes the error fields of all statuses.
-    fn end(self) -> Result {
-        let Some(mut first) = self.failure else { return Ok(()) };
+    fn end(&mut self) -> Result {
+        let Some(mut first) = self.failure.take() else { return Ok(()) };
         if let Some(places) = self.places {
-            for (at, code) in self.codes.into_iter().enumerate() {
+            for (at, code) in self.codes.drain(..).enumerate() {
                 StatusOutput::from(places.at(at)).put_error(code);
             }
         }
@@ -479,14 +474,17 @@ fn single(outcome: Option<Outcome>, status: StatusOutput) -> Result {
 
 /// `MPI_Wait`.
 pub fn wait(request: InOut<raw::Request>, status: StatusOutput) -> Result {
-    let mut slots = Slots::one(request)?;
+    let mut slots = Slots::default();
+    slots.one(request)?;
     slots.are_all_done(true)?;
     single(slots.conclude(0), status)
 }
 
 /// `MPI_Test`.
 pub fn test(request: InOut<raw::Request>, flag: Output<c_int>, status: StatusOutput) -> Result {
-    let (mut slots, flag) = (Slots::one(request)?, flag.required("flag")?);
+    let mut slots = Slots::default();
+    slots.one(request)?;
+    let flag = flag.required("flag")?;
     if !slots.test_all(flag)? {
         return Ok(());
     }
@@ -499,13 +497,14 @@ pub fn waitall(
     requests: InOutArray<raw::Request>,
     statuses: OutArray<Status>,
 ) -> Result {
+    let mut slots = Slots::default();
     // SAFETY: the caller of `MPI_Waitall` passes an array of `count` handles.
-    let mut slots = unsafe { Slots::read(count, requests)? };
+    unsafe { slots.read(count, requests)? };
     slots.are_all_done(true)?;
     // SAFETY: the caller of `MPI_Waitall` passes an array of `count` statuses or ignores them, and
     // `slots.len()` equals `count`.
-    let statuses = unsafe { Statuses::new(statuses, slots.len()) };
-    slots.conclude_all(statuses)
+    let mut statuses = unsafe { Statuses::new(statuses, slots.len()) };
+    slots.conclude_all(&mut statuses)
 }
 
 /// Checks once whether all requests are complete, and writes the answer to `flag`. If they are, calls `write`,
@@ -516,18 +515,18 @@ pub fn waitall(
 /// - The C caller ignores the statuses, or `statuses` has one entry for each slot, as the standard
 ///   prescribes.
 unsafe fn all(
-    mut slots: Slots,
+    slots: &mut Slots,
     flag: Output<c_int>,
     statuses: OutArray<Status>,
-    write: impl FnOnce(&mut Slots, Statuses) -> Result,
+    write: impl FnOnce(&mut Slots, &mut Statuses) -> Result,
 ) -> Result {
     if !slots.test_all(flag.required("flag")?)? {
         return Ok(());
     }
     // SAFETY: the C caller ignores the statuses, or `statuses` has one entry for each slot (condition of
     // `# Safety`).
-    let statuses = unsafe { Statuses::new(statuses, slots.len()) };
-    write(&mut slots, statuses)
+    let mut statuses = unsafe { Statuses::new(statuses, slots.len()) };
+    write(slots, &mut statuses)
 }
 
 /// `MPI_Testall`.
@@ -537,9 +536,13 @@ pub fn testall(
     flag: Output<c_int>,
     statuses: OutArray<Status>,
 ) -> Result {
+    let mut slots = Slots::default();
     // SAFETY: the caller of `MPI_Testall` passes an array of `count` handles. It also passes an array of `count`
     // statuses or ignores them. There are `count` slots.
-    unsafe { all(Slots::read(count, requests)?, flag, statuses, Slots::conclude_all) }
+    unsafe {
+        slots.read(count, requests)?;
+        all(&mut slots, flag, statuses, Slots::conclude_all)
+    }
 }
 
 /// `MPI_Waitany`.
@@ -549,8 +552,9 @@ pub fn waitany(
     index: Output<c_int>,
     status: StatusOutput,
 ) -> Result {
+    let mut slots = Slots::default();
     // SAFETY: the caller of `MPI_Waitany` passes an array of `count` handles.
-    let mut slots = unsafe { Slots::read(count, requests)? };
+    unsafe { slots.read(count, requests)? };
     let index = index.required("indx")?;
     if !slots.is_any_active() {
         index.set(abi::UNDEFINED);
@@ -568,7 +572,7 @@ pub fn waitany(
 /// `MPI_UNDEFINED` and the empty status. Otherwise sets `flag` to false and the index to `MPI_UNDEFINED`.
 /// `outcome` returns the outcome of the request with a given index.
 fn any(
-    mut slots: Slots,
+    slots: &mut Slots,
     index: Output<c_int>,
     flag: Output<c_int>,
     status: StatusOutput,
@@ -580,7 +584,7 @@ fn any(
     flag.set((found.is_some() || none).into());
     index.set(found.map_or(abi::UNDEFINED, |at| at as c_int));
     match found {
-        Some(at) => single(outcome(&mut slots, at), status),
+        Some(at) => single(outcome(slots, at), status),
         None => {
             if none {
                 status.put_empty();
@@ -598,9 +602,10 @@ pub fn testany(
     flag: Output<c_int>,
     status: StatusOutput,
 ) -> Result {
+    let mut slots = Slots::default();
     // SAFETY: the caller of `MPI_Testany` passes an array of `count` handles.
-    let slots = unsafe { Slots::read(count, requests)? };
-    any(slots, index, flag, status, Slots::conclude)
+    unsafe { slots.read(count, requests)? };
+    any(&mut slots, index, flag, status, Slots::conclude)
 }
 
 /// The output arguments of a call that completes some of several requests.
@@ -623,7 +628,7 @@ struct SomeOf {
 /// - `out.indices` has one entry for each slot, as the standard prescribes. `out.statuses` also has one entry
 ///   for each slot, unless the C caller ignores the statuses.
 unsafe fn some(
-    mut slots: Slots,
+    slots: &mut Slots,
     waits: bool,
     out: SomeOf,
     outcome: impl Fn(&mut Slots, usize) -> Option<Outcome>,
@@ -643,7 +648,7 @@ unsafe fn some(
     count.set(complete.len() as c_int);
     for (i, at) in complete.into_iter().enumerate() {
         indices.at(i).set(at as c_int);
-        statuses.push(outcome(&mut slots, at));
+        statuses.push(outcome(slots, at));
     }
     statuses.end()
 }
@@ -656,10 +661,14 @@ pub fn waitsome(
     indices: OutArray<c_int>,
     statuses: OutArray<Status>,
 ) -> Result {
+    let mut slots = Slots::default();
     let out = SomeOf { count: outcount, indices, statuses };
     // SAFETY: the caller of `MPI_Waitsome` passes `count` handles, room for `count` indices, and room for `count`
     // statuses unless it ignores them. There are `count` slots.
-    unsafe { some(Slots::read(count, requests)?, true, out, Slots::conclude) }
+    unsafe {
+        slots.read(count, requests)?;
+        some(&mut slots, true, out, Slots::conclude)
+    }
 }
 
 /// `MPI_Testsome`.
@@ -670,16 +679,22 @@ pub fn testsome(
     indices: OutArray<c_int>,
     statuses: OutArray<Status>,
 ) -> Result {
+    let mut slots = Slots::default();
     let out = SomeOf { count: outcount, indices, statuses };
     // SAFETY: the caller of `MPI_Testsome` passes `count` handles, room for `count` indices, and room for `count`
     // statuses unless it ignores them. There are `count` slots.
-    unsafe { some(Slots::read(count, requests)?, false, out, Slots::conclude) }
+    unsafe {
+        slots.read(count, requests)?;
+        some(&mut slots, false, out, Slots::conclude)
+    }
 }
 
 /// `MPI_Request_get_status`: writes whether the operation is complete and, if it is, its status. Leaves the
 /// result in the request.
 pub fn get_status(request: raw::Request, flag: Output<c_int>, status: StatusOutput) -> Result {
-    let (mut slots, flag) = (Slots::seen(request)?, flag.required("flag")?);
+    let mut slots = Slots::default();
+    slots.seen(request)?;
+    let flag = flag.required("flag")?;
     if !slots.test_all(flag)? {
         return Ok(());
     }
@@ -693,9 +708,13 @@ pub fn get_status_all(
     flag: Output<c_int>,
     statuses: OutArray<Status>,
 ) -> Result {
+    let mut slots = Slots::default();
     // SAFETY: the caller of `MPI_Request_get_status_all` passes an array of `count` handles. It also passes an array
     // of `count` statuses or ignores them. There are `count` slots.
-    unsafe { all(Slots::seen_all(count, requests)?, flag, statuses, Slots::peek_all) }
+    unsafe {
+        slots.seen_all(count, requests)?;
+        all(&mut slots, flag, statuses, Slots::peek_all)
+    }
 }
 
 /// `MPI_Request_get_status_any`.
@@ -706,9 +725,10 @@ pub fn get_status_any(
     flag: Output<c_int>,
     status: StatusOutput,
 ) -> Result {
+    let mut slots = Slots::default();
     // SAFETY: the caller of `MPI_Request_get_status_any` passes an array of `count` handles.
-    let slots = unsafe { Slots::seen_all(count, requests)? };
-    any(slots, index, flag, status, |slots, at| slots.peek(at))
+    unsafe { slots.seen_all(count, requests)? };
+    any(&mut slots, index, flag, status, |slots, at| slots.peek(at))
 }
 
 /// `MPI_Request_get_status_some`.
@@ -719,8 +739,12 @@ pub fn get_status_some(
     indices: OutArray<c_int>,
     statuses: OutArray<Status>,
 ) -> Result {
+    let mut slots = Slots::default();
     let out = SomeOf { count: outcount, indices, statuses };
     // SAFETY: the caller of `MPI_Request_get_status_some` passes `count` handles, room for `count` indices, and room
     // for `count` statuses unless it ignores them. There are `count` slots.
-    unsafe { some(Slots::seen_all(count, requests)?, false, out, |slots, at| slots.peek(at)) }
+    unsafe {
+        slots.seen_all(count, requests)?;
+        some(&mut slots, false, out, |slots, at| slots.peek(at))
+    }
 }
