@@ -474,10 +474,53 @@ fn single(outcome: Option<Outcome>, status: StatusOutput) -> Result {
 
 /// `MPI_Wait`.
 pub fn wait(request: InOut<raw::Request>, status: StatusOutput) -> Result {
+    let (handle, place) = request.read("request")?;
+    if is_plain(handle) {
+        return wait_for_plain(handle, place, status);
+    }
+    if is_sent(handle) {
+        return wait_for_sent(place, status);
+    }
     let mut slots = Slots::default();
     slots.one(request)?;
     slots.are_all_done(true)?;
     single(slots.conclude(0), status)
+}
+
+/// Waits for a plain request. Needs no list of requests, unlike the other calls.
+fn wait_for_plain(
+    request: raw::Request,
+    place: Place<raw::Request>,
+    status: StatusOutput,
+) -> Result {
+    Plains::default().check(request)?;
+    let messages = messages()?;
+    let is_done = |ongoing: &mut Ongoing<'_>| Plains::default().poll(request, ongoing);
+    if let Err(error) = messages.wait_until(|ongoing| is_done(ongoing).then_some(())) {
+        // The runtime has failed, and no operation can continue. A pending operation ends with this failure.
+        plain::abandon(request, messages, &error.into());
+    }
+    let taken = Plains::default().take(request, |known| status.put(known));
+    place.set(raw::Request::NULL);
+    match taken {
+        Some(Ok(())) => Ok(()),
+        Some(Err(outcome)) => single(Some(outcome), status),
+        // Another thread has ended the request.
+        None => single(None, status),
+    }
+}
+
+/// Ends the request of a send that was complete when its call returned, and makes progress.
+fn wait_for_sent(place: Place<raw::Request>, status: StatusOutput) -> Result {
+    let messages = messages()?;
+    if let Err(error) = messages.look(|_| Some(())) {
+        // The send is complete even if the runtime has failed, for example because a rank has died. But after
+        // finalization, and in a forked child, no call is permitted.
+        messages.change(|_| ()).map_err(|_| Failure::from(error))?;
+    }
+    place.set(raw::Request::NULL);
+    status.put(&Status::empty());
+    Ok(())
 }
 
 /// `MPI_Test`.
