@@ -447,6 +447,49 @@ fn bad_arguments_send_nothing() {
     });
 }
 
+/// Both halves of `sendrecv` end, whatever the length of the messages, and also if the receive fails.
+#[test]
+fn sendrecv_ends_both_operations() {
+    ranks(2, "sendrecv_ends_both_operations", |world| {
+        let (word, other) = (word(), 1 - world.rank());
+        for len in [1usize, 4, 8, 9, 100, 1024, 1025, 5000, 40_000, 300_000] {
+            for round in 0..3 {
+                let out: Vec<u64> = (0..len as u64).map(|i| i * 7 + round).collect();
+                let mut got = vec![0; len];
+                let count = len as u64;
+                let status = world
+                    .sendrecv(&out, &word, count, other, 1, &mut got, &word, count, Source::Any, 1)
+                    .unwrap();
+                assert!(got == out && status.source == other, "{len} words, round {round}");
+                // The message from the other rank does not fit. Its own message must arrive all the same.
+                let mut short = vec![0u64; len - 1];
+                let truncated = world
+                    .sendrecv(&out, &word, count, other, 2, &mut short, &word, count - 1, other, 2)
+                    .unwrap_err();
+                assert_eq!(truncated.kind(), ErrorKind::Truncated, "{len} words");
+                // The send waits, because the other rank receives a later message first.
+                let mut first = [0u64];
+                if world.rank() == 0 {
+                    world.sendrecv(&out, &word, count, 1, 3, &mut first, &word, 1, 1, 4).unwrap();
+                } else {
+                    world.send(&[round], &word, 1, 0, 4).unwrap();
+                    world.recv(&mut got, &word, count, 0, 3).unwrap();
+                    assert!(got == out, "{len} words, round {round}");
+                }
+                // A message of this rank to itself.
+                let me = world.rank();
+                let mut mine = vec![0; len];
+                world.sendrecv(&out, &word, count, me, 5, &mut mine, &word, count, me, 5).unwrap();
+                assert!(mine == out, "{len} words, round {round}");
+                let own =
+                    world.sendrecv(&out, &word, count, me, 6, &mut short, &word, count - 1, me, 6);
+                assert_eq!(own.unwrap_err().kind(), ErrorKind::Truncated);
+            }
+        }
+        assert_eq!(world.iprobe(Source::Any, Tag::Any).unwrap(), None);
+    });
+}
+
 #[test]
 fn threads_share_an_endpoint() {
     ranks(2, "threads_share_an_endpoint", |world| {

@@ -8,8 +8,11 @@
 #[expect(dead_code, reason = "the part that runs bodies in Rust")]
 mod job;
 mod program;
+#[path = "../../../fuzz/support/skipped.rs"]
+mod skipped;
 
 use program::library;
+use skipped::skipped;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
@@ -192,6 +195,20 @@ fn copies() {
 fn allocations() {
     run("allocations", &[2]);
     run_with("allocations", &[2], &[("TYPEPACK_SPIN_US", "0")]);
+}
+
+/// Runs a program under valgrind. The library once read the address of the kernel's vDSO from the kernel, where valgrind
+/// does not hide it, and crashed in the first call of `MPI_Wtime`.
+#[test]
+fn a_program_runs_under_valgrind() {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        return skipped("valgrind is not installed");
+    }
+    let mut command = Command::new(job::mpiexec());
+    command.args(["-n", "2", "valgrind", "-q", "--tool=none"]).arg(compile("lecture"));
+    command.env("LD_LIBRARY_PATH", library());
+    let output = job::run(command, "lecture", &[]);
+    assert!(output.status.success(), "{}", job::text(&output));
 }
 
 /// Runs the program that tests the type check, with the default settings and with several others that
