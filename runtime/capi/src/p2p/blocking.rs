@@ -238,6 +238,9 @@ pub unsafe fn sendrecv<W: CountWidth>(
     })
 }
 
+/// Elements in memory: the address of displacement 0 of the first one, their type, and their number.
+type Part<'a, P> = (P, &'a Plan, u64);
+
 /// Sends, receives and waits for both, and writes the status of the receive. `dest` and `from` are `None` for
 /// `MPI_PROC_NULL`.
 ///
@@ -253,8 +256,8 @@ pub unsafe fn sendrecv<W: CountWidth>(
 unsafe fn exchange(
     comm: &comm::Comm,
     mode: SendMode,
-    (outgoing, dest, tag): ((*const u8, &Plan, u64), Option<usize>, c_int),
-    (incoming, from): ((*mut u8, &Plan, u64), Option<(Source, Tag)>),
+    (outgoing, dest, tag): (Part<'_, *const u8>, Option<usize>, c_int),
+    (incoming, from): (Part<'_, *mut u8>, Option<(Source, Tag)>),
     status: StatusOutput,
 ) -> Result {
     let messages = comm.messages();
