@@ -122,25 +122,29 @@ pub unsafe fn irecv<W: CountWidth>(
     let here = comm::keep(comm)?;
     let out = request.required("request")?;
     let count = checked(count, "count")?;
-    let state = datatype::with(datatype, |ty| {
+    let opened = datatype::with(datatype, |ty| {
         let plan = ty.plan()?;
         let Some((source, tag)) = origin(&here, source, tag)? else {
-            return Ok(Outcome::from_nobody().into());
+            return plain::open(here, comm, Outcome::from_nobody().into());
         };
         memory(buf, plan, count, "buf")?;
         // SAFETY: the elements at `buf` are writable until the request is complete (condition of `# Safety`),
         // and the receive has ended before the request is complete. `origin` has checked the source and the tag.
         let started = unsafe { here.messages().receive(buf.cast(), plan, count, source, tag) };
         match started {
-            Ok(Operation::Pending(id)) => Ok(State::Receive(id)),
-            Ok(Operation::Done(status)) => Ok(State::Done(here.status(status))),
+            Ok(Operation::Pending(id)) => plain::open(here, comm, State::Receive(id)),
+            Ok(Operation::Done(status)) => {
+                let state = State::Done(here.status(status));
+                plain::open(here, comm, state)
+            }
             Err(error) if error.received().is_some() => {
-                Ok(Outcome::of_receive_in(&here, comm, Err(error)).into())
+                let state = Outcome::of_receive_in(&here, comm, Err(error)).into();
+                plain::open(here, comm, state)
             }
             Err(error) => Err(Failure::from(error)),
         }
     })?;
-    out.set(plain::open(here, comm, state)?);
+    out.set(opened);
     Ok(())
 }
 
