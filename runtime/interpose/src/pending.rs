@@ -37,6 +37,8 @@ pub enum Message {
     PersistentSend(Box<(Elements, Buffer)>),
     /// A persistent receive.
     PersistentReceive(Box<Incoming>),
+    /// A persistent collective call. Each start packs the elements again.
+    PersistentCollective(Box<Sides>),
 }
 
 /// The entry of a request.
@@ -51,13 +53,19 @@ pub struct Pending {
 impl Pending {
     /// Makes an entry. A persistent request is not active yet.
     pub fn new(message: Message) -> Self {
-        let active = !matches!(message, Message::PersistentSend(_) | Message::PersistentReceive(_));
-        Self { message, active, delivered: false }
+        let mut new = Self { message, active: true, delivered: false };
+        new.active = !new.is_persistent();
+        new
     }
 
     /// Returns whether the request is persistent.
     pub fn is_persistent(&self) -> bool {
-        matches!(self.message, Message::PersistentSend(_) | Message::PersistentReceive(_))
+        matches!(
+            self.message,
+            Message::PersistentSend(_)
+                | Message::PersistentReceive(_)
+                | Message::PersistentCollective(_)
+        )
     }
 
     /// Prepares the start of a persistent request. Returns whether that was done.
@@ -72,6 +80,8 @@ impl Pending {
             Message::PersistentSend(send) => unsafe { send.0.pack(&send.1, 0) },
             // SAFETY: the program starts the receive (`# Safety`).
             Message::PersistentReceive(incoming) => unsafe { incoming.prepare() },
+            // SAFETY: the program starts the call, so the elements are readable (`# Safety`).
+            Message::PersistentCollective(sides) => unsafe { sides.fill() },
             _ => true,
         }
     }
@@ -97,7 +107,8 @@ impl Pending {
             // SAFETY: the operation received into this buffer (`# Safety`). The program leaves the elements to the
             // library until it knows that the operation is complete, so they are writable.
             unsafe { incoming.finish(next, code, status) };
-        } else if let Message::Collective(sides) = &self.message
+        } else if let Message::Collective(sides) | Message::PersistentCollective(sides) =
+            &self.message
             && code == abi::SUCCESS
         {
             // SAFETY: the host has completed the call (`# Safety`).

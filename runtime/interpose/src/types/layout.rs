@@ -41,6 +41,8 @@ pub struct Layout {
     pub external: [AtomicU8; 2],
     /// A type of the host with the same layout, while the program has its type and the twin was needed.
     twin: Mutex<Option<Arc<Twin>>>,
+    /// A contiguous type of the host for packed elements, while the program has its type and the flat type was needed.
+    flat: Mutex<Option<Arc<Twin>>>,
     /// The same layout without kernels, for a process that has loaded a device runtime.
     plain: OnceLock<Option<Arc<Layout>>>,
     next: &'static Next,
@@ -86,8 +88,9 @@ impl Layout {
 
     fn with(next: &'static Next, plan: Option<Plan>, shape: Shape, unit: Option<i64>) -> Self {
         let external = [const { AtomicU8::new(0) }; 2];
-        let (choices, twin, plain) = (Choices::new(), Mutex::new(None), OnceLock::new());
-        Self { plan, shape, long: false, unit, choices, external, twin, plain, next }
+        let (choices, plain) = (Choices::new(), OnceLock::new());
+        let (twin, flat) = (Mutex::new(None), Mutex::new(None));
+        Self { plan, shape, long: false, unit, choices, external, twin, flat, plain, next }
     }
 
     /// Returns whether the blocks are so long that a message goes to the host.
@@ -135,36 +138,65 @@ impl Layout {
     pub fn twin(&self, datatype: raw::Datatype) -> Option<Arc<Twin>> {
         let mut twin = self.twin.lock().unwrap_or_else(PoisonError::into_inner);
         if twin.is_none() {
-            let mut made = raw::Datatype::NULL;
             // `MPI_Type_dup` would call the program's functions that copy attributes. A contiguous type of one element
             // has the same layout and no attributes.
-            // SAFETY: `datatype` is a valid type of the program, which uses it in the present call. `made` is writable.
-            let code = unsafe {
-                match self.next.PMPI_Type_contiguous(1, datatype, &mut made) {
-                    abi::SUCCESS => self.next.PMPI_Type_commit(&mut made),
-                    code => code,
-                }
-            };
-            *twin = (code == abi::SUCCESS).then(|| Arc::new(Twin(made)));
+            // SAFETY: `datatype` is a valid type of the program, which uses it in the present call.
+            *twin = unsafe { Twin::of(self.next, 1, datatype) }.map(Arc::new);
         }
         twin.clone()
     }
 
-    /// Forgets the twin. In most hosts, a type lives as long as a type that was made from it. So the program's type, to
-    /// which an attribute of this library belongs, would never end if this library kept the twin.
+    /// Returns a contiguous type of the host with the packed size of one element. The first call makes it. Returns
+    /// `None` if the host cannot make it.
+    pub fn flat(&self) -> Option<Arc<Twin>> {
+        let mut flat = self.flat.lock().unwrap_or_else(PoisonError::into_inner);
+        if flat.is_none() {
+            let size = i64::try_from(self.shape.size).ok()?;
+            // SAFETY: the type is predefined.
+            *flat = unsafe { Twin::of(self.next, size, raw::Datatype(abi::BYTE)) }.map(Arc::new);
+        }
+        flat.clone()
+    }
+
+    /// Forgets the types of the host that this layout has made. In most hosts, a type lives as long as a type that was
+    /// made from it. So the program's type, to which an attribute of this library belongs, would never end if this
+    /// library kept the twin.
     pub fn release(&self) {
         self.twin.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.flat.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Some(plain)) = self.plain.get() {
             plain.release();
         }
     }
 }
 
-/// A type of the host that this library has made from a type of the program. The program may free its own type while an
-/// operation with the type is pending.
+/// A type of the host that this library has made, from a type of the program or from bytes. The program may free its
+/// own type while an operation with the type is pending.
 pub struct Twin(raw::Datatype);
 
 impl Twin {
+    /// Makes the type of `count` elements of `datatype`, one after another. Returns `None` if the host cannot make it.
+    ///
+    /// # Safety
+    ///
+    /// - `datatype` is a valid type.
+    unsafe fn of(next: &Next, count: i64, datatype: raw::Datatype) -> Option<Self> {
+        let mut made = raw::Datatype::NULL;
+        // SAFETY: the type is valid (`# Safety`), and `made` is writable.
+        let code = unsafe {
+            match next.PMPI_Type_contiguous_c(count, datatype, &mut made) {
+                abi::SUCCESS => next.PMPI_Type_commit(&mut made),
+                code => code,
+            }
+        };
+        (code == abi::SUCCESS).then_some(Self(made))
+    }
+
+    /// Returns the handle of the type.
+    pub fn handle(&self) -> raw::Datatype {
+        self.0
+    }
+
     /// Packs `count` elements at `origin` with the host into the `size` bytes at `target`. Returns whether the host has
     /// filled all of them.
     ///
