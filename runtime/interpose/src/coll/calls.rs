@@ -108,7 +108,7 @@ unsafe fn broadcast<N: Number>(
             (address, count, kind, root, comm),
             (address, n, kind, root, comm)
         );
-        finish(next, end, code, sides)
+        finish(end, code, sides)
     }
 }
 
@@ -163,7 +163,7 @@ macro_rules! calls {
                         (from, sent, kind, to, received, into, $($root,)? comm),
                         (from, n, kind, to, m, into, $($root,)? comm)
                     );
-                    finish(next, end, code, sides)
+                    finish(end, code, sides)
                 }
             }
 

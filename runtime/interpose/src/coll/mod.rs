@@ -81,7 +81,6 @@ pub mod calls;
 mod neighbours;
 pub mod vector;
 
-use crate::host::Next;
 use crate::pending::{self, Message};
 use crate::side::Sides;
 use std::ffi::c_int;
@@ -103,18 +102,18 @@ pub enum End {
 /// # Safety
 ///
 /// - The call moved the packed bytes of `sides`, and its request is that of `end`.
-unsafe fn finish(next: &Next, end: End, code: c_int, sides: Sides) -> Option<c_int> {
+unsafe fn finish(end: End, code: c_int, sides: Sides) -> Option<c_int> {
     if code == abi::SUCCESS {
         match end {
             // SAFETY: the call is complete.
             End::Now => unsafe { sides.deliver() },
             // SAFETY: the host has written the request.
             End::Later(request) => unsafe {
-                pending::add(next, *request, Message::Collective(Box::new(sides)));
+                pending::add(*request, Message::Collective(Box::new(sides)));
             },
             // SAFETY: the host has written the request.
             End::Persistent(_, request) => unsafe {
-                pending::add(next, *request, Message::PersistentCollective(Box::new(sides)));
+                pending::add(*request, Message::PersistentCollective(Box::new(sides)));
             },
         }
     }

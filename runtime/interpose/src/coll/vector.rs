@@ -78,7 +78,7 @@ unsafe fn gather<C: Number, D: Number, N: Number>(
             (from, count, kind, to, few, near, into, root, comm),
             (from, n, kind, to, counts, places, into, root, comm)
         );
-        finish(next, end, code, sides)
+        finish(end, code, sides)
     }
 }
 
@@ -140,7 +140,7 @@ unsafe fn scatter<C: Number, D: Number, N: Number>(
             (from, few, near, kind, to, count, into, root, comm),
             (from, counts, places, kind, to, n, into, root, comm)
         );
-        finish(next, end, code, sides)
+        finish(end, code, sides)
     }
 }
 
@@ -200,7 +200,7 @@ unsafe fn gather_all<C: Number, D: Number, N: Number>(
             (from, count, kind, to, few, near, into, comm),
             (from, n, kind, to, counts, places, into, comm)
         );
-        finish(next, end, code, sides)
+        finish(end, code, sides)
     }
 }
 
@@ -238,7 +238,7 @@ macro_rules! both {
                 (from, sc, sd, st, to, rc, rd, rt, $comm),
                 (from, wide_sc, wide_sd, st, to, wide_rc, wide_rd, rt, $comm)
             );
-            finish($next, $end, code, sides)
+            finish($end, code, sides)
         }
     }};
     (@ one $side:ident) => { $side.kind };

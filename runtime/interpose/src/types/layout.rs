@@ -16,10 +16,18 @@ use typepack_engine::iov::Iov;
 /// From how many bytes of an average block on a message goes to the host. A message of ours is copied once more than
 /// one that the host sends out of the program's memory, and long blocks leave nothing to gain by packing.
 ///
-/// Measured with `typepack-bench interpose` on a Zen 4, MPICH alone over MPICH behind typepack: blocks of 4 KiB, 64 KiB
-/// and 1 MiB in all, 0.53 and 0.50 if typepack packs, 0.99 and 0.98 if MPICH does; blocks of 512 bytes, 64 KiB in all,
-/// 1.5 (cores 160 ns apart) and 3.1 (30 ns) if typepack packs. The place between these two lengths is a guess.
-const LONG: u64 = 1024;
+/// Time of the host alone over that of the host behind typepack, if typepack packs (`typepack-bench interpose`):
+///
+/// | host, machine, CPUs | 512 bytes | 1 KiB | 2 KiB | 4 KiB |
+/// |---|---|---|---|---|
+/// | MPICH, Zen 4 | 1.5 to 3.1 | | | 0.50 to 0.53 |
+/// | MPICH, Xeon (family 6, model 207), near | 1.9 | 1.5 to 3.3 | 1.0 to 1.8 | 0.87 to 1.3 |
+/// | the same, not near | 1.3 to 1.9 | 0.91 to 1.7 | 0.55 to 0.82 | 0.53 to 0.65 |
+/// | Intel MPI, the same Xeon, near | 0.98 to 1.2 | 1.0 to 1.3 | 0.79 to 1.1 | 0.84 to 1.1 |
+///
+/// The choosers cannot find this border: they time packing alone, and `MPI_Pack` of MPICH takes other paths than its
+/// messages.
+const LONG: u64 = 2048;
 
 /// The lowest address that memory of a program can have.
 const PAGE: i64 = 4096;
