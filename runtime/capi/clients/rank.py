@@ -28,7 +28,8 @@ os.chdir(os.path.dirname(tests))
 import main as suite  # noqa: E402  (mpi4py's own test program)
 
 # The rank comes from a variable that the launcher sets, because MPI is not initialised yet.
-log = open(f"{record}.{os.environ.get('TYPEPACK_RANK', '0')}", "a", buffering=1, encoding="utf-8")
+rank = os.environ.get("TYPEPACK_RANK") or os.environ.get("PMI_RANK") or "0"
+log = open(f"{record}.{rank}", "a", buffering=1, encoding="utf-8")
 
 
 class Loader(suite.TestLoader):

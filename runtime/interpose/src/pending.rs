@@ -12,6 +12,7 @@ use crate::side::Sides;
 use crate::transfer::{Elements, Incoming};
 use crate::types::HandleMap;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ffi::c_int;
 use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,6 +38,8 @@ pub enum Message {
     PersistentSend(Box<(Elements, Buffer)>),
     /// A persistent receive.
     PersistentReceive(Box<Incoming>),
+    /// A persistent collective call. Each start packs the elements again.
+    PersistentCollective(Box<Sides>),
 }
 
 /// The entry of a request.
@@ -51,13 +54,19 @@ pub struct Pending {
 impl Pending {
     /// Makes an entry. A persistent request is not active yet.
     pub fn new(message: Message) -> Self {
-        let active = !matches!(message, Message::PersistentSend(_) | Message::PersistentReceive(_));
-        Self { message, active, delivered: false }
+        let mut new = Self { message, active: true, delivered: false };
+        new.active = !new.is_persistent();
+        new
     }
 
     /// Returns whether the request is persistent.
     pub fn is_persistent(&self) -> bool {
-        matches!(self.message, Message::PersistentSend(_) | Message::PersistentReceive(_))
+        matches!(
+            self.message,
+            Message::PersistentSend(_)
+                | Message::PersistentReceive(_)
+                | Message::PersistentCollective(_)
+        )
     }
 
     /// Prepares the start of a persistent request. Returns whether that was done.
@@ -72,6 +81,8 @@ impl Pending {
             Message::PersistentSend(send) => unsafe { send.0.pack(&send.1, 0) },
             // SAFETY: the program starts the receive (`# Safety`).
             Message::PersistentReceive(incoming) => unsafe { incoming.prepare() },
+            // SAFETY: the program starts the call, so the elements are readable (`# Safety`).
+            Message::PersistentCollective(sides) => unsafe { sides.fill() },
             _ => true,
         }
     }
@@ -97,7 +108,8 @@ impl Pending {
             // SAFETY: the operation received into this buffer (`# Safety`). The program leaves the elements to the
             // library until it knows that the operation is complete, so they are writable.
             unsafe { incoming.finish(next, code, status) };
-        } else if let Message::Collective(sides) = &self.message
+        } else if let Message::Collective(sides) | Message::PersistentCollective(sides) =
+            &self.message
             && code == abi::SUCCESS
         {
             // SAFETY: the host has completed the call (`# Safety`).
@@ -106,8 +118,7 @@ impl Pending {
     }
 }
 
-/// The entries. A host may give one handle to several sends that are complete at once; `add` therefore makes no entries
-/// for complete sends.
+/// The entries. A host may give one handle to several sends if all of them are complete (`put`).
 static PENDING: Mutex<HandleMap<Pending>> =
     Mutex::new(HashMap::with_hasher(BuildHasherDefault::new()));
 static PENDING_COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -135,28 +146,35 @@ pub fn any() -> bool {
 /// # Safety
 ///
 /// - `request` is the request of the operation of `message`.
-pub unsafe fn add(next: &Next, request: raw::Request, message: Message) {
-    if let Message::Send(_) = message {
-        let (mut flag, mut status) = (0, Status::default());
-        // SAFETY: the request is valid (`# Safety`), and the results are writable.
-        let code = unsafe { next.PMPI_Request_get_status(request, &mut flag, &mut status) };
-        if code == abi::SUCCESS && flag != 0 {
-            return;
-        }
-    }
+pub unsafe fn add(request: raw::Request, message: Message) {
     put(request, Pending::new(message));
 }
 
 /// Puts an entry back, or adds one.
+///
+/// This function does not ask the host whether a send is complete: `MPI_Request_get_status` makes progress, and MPICH
+/// 5.0.2 then loses its place. If one rank packs a face of an exchange and the other does not, and both ask for the
+/// status of their sends, a send is not complete before the receiver calls MPI again, although the receive is.
 pub fn put(request: raw::Request, entry: Pending) {
+    let is_send = |entry: &Pending| matches!(entry.message, Message::Send(_));
+    let is_new_send = is_send(&entry);
     let mut pending = pending();
-    let before = pending.insert(request.0, entry);
+    let (older, newer) = match pending.entry(request.0) {
+        Entry::Vacant(place) => {
+            place.insert(entry);
+            (None, None)
+        }
+        // Data of a receive must be delivered, and nothing must be delivered for a send.
+        Entry::Occupied(place) if is_new_send && !is_send(place.get()) => (None, Some(entry)),
+        Entry::Occupied(mut place) => (Some(place.insert(entry)), None),
+    };
     PENDING_COUNT.store(pending.len(), Ordering::Relaxed);
     drop(pending);
-    if let Some(before) = before {
-        // The host gave one handle to two operations that are not complete. No host does this; the memory of the older
-        // one must not be used again.
-        std::mem::forget(before);
+    match older {
+        // The host gives the handle of a send to another operation only if the send is complete.
+        Some(older) if is_send(&older) => drop(older),
+        // No host is known to share other handles. The memory of such an operation must not be used again.
+        older => std::mem::forget((older, newer)),
     }
 }
 

@@ -1,12 +1,18 @@
 //! The send side and the receive side of a collective call, in packed form.
+//!
+//! Each rank packs or leaves alone each side by itself: the other ranks do not know. A host may choose its algorithm by
+//! counts and by sizes of types, and all ranks must choose the same. So a packed side has the counts of the program,
+//! and in place of each of its types a contiguous type of the same size. Bytes with other counts would not do: Open MPI
+//! 5.0.11 chooses the algorithm of `MPI_Allgatherv` by the size of the send type times the counts of the receive side.
 
 use crate::host::Next;
 use crate::pool::Buffer;
 use crate::report::{COUNTS, add};
-use crate::transfer::{Elements, PACKED};
+use crate::transfer::Elements;
 use crate::types::choice::Job;
-use crate::types::{find, is_in_order};
+use crate::types::{Twin, find, is_in_order};
 use std::ffi::{c_int, c_void};
+use std::sync::Arc;
 use typepack_capi_datatype::count_width::Number;
 use typepack_capi_datatype::{abi, raw};
 
@@ -44,6 +50,8 @@ pub struct Side {
     narrow: (Vec<c_int>, Vec<c_int>),
     buffer: Option<Buffer>,
     segments: Vec<Segment>,
+    /// The types of the host with which a packed side is sent or received.
+    flats: Vec<Arc<Twin>>,
 }
 
 // SAFETY: the addresses belong to the program, which leaves the memory to the library until the operation completes.
@@ -55,21 +63,36 @@ pub struct Sides {
     pub send: Side,
     /// What is received.
     pub receive: Side,
+    /// True if the call sends from the receive side, or leaves a part of it as it is.
+    in_place: bool,
 }
 
 impl Sides {
-    /// Returns both sides if at least one of them is packed.
-    pub fn new(send: Side, receive: Side) -> Option<Self> {
+    /// Returns both sides if at least one of them is packed. `in_place` says whether the call sends from the receive
+    /// side.
+    pub fn new(send: Side, receive: Side, in_place: bool) -> Option<Self> {
         if !send.is_packed() && !receive.is_packed() {
             return None;
         }
         add(&COUNTS.taken, 1);
-        Some(Self { send, receive })
+        Some(Self { send, receive, in_place })
+    }
+
+    /// Packs what the call reads: the send side, and a receive side from which the call sends. Returns whether that was
+    /// done. The call that makes a persistent request does that too, because some hosts read then.
+    ///
+    /// # Safety
+    ///
+    /// - The program lets the call read the elements.
+    #[must_use]
+    pub unsafe fn fill(&self) -> bool {
+        // SAFETY: the program lets the call read the elements (`# Safety`).
+        unsafe { self.send.fill() && (!self.in_place || self.receive.fill()) }
     }
 
     /// Prepares a call in the form that the program called: all ranks must call the same function of the host, also
-    /// those whose sides are not packed. Returns `None` if a number does not fit in the form's type; then the host
-    /// does the call.
+    /// those whose sides are not packed. Returns `None` if a displacement in the packed buffer does not fit in the
+    /// form's type; then the host does the call.
     pub fn narrowed(mut self, is_large: bool) -> Option<Self> {
         if !is_large {
             self.send.narrowed()?;
@@ -114,6 +137,7 @@ impl Side {
             narrow: (Vec::new(), Vec::new()),
             buffer: None,
             segments: Vec::new(),
+            flats: Vec::new(),
         }
     }
 
@@ -147,12 +171,10 @@ impl Side {
             return side;
         };
         let Some(all) = count.checked_mul(blocks.into()) else { return side };
-        let size = layout.element_bytes() as i64;
         let Some(elements) = Elements::checked(address, all, datatype, layout) else { return side };
-        let Some(bytes) = count.checked_mul(size) else { return side };
         side.stage(vec![Segment { piece: Piece::Elements(elements), offset: 0, rank: 0 }], job);
-        if side.is_packed() {
-            (side.count, side.kind) = (bytes, PACKED);
+        if let Some(flat) = side.flats.first() {
+            side.kind = flat.handle();
         }
         side
     }
@@ -183,24 +205,25 @@ impl Side {
             return Some(side);
         };
         let extent = layout.extent();
-        let (size, mut offset) = (layout.element_bytes() as i64, 0_usize);
-        let (mut segments, mut places, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+        let (size, mut offset, mut place) = (layout.element_bytes() as i64, 0_usize, 0_isize);
+        let (mut segments, mut places) = (Vec::new(), Vec::new());
         for (rank, (&count, &displacement)) in
             side.counts.iter().zip(&side.displacements).enumerate()
         {
-            places.push(offset as isize);
-            bytes.push(count.checked_mul(size)?);
+            places.push(place);
             if count != 0 {
                 let distance = (displacement as i64).checked_mul(extent)?;
                 let at = address.cast::<u8>().wrapping_offset(distance as isize).cast();
                 let elements = Elements::checked(at, count, datatype, layout.clone())?;
                 segments.push(Segment { piece: Piece::Elements(elements), offset, rank });
                 offset = offset.checked_add(usize::try_from(count.checked_mul(size)?).ok()?)?;
+                // In elements, which lie one after another in the buffer.
+                place = place.checked_add(count as isize)?;
             }
         }
         side.stage(segments, job);
-        if side.is_packed() {
-            (side.counts, side.displacements, side.kind) = (bytes, places, PACKED);
+        if let Some(flat) = side.flats.first() {
+            (side.displacements, side.kind) = (places, flat.handle());
         }
         Some(side)
     }
@@ -236,34 +259,37 @@ impl Side {
         if address as usize == abi::IN_PLACE {
             return Some(side);
         }
-        let (mut segments, mut offset) = (Vec::new(), 0_usize);
-        let (mut counts, mut places) = (vec![0; ranks], vec![0; ranks]);
-        for rank in 0..ranks {
+        let (mut segments, mut offset, mut places) = (Vec::new(), 0_usize, vec![0; ranks]);
+        for (rank, place) in places.iter_mut().enumerate() {
             let (count, kind) = (side.counts[rank], side.kinds[rank]);
             if count == 0 || !is_there(rank) {
                 continue;
             }
             let at = address.cast::<u8>().wrapping_offset(side.displacements[rank]).cast_mut();
-            let (piece, bytes) = match find(kind) {
+            let (piece, first, bytes) = match find(kind) {
                 Some(layout) => {
                     let elements = Elements::checked(at.cast(), count, kind, layout)?;
                     let bytes = elements.packed_bytes();
-                    (Piece::Elements(elements), usize::try_from(bytes).ok()?)
+                    (Piece::Elements(elements), 0, usize::try_from(bytes).ok()?)
                 }
-                // If a type is neither known nor known as contiguous, the host does the call.
+                // A run keeps its type, whose first byte lies at `first`. If a type is neither known nor known as
+                // contiguous, the host does the call.
                 None => {
                     let (first, bytes) = run(next, kind, count)?;
-                    (Piece::Run(at.wrapping_offset(first), bytes), bytes)
+                    (Piece::Run(at.wrapping_offset(first), bytes), first, bytes)
                 }
             };
             segments.push(Segment { piece, offset, rank });
-            (counts[rank], places[rank]) = (i64::try_from(bytes).ok()?, offset as isize);
+            *place = isize::try_from(offset).ok()?.checked_sub(first)?;
             offset = offset.checked_add(bytes)?;
         }
         side.stage(segments, job);
         if side.is_packed() {
-            (side.counts, side.displacements) = (counts, places);
-            side.kinds = vec![PACKED; ranks];
+            side.displacements = places;
+            let packed = |segment: &&Segment| matches!(segment.piece, Piece::Elements(_));
+            for (segment, flat) in side.segments.iter().filter(packed).zip(&side.flats) {
+                side.kinds[segment.rank] = flat.handle();
+            }
         }
         Some(side)
     }
@@ -286,8 +312,8 @@ impl Side {
         self.narrow.1.as_ptr()
     }
 
-    /// Takes a buffer for the segments, unless all of them are better left to the host or there is no memory. The
-    /// buffer counts among those that the pool bounds, unless a segment must be packed.
+    /// Takes a buffer and contiguous types for the segments, unless all of them are better left to the host or there is
+    /// no memory. The buffer counts among those that the pool bounds, unless a segment must be packed.
     fn stage(&mut self, segments: Vec<Segment>, job: Job) {
         let wanted = segments.iter().fold(false, |wanted, segment| {
             // Each layout's chooser counts the call.
@@ -310,10 +336,11 @@ impl Side {
             Piece::Elements(elements) => elements.must_be_packed(),
             Piece::Run(..) => false,
         });
-        match if must { Buffer::beyond(bytes) } else { Buffer::new(bytes) } {
-            Some(buffer) => {
+        let buffer = if must { Buffer::beyond(bytes) } else { Buffer::new(bytes) };
+        match buffer.zip(flats(&segments)) {
+            Some((buffer, flats)) => {
                 self.address = buffer.address().cast();
-                (self.buffer, self.segments) = (Some(buffer), segments);
+                (self.buffer, self.segments, self.flats) = (Some(buffer), segments, flats);
             }
             None => add(&COUNTS.passed, 1),
         }
@@ -348,6 +375,22 @@ impl Side {
         }
         done
     }
+}
+
+/// Returns the contiguous types for the segments that have elements; `None` if the host cannot make one.
+fn flats(segments: &[Segment]) -> Option<Vec<Arc<Twin>>> {
+    let mut last: Option<(&Elements, Arc<Twin>)> = None;
+    let mut flats = Vec::new();
+    for segment in segments {
+        let Piece::Elements(elements) = &segment.piece else { continue };
+        let flat = match last {
+            Some((other, flat)) if elements.have_the_layout_of(other) => flat,
+            _ => elements.flat()?,
+        };
+        flats.push(flat.clone());
+        last = Some((elements, flat));
+    }
+    Some(flats)
 }
 
 /// Copies an array of numbers into the wide type; `None` if the array is null and `len` is not 0.

@@ -121,6 +121,16 @@ impl Elements {
         self.bytes
     }
 
+    /// Returns whether these elements and others have the same layout in this library.
+    pub fn have_the_layout_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.layout, &other.layout)
+    }
+
+    /// Returns a contiguous type of the host with the size of one packed element; `None` if the host cannot make it.
+    pub fn flat(&self) -> Option<Arc<Twin>> {
+        self.layout.flat()
+    }
+
     /// Returns whether the send side of a collective call is packed by our kernels.
     pub fn decide_collective(&self) -> bool {
         self.decide(Job::Pack).is_some()

@@ -85,9 +85,17 @@ fn no_collective_call_shows_a_difference() {
         &[("LD_PRELOAD", library), ("TYPEPACK_REPORT", "1"), ("TYPEPACK_INTERPOSE", "all")];
     // Without the agreement, collective calls are the host's.
     let on: Variables = &[("LD_PRELOAD", library), ("TYPEPACK_REPORT", "1")];
-    for (variables, ranks, calls) in [(all, 2, true), (all, 3, true), (on, 2, false)] {
+    let (equal, unequal): (&[&str], &[&str]) =
+        (&[program, "1", rounds], &[program, "1", rounds, "unequal"]);
+    for (variables, ranks, calls, words) in [
+        (all, 2, true, equal),
+        (all, 3, true, equal),
+        (all, 3, true, unequal),
+        (all, 4, true, unequal),
+        (on, 2, false, equal),
+    ] {
         let ranks = vec![variables; ranks];
-        let [out, err] = good(&mut job(&mpich, &ranks, &[program, "1", rounds]));
+        let [out, err] = good(&mut job(&mpich, &ranks, words));
         assert!(out.starts_with("10 rounds, ") && out.contains("no difference"), "{out}\n{err}");
         assert!(counted(&err, "types taken over") > 100, "{err}");
         let done = counted(&err, "calls done by typepack");
@@ -106,11 +114,11 @@ fn intel_mpi_is_a_host_too() {
         return;
     }
     let library = library();
-    let handler = ["-DERRORS_RETURN=((MPI_Errhandler)0x142)"];
+    let flags = ["-DERRORS_RETURN=((MPI_Errhandler)0x142)", "-DNO_PERSISTENT"];
     for (source, words) in [("differential.c", ["1", "25"]), ("collectives.c", ["1", "6"])] {
         // MPICH's compiler is only a compiler here: the library path selects the library.
         let name = format!("intel-{source}.exe");
-        let program = compiled(&mpich, "mpicc_abi", source, &name, &handler);
+        let program = compiled(&mpich, "mpicc_abi", source, &name, &flags);
         let mut command = limited(300, &intel.join("bin/mpiexec.hydra"));
         command.env("LD_LIBRARY_PATH", intel.join("lib")).env("I_MPI_FABRICS", "shm");
         command.args(["-n", "2", "-env", "LD_PRELOAD"]).arg(&library);

@@ -47,7 +47,10 @@ impl Host {
     /// Compiles a program of `tests/c`.
     fn program(&self, source: &str) -> String {
         // Some of the headers declare how large arrays are, and gcc does not see that no array is passed.
-        let flags = ["-Wno-stringop-overread", "-Wno-stringop-overflow"];
+        let mut flags = vec!["-Wno-stringop-overread", "-Wno-stringop-overflow"];
+        if self.is_mpich {
+            flags.push("-DNO_PERSISTENT");
+        }
         let name = format!("{}-{}", source.replace('/', "-"), self.name);
         compiled(&self.folder, "mpicc", source, &name, &flags).to_str().expect("UTF-8").to_owned()
     }
@@ -120,13 +123,22 @@ fn messages(host: &Host) {
 }
 
 /// Does collective calls on ranks that have agreed that all are interposed, and on ranks that have not.
+///
+/// With packed sides in bytes and other sides in the program's types, three ranks of Open MPI once waited forever: they
+/// chose different algorithms for `MPI_Allgatherv`.
 fn collectives(host: &Host) {
     let (program, shim) = (host.program("collectives.c"), host.shim());
     let all: Variables =
         &[("LD_PRELOAD", &shim), ("TYPEPACK_REPORT", "1"), ("TYPEPACK_INTERPOSE", "all")];
     let on: Variables = &[("LD_PRELOAD", &shim), ("TYPEPACK_REPORT", "1")];
-    for (variables, ranks, calls) in [(all, 2, true), (all, 3, true), (on, 2, false)] {
-        let [out, err] = good(&mut host.job(&vec![variables; ranks], &[&program, "1", "10"]));
+    let (equal, unequal): (&[&str], &[&str]) =
+        (&[&program, "1", "10"], &[&program, "1", "10", "unequal"]);
+    let mut jobs = vec![(all, 2, true, equal), (all, 3, true, equal), (on, 2, false, equal)];
+    if host.is_mpich {
+        jobs.push((all, 3, true, unequal));
+    }
+    for (variables, ranks, calls, words) in jobs {
+        let [out, err] = good(&mut host.job(&vec![variables; ranks], words));
         assert!(out.starts_with("10 rounds, ") && out.contains("no difference"), "{out}\n{err}");
         let done = counted(&err, "calls done by typepack");
         assert!(if calls { done > 50 } else { done == 0 }, "{err}");

@@ -11,19 +11,6 @@ use std::ffi::{c_int, c_void};
 use typepack_capi_datatype::count_width::Number;
 use typepack_capi_datatype::{abi, raw};
 
-/// Calls the host in the form that the program called: all ranks must call the same function, also those whose sides
-/// are not packed. If a number does not fit, the host does the call of the program.
-macro_rules! form {
-    ($large:expr, $next:ident, [$($count:ident),+], $int:ident ($($a:expr),*), $wide:ident ($($b:expr),*)) => {
-        if $large {
-            $next.$wide($($b),*)
-        } else {
-            $(let $count = c_int::try_from($count).ok()?;)+
-            $next.$int($($a),*)
-        }
-    };
-}
-
 /// The buffer, the count and the type of one side.
 type Plain = (*const c_void, i64, raw::Datatype);
 
@@ -66,124 +53,82 @@ unsafe fn prepare(
     let (from, to) = (send.1(is_root), receive.1(is_root));
     let sends = side(send.0, from, size, Job::Pack);
     let receives = side(receive.0, to, size, Job::Unpack);
-    let sides = Sides::new(sends, receives)?;
-    // SAFETY: the program lets the call read what it sends. With `MPI_IN_PLACE`, a part of the receive buffer is
-    // sent, or stays as it is, so all of it is packed before.
-    unsafe {
-        if from != Role::Nothing {
-            let in_place = send.0.0 as usize == abi::IN_PLACE;
-            if !sides.send.fill() || in_place && !sides.receive.fill() {
-                return None;
-            }
-        }
-    }
-    Some(sides)
+    // With `MPI_IN_PLACE`, a part of the receive buffer is sent, or stays as it is.
+    Sides::new(sends, receives, from != Role::Nothing && send.0.0 as usize == abi::IN_PLACE)
 }
 
-/// `MPI_Bcast` and `MPI_Ibcast`.
+/// Returns counts as C integers; `None` if one does not fit, unless the form with large counts is called.
+fn narrowed<const N: usize>(large: bool, counts: [i64; N]) -> Option<[c_int; N]> {
+    let mut narrow = [0; N];
+    if !large {
+        for (to, count) in narrow.iter_mut().zip(counts) {
+            *to = c_int::try_from(count).ok()?;
+        }
+    }
+    Some(narrow)
+}
+
+/// The three forms of `MPI_Bcast`.
 ///
 /// # Safety
 ///
 /// - The arguments are those of one of these calls.
-unsafe fn broadcast(
+unsafe fn broadcast<N: Number>(
     next: &'static Next,
-    (buffer, count, datatype): (*mut c_void, i64, raw::Datatype),
-    (root, comm): (c_int, raw::Comm),
-    (end, large): (End, bool),
+    buffer: *mut c_void,
+    count: N,
+    datatype: raw::Datatype,
+    root: c_int,
+    comm: raw::Comm,
+    end: End,
 ) -> Option<c_int> {
     if find(datatype).is_none() || !is_marked(next, comm) {
         return None;
     }
     let (_, rank) = size_and_rank(next, comm)?;
-    let side = Side::block(buffer, count, datatype, 1, Job::Unpack);
+    let side = Side::block(buffer, count.wide(), datatype, 1, Job::Unpack);
     let (address, n, kind) = (side.address, side.count, side.kind);
     let sides = match rank == root {
-        true => Sides::new(side, Side::ignored())?,
-        false => Sides::new(Side::ignored(), side)?,
+        true => Sides::new(side, Side::ignored(), false)?,
+        false => Sides::new(Side::ignored(), side, false)?,
     };
-    // SAFETY: the root's elements are readable. The packed buffer has `n` bytes, and lives until the call is complete.
+    let large = is_large::<N>();
+    let [count] = narrowed(large, [n])?;
+    // SAFETY: the root's elements are readable. The packed buffer has room for them, and lives until the call is
+    // complete, or its request is freed.
     unsafe {
-        if !sides.send.fill() {
+        if !sides.fill() {
             return None;
         }
-        let code = match end {
-            End::Now => form!(
-                large,
-                next,
-                [n],
-                MPI_Bcast(address, n, kind, root, comm),
-                MPI_Bcast_c(address, n, kind, root, comm)
-            ),
-            End::Later(request) => form!(
-                large,
-                next,
-                [n],
-                MPI_Ibcast(address, n, kind, root, comm, request),
-                MPI_Ibcast_c(address, n, kind, root, comm, request)
-            ),
-        };
-        finish(next, end, code, sides)
-    }
-}
-
-/// `MPI_Bcast`.
-///
-/// # Safety
-///
-/// - The arguments are those of a call of this function.
-pub unsafe fn bcast<N: Number>(
-    next: &'static Next,
-    buffer: *mut c_void,
-    count: N,
-    datatype: raw::Datatype,
-    root: c_int,
-    comm: raw::Comm,
-) -> Option<c_int> {
-    // SAFETY: the program's arguments of `bcast`, unchanged.
-    unsafe {
-        broadcast(next, (buffer, count.wide(), datatype), (root, comm), (End::Now, is_large::<N>()))
-    }
-}
-
-/// `MPI_Ibcast`.
-///
-/// # Safety
-///
-/// - The arguments are those of a call of this function.
-pub unsafe fn ibcast<N: Number>(
-    next: &'static Next,
-    buffer: *mut c_void,
-    count: N,
-    datatype: raw::Datatype,
-    root: c_int,
-    comm: raw::Comm,
-    request: *mut raw::Request,
-) -> Option<c_int> {
-    if request.is_null() {
-        return None;
-    }
-    // SAFETY: the program's arguments of `ibcast`, unchanged.
-    unsafe {
-        broadcast(
+        let code = call!(
             next,
-            (buffer, count.wide(), datatype),
-            (root, comm),
-            (End::Later(request), is_large::<N>()),
-        )
+            end,
+            large,
+            [MPI_Bcast MPI_Bcast_c MPI_Ibcast MPI_Ibcast_c MPI_Bcast_init MPI_Bcast_init_c],
+            (address, count, kind, root, comm),
+            (address, n, kind, root, comm)
+        );
+        finish(end, code, sides)
     }
+}
+
+forms! {
+    /// `MPI_Bcast`.
+    bcast, ibcast, bcast_init<N>: broadcast(buffer: *mut c_void, count: N, datatype: raw::Datatype, root: c_int,
+        comm: raw::Comm)
 }
 
 macro_rules! calls {
-    ($($(#[$doc:meta])* $name:ident, $iname:ident: $send:expr, $receive:expr; ($($root:ident)?)
-        $now:ident $now_c:ident $later:ident $later_c:ident;)*) => {
+    ($($(#[$doc:meta])* $work:ident: $name:ident, $iname:ident, $init:ident; $send:expr, $receive:expr;
+        ($($root:ident)?) $functions:tt;)*) => {
         $(
-            $(#[$doc])*
+            /// All forms of the call.
             ///
             /// # Safety
             ///
-            /// - The arguments are those of a call of this function.
+            /// - The arguments are those of one of these calls.
             #[allow(clippy::too_many_arguments)]
-            pub unsafe fn $name<N: Number>(
+            unsafe fn $work<N: Number>(
                 next: &'static Next,
                 sendbuf: *const c_void,
                 sendcount: N,
@@ -193,69 +138,39 @@ macro_rules! calls {
                 recvtype: raw::Datatype,
                 $($root: c_int,)?
                 comm: raw::Comm,
+                end: End,
             ) -> Option<c_int> {
                 let (at_root, large) = ([0, $($root)?], is_large::<N>());
                 let send = (sendbuf, sendcount.wide(), sendtype);
                 let receive = (recvbuf.cast_const(), recvcount.wide(), recvtype);
-                // SAFETY: the program's arguments of `$name`, unchanged.
+                // SAFETY: the program's arguments of the call, unchanged.
                 let sides = unsafe { prepare(next, comm, (send, $send), (receive, $receive),
                     at_root[at_root.len() - 1])? };
                 let (from, n, kind) = (sides.send.address.cast_const(), sides.send.count, sides.send.kind);
                 let (to, m, into) = (sides.receive.address, sides.receive.count, sides.receive.kind);
-                // SAFETY: each buffer is that of the program, or has the packed bytes of its side.
+                let [sent, received] = narrowed(large, [n, m])?;
+                // SAFETY: each buffer is that of the program, or has the packed elements of its side, and lives until
+                // the call is complete, or its request is freed.
                 unsafe {
-                    let code = form!(
-                        large,
+                    if !sides.fill() {
+                        return None;
+                    }
+                    let code = call!(
                         next,
-                        [n, m],
-                        $now(from, n, kind, to, m, into, $($root,)? comm),
-                        $now_c(from, n, kind, to, m, into, $($root,)? comm)
+                        end,
+                        large,
+                        $functions,
+                        (from, sent, kind, to, received, into, $($root,)? comm),
+                        (from, n, kind, to, m, into, $($root,)? comm)
                     );
-                    finish(next, End::Now, code, sides)
+                    finish(end, code, sides)
                 }
             }
 
-            /// The nonblocking form.
-            ///
-            /// # Safety
-            ///
-            /// - The arguments are those of a call of this function.
-            #[allow(clippy::too_many_arguments)]
-            pub unsafe fn $iname<N: Number>(
-                next: &'static Next,
-                sendbuf: *const c_void,
-                sendcount: N,
-                sendtype: raw::Datatype,
-                recvbuf: *mut c_void,
-                recvcount: N,
-                recvtype: raw::Datatype,
-                $($root: c_int,)?
-                comm: raw::Comm,
-                request: *mut raw::Request,
-            ) -> Option<c_int> {
-                if request.is_null() {
-                    return None;
-                }
-                let (at_root, large) = ([0, $($root)?], is_large::<N>());
-                let send = (sendbuf, sendcount.wide(), sendtype);
-                let receive = (recvbuf.cast_const(), recvcount.wide(), recvtype);
-                // SAFETY: the program's arguments of `$iname`, unchanged.
-                let sides = unsafe { prepare(next, comm, (send, $send), (receive, $receive),
-                    at_root[at_root.len() - 1])? };
-                let (from, n, kind) = (sides.send.address.cast_const(), sides.send.count, sides.send.kind);
-                let (to, m, into) = (sides.receive.address, sides.receive.count, sides.receive.kind);
-                // SAFETY: each buffer is that of the program, or has the packed bytes of its side and lives until the
-                // request is complete.
-                unsafe {
-                    let code = form!(
-                        large,
-                        next,
-                        [n, m],
-                        $later(from, n, kind, to, m, into, $($root,)? comm, request),
-                        $later_c(from, n, kind, to, m, into, $($root,)? comm, request)
-                    );
-                    finish(next, End::Later(request), code, sides)
-                }
+            forms! {
+                $(#[$doc])*
+                $name, $iname, $init<N>: $work(sendbuf: *const c_void, sendcount: N, sendtype: raw::Datatype,
+                    recvbuf: *mut c_void, recvcount: N, recvtype: raw::Datatype, $($root: c_int,)? comm: raw::Comm)
             }
         )*
     };
@@ -273,11 +188,15 @@ fn all_at_root(is_root: bool) -> Role {
 
 calls! {
     /// `MPI_Gather`.
-    gather, igather: one, all_at_root; (root) MPI_Gather MPI_Gather_c MPI_Igather MPI_Igather_c;
+    gathers: gather, igather, gather_init; one, all_at_root; (root)
+        [MPI_Gather MPI_Gather_c MPI_Igather MPI_Igather_c MPI_Gather_init MPI_Gather_init_c];
     /// `MPI_Scatter`.
-    scatter, iscatter: all_at_root, one; (root) MPI_Scatter MPI_Scatter_c MPI_Iscatter MPI_Iscatter_c;
+    scatters: scatter, iscatter, scatter_init; all_at_root, one; (root)
+        [MPI_Scatter MPI_Scatter_c MPI_Iscatter MPI_Iscatter_c MPI_Scatter_init MPI_Scatter_init_c];
     /// `MPI_Allgather`.
-    allgather, iallgather: one, all; () MPI_Allgather MPI_Allgather_c MPI_Iallgather MPI_Iallgather_c;
+    gathers_all: allgather, iallgather, allgather_init; one, all; ()
+        [MPI_Allgather MPI_Allgather_c MPI_Iallgather MPI_Iallgather_c MPI_Allgather_init MPI_Allgather_init_c];
     /// `MPI_Alltoall`.
-    alltoall, ialltoall: all, all; () MPI_Alltoall MPI_Alltoall_c MPI_Ialltoall MPI_Ialltoall_c;
+    exchanges: alltoall, ialltoall, alltoall_init; all, all; ()
+        [MPI_Alltoall MPI_Alltoall_c MPI_Ialltoall MPI_Ialltoall_c MPI_Alltoall_init MPI_Alltoall_init_c];
 }

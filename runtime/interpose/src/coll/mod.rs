@@ -3,14 +3,84 @@
 //!
 //! Each rank packs what it sends and unpacks what it receives; the host's call moves packed bytes. `side.rs` has the
 //! send side or the receive side of a call, `calls.rs` the calls with one buffer per side, `vector.rs` those with a
-//! count or a type for each rank. The nonblocking forms keep the sides until their requests are complete
-//! (`pending.rs`).
+//! count or a type for each rank. The nonblocking forms keep the sides until their requests are complete, and the
+//! persistent ones until their requests are freed (`pending.rs`).
+
+/// Defines the blocking, the nonblocking and the persistent form of a call. `$work` does all of them.
+macro_rules! forms {
+    ($(#[$doc:meta])* $name:ident, $iname:ident, $init:ident<$($generic:ident),*>: $work:ident
+        ($($argument:ident: $kind:ty),* $(,)?)) => {
+        $(#[$doc])*
+        ///
+        /// # Safety
+        ///
+        /// - The arguments are those of a call of this function.
+        #[allow(clippy::too_many_arguments)]
+        pub unsafe fn $name<$($generic: Number),*>(next: &'static Next, $($argument: $kind),*) -> Option<c_int> {
+            // SAFETY: the program's arguments of `$name`, unchanged.
+            unsafe { $work(next, $($argument,)* End::Now) }
+        }
+
+        /// The nonblocking form.
+        ///
+        /// # Safety
+        ///
+        /// - The arguments are those of a call of this function.
+        #[allow(clippy::too_many_arguments)]
+        pub unsafe fn $iname<$($generic: Number),*>(
+            next: &'static Next,
+            $($argument: $kind,)*
+            request: *mut raw::Request,
+        ) -> Option<c_int> {
+            if request.is_null() {
+                return None;
+            }
+            // SAFETY: the program's arguments of `$iname`, unchanged.
+            unsafe { $work(next, $($argument,)* End::Later(request)) }
+        }
+
+        /// The persistent form.
+        ///
+        /// # Safety
+        ///
+        /// - The arguments are those of a call of this function.
+        #[allow(clippy::too_many_arguments)]
+        pub unsafe fn $init<$($generic: Number),*>(
+            next: &'static Next,
+            $($argument: $kind,)*
+            info: raw::Info,
+            request: *mut raw::Request,
+        ) -> Option<c_int> {
+            if request.is_null() {
+                return None;
+            }
+            // SAFETY: the program's arguments of `$init`, unchanged.
+            unsafe { $work(next, $($argument,)* End::Persistent(info, request)) }
+        }
+    };
+}
+
+/// Calls the host in the form that the program called: all ranks must call the same function, also those whose sides
+/// are not packed. The first list has the arguments of the form without large counts, the second those of the other.
+macro_rules! call {
+    ($next:expr, $end:expr, $large:expr,
+     [$now:ident $now_c:ident $later:ident $later_c:ident $init:ident $init_c:ident],
+     ($($small:expr),*), ($($wide:expr),*)) => {
+        match ($end, $large) {
+            (End::Now, false) => $next.$now($($small),*),
+            (End::Now, true) => $next.$now_c($($wide),*),
+            (End::Later(request), false) => $next.$later($($small,)* request),
+            (End::Later(request), true) => $next.$later_c($($wide,)* request),
+            (End::Persistent(info, request), false) => $next.$init($($small,)* info, request),
+            (End::Persistent(info, request), true) => $next.$init_c($($wide,)* info, request),
+        }
+    };
+}
 
 pub mod calls;
 mod neighbours;
 pub mod vector;
 
-use crate::host::Next;
 use crate::pending::{self, Message};
 use crate::side::Sides;
 use std::ffi::c_int;
@@ -23,6 +93,8 @@ pub enum End {
     Now,
     /// A nonblocking call, with the address of its request.
     Later(*mut raw::Request),
+    /// A call that makes a persistent request, with the address of the request.
+    Persistent(raw::Info, *mut raw::Request),
 }
 
 /// Finishes a call that has returned `code`.
@@ -30,14 +102,18 @@ pub enum End {
 /// # Safety
 ///
 /// - The call moved the packed bytes of `sides`, and its request is that of `end`.
-unsafe fn finish(next: &Next, end: End, code: c_int, sides: Sides) -> Option<c_int> {
+unsafe fn finish(end: End, code: c_int, sides: Sides) -> Option<c_int> {
     if code == abi::SUCCESS {
         match end {
             // SAFETY: the call is complete.
             End::Now => unsafe { sides.deliver() },
             // SAFETY: the host has written the request.
             End::Later(request) => unsafe {
-                pending::add(next, *request, Message::Collective(Box::new(sides)));
+                pending::add(*request, Message::Collective(Box::new(sides)));
+            },
+            // SAFETY: the host has written the request.
+            End::Persistent(_, request) => unsafe {
+                pending::add(*request, Message::PersistentCollective(Box::new(sides)));
             },
         }
     }

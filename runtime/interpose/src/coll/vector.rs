@@ -23,61 +23,14 @@ unsafe fn any(types: *const raw::Datatype, len: usize) -> bool {
         && unsafe { std::slice::from_raw_parts(types, len) }.iter().any(|&ty| find(ty).is_some())
 }
 
-/// Fills what a call reads before it starts: the send side, and a receive side from which the call sends. Returns
-/// whether that was done.
-///
-/// # Safety
-///
-/// - The program lets the call read the elements.
-#[must_use]
-unsafe fn fill(sides: &Sides, sendbuf: *const c_void) -> bool {
-    // SAFETY: the program lets the call read the elements (`# Safety`).
-    unsafe { sides.send.fill() && (sendbuf as usize != abi::IN_PLACE || sides.receive.fill()) }
-}
-
 /// One side with a count for each rank.
 type Lists<C, D> = (*const c_void, (*const C, *const D), raw::Datatype);
 
-/// The types and the functions of a call, blocking and nonblocking. `$more` are the arguments after the two sides.
-macro_rules! forms {
-    ($(#[$doc:meta])* $name:ident, $iname:ident<$($generic:ident),*>: $work:ident
-        ($($argument:ident: $kind:ty),*)) => {
-        $(#[$doc])*
-        ///
-        /// # Safety
-        ///
-        /// - The arguments are those of a call of this function.
-        #[allow(clippy::too_many_arguments)]
-        pub unsafe fn $name<$($generic: Number),*>(next: &'static Next, $($argument: $kind),*) -> Option<c_int> {
-            // SAFETY: the program's arguments of `$name`, unchanged.
-            unsafe { $work(next, $($argument,)* End::Now) }
-        }
-
-        /// The nonblocking form.
-        ///
-        /// # Safety
-        ///
-        /// - The arguments are those of a call of this function.
-        #[allow(clippy::too_many_arguments)]
-        pub unsafe fn $iname<$($generic: Number),*>(
-            next: &'static Next,
-            $($argument: $kind,)*
-            request: *mut raw::Request,
-        ) -> Option<c_int> {
-            if request.is_null() {
-                return None;
-            }
-            // SAFETY: the program's arguments of `$iname`, unchanged.
-            unsafe { $work(next, $($argument,)* End::Later(request)) }
-        }
-    };
-}
-
-/// `MPI_Gatherv` and `MPI_Igatherv`.
+/// The three forms of `MPI_Gatherv`.
 ///
 /// # Safety
 ///
-/// - The arguments are those of `MPI_Gatherv` or `MPI_Igatherv`.
+/// - The arguments are those of one of these calls.
 #[allow(clippy::too_many_arguments)]
 unsafe fn gather<C: Number, D: Number, N: Number>(
     next: &'static Next,
@@ -104,49 +57,43 @@ unsafe fn gather<C: Number, D: Number, N: Number>(
     } else {
         Side::ignored()
     };
-    let sides = Sides::new(send, receive)?.narrowed(is_large::<C>())?;
+    let (large, in_place) = (is_large::<C>(), sendbuf as usize == abi::IN_PLACE);
+    let sides = Sides::new(send, receive, in_place)?.narrowed(large)?;
     let (s, r) = (&sides.send, &sides.receive);
     let (from, n, kind, to, into) = (s.address, s.count, s.kind, r.address, r.kind);
-    // SAFETY: the elements are those of the program; each packed buffer has the bytes of its side, and lives with the
-    // arrays until the call is complete.
+    let (counts, places) = (r.counts.as_ptr(), r.displacements.as_ptr());
+    let (few, near) = (r.narrow_counts(), r.narrow_displacements());
+    let count = if large { 0 } else { c_int::try_from(n).ok()? };
+    // SAFETY: the elements are those of the program. Each packed buffer has room for those of its side, and lives with
+    // the arrays until the call is complete, or its request is freed.
     unsafe {
-        if !fill(&sides, sendbuf) {
+        if !sides.fill() {
             return None;
         }
-        let code = if is_large::<C>() {
-            let (counts, places) = (r.counts.as_ptr(), r.displacements.as_ptr());
-            match end {
-                End::Now => next.MPI_Gatherv_c(from, n, kind, to, counts, places, into, root, comm),
-                End::Later(q) => {
-                    next.MPI_Igatherv_c(from, n, kind, to, counts, places, into, root, comm, q)
-                }
-            }
-        } else {
-            let (counts, places) = (r.narrow_counts(), r.narrow_displacements());
-            let n = c_int::try_from(n).ok()?;
-            match end {
-                End::Now => next.MPI_Gatherv(from, n, kind, to, counts, places, into, root, comm),
-                End::Later(q) => {
-                    next.MPI_Igatherv(from, n, kind, to, counts, places, into, root, comm, q)
-                }
-            }
-        };
-        finish(next, end, code, sides)
+        let code = call!(
+            next,
+            end,
+            large,
+            [MPI_Gatherv MPI_Gatherv_c MPI_Igatherv MPI_Igatherv_c MPI_Gatherv_init MPI_Gatherv_init_c],
+            (from, count, kind, to, few, near, into, root, comm),
+            (from, n, kind, to, counts, places, into, root, comm)
+        );
+        finish(end, code, sides)
     }
 }
 
 forms! {
     /// `MPI_Gatherv`.
-    gatherv, igatherv<C, D, N>: gather(sendbuf: *const c_void, sendcount: N, sendtype: raw::Datatype,
+    gatherv, igatherv, gatherv_init<C, D, N>: gather(sendbuf: *const c_void, sendcount: N, sendtype: raw::Datatype,
         recvbuf: *mut c_void, recvcounts: *const C, displs: *const D, recvtype: raw::Datatype, root: c_int,
             comm: raw::Comm)
 }
 
-/// `MPI_Scatterv` and `MPI_Iscatterv`.
+/// The three forms of `MPI_Scatterv`.
 ///
 /// # Safety
 ///
-/// - The arguments are those of `MPI_Scatterv` or `MPI_Iscatterv`.
+/// - The arguments are those of one of these calls.
 #[allow(clippy::too_many_arguments)]
 unsafe fn scatter<C: Number, D: Number, N: Number>(
     next: &'static Next,
@@ -172,50 +119,43 @@ unsafe fn scatter<C: Number, D: Number, N: Number>(
         Side::ignored()
     };
     let receive = Side::block(recvbuf, recvcount.wide(), recvtype, 1, Job::Unpack);
-    let sides = Sides::new(send, receive)?.narrowed(is_large::<C>())?;
+    let large = is_large::<C>();
+    let sides = Sides::new(send, receive, false)?.narrowed(large)?;
     let (s, r) = (&sides.send, &sides.receive);
     let (from, kind, to, n, into) = (s.address, s.kind, r.address, r.count, r.kind);
-    // SAFETY: as in `gather`.
+    let (counts, places) = (s.counts.as_ptr(), s.displacements.as_ptr());
+    let (few, near) = (s.narrow_counts(), s.narrow_displacements());
+    let count = if large { 0 } else { c_int::try_from(n).ok()? };
+    // SAFETY: the elements are those of the program. Each packed buffer has room for those of its side, and lives with
+    // the arrays until the call is complete, or its request is freed.
     unsafe {
-        if !sides.send.fill() {
+        if !sides.fill() {
             return None;
         }
-        let code = if is_large::<C>() {
-            let (counts, places) = (s.counts.as_ptr(), s.displacements.as_ptr());
-            match end {
-                End::Now => {
-                    next.MPI_Scatterv_c(from, counts, places, kind, to, n, into, root, comm)
-                }
-                End::Later(q) => {
-                    next.MPI_Iscatterv_c(from, counts, places, kind, to, n, into, root, comm, q)
-                }
-            }
-        } else {
-            let (counts, places) = (s.narrow_counts(), s.narrow_displacements());
-            let n = c_int::try_from(n).ok()?;
-            match end {
-                End::Now => next.MPI_Scatterv(from, counts, places, kind, to, n, into, root, comm),
-                End::Later(q) => {
-                    next.MPI_Iscatterv(from, counts, places, kind, to, n, into, root, comm, q)
-                }
-            }
-        };
-        finish(next, end, code, sides)
+        let code = call!(
+            next,
+            end,
+            large,
+            [MPI_Scatterv MPI_Scatterv_c MPI_Iscatterv MPI_Iscatterv_c MPI_Scatterv_init MPI_Scatterv_init_c],
+            (from, few, near, kind, to, count, into, root, comm),
+            (from, counts, places, kind, to, n, into, root, comm)
+        );
+        finish(end, code, sides)
     }
 }
 
 forms! {
     /// `MPI_Scatterv`.
-    scatterv, iscatterv<C, D, N>: scatter(sendbuf: *const c_void, sendcounts: *const C, displs: *const D,
+    scatterv, iscatterv, scatterv_init<C, D, N>: scatter(sendbuf: *const c_void, sendcounts: *const C, displs: *const D,
         sendtype: raw::Datatype, recvbuf: *mut c_void, recvcount: N, recvtype: raw::Datatype, root: c_int,
             comm: raw::Comm)
 }
 
-/// `MPI_Allgatherv` and `MPI_Iallgatherv`.
+/// The three forms of `MPI_Allgatherv`.
 ///
 /// # Safety
 ///
-/// - The arguments are those of `MPI_Allgatherv` or `MPI_Iallgatherv`.
+/// - The arguments are those of one of these calls.
 #[allow(clippy::too_many_arguments)]
 unsafe fn gather_all<C: Number, D: Number, N: Number>(
     next: &'static Next,
@@ -238,74 +178,67 @@ unsafe fn gather_all<C: Number, D: Number, N: Number>(
     let receive = unsafe {
         Side::vector(recvbuf, (recvcounts, displs), recvtype, size as usize, Job::Unpack)?
     };
-    let sides = Sides::new(send, receive)?.narrowed(is_large::<C>())?;
+    let (large, in_place) = (is_large::<C>(), sendbuf as usize == abi::IN_PLACE);
+    let sides = Sides::new(send, receive, in_place)?.narrowed(large)?;
     let (s, r) = (&sides.send, &sides.receive);
     let (from, n, kind, to, into) = (s.address, s.count, s.kind, r.address, r.kind);
-    // SAFETY: the elements are those of the program; each packed buffer has the bytes of its side, and lives with the
-    // arrays until the call is complete.
+    let (counts, places) = (r.counts.as_ptr(), r.displacements.as_ptr());
+    let (few, near) = (r.narrow_counts(), r.narrow_displacements());
+    let count = if large { 0 } else { c_int::try_from(n).ok()? };
+    // SAFETY: the elements are those of the program. Each packed buffer has room for those of its side, and lives with
+    // the arrays until the call is complete, or its request is freed.
     unsafe {
-        if !fill(&sides, sendbuf) {
+        if !sides.fill() {
             return None;
         }
-        let code = if is_large::<C>() {
-            let (counts, places) = (r.counts.as_ptr(), r.displacements.as_ptr());
-            match end {
-                End::Now => next.MPI_Allgatherv_c(from, n, kind, to, counts, places, into, comm),
-                End::Later(q) => {
-                    next.MPI_Iallgatherv_c(from, n, kind, to, counts, places, into, comm, q)
-                }
-            }
-        } else {
-            let (counts, places) = (r.narrow_counts(), r.narrow_displacements());
-            let n = c_int::try_from(n).ok()?;
-            match end {
-                End::Now => next.MPI_Allgatherv(from, n, kind, to, counts, places, into, comm),
-                End::Later(q) => {
-                    next.MPI_Iallgatherv(from, n, kind, to, counts, places, into, comm, q)
-                }
-            }
-        };
-        finish(next, end, code, sides)
+        let code = call!(
+            next,
+            end,
+            large,
+            [MPI_Allgatherv MPI_Allgatherv_c MPI_Iallgatherv MPI_Iallgatherv_c
+                MPI_Allgatherv_init MPI_Allgatherv_init_c],
+            (from, count, kind, to, few, near, into, comm),
+            (from, n, kind, to, counts, places, into, comm)
+        );
+        finish(end, code, sides)
     }
 }
 
 forms! {
     /// `MPI_Allgatherv`.
-    allgatherv, iallgatherv<C, D, N>: gather_all(sendbuf: *const c_void, sendcount: N, sendtype: raw::Datatype,
-        recvbuf: *mut c_void, recvcounts: *const C, displs: *const D, recvtype: raw::Datatype, comm: raw::Comm)
+    allgatherv, iallgatherv, allgatherv_init<C, D, N>: gather_all(sendbuf: *const c_void, sendcount: N,
+        sendtype: raw::Datatype, recvbuf: *mut c_void, recvcounts: *const C, displs: *const D,
+        recvtype: raw::Datatype, comm: raw::Comm)
 }
 
 /// Calls the host for a call with lists on both sides. `$places` says how the form without large counts takes
 /// displacements.
 macro_rules! both {
-    ($next:ident, $end:ident, $sides:expr, $sendbuf:ident, $comm:ident, $count:ident, $kind:ident, $places:ident,
-     $now:ident $now_c:ident $later:ident $later_c:ident) => {{
-        let sides = $sides.narrowed(is_large::<$count>())?;
+    ($next:ident, $end:ident, $sides:expr, $comm:ident, $count:ident, $kind:ident, $places:ident, $functions:tt) => {{
+        let large = is_large::<$count>();
+        let sides = $sides.narrowed(large)?;
         let (s, r) = (&sides.send, &sides.receive);
         let (st, rt) = (both!(@ $kind s), both!(@ $kind r));
         let (from, to) = (s.address, r.address);
-        // SAFETY: the elements are those of the program; each packed buffer has the bytes of its side, and lives with
-        // the arrays until the call is complete.
+        let (sc, rc) = (s.narrow_counts(), r.narrow_counts());
+        let (sd, rd) = (both!(@ $places s), both!(@ $places r));
+        let (wide_sc, wide_rc) = (s.counts.as_ptr(), r.counts.as_ptr());
+        let (wide_sd, wide_rd) = (s.displacements.as_ptr(), r.displacements.as_ptr());
+        // SAFETY: the elements are those of the program. Each packed buffer has room for those of its side, and lives
+        // with the arrays until the call is complete, or its request is freed.
         unsafe {
-            if !fill(&sides, $sendbuf) {
+            if !sides.fill() {
                 return None;
             }
-            let code = if is_large::<$count>() {
-                let (sc, sd) = (s.counts.as_ptr(), s.displacements.as_ptr());
-                let (rc, rd) = (r.counts.as_ptr(), r.displacements.as_ptr());
-                match $end {
-                    End::Now => $next.$now_c(from, sc, sd, st, to, rc, rd, rt, $comm),
-                    End::Later(q) => $next.$later_c(from, sc, sd, st, to, rc, rd, rt, $comm, q),
-                }
-            } else {
-                let (sc, sd) = (s.narrow_counts(), both!(@ $places s));
-                let (rc, rd) = (r.narrow_counts(), both!(@ $places r));
-                match $end {
-                    End::Now => $next.$now(from, sc, sd, st, to, rc, rd, rt, $comm),
-                    End::Later(q) => $next.$later(from, sc, sd, st, to, rc, rd, rt, $comm, q),
-                }
-            };
-            finish($next, $end, code, sides)
+            let code = call!(
+                $next,
+                $end,
+                large,
+                $functions,
+                (from, sc, sd, st, to, rc, rd, rt, $comm),
+                (from, wide_sc, wide_sd, st, to, wide_rc, wide_rd, rt, $comm)
+            );
+            finish($end, code, sides)
         }
     }};
     (@ one $side:ident) => { $side.kind };
@@ -314,11 +247,11 @@ macro_rules! both {
     (@ addresses $side:ident) => { $side.displacements.as_ptr() };
 }
 
-/// `MPI_Alltoallv` and `MPI_Ialltoallv`.
+/// The three forms of `MPI_Alltoallv`.
 ///
 /// # Safety
 ///
-/// - The arguments are those of `MPI_Alltoallv` or `MPI_Ialltoallv`.
+/// - The arguments are those of one of these calls.
 #[allow(clippy::too_many_arguments)]
 unsafe fn exchange<C: Number, D: Number>(
     next: &'static Next,
@@ -337,32 +270,35 @@ unsafe fn exchange<C: Number, D: Number>(
         return None;
     }
     let size = size_and_rank(next, comm)?.0 as usize;
+    let in_place = sendbuf as usize == abi::IN_PLACE;
     // SAFETY: the arrays have an entry for each rank.
     let sides = unsafe {
         Sides::new(
-            match sendbuf as usize == abi::IN_PLACE {
+            match in_place {
                 true => Side::in_place(),
                 false => Side::vector(sendbuf, (sendcounts, sdispls), sendtype, size, Job::Pack)?,
             },
             Side::vector(recvbuf, (recvcounts, rdispls), recvtype, size, Job::Unpack)?,
+            in_place,
         )?
     };
-    both!(next, end, sides, sendbuf, comm, C, one, ints,
-        MPI_Alltoallv MPI_Alltoallv_c MPI_Ialltoallv MPI_Ialltoallv_c)
+    both!(next, end, sides, comm, C, one, ints,
+        [MPI_Alltoallv MPI_Alltoallv_c MPI_Ialltoallv MPI_Ialltoallv_c MPI_Alltoallv_init MPI_Alltoallv_init_c])
 }
 
 forms! {
     /// `MPI_Alltoallv`.
-    alltoallv, ialltoallv<C, D>: exchange(sendbuf: *const c_void, sendcounts: *const C, sdispls: *const D,
+    alltoallv, ialltoallv, alltoallv_init<C, D>: exchange(sendbuf: *const c_void, sendcounts: *const C,
+        sdispls: *const D,
         sendtype: raw::Datatype, recvbuf: *mut c_void, recvcounts: *const C, rdispls: *const D, recvtype: raw::Datatype,
         comm: raw::Comm)
 }
 
-/// `MPI_Alltoallw` and `MPI_Ialltoallw`.
+/// The three forms of `MPI_Alltoallw`.
 ///
 /// # Safety
 ///
-/// - The arguments are those of `MPI_Alltoallw` or `MPI_Ialltoallw`.
+/// - The arguments are those of one of these calls.
 #[allow(clippy::too_many_arguments)]
 unsafe fn exchange_types<C: Number, D: Number>(
     next: &'static Next,
@@ -396,24 +332,25 @@ unsafe fn exchange_types<C: Number, D: Number>(
                 }
             },
             Side::wide(next, recvbuf, (recvcounts, rdispls), recvtypes, all, Job::Unpack)?,
+            in_place,
         )?
     };
-    both!(next, end, sides, sendbuf, comm, C, many, ints,
-        MPI_Alltoallw MPI_Alltoallw_c MPI_Ialltoallw MPI_Ialltoallw_c)
+    both!(next, end, sides, comm, C, many, ints,
+        [MPI_Alltoallw MPI_Alltoallw_c MPI_Ialltoallw MPI_Ialltoallw_c MPI_Alltoallw_init MPI_Alltoallw_init_c])
 }
 
 forms! {
     /// `MPI_Alltoallw`.
-    alltoallw, ialltoallw<C, D>: exchange_types(sendbuf: *const c_void, sendcounts: *const C, sdispls: *const D,
-        sendtypes: *const raw::Datatype, recvbuf: *mut c_void, recvcounts: *const C, rdispls: *const D,
-        recvtypes: *const raw::Datatype, comm: raw::Comm)
+    alltoallw, ialltoallw, alltoallw_init<C, D>: exchange_types(sendbuf: *const c_void, sendcounts: *const C,
+        sdispls: *const D, sendtypes: *const raw::Datatype, recvbuf: *mut c_void, recvcounts: *const C,
+        rdispls: *const D, recvtypes: *const raw::Datatype, comm: raw::Comm)
 }
 
-/// `MPI_Neighbor_alltoallv` and `MPI_Ineighbor_alltoallv`.
+/// The three forms of `MPI_Neighbor_alltoallv`.
 ///
 /// # Safety
 ///
-/// - The arguments are those of `MPI_Neighbor_alltoallv` or `MPI_Ineighbor_alltoallv`.
+/// - The arguments are those of one of these calls.
 #[allow(clippy::too_many_arguments)]
 unsafe fn neighbours<C: Number, D: Number>(
     next: &'static Next,
@@ -440,24 +377,27 @@ unsafe fn neighbours<C: Number, D: Number>(
                 .without(|neighbour| !targets[neighbour]),
             Side::vector(recvbuf, (recvcounts, rdispls), recvtype, sources.len(), Job::Unpack)?
                 .without(|neighbour| !sources[neighbour]),
+            false,
         )?
     };
-    both!(next, end, sides, sendbuf, comm, C, one, ints,
-        MPI_Neighbor_alltoallv MPI_Neighbor_alltoallv_c MPI_Ineighbor_alltoallv MPI_Ineighbor_alltoallv_c)
+    both!(next, end, sides, comm, C, one, ints,
+        [MPI_Neighbor_alltoallv MPI_Neighbor_alltoallv_c MPI_Ineighbor_alltoallv MPI_Ineighbor_alltoallv_c
+            MPI_Neighbor_alltoallv_init MPI_Neighbor_alltoallv_init_c])
 }
 
 forms! {
     /// `MPI_Neighbor_alltoallv`.
-    neighbor_alltoallv, ineighbor_alltoallv<C, D>: neighbours(sendbuf: *const c_void, sendcounts: *const C,
+    neighbor_alltoallv, ineighbor_alltoallv, neighbor_alltoallv_init<C, D>: neighbours(sendbuf: *const c_void,
+        sendcounts: *const C,
         sdispls: *const D, sendtype: raw::Datatype, recvbuf: *mut c_void, recvcounts: *const C, rdispls: *const D,
         recvtype: raw::Datatype, comm: raw::Comm)
 }
 
-/// `MPI_Neighbor_alltoallw` and `MPI_Ineighbor_alltoallw`.
+/// The three forms of `MPI_Neighbor_alltoallw`.
 ///
 /// # Safety
 ///
-/// - The arguments are those of `MPI_Neighbor_alltoallw` or `MPI_Ineighbor_alltoallw`.
+/// - The arguments are those of one of these calls.
 #[allow(clippy::too_many_arguments)]
 unsafe fn neighbours_types<C: Number, D: Number>(
     next: &'static Next,
@@ -486,15 +426,18 @@ unsafe fn neighbours_types<C: Number, D: Number>(
         Sides::new(
             Side::wide(next, sendbuf, (sendcounts, sdispls), sendtypes, to, Job::Pack)?,
             Side::wide(next, recvbuf, (recvcounts, rdispls), recvtypes, from, Job::Unpack)?,
+            false,
         )?
     };
-    both!(next, end, sides, sendbuf, comm, C, many, addresses,
-        MPI_Neighbor_alltoallw MPI_Neighbor_alltoallw_c MPI_Ineighbor_alltoallw MPI_Ineighbor_alltoallw_c)
+    both!(next, end, sides, comm, C, many, addresses,
+        [MPI_Neighbor_alltoallw MPI_Neighbor_alltoallw_c MPI_Ineighbor_alltoallw MPI_Ineighbor_alltoallw_c
+            MPI_Neighbor_alltoallw_init MPI_Neighbor_alltoallw_init_c])
 }
 
 forms! {
     /// `MPI_Neighbor_alltoallw`.
-    neighbor_alltoallw, ineighbor_alltoallw<C, D>: neighbours_types(sendbuf: *const c_void, sendcounts: *const C,
+    neighbor_alltoallw, ineighbor_alltoallw, neighbor_alltoallw_init<C, D>: neighbours_types(sendbuf: *const c_void,
+        sendcounts: *const C,
         sdispls: *const D, sendtypes: *const raw::Datatype, recvbuf: *mut c_void, recvcounts: *const C,
         rdispls: *const D, recvtypes: *const raw::Datatype, comm: raw::Comm)
 }

@@ -179,7 +179,7 @@ pub unsafe fn isendrecv(
         && let Some(message) = message
     {
         // SAFETY: the host has written the request of this call.
-        unsafe { pending::add(next, *request, message) };
+        unsafe { pending::add(*request, message) };
     }
     Some(code)
 }
@@ -219,7 +219,7 @@ pub unsafe fn isendrecv_replace(
     };
     if code == abi::SUCCESS {
         // SAFETY: the host has written the request of this call.
-        unsafe { pending::add(next, *request, Message::Both(None, Box::new(incoming))) };
+        unsafe { pending::add(*request, Message::Both(None, Box::new(incoming))) };
     }
     Some(code)
 }

@@ -78,7 +78,7 @@ pub unsafe fn irecv(
         )
     };
     // SAFETY: the request is that of this receive.
-    unsafe { started(next, code, request, Message::Receive(Box::new(incoming))) }
+    unsafe { started(code, request, Message::Receive(Box::new(incoming))) }
 }
 
 /// `MPI_Recv_init`. The buffer belongs to the request from here to the call that frees it, because the host receives at
@@ -113,7 +113,7 @@ pub unsafe fn init(
         )
     };
     // SAFETY: the request is that of this receive.
-    unsafe { started(next, code, request, Message::PersistentReceive(Box::new(incoming))) }
+    unsafe { started(code, request, Message::PersistentReceive(Box::new(incoming))) }
 }
 
 /// Keeps the message of a request if the host has made the request.
@@ -121,15 +121,10 @@ pub unsafe fn init(
 /// # Safety
 ///
 /// - If `code` is `MPI_SUCCESS`, the host has written the request of this message at `request`.
-unsafe fn started(
-    next: &Next,
-    code: c_int,
-    request: *mut raw::Request,
-    message: Message,
-) -> Option<c_int> {
+unsafe fn started(code: c_int, request: *mut raw::Request, message: Message) -> Option<c_int> {
     if code == abi::SUCCESS {
         // SAFETY: `started` has the same conditions (`# Safety`).
-        unsafe { pending::add(next, *request, message) };
+        unsafe { pending::add(*request, message) };
     }
     Some(code)
 }
@@ -208,5 +203,5 @@ pub unsafe fn imrecv(
         )
     };
     // SAFETY: the request is that of this receive.
-    unsafe { started(next, code, request, Message::Receive(Box::new(incoming))) }
+    unsafe { started(code, request, Message::Receive(Box::new(incoming))) }
 }

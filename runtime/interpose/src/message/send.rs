@@ -53,7 +53,7 @@ pub unsafe fn isend<M: Mode>(
     let code = unsafe { M::isend(next, &packed, Target { dest, tag, comm }, request) };
     if code == abi::SUCCESS {
         // SAFETY: the host has written the request of this send.
-        unsafe { pending::add(next, *request, Message::Send(packed)) };
+        unsafe { pending::add(*request, Message::Send(packed)) };
     }
     Some(code)
 }
@@ -86,7 +86,7 @@ pub unsafe fn init<M: Mode>(
     if code == abi::SUCCESS {
         let message = Message::PersistentSend(Box::new((elements, packed)));
         // SAFETY: the host has written the request of this send.
-        unsafe { pending::add(next, *request, message) };
+        unsafe { pending::add(*request, message) };
     }
     Some(code)
 }

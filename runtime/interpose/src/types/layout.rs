@@ -16,10 +16,18 @@ use typepack_engine::iov::Iov;
 /// From how many bytes of an average block on a message goes to the host. A message of ours is copied once more than
 /// one that the host sends out of the program's memory, and long blocks leave nothing to gain by packing.
 ///
-/// Measured with `typepack-bench interpose` on a Zen 4, MPICH alone over MPICH behind typepack: blocks of 4 KiB, 64 KiB
-/// and 1 MiB in all, 0.53 and 0.50 if typepack packs, 0.99 and 0.98 if MPICH does; blocks of 512 bytes, 64 KiB in all,
-/// 1.5 (cores 160 ns apart) and 3.1 (30 ns) if typepack packs. The place between these two lengths is a guess.
-const LONG: u64 = 1024;
+/// Time of the host alone over that of the host behind typepack, if typepack packs (`typepack-bench interpose`):
+///
+/// | host, machine, CPUs | 512 bytes | 1 KiB | 2 KiB | 4 KiB |
+/// |---|---|---|---|---|
+/// | MPICH, Zen 4 | 1.5 to 3.1 | | | 0.50 to 0.53 |
+/// | MPICH, Xeon (family 6, model 207), near | 1.9 | 1.5 to 3.3 | 1.0 to 1.8 | 0.87 to 1.3 |
+/// | the same, not near | 1.3 to 1.9 | 0.91 to 1.7 | 0.55 to 0.82 | 0.53 to 0.65 |
+/// | Intel MPI, the same Xeon, near | 0.98 to 1.2 | 1.0 to 1.3 | 0.79 to 1.1 | 0.84 to 1.1 |
+///
+/// The choosers cannot find this border: they time packing alone, and `MPI_Pack` of MPICH takes other paths than its
+/// messages.
+const LONG: u64 = 2048;
 
 /// The lowest address that memory of a program can have.
 const PAGE: i64 = 4096;
@@ -41,6 +49,8 @@ pub struct Layout {
     pub external: [AtomicU8; 2],
     /// A type of the host with the same layout, while the program has its type and the twin was needed.
     twin: Mutex<Option<Arc<Twin>>>,
+    /// A contiguous type of the host for packed elements, while the program has its type and the flat type was needed.
+    flat: Mutex<Option<Arc<Twin>>>,
     /// The same layout without kernels, for a process that has loaded a device runtime.
     plain: OnceLock<Option<Arc<Layout>>>,
     next: &'static Next,
@@ -86,8 +96,9 @@ impl Layout {
 
     fn with(next: &'static Next, plan: Option<Plan>, shape: Shape, unit: Option<i64>) -> Self {
         let external = [const { AtomicU8::new(0) }; 2];
-        let (choices, twin, plain) = (Choices::new(), Mutex::new(None), OnceLock::new());
-        Self { plan, shape, long: false, unit, choices, external, twin, plain, next }
+        let (choices, plain) = (Choices::new(), OnceLock::new());
+        let (twin, flat) = (Mutex::new(None), Mutex::new(None));
+        Self { plan, shape, long: false, unit, choices, external, twin, flat, plain, next }
     }
 
     /// Returns whether the blocks are so long that a message goes to the host.
@@ -135,36 +146,65 @@ impl Layout {
     pub fn twin(&self, datatype: raw::Datatype) -> Option<Arc<Twin>> {
         let mut twin = self.twin.lock().unwrap_or_else(PoisonError::into_inner);
         if twin.is_none() {
-            let mut made = raw::Datatype::NULL;
             // `MPI_Type_dup` would call the program's functions that copy attributes. A contiguous type of one element
             // has the same layout and no attributes.
-            // SAFETY: `datatype` is a valid type of the program, which uses it in the present call. `made` is writable.
-            let code = unsafe {
-                match self.next.PMPI_Type_contiguous(1, datatype, &mut made) {
-                    abi::SUCCESS => self.next.PMPI_Type_commit(&mut made),
-                    code => code,
-                }
-            };
-            *twin = (code == abi::SUCCESS).then(|| Arc::new(Twin(made)));
+            // SAFETY: `datatype` is a valid type of the program, which uses it in the present call.
+            *twin = unsafe { Twin::of(self.next, 1, datatype) }.map(Arc::new);
         }
         twin.clone()
     }
 
-    /// Forgets the twin. In most hosts, a type lives as long as a type that was made from it. So the program's type, to
-    /// which an attribute of this library belongs, would never end if this library kept the twin.
+    /// Returns a contiguous type of the host with the packed size of one element. The first call makes it. Returns
+    /// `None` if the host cannot make it.
+    pub fn flat(&self) -> Option<Arc<Twin>> {
+        let mut flat = self.flat.lock().unwrap_or_else(PoisonError::into_inner);
+        if flat.is_none() {
+            let size = i64::try_from(self.shape.size).ok()?;
+            // SAFETY: the type is predefined.
+            *flat = unsafe { Twin::of(self.next, size, raw::Datatype(abi::BYTE)) }.map(Arc::new);
+        }
+        flat.clone()
+    }
+
+    /// Forgets the types of the host that this layout has made. In most hosts, a type lives as long as a type that was
+    /// made from it. So the program's type, to which an attribute of this library belongs, would never end if this
+    /// library kept the twin.
     pub fn release(&self) {
         self.twin.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.flat.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Some(plain)) = self.plain.get() {
             plain.release();
         }
     }
 }
 
-/// A type of the host that this library has made from a type of the program. The program may free its own type while an
-/// operation with the type is pending.
+/// A type of the host that this library has made, from a type of the program or from bytes. The program may free its
+/// own type while an operation with the type is pending.
 pub struct Twin(raw::Datatype);
 
 impl Twin {
+    /// Makes the type of `count` elements of `datatype`, one after another. Returns `None` if the host cannot make it.
+    ///
+    /// # Safety
+    ///
+    /// - `datatype` is a valid type.
+    unsafe fn of(next: &Next, count: i64, datatype: raw::Datatype) -> Option<Self> {
+        let mut made = raw::Datatype::NULL;
+        // SAFETY: the type is valid (`# Safety`), and `made` is writable.
+        let code = unsafe {
+            match next.PMPI_Type_contiguous_c(count, datatype, &mut made) {
+                abi::SUCCESS => next.PMPI_Type_commit(&mut made),
+                code => code,
+            }
+        };
+        (code == abi::SUCCESS).then_some(Self(made))
+    }
+
+    /// Returns the handle of the type.
+    pub fn handle(&self) -> raw::Datatype {
+        self.0
+    }
+
     /// Packs `count` elements at `origin` with the host into the `size` bytes at `target`. Returns whether the host has
     /// filled all of them.
     ///

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include <mpi.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -447,11 +448,11 @@ static void deep(void)
     OK(MPI_Type_free(&type));
 }
 
-/* ---- long: blocks of 1 KiB, which the host sends as well ---- */
+/* ---- long: blocks of 2 KiB, which the host sends as well ---- */
 
 static void long_blocks(void)
 {
-    enum { BLOCK = 128, STRIDE = 256, BLOCKS = 6, TIMES = 30 };
+    enum { BLOCK = 256, STRIDE = 512, BLOCKS = 6, TIMES = 30 };
     static double sent[BLOCKS * STRIDE], received[BLOCKS * STRIDE];
     MPI_Datatype type;
     doing = "long blocks";
@@ -464,6 +465,50 @@ static void long_blocks(void)
             same("double", i, i % STRIDE < BLOCK ? i + time : -1, (int)received[i]);
     }
     OK(MPI_Type_free(&type));
+}
+
+/* ---- apart: six faces in different ways, after which a rank leaves MPI ---- */
+
+/* Rank 1 packs all its faces, and rank 0 only two. After each exchange, a rank waits in shared memory, without MPI, for
+ * the other. */
+static void stays_apart(void)
+{
+    enum { FACES = 6, DOUBLES = 16384, TIMES = 60 };
+    MPI_Datatype packed, straight;
+    OK(MPI_Type_vector(DOUBLES, 1, 2, MPI_DOUBLE, &packed));
+    OK(MPI_Type_vector(DOUBLES / 256, 256, 512, MPI_DOUBLE, &straight));
+    OK(MPI_Type_commit(&packed));
+    OK(MPI_Type_commit(&straight));
+    MPI_Win window;
+    int *flag, *other, unit;
+    MPI_Aint size;
+    OK(MPI_Win_allocate_shared(sizeof *flag, sizeof *flag, MPI_INFO_NULL, MPI_COMM_WORLD, &flag, &window));
+    OK(MPI_Win_shared_query(window, peer, &size, &unit, &other));
+    __atomic_store_n(flag, 0, __ATOMIC_SEQ_CST);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    double *sent = calloc(FACES * 2 * DOUBLES, sizeof *sent), *received = calloc(FACES * 2 * DOUBLES, sizeof *received);
+    doing = "faces in different ways";
+    for (int time = 1; time <= TIMES; time++) {
+        MPI_Request requests[2 * FACES];
+        for (int i = 0; i < FACES; i++) {
+            MPI_Datatype in = i < 4 ? straight : packed;
+            OK(MPI_Irecv(&received[i * 2 * DOUBLES], 1, in, peer, i, MPI_COMM_WORLD, &requests[i]));
+        }
+        for (int i = 0; i < FACES; i++) {
+            MPI_Datatype out = rank == 0 && i < 4 ? straight : packed;
+            sent[i * 2 * DOUBLES] = time * FACES + i;
+            OK(MPI_Isend(&sent[i * 2 * DOUBLES], 1, out, peer, i, MPI_COMM_WORLD, &requests[FACES + i]));
+        }
+        OK(MPI_Waitall(2 * FACES, requests, MPI_STATUSES_IGNORE));
+        for (int i = 0; i < FACES; i++) same("double", i, time * FACES + i, (long)received[i * 2 * DOUBLES]);
+        __atomic_store_n(flag, time, __ATOMIC_SEQ_CST);
+        while (__atomic_load_n(other, __ATOMIC_SEQ_CST) < time) sched_yield();
+    }
+    free(sent);
+    free(received);
+    OK(MPI_Win_free(&window));
+    OK(MPI_Type_free(&packed));
+    OK(MPI_Type_free(&straight));
 }
 
 int main(int argc, char **argv)
@@ -489,6 +534,7 @@ int main(int argc, char **argv)
         OK(MPI_Type_free(&type));
     }
     if (strcmp(word, "deep") == 0) deep();
+    if (strcmp(word, "apart") == 0) stays_apart();
     if (strcmp(word, "long") == 0) long_blocks();
     MPI_Finalize();
     if (strcmp(word, "freed") == 0) after_finalize();
