@@ -19,6 +19,7 @@
 //! Invariants: no thread holds the lock while it sleeps. A panic under the lock poisons the lock. No turn
 //! runs after that, so no call touches the memory of unfinished operations any more.
 
+mod packed;
 mod policy;
 mod waiting;
 

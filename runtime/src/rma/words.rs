@@ -11,6 +11,9 @@
 //! queue       who waits for the lock, by ticket                                         a word each
 //! posted      by rank of the window: how often it has posted for the block's rank       a word each
 //! completed   by rank of the window: how often it has completed at the block's rank     a word each
+//! served      by rank of the window: how many requests of the block's rank it has
+//!             carried out (`serve.rs`)                                                  a word each
+//! refused     by rank of the window: the class of its first error in such a request     a word each
 //! ```
 //!
 //! Every word is zero at first. A faulty rank may write any value to a word. So a reader checks a value before it uses
@@ -85,6 +88,8 @@ pub(super) enum Word {
     Queue(u64),
     Posted(usize),
     Completed(usize),
+    Served(usize),
+    Refused(usize),
 }
 
 /// The blocks of all ranks of a window.
@@ -118,7 +123,7 @@ fn rounds(members: usize) -> usize {
 impl Words {
     /// Returns the length of the block of a window of `members` ranks in bytes, a multiple of the size of a line.
     pub fn bytes(members: usize) -> usize {
-        let words = members.next_power_of_two() + 2 * members;
+        let words = members.next_power_of_two() + 4 * members;
         (ROUNDS + rounds(members) * LINE + words * WORD).next_multiple_of(LINE)
     }
 
@@ -179,6 +184,8 @@ impl Words {
             }
             Word::Posted(from) => posted + from * WORD,
             Word::Completed(from) => posted + (self.members + from) * WORD,
+            Word::Served(by) => posted + (2 * self.members + by) * WORD,
+            Word::Refused(by) => posted + (3 * self.members + by) * WORD,
         };
         let block = self.blocks.get(rank).filter(|_| at <= self.length - WORD);
         let block = block.ok_or_else(|| missing(rank, word))?;

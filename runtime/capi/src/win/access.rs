@@ -1,6 +1,6 @@
 //! The calls that read and write the memory of other ranks (MPI-5.0 section 12.3).
 //!
-//! An operation is over when its call returns, so a call that returns a request returns a complete request.
+//! A call that returns a request waits until this rank may use the buffers again, and returns a complete request.
 
 use super::{Win, hold, target};
 use crate::abi;
@@ -74,7 +74,7 @@ fn update(operation: raw::Op, has_result: bool) -> Result<Update> {
 }
 
 /// Runs a call that returns a request. This rank must have locked the target. The request is complete when the call
-/// returns.
+/// returns: a put or accumulate is complete at this rank.
 fn with_request(
     win: raw::Win,
     rank: c_int,
@@ -83,10 +83,14 @@ fn with_request(
 ) -> Result {
     let win = hold(win)?;
     let out = request.required("request")?;
-    if let Some(rank) = target(rank, "target_rank")? {
+    let rank = target(rank, "target_rank")?;
+    if let Some(rank) = rank {
         win.window.check_passive(rank)?;
     }
     call(&win)?;
+    if let Some(rank) = rank {
+        win.window.flush_local(rank)?;
+    }
     out.set(request::sent()?);
     Ok(())
 }
