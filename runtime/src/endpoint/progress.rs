@@ -23,6 +23,7 @@ mod packed;
 mod policy;
 mod waiting;
 
+pub use self::packed::Brief;
 pub(crate) use self::waiting::OnUnwind;
 use self::waiting::{Rests, Yields, rest};
 use super::engine::{Glance, How, MessageEngine, Taken};

@@ -432,26 +432,27 @@ impl Window {
         Some(refused(target, word.swap(0, Ordering::AcqRel)))
     }
 
-    /// Starts a receive from `target` into `layout`, and calls `send`, which sends a request with the tag `tag`. Then
-    /// waits for the message. Returns `None` if `send` does.
+    /// Starts a receive from `target` into `layout`, and calls `send`, which sends a request with the tag `tag`. Returns
+    /// the number of the receive, or `None` if `send` does.
     ///
     /// # Safety
     ///
-    /// - The elements of `layout` are writable, and nobody else accesses them during the call.
+    /// - The elements of `layout` are writable, and nobody else accesses them until the receive is complete or detached.
     unsafe fn receive_after(
         &self,
         target: usize,
         tag: i32,
         layout: LayoutRef<'_>,
         send: impl FnOnce() -> Result<Option<()>>,
-    ) -> Result<Option<Status>> {
+    ) -> Result<Option<u64>> {
         let endpoint = self.comm.endpoint();
         let from = Sender::Slot(self.comm.slot(target, "target_rank", ErrorKind::Rank)?);
         let posting = Posting::new(layout, self.comm.space(Space::Window), from, Tag::Is(tag))?;
-        // SAFETY: the elements are writable and nobody else uses them (the condition of `# Safety`) until the receive is
-        // complete or detached, which this function waits for. `Posting::new` takes the capacity from the plan.
+        // SAFETY: the caller guarantees the elements until the receive is complete or detached. `Posting::new` takes the
+        // capacity from the plan.
         let id = match unsafe { endpoint.receive(&posting)? } {
-            Operation::Done(status) => return send().map(|sent| sent.map(|()| status)),
+            // No rank has seen the tag yet.
+            Operation::Done(_) => return Err(broken(target)),
             Operation::Pending(id) => id,
         };
         let mut guard = OnUnwind::new(|| endpoint.detach(id));
@@ -460,22 +461,21 @@ impl Window {
             guard.call();
         }
         guard.disarm();
-        match sent? {
-            Some(()) => endpoint.wait(id).map(Some),
-            None => Ok(None),
-        }
+        Ok(sent?.map(|()| id))
     }
 
-    /// Gets the elements `far`, which have `bytes` packed bytes, as a message of the target.
+    /// Asks for the elements `far`, which have `bytes` packed bytes, as a message of the target. Returns the number of
+    /// the receive, or `None` if the type has too long a form.
     ///
     /// # Safety
     ///
-    /// - The elements `to` are writable, nobody else accesses them during the call, and they have at least `bytes` packed
-    ///   bytes.
-    pub(super) unsafe fn get_there(&self, to: &Part<'_>, far: &Far<'_>, bytes: u64) -> Result<()> {
-        if bytes == 0 {
-            return Ok(());
-        }
+    /// - The elements `to` are writable, and nobody else accesses them until the receive is complete or detached.
+    pub(super) unsafe fn ask_to_get(
+        &self,
+        to: &Part<'_>,
+        far: &Far<'_>,
+        bytes: u64,
+    ) -> Result<Option<u64>> {
         let (asked, tag) = (self.asked(far.target)?, new_tag());
         let layout = LayoutRef { origin: to.origin, plan: to.plan, count: to.count };
         let send = || {
@@ -485,13 +485,29 @@ impl Window {
                 unsafe { self.send_request(far.target, &request, 0, |_| ()) }
             })
         };
-        // SAFETY: the caller guarantees the elements `to`.
-        match unsafe { self.receive_after(far.target, tag, layout, send)? } {
-            Some(status) if status.bytes == bytes => return Ok(()),
-            Some(_) => {
-                return Err(self.refusal(far.target).unwrap_or_else(|| broken(far.target)));
-            }
-            None => {}
+        // SAFETY: the caller guarantees the condition.
+        unsafe { self.receive_after(far.target, tag, layout, send) }
+    }
+
+    /// Checks that a get has got `bytes` bytes.
+    pub(super) fn check_got(&self, target: usize, status: Status, bytes: u64) -> Result<()> {
+        if status.bytes == bytes {
+            return Ok(());
+        }
+        Err(self.refusal(target).unwrap_or_else(|| broken(target)))
+    }
+
+    /// Gets the elements `far`, which have `bytes` packed bytes, as a message of the target.
+    ///
+    /// # Safety
+    ///
+    /// - The elements `to` are writable, nobody else accesses them during the call, and they have at least `bytes` packed
+    ///   bytes.
+    pub(super) unsafe fn get_there(&self, to: &Part<'_>, far: &Far<'_>, bytes: u64) -> Result<()> {
+        // SAFETY: the caller guarantees the elements during the call, and `wait` detaches the receive if it fails.
+        if let Some(id) = unsafe { self.ask_to_get(to, far, bytes)? } {
+            let status = self.comm.endpoint().wait(id)?;
+            return self.check_got(far.target, status, bytes);
         }
         self.in_parts(far, 1, bytes, |range, part| {
             let mut data = vec![0; (range.end - range.start) as usize];
@@ -549,10 +565,11 @@ impl Window {
                 unsafe { self.send_request(far.target, &request, length, &mut pack) }
             })
         };
-        // SAFETY: the answer is memory of this call.
-        let Some(status) = (unsafe { self.receive_after(far.target, tag, layout, send)? }) else {
+        // SAFETY: the answer is memory of this call, and `wait` detaches the receive if it fails.
+        let Some(id) = (unsafe { self.receive_after(far.target, tag, layout, send)? }) else {
             return Ok(None);
         };
+        let status = self.comm.endpoint().wait(id)?;
         answer.truncate(usize::try_from(status.bytes).unwrap_or(0));
         match answer.first_chunk().map(|word| u64::from_ne_bytes(*word)) {
             Some(0) if status.bytes == count => Ok(Some(answer.split_off(WORD))),

@@ -1,6 +1,6 @@
 //! Put and get: one copy between the memory of this rank and that of the target, from layout to layout, without a
-//! buffer between them. If this rank cannot map the target's memory, system calls read the data (`reads.rs`), or
-//! requests carry them (`asks.rs`).
+//! buffer between them. If this rank cannot map the target's memory, requests put the data (`asks.rs`), and
+//! messages or system calls get them (`tries.rs`).
 
 use super::Window;
 use super::asks::Far;
@@ -185,15 +185,9 @@ impl Window {
             Located::Here(memory) => memory.cast_const(),
             Located::There(offset) => {
                 let far = Far { target, offset, plan, count };
-                // The standard leaves the order to the program, but programs rely on gets that see earlier puts.
-                self.complete_at(target)?;
                 // SAFETY: the elements `to` are writable and not in use (the condition of `# Safety`), and have at
                 // least `bytes` packed bytes (checked above).
-                if unsafe { self.read_far(&far, to, bytes)? } {
-                    return Ok(());
-                }
-                // SAFETY: the same.
-                return unsafe { self.get_there(to, &far, bytes) };
+                return unsafe { self.get_far(to, &far, bytes) };
             }
         };
         let src = Side { plan, count, memory, origin: 0 };

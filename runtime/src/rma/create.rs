@@ -17,6 +17,7 @@ use super::epochs::Epochs;
 use super::reads::Reads;
 use super::serve::{Hosting, Memory as Requested};
 use super::target::Memory;
+use super::tries::Tries;
 use super::wait::Meetings;
 use super::words::Words;
 use super::{Window, WindowHints, mechanism};
@@ -196,6 +197,7 @@ impl Window {
             hints: Mutex::new(hints),
             targets,
             reads: Reads::new(comm.size()),
+            tries: Tries::new(comm.size()),
             attached,
             calls: AtomicU32::new(0),
             tag,

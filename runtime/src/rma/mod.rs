@@ -15,7 +15,8 @@
 //! - `create.rs`: making windows; `dynamic.rs`: windows to which the ranks attach memory;
 //! - `target.rs`: where the memory of a call lies, and whether it lies in the window;
 //! - `asks.rs`: operations on memory that the calling rank cannot map: it sends requests (`form.rs`, `types.rs`), which
-//!   the target carries out (`serve.rs`); `reads.rs`: gets from such memory by system calls;
+//!   the target carries out (`serve.rs`); `reads.rs`: gets from such memory by system calls; `tries.rs`: the choice; `tries.rs`: the choice
+//!   between the two for gets;
 //! - `copies.rs`: put and get; `accumulate.rs`: the operations that are atomic; `atomic.rs`: the
 //!   atomic instructions for their elements; `ranges.rs`: the locks for other elements; `mechanism.rs`: which of the
 //!   two a target uses; `scalar.rs`: the short way of one element.
@@ -46,6 +47,7 @@ mod reads;
 mod scalar;
 mod serve;
 mod target;
+mod tries;
 mod typed;
 mod types;
 mod wait;
@@ -74,6 +76,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use target::Memory;
+use tries::Tries;
 use wait::Meetings;
 use words::{Words, check_process};
 
@@ -105,6 +108,7 @@ pub struct Window {
     /// Held while this rank changes memory that it has locked exclusively. Such changes are not atomic, so the threads
     /// of this rank take turns.
     alone: Mutex<()>,
+    tries: Tries,
     /// What this rank has asked ranks for whose memory it cannot map.
     asks: Asks,
     /// Serves the requests of other ranks; `None` if this rank has no memory that needs requests.
@@ -273,6 +277,8 @@ impl Window {
     /// Returns the errors of [`free`](Self::free).
     #[doc(hidden)]
     pub fn end(&self) -> Result<()> {
-        self.meet()
+        // An error must not keep this rank from the meeting, where the other ranks wait.
+        let late = self.await_late();
+        self.meet().and(late)
     }
 }

@@ -1,12 +1,65 @@
-//! Short messages that the library writes straight into the ring of their receiver.
+//! Calls for the library's own messages: short messages that go straight into the ring of their receiver, and waits
+//! that may end early.
 
 use super::Endpoint;
+use super::waiting::rest;
 use crate::endpoint::engine::{How, Packed};
+use crate::message::Status;
 use crate::message::label::{Label, Slot};
 use crate::message::payload::{Backing, LayoutRef, buffer};
 use crate::{Plan, Result};
+use std::time::Instant;
+
+/// Number of turns between two checks of the clock.
+const TURNS: usize = 8;
+
+/// The result of [`Endpoint::wait_briefly`].
+#[derive(Debug)]
+pub enum Brief {
+    /// The receive is complete.
+    Done(Result<Status>),
+    /// The message has begun to arrive.
+    Begun,
+    /// No message has matched the receive. It discards the data of its message when the message comes, and no thread can
+    /// ask for its result.
+    Late,
+}
 
 impl Endpoint {
+    /// Waits for a receive until `end`, without sleep.
+    ///
+    /// # Errors
+    /// Returns an error under the conditions of [`Endpoint::wait`]. The receive is then detached.
+    pub fn wait_briefly(&self, id: u64, end: Instant) -> Result<Brief> {
+        let waited = self.look_briefly(id, end);
+        if waited.is_err() {
+            self.detach(id);
+        }
+        waited
+    }
+
+    fn look_briefly(&self, id: u64, end: Instant) -> Result<Brief> {
+        let mut state = self.lock()?;
+        loop {
+            for _ in 0..TURNS {
+                self.turn(&mut state)?;
+                if let Some(result) = state.core.engine.requests().fetch(id) {
+                    return Ok(Brief::Done(result));
+                }
+                rest(&mut state);
+            }
+            if Instant::now() >= end {
+                let is_late = state.core.engine.ignore_receive(id);
+                return Ok(if is_late { Brief::Late } else { Brief::Begun });
+            }
+            if self.wanted() {
+                drop(state);
+                std::thread::yield_now();
+                state = self.lock()?;
+            }
+        }
+    }
+
     /// Sends a message of `label.bytes` bytes, which `pack` writes. Waits until the ring of `dest` has room. Meanwhile
     /// this rank makes progress, so two ranks may do this to each other. The message is complete when the call returns.
     /// `pack` may be called several times.
