@@ -197,6 +197,7 @@ impl Window {
     #[doc(alias = "MPI_Accumulate")]
     #[doc(alias = "MPI_Get_accumulate")]
     #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
+    #[inline]
     pub unsafe fn accumulate_raw(
         &self,
         from: Option<&Part<'_>>,
@@ -212,6 +213,24 @@ impl Window {
         {
             return Ok(());
         }
+        // SAFETY: the same.
+        unsafe { self.update_many((from, result), target, displacement, (plan, count), update) }
+    }
+
+    /// Does the work of [`accumulate_raw`](Self::accumulate_raw) for all elements that `update_one` does not update.
+    ///
+    /// # Safety
+    ///
+    /// - The condition of [`accumulate_raw`](Self::accumulate_raw).
+    #[inline(never)]
+    unsafe fn update_many(
+        &self,
+        (from, result): (Option<&Part<'_>>, Option<&Part<'_>>),
+        target: usize,
+        displacement: i64,
+        (plan, count): (&Plan, u64),
+        update: Update,
+    ) -> Result<()> {
         self.check_target(target)?;
         let alone = self.epochs.check_access(target)?;
         let _turn = alone.then(|| self.alone.lock().unwrap_or_else(PoisonError::into_inner));
@@ -460,7 +479,12 @@ impl Job<'_> {
             return Ok(());
         }
         if is_aligned && matches!(size, 4 | 8) {
-            let atomic = Atomic::new(self.update, self.element.named, self.combine.as_ref());
+            let named = self.element.named;
+            let atomic = Atomic::new(
+                self.update,
+                || named.is_some_and(Operator::adds_with_wrap),
+                self.combine.as_ref(),
+            );
             let work = if atomic.is_plain(results.is_null()) { 1 } else { self.elements };
             let ranks = (self.rank, self.own);
             if let Some(inside) = mechanism::begin(self.words, ranks, self.target, work)? {

@@ -113,6 +113,24 @@ impl Window {
             unsafe { copy_short(from.origin.wrapping_offset(near as isize), to, bytes) };
             return Ok(());
         }
+        // SAFETY: the same.
+        unsafe { self.put_any(from, target, displacement, plan, count) }
+    }
+
+    /// Puts elements that are not one short run in memory that this rank can map; see [`put_raw`](Self::put_raw).
+    ///
+    /// # Safety
+    ///
+    /// - The condition of [`put_raw`](Self::put_raw).
+    #[inline(never)]
+    unsafe fn put_any(
+        &self,
+        from: &Part<'_>,
+        target: usize,
+        displacement: i64,
+        plan: &Plan,
+        count: u64,
+    ) -> Result<()> {
         self.check_target(target)?;
         self.epochs.check_access(target)?;
         let (bytes, room) = (from.plan.packed_bytes(from.count)?, plan.packed_bytes(count)?);
@@ -174,6 +192,24 @@ impl Window {
             unsafe { copy_short(from, to.origin.wrapping_offset(near as isize), bytes) };
             return Ok(());
         }
+        // SAFETY: the same.
+        unsafe { self.get_any(to, target, displacement, plan, count) }
+    }
+
+    /// Gets elements that are not one short run in memory that this rank can map; see [`get_raw`](Self::get_raw).
+    ///
+    /// # Safety
+    ///
+    /// - The condition of [`get_raw`](Self::get_raw).
+    #[inline(never)]
+    unsafe fn get_any(
+        &self,
+        to: &Part<'_>,
+        target: usize,
+        displacement: i64,
+        plan: &Plan,
+        count: u64,
+    ) -> Result<()> {
         self.check_target(target)?;
         self.epochs.check_access(target)?;
         let (bytes, room) = (plan.packed_bytes(count)?, to.plan.packed_bytes(to.count)?);

@@ -4,8 +4,9 @@
 //! A message is often quicker: both ranks work, and only the data moves. But the target must help, and it may compute
 //! for a long time. So a get asks for a message, and waits no longer than a read of so much data has taken before. If
 //! the message has not begun to arrive then, the get reads the memory, and nobody needs the message when it comes: it is
-//! discarded. Each such message doubles the number of gets that read at once, and each message that was quicker than a
-//! read halves it. If waiting ranks do not spin, the target may need a CPU first, so all gets read.
+//! discarded. Until it has come, all gets read. A target that only slept is awake then, and quick. But if one message
+//! after the other is late, or slower than a read, more and more gets read before one asks again. If waiting ranks do
+//! not spin, the target may need a CPU first, so all gets read.
 //!
 //! A rank that may not read the memory, or whose read fails, waits for the message.
 
@@ -20,30 +21,32 @@ use std::time::{Duration, Instant};
 /// Number of classes of lengths. A class has the lengths with the same half of a binary logarithm.
 const CLASSES: usize = 16;
 
-/// Smallest and greatest number of gets that read at once after a message was late.
+/// Smallest and greatest number of gets that read at once after two messages in a row were late.
 const SKIPPED: [u32; 2] = [8, 1024];
 
-fn class_of(bytes: u64) -> usize {
-    (bytes.max(1).ilog2() as usize / 2).min(CLASSES - 1)
+/// Returns the class of a get of `bytes` bytes, which are one run at the target or not.
+fn class_of(bytes: u64, is_one_run: bool) -> usize {
+    let length = (bytes.max(1).ilog2() as usize / 2).min(CLASSES - 1);
+    length + if is_one_run { 0 } else { CLASSES }
 }
 
 /// What this rank knows of gets from one target. Threads that change the values at the same time may lose a change.
 #[derive(Debug, Default)]
 struct Try {
     /// The time of the last read of each class in nanoseconds; 0 if there was none.
-    reads: [AtomicU32; CLASSES],
+    reads: [AtomicU32; 2 * CLASSES],
     /// Number of gets that still read at once.
     skips: AtomicU32,
-    /// Number of gets to skip the next time, divided by two.
+    /// Number of gets to skip if the next message is late.
     next: AtomicU32,
     /// The number of the receive of a message that was late; 0 if there is none.
     late: AtomicU64,
 }
 
 impl Try {
-    /// Returns how long a get of `bytes` bytes may wait for the message, or `None` if it reads at once.
-    fn begin(&self, bytes: u64) -> Option<Duration> {
-        let read = self.reads[class_of(bytes)].load(Ordering::Relaxed);
+    /// Returns how long a get of this class may wait for the message, or `None` if it reads at once.
+    fn begin(&self, class: usize) -> Option<Duration> {
+        let read = self.reads[class].load(Ordering::Relaxed);
         if read == 0 {
             return None;
         }
@@ -56,21 +59,20 @@ impl Try {
     }
 
     /// Records the time of a read.
-    fn has_read(&self, bytes: u64, time: Duration) {
+    fn has_read(&self, class: usize, time: Duration) {
         let time = u32::try_from(time.as_nanos()).unwrap_or(u32::MAX).max(1);
-        self.reads[class_of(bytes)].store(time, Ordering::Relaxed);
+        self.reads[class].store(time, Ordering::Relaxed);
     }
 
     /// Records whether a message was quicker than a read.
     fn has_tried(&self, quicker: bool) {
-        let next = self.next.load(Ordering::Relaxed);
         if quicker {
-            self.next.store(next / 2, Ordering::Relaxed);
+            self.next.store(0, Ordering::Relaxed);
             return;
         }
-        let next = (2 * next).clamp(SKIPPED[0], SKIPPED[1]);
-        self.next.store(next, Ordering::Relaxed);
+        let next = self.next.load(Ordering::Relaxed);
         self.skips.store(next, Ordering::Relaxed);
+        self.next.store((2 * next).clamp(SKIPPED[0], SKIPPED[1]), Ordering::Relaxed);
     }
 }
 
@@ -104,14 +106,15 @@ impl Window {
         if self.may_read(far.target)?
             && let Some(known) = self.tries.0.get(far.target)
         {
+            let class = class_of(bytes, far.plan.is_contiguous());
             // SAFETY: the caller guarantees the elements `to`.
             unsafe {
-                if self.get_briefly(known, to, far, bytes)? {
+                if self.get_briefly(known, class, to, far, bytes)? {
                     return Ok(());
                 }
                 let start = Instant::now();
                 if self.read_far(far, to, bytes)? {
-                    known.has_read(bytes, start.elapsed());
+                    known.has_read(class, start.elapsed());
                     return Ok(());
                 }
             }
@@ -129,6 +132,7 @@ impl Window {
     unsafe fn get_briefly(
         &self,
         known: &Try,
+        class: usize,
         to: &Part<'_>,
         far: &Far<'_>,
         bytes: u64,
@@ -137,7 +141,7 @@ impl Window {
         if endpoint.sleeps_at_once() || !self.has_come_late(known)? {
             return Ok(false);
         }
-        let Some(limit) = known.begin(bytes) else { return Ok(false) };
+        let Some(limit) = known.begin(class) else { return Ok(false) };
         let start = Instant::now();
         // SAFETY: the caller guarantees the condition.
         let Some(id) = (unsafe { self.ask_to_get(to, far, bytes)? }) else { return Ok(false) };
@@ -197,30 +201,28 @@ mod tests {
     #[test]
     fn late_messages_are_tried_less_and_less() {
         let known = Try::default();
-        assert_eq!(known.begin(100), None);
-        known.has_read(100, Duration::from_nanos(900));
-        assert_eq!(known.begin(100), Some(Duration::from_nanos(900)));
-        assert_eq!(known.begin(100_000), None);
-        let mut expected = SKIPPED[0];
+        assert_eq!(known.begin(3), None);
+        known.has_read(3, Duration::from_nanos(900));
+        assert_eq!(known.begin(3), Some(Duration::from_nanos(900)));
+        assert_eq!(known.begin(4), None);
+        // The first late message has woken the target.
+        let mut expected = 0;
         for _ in 0..12 {
             known.has_tried(false);
             for _ in 0..expected {
-                assert_eq!(known.begin(100), None);
+                assert_eq!(known.begin(3), None);
             }
-            assert!(known.begin(100).is_some());
-            expected = (2 * expected).min(SKIPPED[1]);
+            assert!(known.begin(3).is_some());
+            expected = (2 * expected).clamp(SKIPPED[0], SKIPPED[1]);
         }
-        for _ in 0..12 {
-            known.has_tried(true);
-            assert!(known.begin(100).is_some());
-        }
+        known.has_tried(true);
         known.has_tried(false);
-        assert_eq!(known.skips.load(Ordering::Relaxed), SKIPPED[0]);
+        assert!(known.begin(3).is_some());
     }
 
     #[test]
     fn lengths_have_classes() {
-        assert_eq!([0, 1, 3, 4, 8, 16].map(class_of), [0, 0, 0, 1, 1, 2]);
-        assert_eq!(class_of(u64::MAX), CLASSES - 1);
+        assert_eq!([0, 1, 3, 4, 8, 16].map(|bytes| class_of(bytes, true)), [0, 0, 0, 1, 1, 2]);
+        assert_eq!(class_of(u64::MAX, false), 2 * CLASSES - 1);
     }
 }
