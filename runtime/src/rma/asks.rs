@@ -13,7 +13,7 @@ use super::copies::broken;
 use super::form::{BYTES, DATA, HEAD, Kind, Request, WORD};
 use super::types::{Number, Told};
 use super::wait;
-use super::words::Word;
+use super::words::{Word, said};
 use super::{Update, Window};
 use crate::comm::Space;
 use crate::commit::{bytes as bytes_plan, commit};
@@ -28,6 +28,7 @@ use crate::{Datatype, Error, ErrorClass, ErrorKind, Named, Plan, Result};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 use typepack_engine::{Cursor, pack_raw, unpack_raw};
 
 /// The greatest number of long puts to a target whose data may still be in use.
@@ -55,6 +56,21 @@ struct Asked {
     told: Mutex<Told>,
     /// The sends of long puts whose data may still be in use.
     long: Mutex<Vec<u64>>,
+    /// Held while a thread waits for a short answer, because there is room for one.
+    short: Mutex<()>,
+}
+
+/// A short answer of a target.
+pub(super) type Answer = [u64; said::BYTES / WORD];
+
+/// The result of [`Window::ask_shortly`].
+#[derive(Debug)]
+pub(super) enum Short {
+    Answer(Answer),
+    /// The answer to the request with this tag has not come in time. The target will still write it.
+    Late(i32),
+    /// The type has too long a form.
+    TooLong,
 }
 
 /// What this rank has asked the other ranks of a window for.
@@ -400,7 +416,7 @@ impl Window {
         let asked = self.asked(target)?;
         let sent = asked.sent.load(Ordering::Relaxed);
         let local = self.complete_local(target);
-        let word = self.words.get(self.rank(), Word::Served(target))?;
+        let word = self.words.get(self.rank(), Word::Said(target, said::SERVED))?;
         // If a request of another thread cannot be sent, the count goes down again.
         let over = || wait::has_come(word, sent.min(asked.sent.load(Ordering::Relaxed)));
         wait::until(&self.comm, self.needs_progress(), over)?;
@@ -425,7 +441,7 @@ impl Window {
 
     /// Returns the error of the first request that `target` has refused since the last call.
     fn refusal(&self, target: usize) -> Option<Error> {
-        let word = self.words.get(self.rank(), Word::Refused(target)).ok()?;
+        let word = self.words.get(self.rank(), Word::Said(target, said::REFUSED)).ok()?;
         if word.load(Ordering::Acquire) == 0 {
             return None;
         }
@@ -464,6 +480,61 @@ impl Window {
         Ok(sent?.map(|()| id))
     }
 
+    /// Calls `send`, which sends a request with a tag that the target answers with a few words. Waits for the answer, but
+    /// no longer than until `end`, if given.
+    ///
+    /// # Errors
+    /// Returns an error of the class with which the target has refused the operation, the errors of `send`, and
+    /// `ErrorKind::ProcAborted` if a rank has died.
+    pub(super) fn ask_shortly(
+        &self,
+        target: usize,
+        end: Option<Instant>,
+        send: impl FnOnce(i32) -> Result<Option<()>>,
+    ) -> Result<Short> {
+        let (_alone, tag) = (lock(&self.asked(target)?.short), new_tag());
+        if send(tag)?.is_none() {
+            return Ok(Short::TooLong);
+        }
+        let word = |index| self.words.get(self.rank(), Word::Said(target, index));
+        let answered = word(said::ANSWERED)?;
+        let is_over = || has_tag(answered, tag);
+        match end {
+            Some(end) if !wait::until_briefly(&self.comm, end, is_over)? => {
+                return Ok(Short::Late(tag));
+            }
+            Some(_) => {}
+            None => wait::until(&self.comm, true, is_over)?,
+        }
+        let class = answered.load(Ordering::Acquire) >> 32;
+        if class != 0 {
+            return Err(refused(target, class));
+        }
+        let mut answer = Answer::default();
+        for (index, value) in answer.iter_mut().enumerate() {
+            *value = word(said::ANSWER + index)?.load(Ordering::Relaxed);
+        }
+        Ok(Short::Answer(answer))
+    }
+
+    /// Returns whether `target` has answered the request with this tag, or a later one.
+    pub(super) fn has_answered(&self, target: usize, tag: i32) -> Result<bool> {
+        let word = self.words.get(self.rank(), Word::Said(target, said::ANSWERED))?;
+        // Tags have 31 bits and grow, until they begin again with 1.
+        let ahead = (word.load(Ordering::Acquire) as u32).wrapping_sub(tag as u32) << 1;
+        Ok(ahead as i32 >= 0)
+    }
+
+    /// Sends a request for the elements `far`, which have `bytes` packed bytes. Returns `None` if the type has too long a
+    /// form.
+    pub(super) fn send_get(&self, far: &Far<'_>, bytes: u64, tag: i32) -> Result<Option<()>> {
+        self.name(self.asked(far.target)?, far, Kind::Get, |mut request| {
+            (request.tag, request.length) = (tag, bytes);
+            // SAFETY: the request has no data.
+            unsafe { self.send_request(far.target, &request, 0, |_| ()) }
+        })
+    }
+
     /// Asks for the elements `far`, which have `bytes` packed bytes, as a message of the target. Returns the number of
     /// the receive, or `None` if the type has too long a form.
     ///
@@ -476,15 +547,9 @@ impl Window {
         far: &Far<'_>,
         bytes: u64,
     ) -> Result<Option<u64>> {
-        let (asked, tag) = (self.asked(far.target)?, new_tag());
+        let tag = new_tag();
         let layout = LayoutRef { origin: to.origin, plan: to.plan, count: to.count };
-        let send = || {
-            self.name(asked, far, Kind::Get, |mut request| {
-                (request.tag, request.length) = (tag, bytes);
-                // SAFETY: the request has no data.
-                unsafe { self.send_request(far.target, &request, 0, |_| ()) }
-            })
-        };
+        let send = || self.send_get(far, bytes, tag);
         // SAFETY: the caller guarantees the condition.
         unsafe { self.receive_after(far.target, tag, layout, send) }
     }
@@ -504,6 +569,16 @@ impl Window {
     /// - The elements `to` are writable, nobody else accesses them during the call, and they have at least `bytes` packed
     ///   bytes.
     pub(super) unsafe fn get_there(&self, to: &Part<'_>, far: &Far<'_>, bytes: u64) -> Result<()> {
+        if bytes <= said::BYTES as u64 {
+            let send = |tag| self.send_get(far, bytes, tag);
+            if let Short::Answer(answer) = self.ask_shortly(far.target, None, send)? {
+                let data = answer.as_ptr().cast();
+                // SAFETY: the elements `to` are writable and have at least `bytes` packed bytes (the condition of
+                // `# Safety`), which are at most the length of the answer.
+                unsafe { unpack_raw(to.plan, to.count, to.origin, 0..bytes, data) };
+                return Ok(());
+            }
+        }
         // SAFETY: the caller guarantees the elements during the call, and `wait` detaches the receive if it fails.
         if let Some(id) = unsafe { self.ask_to_get(to, far, bytes)? } {
             let status = self.comm.endpoint().wait(id)?;
@@ -554,10 +629,7 @@ impl Window {
                 Ok(Vec::new())
             });
         }
-        let (tag, mut answer) = (new_tag(), vec![0_u8; WORD + bytes as usize]);
-        let count = answer.len() as u64;
-        let layout = LayoutRef { origin: answer.as_mut_ptr(), plan: bytes_plan()?, count };
-        let send = || {
+        let mut send = |tag| {
             self.name(asked, far, kind, |mut request| {
                 fill(&mut request);
                 request.tag = tag;
@@ -565,8 +637,20 @@ impl Window {
                 unsafe { self.send_request(far.target, &request, length, &mut pack) }
             })
         };
+        if bytes <= said::BYTES as u64 {
+            return Ok(match self.ask_shortly(far.target, None, send)? {
+                Short::Answer(answer) => {
+                    Some(bytemuck::bytes_of(&answer)[..bytes as usize].to_vec())
+                }
+                Short::Late(_) | Short::TooLong => None,
+            });
+        }
+        let (tag, mut answer) = (new_tag(), vec![0_u8; WORD + bytes as usize]);
+        let count = answer.len() as u64;
+        let layout = LayoutRef { origin: answer.as_mut_ptr(), plan: bytes_plan()?, count };
         // SAFETY: the answer is memory of this call, and `wait` detaches the receive if it fails.
-        let Some(id) = (unsafe { self.receive_after(far.target, tag, layout, send)? }) else {
+        let Some(id) = (unsafe { self.receive_after(far.target, tag, layout, || send(tag))? })
+        else {
             return Ok(None);
         };
         let status = self.comm.endpoint().wait(id)?;
@@ -585,7 +669,6 @@ impl Window {
     ///
     /// - The elements of `from` are readable and those of `result` writable, for `bytes` packed bytes. Nobody else
     ///   accesses the elements of `result`.
-    #[cold]
     pub(super) unsafe fn accumulate_there(
         &self,
         far: &Far<'_>,
@@ -642,7 +725,6 @@ impl Window {
     /// # Safety
     ///
     /// - `new` and `compare` are readable for an element.
-    #[cold]
     pub(super) unsafe fn compare_there(
         &self,
         target: usize,
@@ -664,6 +746,11 @@ impl Window {
         let old = unsafe { self.update_there(&far, what, 0..size as u64, 2 * size, pack)? };
         old.ok_or_else(too_long)
     }
+}
+
+/// Returns whether a word of answers has this tag.
+fn has_tag(word: &AtomicU64, tag: i32) -> bool {
+    word.load(Ordering::Acquire) as u32 == tag as u32
 }
 
 #[cold]

@@ -12,10 +12,15 @@
 //!           old values: packed bytes
 //! ```
 //!
+//! If the elements of a get or the old values have at most [`said::BYTES`] bytes, the target writes them to words of the
+//! calling rank's block instead of a message (`words.rs`).
+//!
 //! In a dynamic window, an offset is an address in the target's process. A short request to put a value of 8 bytes has
 //! 24 bytes, which fit in a slot of a ring.
 
 use super::accumulate::Update;
+#[cfg(doc)]
+use super::words::said;
 use crate::Named;
 use crate::coll::Operator;
 
@@ -38,11 +43,11 @@ pub(super) enum Kind {
     /// Receive a message with the request's tag into the elements.
     LongPut = 2,
     Accumulate = 3,
-    /// Send the elements as a message with the request's tag.
+    /// Send the elements.
     Get = 4,
-    /// Answer with the old values.
+    /// Send the old values.
     GetAccumulate = 5,
-    /// Answer with the old value. The data are the new value and the value to compare.
+    /// Send the old value. The data are the new value and the value to compare.
     CompareAndSwap = 6,
     /// The data are a part of the encoded form of a type: `count` is the length of the whole form in bytes, and `start`
     /// the place of the part.

@@ -15,7 +15,7 @@ use super::atomic;
 use super::dynamic::{Own, cover};
 use super::form::{BYTES, Kind, REQUEST, Request, WORD};
 use super::types::Heard;
-use super::words::{SharedWord, Word, Words};
+use super::words::{SharedWord, Word, Words, said};
 use crate::comm::{Communicator, Space};
 use crate::commit::bytes;
 use crate::endpoint::engine::{How, MessageEngine};
@@ -32,7 +32,7 @@ use crate::{Datatype, ErrorClass, ErrorKind, Plan, Result, WindowErrorKind};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use typepack_engine::{Cursor, unpack_raw};
+use typepack_engine::{Cursor, pack_raw, unpack_raw};
 
 /// The greatest number of long puts and gets of one rank that are under way. A calling rank has at most 64 puts, and one
 /// get in each of its threads; only a faulty rank has more.
@@ -155,7 +155,7 @@ impl Host {
         }
         origin.served += 1;
         // There is such a word: `from` is a rank of the window.
-        if let Ok(word) = self.words.get(from, Word::Served(self.rank)) {
+        if let Ok(word) = self.words.get(from, Word::Said(self.rank, said::SERVED)) {
             word.set(origin.served);
             engine.ring(Slot::new(self.slots[from]));
         }
@@ -164,7 +164,7 @@ impl Host {
     /// Tells rank `from` that this rank has refused a request.
     #[cold]
     fn note(&self, from: usize, class: ErrorClass) {
-        if let Ok(word) = self.words.get(from, Word::Refused(self.rank)) {
+        if let Ok(word) = self.words.get(from, Word::Said(self.rank, said::REFUSED)) {
             // The first error counts.
             let _first = word.replace(0, u64::from(class.0.unsigned_abs()).max(1));
         }
@@ -179,6 +179,40 @@ impl Host {
         // (`place` has checked both), and `data` has as many bytes. `data` is memory of this source, so the two do not
         // overlap.
         unsafe { unpack_raw(&place.plan, place.count, place.origin, range, data.as_ptr()) };
+        Ok(())
+    }
+
+    /// Gives the answer to a request of rank `from` with this tag: the first `length` bytes of `answer`, or an error.
+    fn say(
+        &self,
+        engine: &MessageEngine,
+        from: usize,
+        tag: i32,
+        served: Served,
+        answer: &[u64; said::BYTES / WORD],
+        length: usize,
+    ) {
+        let word = |index| self.words.get(from, Word::Said(self.rank, index));
+        for (index, value) in answer.iter().enumerate().take(length.div_ceil(WORD)) {
+            if let Ok(word) = word(said::ANSWER + index) {
+                word.set(*value);
+            }
+        }
+        let class = served.err().map_or(0, |class| u64::from(class.0.unsigned_abs()).max(1));
+        // The answer comes before its tag.
+        if let Ok(word) = word(said::ANSWERED) {
+            word.set(u64::from(tag as u32) | class << 32);
+            engine.ring(Slot::new(self.slots[from]));
+        }
+    }
+
+    /// Carries out a get of a few bytes.
+    fn get(&self, heard: &Heard, request: &Request, to: &mut [u8]) -> Served {
+        let place = self.place(heard, request, to.len() as u64)?;
+        let range = request.start..request.start + to.len() as u64;
+        // SAFETY: the elements lie in the window's memory, and the range in their packed bytes, as for a put. `to` has as
+        // many bytes, and is memory of this source.
+        unsafe { pack_raw(&place.plan, place.count, place.origin, range, to.as_mut_ptr()) };
         Ok(())
     }
 
@@ -240,14 +274,19 @@ impl Host {
         done.map_err(|error| error.class())
     }
 
-    /// Carries out a compare and swap. Returns the old value.
-    fn compare_and_swap(&self, heard: &Heard, request: &Request, data: &[u8]) -> Served<Vec<u8>> {
+    /// Carries out a compare and swap. The old value goes to `old`, which is as long as the element.
+    fn compare_and_swap(
+        &self,
+        heard: &Heard,
+        request: &Request,
+        data: &[u8],
+        old: &mut [u8],
+    ) -> Served {
         let size = data.len() / 2;
-        if request.number != BYTES || data.len() != 2 * size || size > 16 {
+        if request.number != BYTES || data.len() != 2 * size || size > 16 || old.len() != size {
             return Err(OTHER);
         }
         let place = self.place(heard, request, size as u64)?;
-        let mut old = vec![0; size];
         let (new, compare) = data.split_at(size);
         let held = || {
             let (words, own) = (&self.words, self.own);
@@ -265,8 +304,7 @@ impl Host {
             let (new, compare, old) = (new.as_ptr(), compare.as_ptr(), old.as_mut_ptr());
             atomic::compare_and_swap(place.origin, new, compare, old, size, inside, held)
         };
-        swapped.map_err(|error| error.class())?;
-        Ok(old)
+        swapped.map_err(|error| error.class())
     }
 }
 
@@ -345,11 +383,26 @@ impl Hosted {
                     self.host.count(engine, from, &mut self.origins[from], Err(class));
                 }
             }
+            Kind::Get if request.length <= said::BYTES as u64 => {
+                let mut answer = [0_u64; said::BYTES / WORD];
+                let length = request.length as usize;
+                let to = &mut bytemuck::bytes_of_mut(&mut answer)[..length];
+                let served = host.get(&origin.heard, &request, to);
+                host.say(engine, from, request.tag, served, &answer, length);
+            }
             Kind::Get => {
                 if let Err(class) = self.transfer(engine, owner, from, &request) {
                     self.host.note(from, class);
                     self.send(engine, from, request.tag, &mut []);
                 }
+            }
+            Kind::GetAccumulate if request.length <= said::BYTES as u64 => {
+                let mut answer = [0_u64; said::BYTES / WORD];
+                let length = request.length as usize;
+                let old = &mut bytemuck::bytes_of_mut(&mut answer)[..length];
+                let data = &mut bytes[head..];
+                let served = host.accumulate(&origin.heard, &request, data, old);
+                host.say(engine, from, request.tag, served, &answer, length);
             }
             Kind::GetAccumulate => {
                 let length = usize::try_from(request.length).ok();
@@ -365,8 +418,11 @@ impl Hosted {
                 self.answer(engine, from, request.tag, served);
             }
             Kind::CompareAndSwap => {
-                let served = host.compare_and_swap(&origin.heard, &request, data);
-                self.answer(engine, from, request.tag, served);
+                let mut answer = [0_u64; said::BYTES / WORD];
+                let length = (data.len() / 2).min(said::BYTES);
+                let old = &mut bytemuck::bytes_of_mut(&mut answer)[..length];
+                let served = host.compare_and_swap(&origin.heard, &request, data, old);
+                host.say(engine, from, request.tag, served, &answer, length);
             }
             Kind::Forget => self.forget(engine, from, request.tag),
         }

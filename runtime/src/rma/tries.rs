@@ -11,15 +11,21 @@
 //! A rank that may not read the memory, or whose read fails, waits for the message.
 
 use super::Window;
-use super::asks::Far;
+use super::asks::{Far, Short};
+use super::words::said;
 use crate::endpoint::progress::Brief;
 use crate::schedule::part::Part;
 use crate::{ErrorKind, Result};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use typepack_engine::unpack_raw;
 
 /// Number of classes of lengths. A class has the lengths with the same half of a binary logarithm.
 const CLASSES: usize = 16;
+
+/// Marks the tag of a short answer. The numbers of receives are smaller (`shm::recall::ID_END`).
+const SHORT: u64 = 1 << 63;
+const _: () = assert!(crate::shm::recall::ID_END <= SHORT);
 
 /// Smallest and greatest number of gets that read at once after two messages in a row were late.
 const SKIPPED: [u32; 2] = [8, 1024];
@@ -39,7 +45,8 @@ struct Try {
     skips: AtomicU32,
     /// Number of gets to skip if the next message is late.
     next: AtomicU32,
-    /// The number of the receive of a message that was late; 0 if there is none.
+    /// The number of the receive of a message that was late, or the tag of a short answer and [`SHORT`]; 0 if there is
+    /// none.
     late: AtomicU64,
 }
 
@@ -138,14 +145,32 @@ impl Window {
         bytes: u64,
     ) -> Result<bool> {
         let endpoint = self.comm.endpoint();
-        if endpoint.sleeps_at_once() || !self.has_come_late(known)? {
+        if endpoint.sleeps_at_once() || !self.has_come_late(known, far.target)? {
             return Ok(false);
         }
         let Some(limit) = known.begin(class) else { return Ok(false) };
         let start = Instant::now();
+        let end = start + limit;
+        if bytes <= said::BYTES as u64 {
+            let send = |tag| self.send_get(far, bytes, tag);
+            let answer = match self.ask_shortly(far.target, Some(end), send)? {
+                Short::Answer(answer) => answer,
+                Short::Late(tag) => {
+                    known.has_tried(false);
+                    known.late.store(SHORT | u64::from(tag as u32), Ordering::Relaxed);
+                    return Ok(false);
+                }
+                Short::TooLong => return Ok(false),
+            };
+            known.has_tried(Instant::now() <= end);
+            // SAFETY: the elements `to` are writable and have at least `bytes` packed bytes (the condition of
+            // `# Safety`), which are at most the length of the answer.
+            unsafe { unpack_raw(to.plan, to.count, to.origin, 0..bytes, answer.as_ptr().cast()) };
+            return Ok(true);
+        }
         // SAFETY: the caller guarantees the condition.
         let Some(id) = (unsafe { self.ask_to_get(to, far, bytes)? }) else { return Ok(false) };
-        let status = match endpoint.wait_briefly(id, start + limit)? {
+        let status = match endpoint.wait_briefly(id, end)? {
             Brief::Done(result) => result?,
             Brief::Begun => endpoint.wait(id)?,
             Brief::Late => {
@@ -154,17 +179,20 @@ impl Window {
                 return Ok(false);
             }
         };
-        known.has_tried(start.elapsed() <= limit);
+        known.has_tried(Instant::now() <= end);
         self.check_got(far.target, status, bytes).map(|()| true)
     }
 
-    /// Returns whether no message is on its way that nobody needs.
-    fn has_come_late(&self, known: &Try) -> Result<bool> {
+    /// Returns whether no message or answer is on its way that nobody needs.
+    fn has_come_late(&self, known: &Try, target: usize) -> Result<bool> {
         let id = known.late.load(Ordering::Relaxed);
         if id == 0 {
             return Ok(true);
         }
-        let is_over = self.comm.endpoint().change(|engine| engine.requests().is_complete(id))?;
+        let is_over = match id & SHORT {
+            0 => self.comm.endpoint().change(|engine| engine.requests().is_complete(id))?,
+            _ => self.has_answered(target, id as i32)?,
+        };
         if is_over {
             known.late.store(0, Ordering::Relaxed);
         } else {
@@ -178,7 +206,8 @@ impl Window {
     pub(super) fn await_late(&self) -> Result<()> {
         for known in &self.tries.0 {
             let id = known.late.swap(0, Ordering::Relaxed);
-            if id != 0 {
+            // A short answer needs no receive.
+            if id != 0 && id & SHORT == 0 {
                 self.comm
                     .endpoint()
                     .attend(|engine| engine.requests().is_complete(id).then_some(()))?;

@@ -14,6 +14,7 @@ use super::words::{SharedWord, Word, Words};
 use crate::comm::Communicator;
 use crate::{ErrorKind, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 /// Number of times that a rank looks at a word before it waits in the endpoint, unless other ranks may need its help
 /// meanwhile.
@@ -97,6 +98,18 @@ pub(super) fn until(
         }
     }
     comm.endpoint().attend_outside(|| is_over().then_some(()))
+}
+
+/// Waits until `is_over` returns true, but no longer than until `end`, and without sleep. Returns whether it has.
+///
+/// # Errors
+/// Returns the errors of a turn of progress.
+pub(super) fn until_briefly(
+    comm: &Communicator,
+    end: Instant,
+    is_over: impl FnMut() -> bool,
+) -> Result<bool> {
+    comm.endpoint().look_outside(end, is_over)
 }
 
 /// Waits for the lock of the memory at rank `target`. `serves` says whether this rank serves requests.

@@ -1,13 +1,14 @@
 //! Calls for the library's own messages: short messages that go straight into the ring of their receiver, and waits
 //! that may end early.
 
-use super::Endpoint;
 use super::waiting::rest;
+use super::{Core, Endpoint, State};
 use crate::endpoint::engine::{How, Packed};
 use crate::message::Status;
 use crate::message::label::{Label, Slot};
 use crate::message::payload::{Backing, LayoutRef, buffer};
 use crate::{Plan, Result};
+use std::sync::MutexGuard;
 use std::time::Instant;
 
 /// Number of turns between two checks of the clock.
@@ -39,18 +40,42 @@ impl Endpoint {
     }
 
     fn look_briefly(&self, id: u64, end: Instant) -> Result<Brief> {
+        let (mut state, found) =
+            self.look_until(end, |core| core.engine.requests().fetch(id).map(Brief::Done))?;
+        if let Some(done) = found {
+            return Ok(done);
+        }
+        let is_late = state.core.engine.ignore_receive(id);
+        Ok(if is_late { Brief::Late } else { Brief::Begun })
+    }
+
+    /// Waits until `is_over` returns true, but no longer than until `end`, and without sleep. Returns whether it has.
+    ///
+    /// # Errors
+    /// Returns an error under the conditions of [`Endpoint::attend`].
+    pub fn look_outside(&self, end: Instant, mut is_over: impl FnMut() -> bool) -> Result<bool> {
+        let (state, found) = self.look_until(end, |_| is_over().then_some(()))?;
+        drop(state);
+        Ok(found.is_some())
+    }
+
+    /// Makes turns until `look` returns an answer, but no longer than until `end`.
+    fn look_until<R>(
+        &self,
+        end: Instant,
+        mut look: impl FnMut(&mut Core) -> Option<R>,
+    ) -> Result<(MutexGuard<'_, State>, Option<R>)> {
         let mut state = self.lock()?;
         loop {
             for _ in 0..TURNS {
                 self.turn(&mut state)?;
-                if let Some(result) = state.core.engine.requests().fetch(id) {
-                    return Ok(Brief::Done(result));
+                if let Some(answer) = look(&mut state.core) {
+                    return Ok((state, Some(answer)));
                 }
                 rest(&mut state);
             }
             if Instant::now() >= end {
-                let is_late = state.core.engine.ignore_receive(id);
-                return Ok(if is_late { Brief::Late } else { Brief::Begun });
+                return Ok((state, None));
             }
             if self.wanted() {
                 drop(state);
