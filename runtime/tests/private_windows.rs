@@ -1,5 +1,6 @@
-//! Tests of windows of private memory, which the other ranks cannot map: long puts and gets of many layouts, many of them
-//! at a time, types with long encoded forms, updates of many elements, several threads, and memory that is detached.
+//! Tests of windows of private memory, which the other ranks cannot map: long puts and gets of many layouts, many of
+//! them at a time, types with long encoded forms, updates of many elements, several threads, and memory that is
+//! detached.
 //!
 //! Rank `r` puts to the part of rank `t` that belongs to `r`, so no two ranks write the same words. Each rank draws the
 //! same numbers, so each rank knows what its own memory must hold.

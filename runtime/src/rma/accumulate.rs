@@ -324,7 +324,8 @@ impl Window {
             Located::Here(at) => at,
             Located::There(offset) => {
                 let start = offset.wrapping_add(plan.footprint().true_lb);
-                // SAFETY: `new` and `compare` are readable for an element of `size` bytes (the condition of `# Safety`).
+                // SAFETY: `new` and `compare` are readable for an element of `size` bytes (the condition of `#
+                // Safety`).
                 let old = unsafe { self.compare_there(target, start, (new, compare), size)? };
                 // SAFETY: `result` is writable for an element of `size` bytes (the condition of `# Safety`), and
                 // `old` has as many (`compare_there`).

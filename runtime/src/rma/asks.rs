@@ -225,9 +225,9 @@ impl Window {
         Ok(())
     }
 
-    /// Cuts the first `bytes` packed bytes of elements whose type has too long an encoded form into parts, each with few
-    /// runs and at most [`DATA`] bytes. Calls `each` with the range of packed bytes of a part and its elements. Parts
-    /// hold whole elements of `size` bytes.
+    /// Cuts the first `bytes` packed bytes of elements whose type has too long an encoded form into parts, each with
+    /// few runs and at most [`DATA`] bytes. Calls `each` with the range of packed bytes of a part and its elements.
+    /// Parts hold whole elements of `size` bytes.
     #[cold]
     fn in_parts(
         &self,
@@ -279,8 +279,8 @@ impl Window {
     ///
     /// # Safety
     ///
-    /// - The elements `from` have `bytes` packed bytes and are readable, and do not change, until the put is complete at
-    ///   this rank.
+    /// - The elements `from` have `bytes` packed bytes and are readable, and do not change, until the put is complete
+    ///   at this rank.
     pub(super) unsafe fn put_there(
         &self,
         from: &Part<'_>,
@@ -358,8 +358,8 @@ impl Window {
         let layout = LayoutRef { origin: from.origin, plan: from.plan, count: from.count };
         let label = Label { context, tag, bytes, types: UNKNOWN };
         let dest = self.comm.slot(target, "target_rank", ErrorKind::Rank)?;
-        // SAFETY: the elements stay readable and unchanged until the send is complete or detached: `complete_local` waits
-        // for the send, and the drop of `Asks` detaches it. `bytes` is the packed size of the elements.
+        // SAFETY: the elements stay readable and unchanged until the send is complete or detached: `complete_local`
+        // waits for the send, and the drop of `Asks` detaches it. `bytes` is the packed size of the elements.
         match unsafe { self.comm.endpoint().send_as(&layout, label, dest, How::STANDARD) } {
             Ok(id) => {
                 long.extend(id);
@@ -401,8 +401,8 @@ impl Window {
     /// Completes the requests of this rank to `target`, at this rank and at the target.
     ///
     /// # Errors
-    /// Returns an error of the class with which the target has refused a request, and `ErrorKind::ProcAborted` if a rank
-    /// has died.
+    /// Returns an error of the class with which the target has refused a request, and `ErrorKind::ProcAborted` if a
+    /// rank has died.
     #[inline]
     pub(super) fn complete_at(&self, target: usize) -> Result<()> {
         if !self.asks.any.load(Ordering::Relaxed) {
@@ -448,12 +448,13 @@ impl Window {
         Some(refused(target, word.swap(0, Ordering::AcqRel)))
     }
 
-    /// Starts a receive from `target` into `layout`, and calls `send`, which sends a request with the tag `tag`. Returns
-    /// the number of the receive, or `None` if `send` does.
+    /// Starts a receive from `target` into `layout`, and calls `send`, which sends a request with the tag `tag`.
+    /// Returns the number of the receive, or `None` if `send` does.
     ///
     /// # Safety
     ///
-    /// - The elements of `layout` are writable, and nobody else accesses them until the receive is complete or detached.
+    /// - The elements of `layout` are writable, and nobody else accesses them until the receive is complete or
+    ///   detached.
     unsafe fn receive_after(
         &self,
         target: usize,
@@ -464,8 +465,8 @@ impl Window {
         let endpoint = self.comm.endpoint();
         let from = Sender::Slot(self.comm.slot(target, "target_rank", ErrorKind::Rank)?);
         let posting = Posting::new(layout, self.comm.space(Space::Window), from, Tag::Is(tag))?;
-        // SAFETY: the caller guarantees the elements until the receive is complete or detached. `Posting::new` takes the
-        // capacity from the plan.
+        // SAFETY: the caller guarantees the elements until the receive is complete or detached. `Posting::new` takes
+        // the capacity from the plan.
         let id = match unsafe { endpoint.receive(&posting)? } {
             // No rank has seen the tag yet.
             Operation::Done(_) => return Err(broken(target)),
@@ -480,8 +481,8 @@ impl Window {
         Ok(sent?.map(|()| id))
     }
 
-    /// Calls `send`, which sends a request with a tag that the target answers with a few words. Waits for the answer, but
-    /// no longer than until `end`, if given.
+    /// Calls `send`, which sends a request with a tag that the target answers with a few words. Waits for the answer,
+    /// but no longer than until `end`, if given.
     ///
     /// # Errors
     /// Returns an error of the class with which the target has refused the operation, the errors of `send`, and
@@ -525,8 +526,8 @@ impl Window {
         Ok(ahead as i32 >= 0)
     }
 
-    /// Sends a request for the elements `far`, which have `bytes` packed bytes. Returns `None` if the type has too long a
-    /// form.
+    /// Sends a request for the elements `far`, which have `bytes` packed bytes. Returns `None` if the type has too
+    /// long a form.
     pub(super) fn send_get(&self, far: &Far<'_>, bytes: u64, tag: i32) -> Result<Option<()>> {
         self.name(self.asked(far.target)?, far, Kind::Get, |mut request| {
             (request.tag, request.length) = (tag, bytes);
@@ -566,8 +567,8 @@ impl Window {
     ///
     /// # Safety
     ///
-    /// - The elements `to` are writable, nobody else accesses them during the call, and they have at least `bytes` packed
-    ///   bytes.
+    /// - The elements `to` are writable, nobody else accesses them during the call, and they have at least `bytes`
+    ///   packed bytes.
     pub(super) unsafe fn get_there(&self, to: &Part<'_>, far: &Far<'_>, bytes: u64) -> Result<()> {
         if bytes <= said::BYTES as u64 {
             let send = |tag| self.send_get(far, bytes, tag);
@@ -588,8 +589,8 @@ impl Window {
             let mut data = vec![0; (range.end - range.start) as usize];
             let count = data.len() as u64;
             let whole = Part { origin: data.as_mut_ptr(), plan: bytes_plan()?, count };
-            // SAFETY: `data` is memory of this call and has as many bytes as the part. The range lies in the packed bytes
-            // of the elements `to`, which are writable (the condition of `# Safety`).
+            // SAFETY: `data` is memory of this call and has as many bytes as the part. The range lies in the packed
+            // bytes of the elements `to`, which are writable (the condition of `# Safety`).
             unsafe {
                 self.get_there(&whole, part, count)?;
                 unpack_raw(to.plan, to.count, to.origin, range, data.as_ptr());
@@ -662,8 +663,8 @@ impl Window {
         }
     }
 
-    /// Updates the first `bytes` packed bytes of the elements `far`, which are of the type `named` and have `size` bytes
-    /// each.
+    /// Updates the first `bytes` packed bytes of the elements `far`, which are of the type `named` and have `size`
+    /// bytes each.
     ///
     /// # Safety
     ///
@@ -684,8 +685,8 @@ impl Window {
             let length = from.map_or(0, |_| whole.end - whole.start) as usize;
             let pack = |to: *mut u8| {
                 let Some(from) = from else { return };
-                // SAFETY: the range lies within the `bytes` packed bytes of the elements `from`, which are readable (the
-                // condition of `# Safety`). The request has room for them.
+                // SAFETY: the range lies within the `bytes` packed bytes of the elements `from`, which are readable
+                // (the condition of `# Safety`). The request has room for them.
                 unsafe { pack_raw(from.plan, from.count, from.origin, whole.clone(), to) };
             };
             let what = (kind, Some(named), update);
@@ -733,8 +734,8 @@ impl Window {
         size: usize,
     ) -> Result<Vec<u8>> {
         let pack = |to: *mut u8| {
-            // SAFETY: the operands are readable for `size` bytes (the condition of `# Safety`). The request has room for
-            // both.
+            // SAFETY: the operands are readable for `size` bytes (the condition of `# Safety`). The request has room
+            // for both.
             unsafe {
                 to.copy_from_nonoverlapping(new, size);
                 to.wrapping_add(size).copy_from_nonoverlapping(compare, size);

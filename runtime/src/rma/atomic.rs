@@ -31,8 +31,8 @@ pub(super) struct Atomic<'a> {
 }
 
 impl<'a> Atomic<'a> {
-    /// Prepares the update `update` of elements. `wraps` returns whether the sum of elements wraps, and `combine` is the
-    /// function of the update's operation, if it has one.
+    /// Prepares the update `update` of elements. `wraps` returns whether the sum of elements wraps, and `combine` is
+    /// the function of the update's operation, if it has one.
     #[inline]
     pub fn new(update: Update, wraps: impl FnOnce() -> bool, combine: Option<&'a Combine>) -> Self {
         use Instruction as I;

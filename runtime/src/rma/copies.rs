@@ -79,8 +79,8 @@ impl Window {
         Ok(Some((at, near, bytes)))
     }
 
-    /// Copies the elements `from` to `count` elements of `plan` at displacement `displacement` of the memory of
-    /// rank `target`. If this rank can map the target's memory, the copy is over when the call returns. (This is always so
+    /// Copies the elements `from` to `count` elements of `plan` at displacement `displacement` of the memory of rank
+    /// `target`. If this rank can map the target's memory, the copy is over when the call returns. (This is always so
     /// for memory that a window has allocated.) If not, a call that completes operations completes it.
     ///
     /// # Safety
@@ -90,11 +90,11 @@ impl Window {
     ///   ([`flush_local`](Self::flush_local), and the calls that end an epoch), or the window is dropped.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Rank` if there is no such rank, `WindowErrorKind::Synchronization` if no epoch
-    /// permits the access, `WindowErrorKind::Displacement` or `WindowErrorKind::Range` if the elements do not lie in
-    /// the window, and `ErrorKind::Truncated` if `from` has more data than the elements at the target. If this rank
-    /// cannot map the target's memory, also returns `ErrorKind::ProcAborted` if a rank has died. If the target refuses the
-    /// operation, the call that completes the put returns an error of the class that the target names.
+    /// Returns `ErrorKind::Rank` if there is no such rank, `WindowErrorKind::Synchronization` if no epoch permits the
+    /// access, `WindowErrorKind::Displacement` or `WindowErrorKind::Range` if the elements do not lie in the window,
+    /// and `ErrorKind::Truncated` if `from` has more data than the elements at the target. If this rank cannot map the
+    /// target's memory, also returns `ErrorKind::ProcAborted` if a rank has died. If the target refuses the operation,
+    /// the call that completes the put returns an error of the class that the target names.
     #[doc(alias = "MPI_Put")]
     #[inline]
     pub unsafe fn put_raw(

@@ -14,8 +14,9 @@
 use super::asks::Asks;
 use super::dynamic::Attached;
 use super::epochs::Epochs;
+use super::place::Memory as Requested;
 use super::reads::Reads;
-use super::serve::{Hosting, Memory as Requested};
+use super::serve::Hosting;
 use super::target::Memory;
 use super::tries::Tries;
 use super::wait::Meetings;

@@ -7,8 +7,8 @@
 //! whether the target has an exposure epoch.
 //!
 //! Most operations copy at once. The calls that complete operations wait for requests to ranks whose memory this rank
-//! cannot map (`asks.rs`); the ranks of an epoch also meet. A fence opens an epoch even if the program makes no operation in it. Such an unused epoch ends
-//! when the rank begins an epoch of another kind.
+//! cannot map (`asks.rs`); the ranks of an epoch also meet. A fence opens an epoch even if the program makes no
+//! operation in it. Such an unused epoch ends when the rank begins an epoch of another kind.
 //!
 //! Before a call waits, it enters in the phase (`phase.rs`) which epoch it begins, so that another thread cannot
 //! begin an epoch that excludes this one. No thread holds the lock of [`State`] while it waits for another rank.
@@ -402,8 +402,8 @@ impl Window {
     /// Ends the epoch that `start` began.
     ///
     /// # Errors
-    /// Returns `WindowErrorKind::Synchronization` if there is no such epoch, the error of an operation that a target has
-    /// refused, and `ErrorKind::ProcAborted` if a rank has died.
+    /// Returns `WindowErrorKind::Synchronization` if there is no such epoch, the error of an operation that a target
+    /// has refused, and `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Win_complete")]
     pub fn complete(&self) -> Result<()> {
         let mut state = self.epochs.lock()?;
@@ -658,8 +658,8 @@ impl Window {
     /// Completes the operations of this rank at all ranks that it has locked.
     ///
     /// # Errors
-    /// Returns `WindowErrorKind::Synchronization` if this rank has locked no rank, the error of an operation that a target
-    /// has refused, and `ErrorKind::ProcAborted` if a rank has died.
+    /// Returns `WindowErrorKind::Synchronization` if this rank has locked no rank, the error of an operation that a
+    /// target has refused, and `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Win_flush_all")]
     pub fn flush_all(&self) -> Result<()> {
         self.epochs.check_any_lock()?;

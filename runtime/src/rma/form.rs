@@ -12,8 +12,8 @@
 //!           old values: packed bytes
 //! ```
 //!
-//! If the elements of a get or the old values have at most [`said::BYTES`] bytes, the target writes them to words of the
-//! calling rank's block instead of a message (`words.rs`).
+//! If the elements of a get or the old values have at most [`said::BYTES`] bytes, the target writes them to words of
+//! the calling rank's block instead of a message (`words.rs`).
 //!
 //! In a dynamic window, an offset is an address in the target's process. A short request to put a value of 8 bytes has
 //! 24 bytes, which fit in a slot of a ring.

@@ -15,8 +15,8 @@
 //! - `create.rs`: making windows; `dynamic.rs`: windows to which the ranks attach memory;
 //! - `target.rs`: where the memory of a call lies, and whether it lies in the window;
 //! - `asks.rs`: operations on memory that the calling rank cannot map: it sends requests (`form.rs`, `types.rs`), which
-//!   the target carries out (`serve.rs`); `reads.rs`: gets from such memory by system calls; `tries.rs`: the choice; `tries.rs`: the choice
-//!   between the two for gets;
+//!   the target carries out (`serve.rs`, `place.rs`); `reads.rs`: gets from such memory by system calls;
+//!   `tries.rs`: the choice between the two for gets;
 //! - `copies.rs`: put and get; `accumulate.rs`: the operations that are atomic; `atomic.rs`: the
 //!   atomic instructions for their elements; `ranges.rs`: the locks for other elements; `mechanism.rs`: which of the
 //!   two a target uses; `scalar.rs`: the short way of one element.
@@ -42,6 +42,7 @@ mod hints;
 mod lock;
 mod mechanism;
 mod phase;
+mod place;
 mod ranges;
 mod reads;
 mod scalar;

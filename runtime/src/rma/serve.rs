@@ -12,8 +12,8 @@
 
 use super::accumulate::{Element, Job, Place as At, Stream, Update};
 use super::atomic;
-use super::dynamic::{Own, cover};
 use super::form::{BYTES, Kind, REQUEST, Request, WORD};
+use super::place::{Memory, OTHER, Place, RANGE, Served};
 use super::types::Heard;
 use super::words::{SharedWord, Word, Words, said};
 use crate::comm::{Communicator, Space};
@@ -27,47 +27,15 @@ use crate::message::payload::{Backing, LayoutRef, Posting};
 use crate::message::typecheck::UNKNOWN;
 use crate::message::{Operation, Status, Tag};
 use crate::schedule::part::Part;
-use crate::transport::types::reach;
-use crate::{Datatype, ErrorClass, ErrorKind, Plan, Result, WindowErrorKind};
+use crate::{Datatype, ErrorClass, ErrorKind, Result};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-use typepack_engine::{Cursor, pack_raw, unpack_raw};
+use typepack_engine::{pack_raw, unpack_raw};
 
-/// The greatest number of long puts and gets of one rank that are under way. A calling rank has at most 64 puts, and one
-/// get in each of its threads; only a faulty rank has more.
+/// The greatest number of long puts and gets of one rank that are under way. A calling rank has at most 64 puts, and
+/// one get in each of its threads; only a faulty rank has more.
 const MOST_LONG: usize = 1 << 14;
-
-const OTHER: ErrorClass = ErrorClass::OTHER;
-const RANGE: ErrorClass = ErrorClass(WindowErrorKind::Range as i32);
-
-/// The result of a request: nothing, or the class of the error.
-type Served<T = ()> = std::result::Result<T, ErrorClass>;
-
-/// The memory of this rank in a window that requests may access.
-#[derive(Debug)]
-pub(super) enum Memory {
-    /// One piece of memory: its address and its length in bytes.
-    Piece(usize, u64),
-    /// The pieces that this rank has attached to a dynamic window.
-    Attached(Arc<Mutex<Own>>),
-}
-
-/// The elements of this rank's memory that a request names. The memory stays attached as long as this value lives.
-struct Place<'a> {
-    origin: *mut u8,
-    plan: Plan,
-    count: u64,
-    _attached: Option<MutexGuard<'a, Own>>,
-}
-
-impl Place<'_> {
-    /// Returns the addresses that the elements touch.
-    fn addresses(&self) -> std::ops::Range<i128> {
-        let ((first, end), at) = (reach(&self.plan, self.count), self.origin as i128);
-        at + first..at + end
-    }
-}
 
 /// What this rank needs to carry out the requests of a window.
 #[derive(Debug)]
@@ -90,62 +58,6 @@ impl Host {
             return Some(slot);
         }
         self.slots.iter().position(|other| *other == slot)
-    }
-
-    /// Returns the elements of a request for `length` packed bytes.
-    ///
-    /// # Errors
-    /// Returns the class of an error if not all elements lie in the window's memory, or if they have fewer bytes.
-    fn place(&self, heard: &Heard, request: &Request, length: u64) -> Served<Place<'_>> {
-        let (plan, count) = match request.number {
-            BYTES => (bytes().map_err(|error| error.class())?, length),
-            number => (heard.plan(number).ok_or(OTHER)?, request.count),
-        };
-        let room = plan.packed_bytes(count).map_err(|_| RANGE)?;
-        if request.start.checked_add(length).is_none_or(|end| end > room) {
-            return Err(RANGE);
-        }
-        let (first, end) = reach(plan, count);
-        let (base, attached) = match &self.memory {
-            &Memory::Piece(base, bytes) => {
-                let at = i128::from(request.offset);
-                if room > 0 && (at + first < 0 || at + end > i128::from(bytes)) {
-                    return Err(RANGE);
-                }
-                (base as *mut u8, None)
-            }
-            Memory::Attached(own) => {
-                let own = own.lock().unwrap_or_else(PoisonError::into_inner);
-                let at = i128::from(request.offset as u64);
-                let whole = cover(&own.entries, at + first..at + end, |_| ());
-                if room > 0 && !whole && !Self::runs_lie_in(&own, at, plan, count, room) {
-                    return Err(RANGE);
-                }
-                (std::ptr::null_mut(), Some(own))
-            }
-        };
-        let origin = base.wrapping_add(request.offset as usize);
-        Ok(Place { origin, plan: plan.clone(), count, _attached: attached })
-    }
-
-    /// Returns whether all runs of elements, which have gaps that are not attached, lie in attached memory. Elements
-    /// with more data than attached memory overlap, which no call permits; without this check, another rank could name
-    /// so many of them that this function would not end.
-    #[cold]
-    fn runs_lie_in(own: &Own, at: i128, plan: &Plan, count: u64, room: u64) -> bool {
-        let attached: i128 = own.entries.iter().map(|entry| i128::from(entry[1])).sum();
-        let Ok(mut cursor) = Cursor::at(plan, count, 0) else { return false };
-        if i128::from(room) > attached {
-            return false;
-        }
-        while let Some(run) = cursor.run() {
-            let start = at + i128::from(run.offset);
-            if !cover(&own.entries, start..start + i128::from(run.bytes), |_| ()) {
-                return false;
-            }
-            cursor.advance(run.bytes);
-        }
-        true
     }
 
     /// Counts a request of rank `from`, which is over.
@@ -172,7 +84,7 @@ impl Host {
 
     /// Carries out a short put.
     fn put(&self, heard: &Heard, request: &Request, data: &[u8]) -> Served {
-        let place = self.place(heard, request, data.len() as u64)?;
+        let place = self.memory.place(heard, request, data.len() as u64)?;
         let range = request.start..request.start + data.len() as u64;
         // SAFETY: the elements lie in the window's memory, which the program keeps valid until it frees the window or
         // detaches the memory, and both wait for this call. The range lies within the packed bytes of the elements
@@ -208,10 +120,10 @@ impl Host {
 
     /// Carries out a get of a few bytes.
     fn get(&self, heard: &Heard, request: &Request, to: &mut [u8]) -> Served {
-        let place = self.place(heard, request, to.len() as u64)?;
+        let place = self.memory.place(heard, request, to.len() as u64)?;
         let range = request.start..request.start + to.len() as u64;
-        // SAFETY: the elements lie in the window's memory, and the range in their packed bytes, as for a put. `to` has as
-        // many bytes, and is memory of this source.
+        // SAFETY: the elements lie in the window's memory, and the range in their packed bytes, as for a put. `to` has
+        // as many bytes, and is memory of this source.
         unsafe { pack_raw(&place.plan, place.count, place.origin, range, to.as_mut_ptr()) };
         Ok(())
     }
@@ -230,7 +142,7 @@ impl Host {
         if !old.is_empty() && old.len() != length {
             return Err(OTHER);
         }
-        let place = self.place(heard, request, length as u64)?;
+        let place = self.memory.place(heard, request, length as u64)?;
         let element = Element::new(ty);
         let size = element.size();
         let whole = |bytes: u64| bytes.is_multiple_of(size.max(1) as u64);
@@ -286,7 +198,7 @@ impl Host {
         if request.number != BYTES || data.len() != 2 * size || size > 16 || old.len() != size {
             return Err(OTHER);
         }
-        let place = self.place(heard, request, size as u64)?;
+        let place = self.memory.place(heard, request, size as u64)?;
         let (new, compare) = data.split_at(size);
         let held = || {
             let (words, own) = (&self.words, self.own);
@@ -469,12 +381,12 @@ impl Hosted {
         if origin.long >= MOST_LONG || request.start != 0 {
             return Err(OTHER);
         }
-        let place = host.place(&origin.heard, request, request.length)?;
+        let place = host.memory.place(&origin.heard, request, request.length)?;
         let addresses = place.addresses();
-        let Place { origin: at, plan, count, _attached } = place;
+        let Place { origin: at, plan, count, attached } = place;
         // From here on, the endpoint's lock, which this source holds, keeps the memory attached: a thread that detaches
         // memory ends the messages that use it, under this lock, before it returns (`withdraw`).
-        drop(_attached);
+        drop(attached);
         let layout = LayoutRef { origin: at, plan: &plan, count };
         let (context, tag, slot) = (*context, request.tag, Slot::new(host.slots[from]));
         let started = if is_put {

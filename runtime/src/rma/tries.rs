@@ -3,10 +3,10 @@
 //!
 //! A message is often quicker: both ranks work, and only the data moves. But the target must help, and it may compute
 //! for a long time. So a get asks for a message, and waits no longer than a read of so much data has taken before. If
-//! the message has not begun to arrive then, the get reads the memory, and nobody needs the message when it comes: it is
-//! discarded. Until it has come, all gets read. A target that only slept is awake then, and quick. But if one message
-//! after the other is late, or slower than a read, more and more gets read before one asks again. If waiting ranks do
-//! not spin, the target may need a CPU first, so all gets read.
+//! the message has not begun to arrive then, the get reads the memory, and nobody needs the message when it comes: it
+//! is discarded. Until it has come, all gets read. A target that only slept is awake then, and quick. But if one
+//! message after the other is late, or slower than a read, more and more gets read before one asks again. If waiting
+//! ranks do not spin, the target may need a CPU first, so all gets read.
 //!
 //! A rank that may not read the memory, or whose read fails, waits for the message.
 
@@ -98,8 +98,8 @@ impl Window {
     ///
     /// # Safety
     ///
-    /// - The elements `to` are writable, nobody else accesses them during the call, and they have at least `bytes` packed
-    ///   bytes.
+    /// - The elements `to` are writable, nobody else accesses them during the call, and they have at least `bytes`
+    ///   packed bytes.
     ///
     /// # Errors
     /// Returns an error of the class with which the target has refused the operation, and `ErrorKind::ProcAborted` if a

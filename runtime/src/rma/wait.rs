@@ -32,8 +32,8 @@ impl Meetings {
         Self { last: AtomicU64::new(0) }
     }
 
-    /// Waits until all ranks have called this function. `serves` says whether this rank serves requests. What a rank has stored before the call is visible to every rank
-    /// after the call. Collective.
+    /// Waits until all ranks have called this function. `serves` says whether this rank serves requests. What a rank
+    /// has stored before the call is visible to every rank after the call. Collective.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died.

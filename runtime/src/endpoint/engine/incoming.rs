@@ -63,8 +63,8 @@ impl MessageEngine {
         self.read_all(Unmatched::Leave)
     }
 
-    /// Reads the rings of all ranks. If a source must get a result first (`Requests::set_prompt`), stops there; the next
-    /// call begins with the ring that follows, so that no rank has to wait for ever.
+    /// Reads the rings of all ranks. If a source must get a result first (`Requests::set_prompt`), stops there; the
+    /// next call begins with the ring that follows, so that no rank has to wait for ever.
     #[inline]
     fn read_all(&mut self, unmatched: Unmatched) -> Result<bool> {
         let (mut moved, rings) = (false, self.readable.len());

@@ -21,8 +21,8 @@ pub enum Brief {
     Done(Result<Status>),
     /// The message has begun to arrive.
     Begun,
-    /// No message has matched the receive. It discards the data of its message when the message comes, and no thread can
-    /// ask for its result.
+    /// No message has matched the receive. It discards the data of its message when the message comes, and no thread
+    /// can ask for its result.
     Late,
 }
 
@@ -95,8 +95,8 @@ impl Endpoint {
     ///   `EAGER_MAX`.
     ///
     /// # Errors
-    /// Returns the errors of [`MessageEngine::send_packed`](crate::endpoint::engine::MessageEngine::send_packed), and an
-    /// error under the conditions of [`Endpoint::attend`].
+    /// Returns the errors of [`MessageEngine::send_packed`](crate::endpoint::engine::MessageEngine::send_packed), and
+    /// an error under the conditions of [`Endpoint::attend`].
     pub unsafe fn send_packed(
         &self,
         label: Label,
