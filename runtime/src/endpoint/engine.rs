@@ -55,7 +55,7 @@ use std::collections::HashMap;
 pub use crate::transport::protocol::Traffic;
 pub use detach::Cancelled;
 pub use receive::Taken;
-pub use short::Glance;
+pub use short::{Glance, Packed};
 use typepack_engine::contiguous::{self, Method};
 
 /// Maximum number of envelopes that one turn takes from a ring before it reads the next ring.
@@ -91,6 +91,8 @@ pub struct MessageEngine {
     /// True if there may be cache lines to fetch for the next message to `latest`.
     preparing: bool,
     readable: Vec<usize>,
+    /// The index in `readable` of the ring that the next turn reads first.
+    first_ring: usize,
     connects: u32,
     matching: Matching,
     account: Account,
@@ -125,6 +127,7 @@ impl MessageEngine {
             latest: 0,
             preparing: false,
             readable: Vec::new(),
+            first_ring: 0,
             connects: 0,
             matching: Matching::default(),
             account,
@@ -232,6 +235,12 @@ impl MessageEngine {
     pub fn others_are_served(&self) -> bool {
         let is_send = |id| self.requests.is_send(id);
         self.requests.sends_in_flight() == 0 && !self.peers.iter().any(|peer| peer.is_owed(is_send))
+    }
+
+    /// Wakes the process in a slot if it sleeps, after a change of memory that it waits for.
+    #[inline]
+    pub fn ring(&self, slot: Slot) {
+        self.fabric.ring(slot.index());
     }
 
     /// Makes a peer for each slot up to `slot` that has no peer yet. Such slots belong to processes that

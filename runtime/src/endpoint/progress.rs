@@ -20,9 +20,11 @@
 //! runs after that, so no call touches the memory of unfinished operations any more.
 
 mod blocking;
+mod packed;
 mod policy;
 mod waiting;
 
+pub use self::packed::Brief;
 pub(crate) use self::waiting::OnUnwind;
 use self::waiting::{Rests, Yields};
 use super::engine::{How, MessageEngine, Taken};

@@ -78,6 +78,10 @@ pub struct Requests {
     completions: u64,
     /// Results of requests that have owners. The owners have not received these results yet.
     collected: VecDeque<(Owner, Result<Status>)>,
+    /// The source that must get each of its results before this rank reads the next envelope.
+    prompt: Option<u32>,
+    /// Whether a request of that source has completed since the last call of [`Requests::take_stop`].
+    stops: bool,
 }
 
 impl Requests {
@@ -93,7 +97,27 @@ impl Requests {
             sends: 0,
             completions: 0,
             collected: VecDeque::new(),
+            prompt: None,
+            stops: false,
         }
+    }
+
+    /// From now on, source `source` gets each of its results before this rank reads the next envelope. Such a source
+    /// starts a receive for the envelope that follows, so that the data of this envelope need not be copied twice.
+    pub fn set_prompt(&mut self, source: u32) {
+        self.prompt = Some(source);
+    }
+
+    /// Returns whether the rank must not read further envelopes before the sources have received their results.
+    #[inline]
+    pub fn stops(&self) -> bool {
+        self.stops
+    }
+
+    /// Returns what [`stops`](Self::stops) returns, which is false afterwards.
+    #[inline]
+    pub fn take_stop(&mut self) -> bool {
+        std::mem::take(&mut self.stops)
     }
 
     /// Opens a request in flight and returns its number.
@@ -200,6 +224,7 @@ impl Requests {
             entry.request = Some(Request::Done(result));
         } else {
             self.close(id);
+            self.stops |= owner.is_some() && owner.map(|owner| owner.source) == self.prompt;
             self.collected.extend(owner.map(|owner| (owner, result)));
         }
         self.sends -= usize::from(sent);

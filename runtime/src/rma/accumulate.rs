@@ -9,11 +9,11 @@
 //! rank may access the memory. A compare and swap makes no such exception.
 
 use super::Window;
+use super::asks::Far;
 use super::atomic::{self, Atomic};
-use super::copies::{broken, truncated};
+use super::copies::truncated;
 use super::mechanism;
 use super::ranges::{Held, RANGE, hold, hold_range, range_of};
-use super::serve::{Far, Kind, Wish};
 use super::target::Located;
 use super::words::Words;
 use crate::coll::{Combine, Operator};
@@ -83,6 +83,22 @@ impl Element {
     /// Returns the size of an element in bytes, without gaps.
     pub fn size(&self) -> usize {
         self.size
+    }
+
+    /// Returns the name of the type of the elements in requests, and their size.
+    ///
+    /// # Errors
+    /// Returns an error of the class `MPI_ERR_UNSUPPORTED_OPERATION` if the elements are pairs that have no predefined
+    /// name.
+    fn by_name(&self) -> Result<(Named, usize)> {
+        let named = self.ty.predefined_types().filter(|(_, index)| index.is_none());
+        let named = named.map(|(named, _)| named).ok_or_else(|| {
+            let detail =
+                "a pair without a name cannot be accumulated to private memory of another rank";
+            let kind = ErrorKind::Engine(ErrorClass::UNSUPPORTED_OPERATION);
+            Error::new(kind, "target_datatype", detail)
+        })?;
+        Ok((named, self.size))
     }
 
     /// Returns the function that combines two elements; `None` for `Replace` and `NoOp`, which have no function.
@@ -181,6 +197,7 @@ impl Window {
     #[doc(alias = "MPI_Accumulate")]
     #[doc(alias = "MPI_Get_accumulate")]
     #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
+    #[inline]
     pub unsafe fn accumulate_raw(
         &self,
         from: Option<&Part<'_>>,
@@ -196,6 +213,24 @@ impl Window {
         {
             return Ok(());
         }
+        // SAFETY: the same.
+        unsafe { self.update_many((from, result), target, displacement, (plan, count), update) }
+    }
+
+    /// Does the work of [`accumulate_raw`](Self::accumulate_raw) for all elements that `update_one` does not update.
+    ///
+    /// # Safety
+    ///
+    /// - The condition of [`accumulate_raw`](Self::accumulate_raw).
+    #[inline(never)]
+    unsafe fn update_many(
+        &self,
+        (from, result): (Option<&Part<'_>>, Option<&Part<'_>>),
+        target: usize,
+        displacement: i64,
+        (plan, count): (&Plan, u64),
+        update: Update,
+    ) -> Result<()> {
         self.check_target(target)?;
         let alone = self.epochs.check_access(target)?;
         let _turn = alone.then(|| self.alone.lock().unwrap_or_else(PoisonError::into_inner));
@@ -231,12 +266,10 @@ impl Window {
         let at = match self.locate(target, displacement, plan, count)? {
             Located::Here(at) => at,
             Located::There(offset) => {
-                let far = Far { target, offset, plan, count };
+                let (far, one) = (Far { target, offset, plan, count }, element.by_name()?);
                 // SAFETY: the elements of `from` and `result` are valid (condition of `# Safety`), and have at least
                 // `bytes` packed bytes (checked above).
-                return unsafe {
-                    self.accumulate_there(&far, &element, from, result, bytes, update)
-                };
+                return unsafe { self.accumulate_there(&far, one, from, result, bytes, update) };
             }
         };
         let offset = self.offset_of(target, displacement);
@@ -250,7 +283,7 @@ impl Window {
         // SAFETY: the elements of the target lie in the window (`locate`). `bytes` is at most the packed bytes of all
         // parts. The caller guarantees that the elements of `from` and `result` are valid and overlap nothing
         // (condition of `# Safety`).
-        unsafe { job.run(&place, &Stream::new(from), &Stream::new(result), bytes) }
+        unsafe { job.run(&place, &Stream::new(from), &Stream::new(result), 0..bytes) }
     }
 
     /// Replaces the element of `plan` at displacement `displacement` of the memory of rank `target` by the element at
@@ -290,22 +323,12 @@ impl Window {
         let at = match self.locate(target, displacement, plan, 1)? {
             Located::Here(at) => at,
             Located::There(offset) => {
-                let kind = Kind::CompareAndSwap;
-                let wish = Wish { kind, named, update: Update::Replace, size };
-                let start = offset.wrapping_add(plan.footprint().true_lb) as u64;
-                let old = self.ask_for(target, wish, &[(start, size as u64)], |data| {
-                    // SAFETY: `new` and `compare` are readable for an element of `size` bytes (the condition of
-                    // `# Safety`).
-                    let [new, compare] =
-                        [new, compare].map(|at| unsafe { std::slice::from_raw_parts(at, size) });
-                    data.extend_from_slice(new);
-                    data.extend_from_slice(compare);
-                })?;
-                if old.len() != size {
-                    return Err(broken(target));
-                }
+                let start = offset.wrapping_add(plan.footprint().true_lb);
+                // SAFETY: `new` and `compare` are readable for an element of `size` bytes (the condition of `#
+                // Safety`).
+                let old = unsafe { self.compare_there(target, start, (new, compare), size)? };
                 // SAFETY: `result` is writable for an element of `size` bytes (the condition of `# Safety`), and
-                // `old` has as many.
+                // `old` has as many (`compare_there`).
                 unsafe { result.copy_from_nonoverlapping(old.as_ptr(), size) };
                 return Ok(());
             }
@@ -322,56 +345,6 @@ impl Window {
         unsafe { atomic::compare_and_swap(at, new, compare, result, size, inside, held) }
     }
 
-    /// Updates elements at a target whose memory this rank cannot map; see [`accumulate_raw`](Self::accumulate_raw).
-    ///
-    /// # Safety
-    ///
-    /// - The elements of `from` are readable and those of `result` writable, for `bytes` packed bytes. Nobody else
-    ///   accesses the elements of `result`.
-    #[cold]
-    unsafe fn accumulate_there(
-        &self,
-        far: &Far<'_>,
-        element: &Element,
-        from: Option<&Part<'_>>,
-        result: Option<&Part<'_>>,
-        bytes: u64,
-        update: Update,
-    ) -> Result<()> {
-        let named = element.ty.predefined_types().filter(|(_, index)| index.is_none());
-        let named = named.map(|(named, _)| named).ok_or_else(|| {
-            let detail =
-                "a pair without a name cannot be accumulated to private memory of another rank";
-            let kind = ErrorKind::Engine(ErrorClass::UNSUPPORTED_OPERATION);
-            Error::new(kind, "target_datatype", detail)
-        })?;
-        let kind = if result.is_some() { Kind::GetAccumulate } else { Kind::Accumulate };
-        let wish = Wish { kind, named: Some(named), update, size: element.size };
-        let operand = |range: std::ops::Range<u64>, data: &mut Vec<u8>| {
-            let Some(from) = from else { return };
-            let start = data.len();
-            data.resize(start + (range.end - range.start) as usize, 0);
-            let to = data[start..].as_mut_ptr();
-            // SAFETY: the range lies within the `bytes` packed bytes of the elements `from`, which are readable (the
-            // condition of `# Safety`). The vector has just grown by the length of the range.
-            unsafe { pack_raw(from.plan, from.count, from.origin, range, to) };
-        };
-        let mut short = false;
-        let old = |range: std::ops::Range<u64>, data: &[u8]| {
-            let Some(result) = result else { return };
-            if data.len() as u64 != range.end - range.start {
-                short = true;
-                return;
-            }
-            // SAFETY: the range lies within the `bytes` packed bytes of the elements `result`, which are writable (the
-            // condition of `# Safety`). `data` has the length of the range (checked above).
-            unsafe { unpack_raw(result.plan, result.count, result.origin, range, data.as_ptr()) };
-        };
-        let bytes = bytes / element.size as u64 * element.size as u64;
-        self.ask(far, wish, bytes, operand, old)?;
-        if short { Err(broken(far.target)) } else { Ok(()) }
-    }
-
     /// Returns the offset of a displacement in the memory of a target, in bytes. All ranks compute the same offset.
     pub(super) fn offset_of(&self, target: usize, displacement: i64) -> i64 {
         displacement.wrapping_mul(self.targets[target].unit as i64)
@@ -379,26 +352,27 @@ impl Window {
 }
 
 impl Job<'_> {
-    /// Updates the first `bytes` packed bytes of the elements at `place`.
+    /// Updates the packed bytes `bytes` of the elements at `place` with the first bytes of the operands.
     ///
     /// # Safety
     ///
-    /// - The elements of `place`, `from` and `result` are valid and have at least `bytes` packed bytes; none overlaps
-    ///   another. Nobody else accesses the elements of `result`.
+    /// - The elements of `place` are valid, and the range lies in their packed bytes and begins with an element.
+    /// - The elements of `from` and `result` are valid and have at least as many packed bytes as the range; none
+    ///   overlaps another. Nobody else accesses the elements of `result`.
     pub unsafe fn run(
         &self,
         place: &Place<'_>,
         from: &Stream<'_>,
         result: &Stream<'_>,
-        bytes: u64,
+        bytes: std::ops::Range<u64>,
     ) -> Result<()> {
-        let size = self.element.size as u64;
-        let bytes = bytes / size * size;
+        let (start, size) = (bytes.start, self.element.size as u64);
+        let bytes = (bytes.end - start) / size * size;
         if from.is_direct() && result.is_direct() {
             let [operands, results] = [from, result].map(|side| side.run.unwrap_or_default());
             // SAFETY: the operands and the results are one run each, or absent (`is_direct`); the caller guarantees
             // that they are valid.
-            return unsafe { self.update(place, 0..bytes, operands, results) };
+            return unsafe { self.update(place, start..start + bytes, operands, results) };
         }
         let chunk = CHUNK / size * size;
         let mut buffers = [[0u8; CHUNK as usize]; 2];
@@ -418,7 +392,7 @@ impl Job<'_> {
                 if let (None, Some(part)) = (from.run, from.part) {
                     pack_raw(part.plan, part.count, part.origin, range.clone(), operand);
                 }
-                self.update(place, range.clone(), operand, old)?;
+                self.update(place, start + range.start..start + range.end, operand, old)?;
                 if let (None, Some(part)) = (result.run, result.part) {
                     unpack_raw(part.plan, part.count, part.origin, range.clone(), old);
                 }
@@ -506,7 +480,12 @@ impl Job<'_> {
             return Ok(());
         }
         if is_aligned && matches!(size, 4 | 8) {
-            let atomic = Atomic::new(self.update, self.element.named, self.combine.as_ref());
+            let named = self.element.named;
+            let atomic = Atomic::new(
+                self.update,
+                || named.is_some_and(Operator::adds_with_wrap),
+                self.combine.as_ref(),
+            );
             let work = if atomic.is_plain(results.is_null()) { 1 } else { self.elements };
             let ranks = (self.rank, self.own);
             if let Some(inside) = mechanism::begin(self.words, ranks, self.target, work)? {

@@ -9,7 +9,6 @@ use super::ranges::Held;
 use crate::Result;
 use crate::coll::{Combine, Operator};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use typepack_engine::Named;
 
 /// How the processor updates an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,15 +31,15 @@ pub(super) struct Atomic<'a> {
 }
 
 impl<'a> Atomic<'a> {
-    /// Prepares the update `update` of elements of the type `named`. `combine` is the function of the update's
-    /// operation, if it has one.
-    pub fn new(update: Update, named: Option<Named>, combine: Option<&'a Combine>) -> Self {
+    /// Prepares the update `update` of elements. `wraps` returns whether the sum of elements wraps, and `combine` is
+    /// the function of the update's operation, if it has one.
+    #[inline]
+    pub fn new(update: Update, wraps: impl FnOnce() -> bool, combine: Option<&'a Combine>) -> Self {
         use Instruction as I;
-        let integer = named.is_some_and(Operator::adds_with_wrap);
         let instruction = match update {
             Update::NoOp => I::Load,
             Update::Replace => I::Swap,
-            Update::Combine(Operator::Sum) if integer => I::Add,
+            Update::Combine(Operator::Sum) if wraps() => I::Add,
             Update::Combine(Operator::Band) => I::And,
             Update::Combine(Operator::Bor) => I::Or,
             Update::Combine(Operator::Bxor) => I::Xor,
@@ -72,6 +71,7 @@ macro_rules! width {
             ///   long as the call lasts. Nobody accesses them during the call except by atomic operations.
             /// - `operands` is null or readable for the elements; it is not null unless the update is `NoOp`.
             /// - `results` is null or writable for the elements, and nobody else accesses them.
+            #[inline]
             pub unsafe fn $update(
                 &self,
                 at: *mut u8,

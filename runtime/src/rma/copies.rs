@@ -1,14 +1,13 @@
 //! Put and get: one copy between the memory of this rank and that of the target, from layout to layout, without a
-//! buffer between them. If this rank cannot map the target's memory, system calls read the data (`reads.rs`), or
-//! requests carry them (`serve.rs`).
+//! buffer between them. If this rank cannot map the target's memory, requests put the data (`asks.rs`), and
+//! messages or system calls get them (`tries.rs`).
 
-use super::serve::{Far, Kind, Wish};
+use super::Window;
+use super::asks::Far;
 use super::target::Located;
-use super::{Update, Window};
 use crate::schedule::part::Part;
 use crate::{Error, ErrorKind, Plan, Result};
-use std::ops::Range;
-use typepack_engine::{Side, copy_raw, pack_raw, unpack_raw};
+use typepack_engine::{Side, copy_raw};
 
 /// Returns the error for data that are longer than their destination.
 #[cold]
@@ -80,19 +79,22 @@ impl Window {
         Ok(Some((at, near, bytes)))
     }
 
-    /// Copies the elements `from` to `count` elements of `plan` at displacement `displacement` of the memory of
-    /// rank `target`. The copy is over when the call returns.
+    /// Copies the elements `from` to `count` elements of `plan` at displacement `displacement` of the memory of rank
+    /// `target`. If this rank can map the target's memory, the copy is over when the call returns. (This is always so
+    /// for memory that a window has allocated.) If not, a call that completes operations completes it.
     ///
     /// # Safety
     ///
-    /// - The elements `from` are readable, and do not overlap those at the target.
+    /// - The elements `from` are readable, and do not overlap those at the target. If this rank cannot map the target's
+    ///   memory, they stay readable and do not change until the put is complete
+    ///   ([`flush_local`](Self::flush_local), and the calls that end an epoch), or the window is dropped.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Rank` if there is no such rank, `WindowErrorKind::Synchronization` if no epoch
-    /// permits the access, `WindowErrorKind::Displacement` or `WindowErrorKind::Range` if the elements do not lie in
-    /// the window, and `ErrorKind::Truncated` if `from` has more data than the elements at the target. If this rank
-    /// cannot map the target's memory, also returns an error of the class with which the target has refused the
-    /// operation, and `ErrorKind::ProcAborted` if a rank has died.
+    /// Returns `ErrorKind::Rank` if there is no such rank, `WindowErrorKind::Synchronization` if no epoch permits the
+    /// access, `WindowErrorKind::Displacement` or `WindowErrorKind::Range` if the elements do not lie in the window,
+    /// and `ErrorKind::Truncated` if `from` has more data than the elements at the target. If this rank cannot map the
+    /// target's memory, also returns `ErrorKind::ProcAborted` if a rank has died. If the target refuses the operation,
+    /// the call that completes the put returns an error of the class that the target names.
     #[doc(alias = "MPI_Put")]
     #[inline]
     pub unsafe fn put_raw(
@@ -111,6 +113,24 @@ impl Window {
             unsafe { copy_short(from.origin.wrapping_offset(near as isize), to, bytes) };
             return Ok(());
         }
+        // SAFETY: the same.
+        unsafe { self.put_any(from, target, displacement, plan, count) }
+    }
+
+    /// Puts elements that are not one short run in memory that this rank can map; see [`put_raw`](Self::put_raw).
+    ///
+    /// # Safety
+    ///
+    /// - The condition of [`put_raw`](Self::put_raw).
+    #[inline(never)]
+    unsafe fn put_any(
+        &self,
+        from: &Part<'_>,
+        target: usize,
+        displacement: i64,
+        plan: &Plan,
+        count: u64,
+    ) -> Result<()> {
         self.check_target(target)?;
         self.epochs.check_access(target)?;
         let (bytes, room) = (from.plan.packed_bytes(from.count)?, plan.packed_bytes(count)?);
@@ -121,16 +141,9 @@ impl Window {
             Located::Here(memory) => memory,
             Located::There(offset) => {
                 let far = Far { target, offset, plan, count };
-                let wish = Wish { kind: Kind::Put, named: None, update: Update::Replace, size: 1 };
-                let operand = |range: Range<u64>, data: &mut Vec<u8>| {
-                    let start = data.len();
-                    data.resize(start + (range.end - range.start) as usize, 0);
-                    let to = data[start..].as_mut_ptr();
-                    // SAFETY: the range lies within the `bytes` packed bytes of the elements `from`, which are
-                    // readable (the condition of `# Safety`). The vector has just grown by the length of the range.
-                    unsafe { pack_raw(from.plan, from.count, from.origin, range, to) };
-                };
-                return self.ask(&far, wish, bytes, operand, |_, _| ());
+                // SAFETY: `bytes` is the packed size of the elements `from`, which are readable and do not change until
+                // the put is complete at this rank (the condition of `# Safety`).
+                return unsafe { self.put_there(from, &far, bytes) };
             }
         };
         let src = Side {
@@ -179,6 +192,24 @@ impl Window {
             unsafe { copy_short(from, to.origin.wrapping_offset(near as isize), bytes) };
             return Ok(());
         }
+        // SAFETY: the same.
+        unsafe { self.get_any(to, target, displacement, plan, count) }
+    }
+
+    /// Gets elements that are not one short run in memory that this rank can map; see [`get_raw`](Self::get_raw).
+    ///
+    /// # Safety
+    ///
+    /// - The condition of [`get_raw`](Self::get_raw).
+    #[inline(never)]
+    unsafe fn get_any(
+        &self,
+        to: &Part<'_>,
+        target: usize,
+        displacement: i64,
+        plan: &Plan,
+        count: u64,
+    ) -> Result<()> {
         self.check_target(target)?;
         self.epochs.check_access(target)?;
         let (bytes, room) = (plan.packed_bytes(count)?, to.plan.packed_bytes(to.count)?);
@@ -192,22 +223,7 @@ impl Window {
                 let far = Far { target, offset, plan, count };
                 // SAFETY: the elements `to` are writable and not in use (the condition of `# Safety`), and have at
                 // least `bytes` packed bytes (checked above).
-                if unsafe { self.read_far(&far, to, bytes)? } {
-                    return Ok(());
-                }
-                let wish = Wish { kind: Kind::Get, named: None, update: Update::NoOp, size: 1 };
-                let mut short = false;
-                let result = |range: Range<u64>, data: &[u8]| {
-                    if data.len() as u64 != range.end - range.start {
-                        short = true;
-                        return;
-                    }
-                    // SAFETY: the range lies within the `bytes` packed bytes of the elements `to`, which are writable
-                    // (the condition of `# Safety`). `data` has the length of the range (checked above).
-                    unsafe { unpack_raw(to.plan, to.count, to.origin, range, data.as_ptr()) };
-                };
-                self.ask(&far, wish, bytes, |_, _| (), result)?;
-                return if short { Err(broken(target)) } else { Ok(()) };
+                return unsafe { self.get_far(to, &far, bytes) };
             }
         };
         let src = Side { plan, count, memory, origin: 0 };

@@ -11,11 +11,14 @@
 //! The memory of a shared window is one piece in the heap of rank 0, unless all ranks allow several pieces by the hint
 //! `alloc_shared_noncontig`.
 
+use super::asks::Asks;
 use super::dynamic::Attached;
 use super::epochs::Epochs;
+use super::place::Memory as Requested;
 use super::reads::Reads;
-use super::serve::{Host, Hosting, Served};
+use super::serve::Hosting;
 use super::target::Memory;
+use super::tries::Tries;
 use super::wait::Meetings;
 use super::words::Words;
 use super::{Window, WindowHints, mechanism};
@@ -175,19 +178,16 @@ impl Window {
         // Requests have even tags, and answers have odd tags.
         let tag = (comm.next_place().tag & (i32::MAX >> 1)) << 1;
         let memory = match flavor {
-            Flavor::Dynamic => Some(Served::Attached(attached.shared())),
+            Flavor::Dynamic => Some(Requested::Attached(attached.shared())),
             // Also memory in a heap, because another rank may be unable to map the heap.
             Flavor::Create => {
                 let own = &targets[comm.rank()];
-                Some(Served::Piece(own.base as usize, own.bytes))
+                Some(Requested::Piece(own.base as usize, own.bytes))
             }
             _ => None,
         };
-        let host = memory.filter(|_| comm.size() > 1).map(|memory| {
-            let (rank, own) = (comm.rank(), comm.endpoint().rank());
-            Host { words: words.clone(), rank, own, memory }
-        });
-        let hosting = host.map(|host| Hosting::begin(comm, tag, host)).transpose()?;
+        let memory = memory.filter(|_| comm.size() > 1);
+        let hosting = memory.map(|memory| Hosting::begin(comm, tag, &words, memory)).transpose()?;
         Ok(Self {
             comm: comm.clone(),
             flavor,
@@ -198,10 +198,12 @@ impl Window {
             hints: Mutex::new(hints),
             targets,
             reads: Reads::new(comm.size()),
+            tries: Tries::new(comm.size()),
             attached,
             calls: AtomicU32::new(0),
             tag,
             alone: Mutex::new(()),
+            asks: Asks::new(comm.endpoint().clone(), comm.size()),
             hosting,
         })
     }

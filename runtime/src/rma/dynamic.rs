@@ -162,8 +162,13 @@ impl Window {
         let found =
             found.ok_or_else(|| refused("base", format!("no memory is attached at {base:?}")))?;
         let mut entries = own.entries.clone();
-        entries.remove(found);
-        self.replace(&mut own, entries)
+        let [start, bytes, ..] = entries.remove(found);
+        self.replace(&mut own, entries)?;
+        drop(own);
+        let start = i128::from(start);
+        // No request that comes later finds the memory. A message that uses the memory now is an error of the program.
+        let hosting = self.hosting.as_ref();
+        hosting.map_or(Ok(()), |hosting| hosting.withdraw(start..start + i128::from(bytes)))
     }
 
     /// Makes `entries` the current table of this rank.

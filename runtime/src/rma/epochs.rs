@@ -6,9 +6,9 @@
 //! [`WindowErrorKind::Synchronization`](crate::WindowErrorKind). A rank checks only its own epochs. It does not check
 //! whether the target has an exposure epoch.
 //!
-//! The operations copy at once, so the calls that complete operations have nothing to wait for, except that the ranks
-//! of an epoch meet. A fence opens an epoch even if the program makes no operation in it. Such an unused epoch ends
-//! when the rank begins an epoch of another kind.
+//! Most operations copy at once. The calls that complete operations wait for requests to ranks whose memory this rank
+//! cannot map (`asks.rs`); the ranks of an epoch also meet. A fence opens an epoch even if the program makes no
+//! operation in it. Such an unused epoch ends when the rank begins an epoch of another kind.
 //!
 //! Before a call waits, it enters in the phase (`phase.rs`) which epoch it begins, so that another thread cannot
 //! begin an epoch that excludes this one. No thread holds the lock of [`State`] while it waits for another rank.
@@ -289,13 +289,15 @@ impl Window {
         // With `NO_PRECEDE` alone, the ranks still meet: the accesses of the next epoch must come after the stores
         // that their target has made before the fence.
         let need_not_meet = assert.has(A::NO_PRECEDE) && assert.has(A::NO_SUCCEED);
+        // An error of an operation must not keep this rank from the meeting, where the other ranks wait.
+        let completed = self.complete_all();
         let met = if need_not_meet { Ok(()) } else { self.meet() };
         if met.is_ok() {
             let next = if assert.has(A::NO_SUCCEED) { 0 } else { with_all::FENCE };
             self.epochs.all.store(next, Ordering::Relaxed);
         }
         self.epochs.phase.turn(part::FENCING, 0);
-        met
+        met.and(completed)
     }
 
     /// Returns the rank in the window of each member of `group`.
@@ -380,7 +382,7 @@ impl Window {
             for (&rank, &count) in ranks.iter().zip(&counts) {
                 if !assert.has(Assertions::NO_CHECK) {
                     let word = self.words.get(self.comm.rank(), Word::Posted(rank))?;
-                    wait::until(&self.comm, || wait::has_come(word, count))?;
+                    wait::until(&self.comm, self.needs_progress(), || wait::has_come(word, count))?;
                 }
             }
             Ok(())
@@ -400,29 +402,30 @@ impl Window {
     /// Ends the epoch that `start` began.
     ///
     /// # Errors
-    /// Returns `WindowErrorKind::Synchronization` if there is no such epoch.
+    /// Returns `WindowErrorKind::Synchronization` if there is no such epoch, the error of an operation that a target
+    /// has refused, and `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Win_complete")]
     pub fn complete(&self) -> Result<()> {
         let mut state = self.epochs.lock()?;
-        if !self.epochs.phase.has(part::STARTED) {
+        if !self.epochs.phase.turn(part::STARTED, part::STARTING) {
             return Err(outside("the rank has not started an access epoch"));
         }
+        // `starts` counts this rank's epochs with a target, so it also numbers their ends.
         let ranks = std::mem::take(&mut state.started);
-        for &rank in &ranks {
-            self.epochs.set(rank, at::NOTHING);
-            // `starts` counts this rank's epochs with the target, so it also numbers their ends. The accesses of this
-            // rank come before the end.
-            wait::announce(
-                self.words.get(rank, Word::Completed(self.comm.rank()))?,
-                state.starts[rank],
-            );
-        }
-        self.epochs.phase.turn(part::STARTED, 0);
+        let ranks: Vec<(usize, u64)> =
+            ranks.into_iter().map(|rank| (rank, state.starts[rank])).collect();
         drop(state);
-        for &rank in &ranks {
-            wait::ring(&self.comm, rank)?;
+        let mut ended = Ok(());
+        for &(rank, count) in &ranks {
+            self.epochs.set(rank, at::NOTHING);
+            ended = ended.and(self.complete_at(rank));
+            // The accesses of this rank come before the end. The target waits for the end, even after an error.
+            let word = self.words.get(rank, Word::Completed(self.comm.rank()));
+            ended = ended.and(word.map(|word| wait::announce(word, count)));
+            ended = ended.and(wait::ring(&self.comm, rank));
         }
-        Ok(())
+        self.epochs.phase.turn(part::STARTING, 0);
+        ended
     }
 
     /// Ends the epoch that `post` began, after all ranks of its group have completed.
@@ -434,7 +437,7 @@ impl Window {
     pub fn wait(&self) -> Result<()> {
         for (rank, count) in self.awaited()? {
             let word = self.words.get(self.comm.rank(), Word::Completed(rank))?;
-            wait::until(&self.comm, || wait::has_come(word, count))?;
+            wait::until(&self.comm, self.needs_progress(), || wait::has_come(word, count))?;
         }
         self.epochs.phase.turn(part::POSTED, 0);
         Ok(())
@@ -502,7 +505,7 @@ impl Window {
             return Err(outside("this rank has locked the target already"));
         }
         let locked = epochs.leave_fence().and_then(|()| match holds {
-            true => wait::lock(&self.comm, &self.words, target, kind),
+            true => wait::lock(&self.comm, &self.words, target, kind, self.needs_progress()),
             false => Ok(()),
         });
         if let Err(error) = locked {
@@ -539,6 +542,8 @@ impl Window {
         if !ended {
             return Err(outside("the rank has not locked this target"));
         }
+        // An error of an operation must not keep the lock.
+        let completed = self.complete_at(target);
         let unlocked = match was {
             at::SHARED => wait::unlock(&self.comm, &self.words, target, LockKind::Shared),
             at::EXCLUSIVE => wait::unlock(&self.comm, &self.words, target, LockKind::Exclusive),
@@ -548,7 +553,7 @@ impl Window {
             }
         };
         self.epochs.phase.remove_lock();
-        unlocked
+        unlocked.and(completed)
     }
 
     /// Takes a shared lock of the memory of every rank, and begins an epoch in which this rank may access the memory of
@@ -582,7 +587,8 @@ impl Window {
     /// Takes the shared locks of all ranks. If one fails, releases those that the call has taken.
     fn take_all_locks(&self) -> Result<()> {
         for target in 0..self.comm.size() {
-            if let Err(error) = wait::lock(&self.comm, &self.words, target, LockKind::Shared) {
+            let (kind, serves) = (LockKind::Shared, self.needs_progress());
+            if let Err(error) = wait::lock(&self.comm, &self.words, target, kind, serves) {
                 for taken in 0..target {
                     // The error of the lock counts; a release fails only if there is no such lock.
                     let _released = wait::unlock(&self.comm, &self.words, taken, LockKind::Shared);
@@ -608,7 +614,7 @@ impl Window {
             return Err(outside("the rank has not locked all ranks"));
         }
         self.epochs.all.store(0, Ordering::Relaxed);
-        let mut unlocked = Ok(());
+        let mut unlocked = self.complete_all();
         if holds {
             for target in 0..self.comm.size() {
                 let one = wait::unlock(&self.comm, &self.words, target, LockKind::Shared);
@@ -625,26 +631,52 @@ impl Window {
     ///
     /// # Errors
     /// Returns `ErrorKind::Rank` if there is no such rank, `WindowErrorKind::Synchronization` if this rank has not
-    /// locked the target, and `ErrorKind::ProcAborted` if a rank has died.
+    /// locked the target, the error of an operation that the target has refused, and `ErrorKind::ProcAborted` if a rank
+    /// has died.
     #[doc(alias = "MPI_Win_flush")]
-    #[doc(alias = "MPI_Win_flush_local")]
     pub fn flush(&self, target: usize) -> Result<()> {
         self.check_target(target)?;
         self.epochs.check_locked(target)?;
         order_accesses();
+        self.complete_at(target)?;
+        self.make_progress()
+    }
+
+    /// Completes the operations of this rank at rank `target` at this rank: the program may then use their buffers.
+    ///
+    /// # Errors
+    /// Returns the errors of [`flush`](Self::flush), except that of an operation that the target has refused.
+    #[doc(alias = "MPI_Win_flush_local")]
+    pub fn flush_local(&self, target: usize) -> Result<()> {
+        self.check_target(target)?;
+        self.epochs.check_locked(target)?;
+        order_accesses();
+        self.complete_local(target)?;
         self.make_progress()
     }
 
     /// Completes the operations of this rank at all ranks that it has locked.
     ///
     /// # Errors
-    /// Returns `WindowErrorKind::Synchronization` if this rank has locked no rank, and `ErrorKind::ProcAborted` if a
-    /// rank has died.
+    /// Returns `WindowErrorKind::Synchronization` if this rank has locked no rank, the error of an operation that a
+    /// target has refused, and `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Win_flush_all")]
-    #[doc(alias = "MPI_Win_flush_local_all")]
     pub fn flush_all(&self) -> Result<()> {
         self.epochs.check_any_lock()?;
         order_accesses();
+        self.complete_all()?;
+        self.make_progress()
+    }
+
+    /// Completes the operations of this rank at all ranks that it has locked, like [`flush_local`](Self::flush_local).
+    ///
+    /// # Errors
+    /// Returns the errors of [`flush_all`](Self::flush_all), except that of an operation that a target has refused.
+    #[doc(alias = "MPI_Win_flush_local_all")]
+    pub fn flush_local_all(&self) -> Result<()> {
+        self.epochs.check_any_lock()?;
+        order_accesses();
+        (0..self.size()).try_for_each(|target| self.complete_local(target))?;
         self.make_progress()
     }
 

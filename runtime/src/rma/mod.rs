@@ -14,8 +14,9 @@
 //! - `hints.rs`: what the program says about a window;
 //! - `create.rs`: making windows; `dynamic.rs`: windows to which the ranks attach memory;
 //! - `target.rs`: where the memory of a call lies, and whether it lies in the window;
-//! - `serve.rs`: operations on memory that the calling rank cannot map: the target carries them out; `reads.rs`: gets
-//!   from such memory by system calls;
+//! - `asks.rs`: operations on memory that the calling rank cannot map: it sends requests (`form.rs`, `types.rs`), which
+//!   the target carries out (`serve.rs`, `place.rs`); `reads.rs`: gets from such memory by system calls;
+//!   `tries.rs`: the choice between the two for gets;
 //! - `copies.rs`: put and get; `accumulate.rs`: the operations that are atomic; `atomic.rs`: the
 //!   atomic instructions for their elements; `ranges.rs`: the locks for other elements; `mechanism.rs`: which of the
 //!   two a target uses; `scalar.rs`: the short way of one element.
@@ -26,24 +27,30 @@
 //! - The owner of a window's memory names its bounds when the window is made, and the other ranks check them against
 //!   the owner's heap at that time. Nothing that another rank writes later changes the bounds. (In a dynamic window,
 //!   the bounds are checked whenever they are used.)
-//! - An operation is over when its call returns.
+//! - An operation is over when its call returns, except a put or accumulate to memory that the calling rank cannot map:
+//!   the calls that complete operations wait for it.
 
 mod accumulate;
+mod asks;
 mod atomic;
 mod copies;
 mod create;
 mod dynamic;
 mod epochs;
+mod form;
 mod hints;
 mod lock;
 mod mechanism;
 mod phase;
+mod place;
 mod ranges;
 mod reads;
 mod scalar;
 mod serve;
 mod target;
+mod tries;
 mod typed;
+mod types;
 mod wait;
 mod words;
 
@@ -60,6 +67,7 @@ pub use typed::{
 
 use crate::comm::{Communicator, Group};
 use crate::{Error, ErrorKind, Result, WindowErrorKind};
+use asks::Asks;
 use dynamic::Attached;
 use epochs::Epochs;
 use reads::Reads;
@@ -69,6 +77,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use target::Memory;
+use tries::Tries;
 use wait::Meetings;
 use words::{Words, check_process};
 
@@ -100,6 +109,9 @@ pub struct Window {
     /// Held while this rank changes memory that it has locked exclusively. Such changes are not atomic, so the threads
     /// of this rank take turns.
     alone: Mutex<()>,
+    tries: Tries,
+    /// What this rank has asked ranks for whose memory it cannot map.
+    asks: Asks,
     /// Serves the requests of other ranks; `None` if this rank has no memory that needs requests.
     hosting: Option<Hosting>,
 }
@@ -214,7 +226,7 @@ impl Window {
 
     /// Waits until all ranks have called this function, and then calls `make_progress`.
     fn meet(&self) -> Result<()> {
-        self.meetings.meet(&self.comm, &self.words)?;
+        self.meetings.meet(&self.comm, &self.words, self.needs_progress())?;
         self.make_progress()
     }
 
@@ -266,6 +278,8 @@ impl Window {
     /// Returns the errors of [`free`](Self::free).
     #[doc(hidden)]
     pub fn end(&self) -> Result<()> {
-        self.meet()
+        // An error must not keep this rank from the meeting, where the other ranks wait.
+        let late = self.await_late();
+        self.meet().and(late)
     }
 }

@@ -1,7 +1,7 @@
 //! Gets from memory that the calling rank cannot map, by system calls that read the target's memory (CMA). The target
 //! does not help, so a get does not wait for a target that computes.
 //!
-//! `copies.rs` tries these reads before it sends requests (`serve.rs`). For each target, a window finds out once
+//! `tries.rs` chooses between these reads and requests (`asks.rs`). For each target, a window finds out once
 //! whether the system permits reads; `TYPEPACK_CMA=off` forbids them. If a read fails later, the window sends
 //! requests from then on. Puts and atomic operations always use requests: no rank writes to the memory of another
 //! process (`sys/cma.rs`), and all updates of an element have one mechanism (`accumulate.rs`).
@@ -10,8 +10,8 @@
 //! page is read together with the runs around it. A buffer takes what has been read; from there the data go to the
 //! elements at the calling rank.
 
+use super::asks::Far;
 use super::ranges::state_of;
-use super::serve::Far;
 use super::{Flavor, Window};
 use crate::schedule::part::Part;
 use crate::shm::layout::State;
@@ -91,7 +91,7 @@ impl Batch {
 
 impl Window {
     /// Returns how this rank may read the memory of `target`; `None` if it must send requests.
-    fn reader(&self, target: usize) -> Result<Option<Reader>> {
+    pub(super) fn reader(&self, target: usize) -> Result<Option<Reader>> {
         let Some(access) = self.reads.0.get(target) else { return Ok(None) };
         let mut access = access.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(*access, Access::Unknown) {

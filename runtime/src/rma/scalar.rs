@@ -31,7 +31,7 @@ impl Window {
     /// # Errors
     /// Returns `WindowErrorKind::Synchronization` if no epoch permits the access, and the errors of
     /// [`hold_range`] if the target uses locks.
-    #[inline]
+    #[inline(always)]
     pub(super) unsafe fn update_one(
         &self,
         (from, result): (Option<&Part<'_>>, Option<&Part<'_>>),
@@ -44,6 +44,10 @@ impl Window {
         let bytes = plan.element_bytes();
         let address = |part: Option<&Part<'_>>| match part {
             None => Some(std::ptr::null_mut()),
+            // Often all arguments have the same type.
+            Some(part) if part.count == 1 && std::ptr::eq(part.plan, plan) => {
+                Some(part.origin.wrapping_offset(lb as isize))
+            }
             Some(part) => match one(part.plan, part.count) {
                 Some((other, lb)) if other == named => {
                     Some(part.origin.wrapping_offset(lb as isize))
@@ -56,10 +60,14 @@ impl Window {
         if operand.is_null() && update != Update::NoOp {
             return Ok(false);
         }
+        let mut wraps = false;
         let combine = match update {
             Update::NoOp | Update::Replace => None,
             // These need no function.
-            Update::Combine(Operator::Sum) if Operator::adds_with_wrap(named) => None,
+            Update::Combine(Operator::Sum) if Operator::adds_with_wrap(named) => {
+                wraps = true;
+                None
+            }
             // If the operation is not defined on the type, the general call returns the error.
             Update::Combine(operator) => match operator.combiner(named) {
                 Some(combiner) => Some(Combine::from(combiner)),
@@ -68,7 +76,8 @@ impl Window {
         };
         let Some(at) = self.direct(target, displacement, lb, bytes) else { return Ok(false) };
         let is_alone = self.epochs.check_access(target)?;
-        if is_alone || !(at as u64).is_multiple_of(bytes) {
+        // `bytes` is 4 or 8. A division would take as long as the rest of these checks.
+        if is_alone || at as u64 & (bytes - 1) != 0 {
             return Ok(false);
         }
         let own = self.comm.endpoint().rank();
@@ -81,7 +90,7 @@ impl Window {
                 Some(hold_range(&self.words, target, offset, own, may_spin)?)
             }
         };
-        let atomic = Atomic::new(update, Some(named), combine.as_ref());
+        let atomic = Atomic::new(update, || wraps, combine.as_ref());
         // SAFETY:
         // - the element at the target is aligned (checked above), and lies in the window (`direct`), which is mapped as
         //   long as the window lives; all ranks update it by instructions as long as `inside` lives, and under the lock

@@ -1,29 +1,21 @@
-//! Operations on memory that the calling rank cannot map. This is private memory of the target's program, from which a
-//! window was created or which is attached to a dynamic window.
+//! The target of requests (`form.rs`): this rank carries out the operations of other ranks on memory that those ranks
+//! cannot map. This is private memory of the program, from which a window was created or which is attached to a dynamic
+//! window.
 //!
-//! The calling rank sends a request. The target carries it out during its next call that makes progress (for example a
-//! fence, a flush or a receive), and answers. A request names runs of memory and has at most [`DATA`] bytes of data, so
-//! a long operation is several requests, one after another. The calling rank waits for the answer of each request.
+//! [`Hosts`] is a source of progress. It keeps a receive for the requests of each window as long as the window exists,
+//! and carries out a request in the next call of this rank that makes progress (for example a fence, a flush or a
+//! receive). It then counts the request in a word of the calling rank's block, and wakes that rank. The message of a
+//! long put or get goes straight to or from the memory of the window; a long put counts when its message has arrived.
 //!
-//! The requests of a window have a tag that all its ranks know. The target keeps a receive for them as long as the
-//! window exists ([`Hosts`], a source of progress). An answer has a tag that the calling rank has chosen.
-//!
-//! ```text
-//! request   kind, tag of the answer, number of runs, type, update, 0       words of 64 bits
-//!           offset and length of each run                                  words of 64 bits
-//!           operands: packed bytes
-//! answer    0 or an error class                                            a word of 64 bits
-//!           old values: packed bytes
-//! ```
-//!
-//! The target checks every word of a request: another rank may send anything. An offset counts bytes from the start of
-//! the window's memory. In a dynamic window, it is an address in the target's process.
+//! The target checks every word of a request: another rank may send anything. A request that the target refuses counts
+//! too; the error class goes to another word of the calling rank's block.
 
 use super::accumulate::{Element, Job, Place as At, Stream, Update};
-use super::dynamic::{Own, cover};
-use super::words::Words;
-use super::{Window, atomic};
-use crate::coll::Operator;
+use super::atomic;
+use super::form::{BYTES, Kind, REQUEST, Request, WORD};
+use super::place::{Memory, OTHER, Place, RANGE, Served};
+use super::types::Heard;
+use super::words::{SharedWord, Word, Words, said};
 use crate::comm::{Communicator, Space};
 use crate::commit::bytes;
 use crate::endpoint::engine::{How, MessageEngine};
@@ -32,91 +24,18 @@ use crate::endpoint::requests::Owner;
 use crate::endpoint::sources::{Errand, Panic, Source};
 use crate::message::label::{Label, Sender, Slot};
 use crate::message::payload::{Backing, LayoutRef, Posting};
-use crate::message::typecheck::OF_LAYOUT;
+use crate::message::typecheck::UNKNOWN;
 use crate::message::{Operation, Status, Tag};
 use crate::schedule::part::Part;
-use crate::{Datatype, Error, ErrorClass, ErrorKind, Named, Plan, Result, WindowErrorKind};
+use crate::{Datatype, ErrorClass, ErrorKind, Result};
 use std::fmt;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-use typepack_engine::Cursor;
+use typepack_engine::{pack_raw, unpack_raw};
 
-/// The greatest number of bytes of data of a request or an answer.
-const DATA: usize = 16 << 10;
-/// The greatest number of runs of a request.
-const RUNS: usize = 512;
-const WORD: usize = size_of::<u64>();
-/// Number of words before the runs.
-const HEAD: usize = 6;
-const REQUEST: usize = (HEAD + 2 * RUNS) * WORD + DATA;
-
-/// What a request asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Put = 1,
-    Get = 2,
-    Accumulate = 3,
-    GetAccumulate = 4,
-    /// The data are the new value and the value to compare.
-    CompareAndSwap = 5,
-}
-
-const KINDS: [Kind; 5] =
-    [Kind::Put, Kind::Get, Kind::Accumulate, Kind::GetAccumulate, Kind::CompareAndSwap];
-
-const OPERATORS: [Operator; 12] = [
-    Operator::Max,
-    Operator::Min,
-    Operator::Sum,
-    Operator::Prod,
-    Operator::Land,
-    Operator::Band,
-    Operator::Lor,
-    Operator::Bor,
-    Operator::Lxor,
-    Operator::Bxor,
-    Operator::Maxloc,
-    Operator::Minloc,
-];
-const REPLACE: u64 = 100;
-const NO_OP: u64 = 101;
-
-fn number_of(update: Update) -> u64 {
-    match update {
-        Update::Replace => REPLACE,
-        Update::NoOp => NO_OP,
-        Update::Combine(operator) => {
-            OPERATORS.iter().position(|other| *other == operator).unwrap_or(OPERATORS.len()) as u64
-        }
-    }
-}
-
-fn update_of(number: u64) -> Option<Update> {
-    match number {
-        REPLACE => Some(Update::Replace),
-        NO_OP => Some(Update::NoOp),
-        _ => OPERATORS.get(usize::try_from(number).ok()?).map(|op| Update::Combine(*op)),
-    }
-}
-
-// ---- the target ----
-
-/// The memory of this rank in a window that requests may access.
-#[derive(Debug)]
-pub(super) enum Served {
-    /// One piece of memory: its address and its length in bytes.
-    Piece(usize, u64),
-    /// The pieces that this rank has attached to a dynamic window.
-    Attached(Arc<Mutex<Own>>),
-}
-
-/// Memory of this rank that a request accesses. It stays attached as long as this value lives.
-struct Hold<'a> {
-    /// The address from which the offsets of the window count (null for a dynamic window).
-    base: *mut u8,
-    _attached: Option<MutexGuard<'a, Own>>,
-}
+/// The greatest number of long puts and gets of one rank that are under way. A calling rank has at most 64 puts, and
+/// one get in each of its threads; only a faulty rank has more.
+const MOST_LONG: usize = 1 << 14;
 
 /// What this rank needs to carry out the requests of a window.
 #[derive(Debug)]
@@ -126,146 +45,111 @@ pub(super) struct Host {
     pub rank: usize,
     /// This rank in the world.
     pub own: usize,
-    pub memory: Served,
+    pub memory: Memory,
+    /// The slot of each rank of the window.
+    pub slots: Box<[usize]>,
 }
 
 impl Host {
-    /// Returns the memory in which all runs lie, or `None` if a run does not lie in the window's memory.
-    fn hold(&self, runs: &[(u64, u64)]) -> Option<Hold<'_>> {
-        match &self.memory {
-            &Served::Piece(base, bytes) => {
-                let within = |&(offset, length): &(u64, u64)| {
-                    offset.checked_add(length).is_some_and(|end| end <= bytes)
-                };
-                let base = base as *mut u8;
-                runs.iter().all(within).then_some(Hold { base, _attached: None })
-            }
-            Served::Attached(own) => {
-                let own = own.lock().unwrap_or_else(PoisonError::into_inner);
-                let within = |&(start, length): &(u64, u64)| {
-                    let start = i128::from(start);
-                    cover(&own.entries, start..start + i128::from(length), |_| ())
-                };
-                let base = std::ptr::null_mut();
-                runs.iter().all(within).then_some(Hold { base, _attached: Some(own) })
-            }
+    /// Returns the rank in the window of the sender of a request.
+    #[inline]
+    fn rank_of(&self, slot: usize) -> Option<usize> {
+        if self.slots.get(slot) == Some(&slot) {
+            return Some(slot);
+        }
+        self.slots.iter().position(|other| *other == slot)
+    }
+
+    /// Counts a request of rank `from`, which is over.
+    fn count(&self, engine: &MessageEngine, from: usize, origin: &mut Origin, served: Served) {
+        if let Err(class) = served {
+            self.note(from, class);
+        }
+        origin.served += 1;
+        // There is such a word: `from` is a rank of the window.
+        if let Ok(word) = self.words.get(from, Word::Said(self.rank, said::SERVED)) {
+            word.set(origin.served);
+            engine.ring(Slot::new(self.slots[from]));
         }
     }
 
-    /// Carries out a request. Returns the old values, or the error class.
-    fn serve(&self, request: &[u8]) -> std::result::Result<Vec<u8>, ErrorClass> {
-        let word = |at: usize| -> Option<u64> {
-            let word = request.get(at * WORD..(at + 1) * WORD)?;
-            Some(u64::from_ne_bytes(word.try_into().ok()?))
-        };
-        let kind = word(0).and_then(|kind| KINDS.iter().find(|known| **known as u64 == kind));
-        let count = word(2).and_then(|count| usize::try_from(count).ok()).filter(|n| *n <= RUNS);
-        let (Some(kind), Some(count)) = (kind, count) else { return Err(ErrorClass::OTHER) };
-        let run = |run: usize| Some((word(HEAD + 2 * run)?, word(HEAD + 2 * run + 1)?));
-        let runs: Option<Vec<(u64, u64)>> = (0..count).map(run).collect();
-        let runs = runs.ok_or(ErrorClass::OTHER)?;
-        let bytes = runs.iter().try_fold(0u64, |sum, run| sum.checked_add(run.1));
-        let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok()).filter(|n| *n <= DATA);
-        let bytes = bytes.ok_or(ErrorClass::OTHER)?;
-        let data = request.get((HEAD + 2 * count) * WORD..).unwrap_or_default();
-        // A thread that detaches the memory waits until this value is dropped.
-        let hold = self.hold(&runs).ok_or(ErrorClass(WindowErrorKind::Range as i32))?;
-        let base = hold.base;
-        let at = |offset: u64| base.wrapping_add(offset as usize);
-        match kind {
-            Kind::Put | Kind::Get => {
-                let gets = *kind == Kind::Get;
-                if !gets && data.len() != bytes {
-                    return Err(ErrorClass::OTHER);
-                }
-                let mut old = vec![0; if gets { bytes } else { 0 }];
-                let mut done = 0;
-                for (offset, length) in runs {
-                    let length = length as usize;
-                    // SAFETY: the run lies in the window's memory (`hold`), which the program keeps valid until it
-                    // frees the window or detaches the memory, and both wait for this call. The sum of all lengths is
-                    // `bytes`, the length of `old` or of `data`, so the range lies in it. Both are memory of this
-                    // call, so they do not overlap the run.
-                    unsafe {
-                        if gets {
-                            at(offset).copy_to_nonoverlapping(old[done..].as_mut_ptr(), length);
-                        } else {
-                            at(offset).copy_from_nonoverlapping(data[done..].as_ptr(), length);
-                        }
-                    }
-                    done += length;
-                }
-                Ok(old)
-            }
-            Kind::Accumulate | Kind::GetAccumulate => {
-                let update = word(4).and_then(update_of).ok_or(ErrorClass::OP)?;
-                let named =
-                    word(3).and_then(|code| Named::from_abi_value(u32::try_from(code).ok()?));
-                let ty = named.map(Datatype::named).ok_or(ErrorClass::TYPE)?;
-                if update != Update::NoOp && data.len() != bytes {
-                    return Err(ErrorClass::OTHER);
-                }
-                let gets = *kind == Kind::GetAccumulate;
-                let (data, mut old) = (data.to_vec(), vec![0; if gets { bytes } else { 0 }]);
-                let served = self.accumulate(ty, update, base, &runs, (data, &mut old), bytes);
-                served.map_err(|error| error.class())?;
-                Ok(old)
-            }
-            Kind::CompareAndSwap => {
-                let (&[(offset, _)], true) = (&*runs, data.len() == 2 * bytes && bytes <= 16)
-                else {
-                    return Err(ErrorClass::OTHER);
-                };
-                let mut old = vec![0; bytes];
-                let (new, compare) = data.split_at(bytes);
-                let held = || {
-                    let (words, own) = (&self.words, self.own);
-                    super::ranges::hold_range(words, self.rank, offset as i64, own, false)
-                };
-                let ranks = (self.rank, self.own);
-                let inside = || super::mechanism::begin(&self.words, ranks, self.rank, 1);
-                // SAFETY:
-                // - the element lies in the window's memory (`hold`), which the program keeps valid as in the case of
-                //   a put; a rank that can map this memory updates it in the same way as this call: by instructions
-                //   as long as the value of `inside` lives, and under the lock of `held` otherwise, because both are
-                //   those of this rank's memory in the window;
-                // - each operand is `bytes` bytes of the request, and `old` has `bytes` bytes.
-                let swapped = unsafe {
-                    let (new, compare) = (new.as_ptr(), compare.as_ptr());
-                    atomic::compare_and_swap(
-                        at(offset),
-                        new,
-                        compare,
-                        old.as_mut_ptr(),
-                        bytes,
-                        inside,
-                        held,
-                    )
-                };
-                swapped.map_err(|error| error.class())?;
-                Ok(old)
-            }
+    /// Tells rank `from` that this rank has refused a request.
+    #[cold]
+    fn note(&self, from: usize, class: ErrorClass) {
+        if let Ok(word) = self.words.get(from, Word::Said(self.rank, said::REFUSED)) {
+            // The first error counts.
+            let _first = word.replace(0, u64::from(class.0.unsigned_abs()).max(1));
         }
     }
 
+    /// Carries out a short put.
+    fn put(&self, heard: &Heard, request: &Request, data: &[u8]) -> Served {
+        let place = self.memory.place(heard, request, data.len() as u64)?;
+        let range = request.start..request.start + data.len() as u64;
+        // SAFETY: the elements lie in the window's memory, which the program keeps valid until it frees the window or
+        // detaches the memory, and both wait for this call. The range lies within the packed bytes of the elements
+        // (`place` has checked both), and `data` has as many bytes. `data` is memory of this source, so the two do not
+        // overlap.
+        unsafe { unpack_raw(&place.plan, place.count, place.origin, range, data.as_ptr()) };
+        Ok(())
+    }
+
+    /// Gives the answer to a request of rank `from` with this tag: the first `length` bytes of `answer`, or an error.
+    fn say(
+        &self,
+        engine: &MessageEngine,
+        from: usize,
+        tag: i32,
+        served: Served,
+        answer: &[u64; said::BYTES / WORD],
+        length: usize,
+    ) {
+        let word = |index| self.words.get(from, Word::Said(self.rank, index));
+        for (index, value) in answer.iter().enumerate().take(length.div_ceil(WORD)) {
+            if let Ok(word) = word(said::ANSWER + index) {
+                word.set(*value);
+            }
+        }
+        let class = served.err().map_or(0, |class| u64::from(class.0.unsigned_abs()).max(1));
+        // The answer comes before its tag.
+        if let Ok(word) = word(said::ANSWERED) {
+            word.set(u64::from(tag as u32) | class << 32);
+            engine.ring(Slot::new(self.slots[from]));
+        }
+    }
+
+    /// Carries out a get of a few bytes.
+    fn get(&self, heard: &Heard, request: &Request, to: &mut [u8]) -> Served {
+        let place = self.memory.place(heard, request, to.len() as u64)?;
+        let range = request.start..request.start + to.len() as u64;
+        // SAFETY: the elements lie in the window's memory, and the range in their packed bytes, as for a put. `to` has
+        // as many bytes, and is memory of this source.
+        unsafe { pack_raw(&place.plan, place.count, place.origin, range, to.as_mut_ptr()) };
+        Ok(())
+    }
+
+    /// Carries out an accumulate, whose operands are `data`. The old values go to `old`, unless `old` is empty.
     fn accumulate(
         &self,
-        ty: Datatype,
-        update: Update,
-        base: *mut u8,
-        runs: &[(u64, u64)],
-        (mut data, old): (Vec<u8>, &mut [u8]),
-        bytes: usize,
-    ) -> Result<()> {
-        let element = Element::new(ty);
-        if element.size() == 0 || !bytes.is_multiple_of(element.size()) {
-            return Err(Error::new(ErrorKind::Other, "request", "the data end within an element"));
+        heard: &Heard,
+        request: &Request,
+        data: &mut [u8],
+        old: &mut [u8],
+    ) -> Served {
+        let ty = request.named.map(Datatype::named).ok_or(ErrorClass::TYPE)?;
+        let update = request.update;
+        let length = if update == Update::NoOp { old.len() } else { data.len() };
+        if !old.is_empty() && old.len() != length {
+            return Err(OTHER);
         }
-        let combine = element.combine(update)?;
-        let (lengths, offsets): (Vec<i64>, Vec<i64>) =
-            runs.iter().map(|run| (run.1 as i64, run.0 as i64)).unzip();
-        let layout = Datatype::hindexed(&lengths, &offsets, &Datatype::named(Named::BYTE))?;
-        let plan = layout.commit()?;
+        let place = self.memory.place(heard, request, length as u64)?;
+        let element = Element::new(ty);
+        let size = element.size();
+        let whole = |bytes: u64| bytes.is_multiple_of(size.max(1) as u64);
+        if size == 0 || !whole(length as u64) || !whole(request.start) {
+            return Err(OTHER);
+        }
+        let combine = element.combine(update).map_err(|error| error.class())?;
         let job = Job {
             words: &self.words,
             rank: self.rank,
@@ -273,26 +157,88 @@ impl Host {
             may_spin: false,
             target: self.rank,
             element: &element,
-            elements: bytes / element.size(),
+            elements: length / size,
             update,
             combine,
             alone: false,
         };
-        let place = At { at: base, offset: 0, plan: &plan, count: 1 };
-        let byte = crate::commit::bytes()?;
+        let base = match self.memory {
+            Memory::Piece(base, _) => base,
+            Memory::Attached(_) => 0,
+        };
+        // Both ranks must choose the same lock for an element, so the offset counts from the start of the window.
+        let offset = (place.origin as usize).wrapping_sub(base) as i64;
+        let at = At { at: place.origin, offset, plan: &place.plan, count: place.count };
+        let byte = bytes().map_err(|error| error.class())?;
         let part = |memory: &mut [u8]| Part {
             origin: memory.as_mut_ptr(),
             plan: byte,
             count: memory.len() as u64,
         };
-        let (operands, results) = (part(&mut data), part(old));
+        let (operands, results) = (part(data), part(old));
         let operands = Some(&operands).filter(|_| update != Update::NoOp);
         let results = Some(&results).filter(|part| part.count > 0);
-        // SAFETY: all runs lie in the window's memory (`Host::hold`, whose result the caller keeps during this call),
-        // and have `bytes` bytes. So do the operands and the results, which are memory of this call. If a run ends
-        // within an element, `run_of` updates only the elements that the run holds completely.
-        unsafe { job.run(&place, &Stream::new(operands), &Stream::new(results), bytes as u64) }
+        let range = request.start..request.start + length as u64;
+        // SAFETY: the elements lie in the window's memory, and the range in their packed bytes (`place`). The operands
+        // and the results have as many bytes, and are memory of this source. If a run ends within an element, `run_of`
+        // updates only the elements that the run holds completely.
+        let done = unsafe { job.run(&at, &Stream::new(operands), &Stream::new(results), range) };
+        done.map_err(|error| error.class())
     }
+
+    /// Carries out a compare and swap. The old value goes to `old`, which is as long as the element.
+    fn compare_and_swap(
+        &self,
+        heard: &Heard,
+        request: &Request,
+        data: &[u8],
+        old: &mut [u8],
+    ) -> Served {
+        let size = data.len() / 2;
+        if request.number != BYTES || data.len() != 2 * size || size > 16 || old.len() != size {
+            return Err(OTHER);
+        }
+        let place = self.memory.place(heard, request, size as u64)?;
+        let (new, compare) = data.split_at(size);
+        let held = || {
+            let (words, own) = (&self.words, self.own);
+            super::ranges::hold_range(words, self.rank, request.offset, own, false)
+        };
+        let ranks = (self.rank, self.own);
+        let inside = || super::mechanism::begin(&self.words, ranks, self.rank, 1);
+        // SAFETY:
+        // - the element lies in the window's memory (`place`), which the program keeps valid as in the case of a put; a
+        //   rank that can map this memory updates it in the same way as this call: by instructions as long as the
+        //   value of `inside` lives, and under the lock of `held` otherwise, because both are those of this rank's
+        //   memory in the window;
+        // - each operand is `size` bytes of the request, and `old` has `size` bytes.
+        let swapped = unsafe {
+            let (new, compare, old) = (new.as_ptr(), compare.as_ptr(), old.as_mut_ptr());
+            atomic::compare_and_swap(place.origin, new, compare, old, size, inside, held)
+        };
+        swapped.map_err(|error| error.class())
+    }
+}
+
+/// What this rank knows of another rank of a window.
+#[derive(Debug, Default)]
+struct Origin {
+    /// Number of requests of the rank that are over.
+    served: u64,
+    heard: Heard,
+    /// Number of messages of long puts and gets that are under way.
+    long: usize,
+}
+
+/// The message of a long put or get that is under way.
+#[derive(Debug)]
+struct Long {
+    id: u64,
+    from: usize,
+    tag: i32,
+    /// The addresses of the memory that the message uses.
+    addresses: std::ops::Range<i128>,
+    is_put: bool,
 }
 
 /// A window whose requests this rank serves.
@@ -303,11 +249,223 @@ struct Hosted {
     buffer: Box<[u8]>,
     /// The receive of the next request.
     receive: u64,
+    origins: Box<[Origin]>,
+    long: Vec<Option<Long>>,
 }
 
 impl fmt::Debug for Hosted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hosted").field("tag", &self.tag).finish_non_exhaustive()
+    }
+}
+
+/// The tokens of a window's requests: the index of the window, and for a long put or get the index of its message plus
+/// one.
+fn token_of(index: usize, long: usize) -> u64 {
+    index as u64 | (long as u64) << 32
+}
+
+impl Hosted {
+    /// Carries out the request in the buffer, which has the length and the sender of `status`.
+    fn serve(&mut self, engine: &mut MessageEngine, owner: (u32, usize), status: Status) {
+        let Some(from) = self.host.rank_of(status.source) else { return };
+        let length = usize::try_from(status.bytes).unwrap_or(0).min(REQUEST);
+        let Self { host, buffer, origins, .. } = self;
+        let (bytes, origin) = (&mut buffer[..length], &mut origins[from]);
+        let Some((request, data)) = Request::decode(bytes) else { return host.note(from, OTHER) };
+        let head = length - data.len();
+        match request.kind {
+            Kind::Put => {
+                let served = host.put(&origin.heard, &request, data);
+                host.count(engine, from, origin, served);
+            }
+            Kind::Accumulate => {
+                let data = &mut bytes[head..];
+                let served = host.accumulate(&origin.heard, &request, data, &mut []);
+                host.count(engine, from, origin, served);
+            }
+            Kind::Define => {
+                let Request { number, start, count, .. } = request;
+                if !matches!(origin.heard.take(number, start, count, data), Some(Ok(()))) {
+                    host.note(from, OTHER);
+                }
+            }
+            Kind::LongPut => {
+                if let Err(class) = self.transfer(engine, owner, from, &request) {
+                    self.host.count(engine, from, &mut self.origins[from], Err(class));
+                }
+            }
+            Kind::Get if request.length <= said::BYTES as u64 => {
+                let mut answer = [0_u64; said::BYTES / WORD];
+                let length = request.length as usize;
+                let to = &mut bytemuck::bytes_of_mut(&mut answer)[..length];
+                let served = host.get(&origin.heard, &request, to);
+                host.say(engine, from, request.tag, served, &answer, length);
+            }
+            Kind::Get => {
+                if let Err(class) = self.transfer(engine, owner, from, &request) {
+                    self.host.note(from, class);
+                    self.send(engine, from, request.tag, &mut []);
+                }
+            }
+            Kind::GetAccumulate if request.length <= said::BYTES as u64 => {
+                let mut answer = [0_u64; said::BYTES / WORD];
+                let length = request.length as usize;
+                let old = &mut bytemuck::bytes_of_mut(&mut answer)[..length];
+                let data = &mut bytes[head..];
+                let served = host.accumulate(&origin.heard, &request, data, old);
+                host.say(engine, from, request.tag, served, &answer, length);
+            }
+            Kind::GetAccumulate => {
+                let length = usize::try_from(request.length).ok();
+                let served = match length.filter(|length| *length <= super::form::DATA) {
+                    Some(length) => {
+                        let mut old = vec![0; length];
+                        let data = &mut bytes[head..];
+                        let served = host.accumulate(&origin.heard, &request, data, &mut old);
+                        served.map(|()| old)
+                    }
+                    None => Err(OTHER),
+                };
+                self.answer(engine, from, request.tag, served);
+            }
+            Kind::CompareAndSwap => {
+                let mut answer = [0_u64; said::BYTES / WORD];
+                let length = (data.len() / 2).min(said::BYTES);
+                let old = &mut bytemuck::bytes_of_mut(&mut answer)[..length];
+                let served = host.compare_and_swap(&origin.heard, &request, data, old);
+                host.say(engine, from, request.tag, served, &answer, length);
+            }
+            Kind::Forget => self.forget(engine, from, request.tag),
+        }
+    }
+
+    /// Sends a short message to rank `from`.
+    fn send(&self, engine: &mut MessageEngine, from: usize, tag: i32, data: &mut [u8]) {
+        let Ok(plan) = bytes() else { return };
+        let layout = LayoutRef { origin: data.as_mut_ptr(), plan, count: data.len() as u64 };
+        let label = Label { context: self.context, tag, bytes: layout.count, types: UNKNOWN };
+        let how = How { synchronous: false, backing: Backing::Copy };
+        let to = Slot::new(self.host.slots[from]);
+        // SAFETY: the data is readable during the call, and the engine copies what it cannot send at once. `to` is a
+        // slot of the job, and the tag is not negative (`Request::decode`).
+        let sent = unsafe { engine.send(&layout, label, to, how) };
+        // If the message cannot be sent, memory has run out, and the asking rank waits until the job ends.
+        if let Ok(Operation::Pending(id)) = sent {
+            engine.requests().orphan(id);
+        }
+    }
+
+    /// Answers a request.
+    #[inline(never)]
+    fn answer(&self, engine: &mut MessageEngine, from: usize, tag: i32, served: Served<Vec<u8>>) {
+        let mut answer = vec![0; WORD];
+        match served {
+            Ok(old) => answer.extend_from_slice(&old),
+            Err(class) => answer.copy_from_slice(&u64::from(class.0.unsigned_abs()).to_ne_bytes()),
+        }
+        self.send(engine, from, tag, &mut answer);
+    }
+
+    /// Starts the message of a long put or get.
+    fn transfer(
+        &mut self,
+        engine: &mut MessageEngine,
+        (source, index): (u32, usize),
+        from: usize,
+        request: &Request,
+    ) -> Served {
+        let Self { host, origins, long, context, .. } = self;
+        let origin = &mut origins[from];
+        let is_put = request.kind == Kind::LongPut;
+        if origin.long >= MOST_LONG || request.start != 0 {
+            return Err(OTHER);
+        }
+        let place = host.memory.place(&origin.heard, request, request.length)?;
+        let addresses = place.addresses();
+        let Place { origin: at, plan, count, attached } = place;
+        // From here on, the endpoint's lock, which this source holds, keeps the memory attached: a thread that detaches
+        // memory ends the messages that use it, under this lock, before it returns (`withdraw`).
+        drop(attached);
+        let layout = LayoutRef { origin: at, plan: &plan, count };
+        let (context, tag, slot) = (*context, request.tag, Slot::new(host.slots[from]));
+        let started = if is_put {
+            let posting = Posting::new(layout, context, Sender::Slot(slot), Tag::Is(tag));
+            let posting = posting.map_err(|error| error.class())?;
+            // SAFETY: the elements lie in the window's memory, which the program keeps valid until it frees the window
+            // or detaches the memory; both end the receive first. The program does not access the elements during the
+            // epoch of the calling rank. The capacity is the packed size of the elements (`Posting::new`).
+            unsafe { engine.receive(&posting) }
+        } else {
+            if plan.packed_bytes(count).ok() != Some(request.length) {
+                return Err(OTHER);
+            }
+            let label = Label { context, tag, bytes: request.length, types: UNKNOWN };
+            // SAFETY: the same; `label.bytes` is the packed size of the elements (checked above). The standard mode
+            // lends no memory.
+            unsafe { engine.send(&layout, label, slot, How::STANDARD) }
+        };
+        match started {
+            Ok(Operation::Done(_)) if is_put => host.count(engine, from, origin, Ok(())),
+            Ok(Operation::Done(_)) => {}
+            Ok(Operation::Pending(id)) => {
+                origin.long += 1;
+                let message = Some(Long { id, from, tag, addresses, is_put });
+                let place = long.iter().position(Option::is_none).unwrap_or(long.len());
+                match long.get_mut(place) {
+                    Some(free) => *free = message,
+                    None => long.push(message),
+                }
+                let token = token_of(index, place + 1);
+                engine.requests().own(id, Owner { source, token });
+            }
+            Err(error) => return Err(error.class()),
+        }
+        Ok(())
+    }
+
+    /// Ends the message of a long put or get with the index `place`, which has the result `result`.
+    fn transferred(&mut self, engine: &mut MessageEngine, place: usize, result: Result<Status>) {
+        let Some(long) = self.long.get_mut(place).and_then(Option::take) else { return };
+        let origin = &mut self.origins[long.from];
+        origin.long -= 1;
+        if long.is_put {
+            let served = result.map(drop).map_err(|error| error.class());
+            self.host.count(engine, long.from, origin, served);
+        }
+    }
+
+    /// Ends the long put of rank `from` with this tag, whose message does not come.
+    #[cold]
+    fn forget(&mut self, engine: &mut MessageEngine, from: usize, tag: i32) {
+        let is = |long: &Long| long.from == from && long.tag == tag && long.is_put;
+        self.end(engine, is, OTHER);
+    }
+
+    /// Ends the messages that use memory in a range of addresses, which the program detaches.
+    #[cold]
+    fn withdraw(&mut self, engine: &mut MessageEngine, range: &std::ops::Range<i128>) {
+        let uses =
+            |long: &Long| long.addresses.start < range.end && range.start < long.addresses.end;
+        self.end(engine, uses, RANGE);
+    }
+
+    /// Ends the messages for which `which` returns true. Their puts count as refused with `class`.
+    fn end(
+        &mut self,
+        engine: &mut MessageEngine,
+        which: impl Fn(&Long) -> bool,
+        class: ErrorClass,
+    ) {
+        for place in &mut self.long {
+            let Some(long) = place.take_if(|long| which(long)) else { continue };
+            engine.detach(long.id);
+            let origin = &mut self.origins[long.from];
+            origin.long -= 1;
+            if long.is_put {
+                self.host.count(engine, long.from, origin, Err(class));
+            }
+        }
     }
 }
 
@@ -323,7 +481,12 @@ pub(super) struct Hosts {
 /// # Errors
 /// Returns `ErrorKind::State` after finalization.
 pub(crate) fn register(endpoint: &Endpoint) -> Result<()> {
-    endpoint.register(|number| Hosts { number, windows: Vec::new() })
+    endpoint.with_core(|core| {
+        core.register(|number| Hosts { number, windows: Vec::new() });
+        // The message of a long put follows its request in the ring. If the receive of the message exists when the rank
+        // reads the message, the data goes straight to its place.
+        core.with(|hosts: &mut Hosts, engine| engine.requests().set_prompt(hosts.number))
+    })?
 }
 
 impl Hosts {
@@ -338,49 +501,34 @@ impl Hosts {
             // SAFETY: the buffer has `REQUEST` bytes. Until the receive has ended, or is cancelled or detached by the
             // drop of `Hosting`, this source keeps the buffer and does not touch it. The tag is not negative.
             match unsafe { engine.receive(&posting)? } {
-                Operation::Done(status) => self.answer(engine, index, status),
+                Operation::Done(status) => hosted.serve(engine, (self.number, index), status),
                 Operation::Pending(id) => {
                     hosted.receive = id;
-                    engine.requests().own(id, Owner { source: self.number, token: index as u64 });
+                    let token = token_of(index, 0);
+                    engine.requests().own(id, Owner { source: self.number, token });
                     return Ok(());
                 }
             }
         }
     }
 
-    /// Serves the request in the buffer of a window, and sends the answer.
-    fn answer(&mut self, engine: &mut MessageEngine, index: usize, status: Status) {
-        let Some(Some(hosted)) = self.windows.get_mut(index) else { return };
-        let length = usize::try_from(status.bytes).unwrap_or(0).min(REQUEST);
-        let request = &hosted.buffer[..length];
-        let mut answer = vec![0; WORD];
-        match hosted.host.serve(request) {
-            Ok(old) => answer.extend_from_slice(&old),
-            Err(class) => answer.copy_from_slice(&u64::from(class.0.unsigned_abs()).to_ne_bytes()),
-        }
-        let tag = request.get(WORD..2 * WORD).and_then(|word| word.try_into().ok());
-        let tag = tag.map(u64::from_ne_bytes).and_then(|tag| i32::try_from(tag).ok());
-        // Only a rank that breaks the protocol sends a request without a tag for the answer. It gets no answer.
-        let (Some(tag), Ok(plan)) = (tag, bytes()) else { return };
-        let count = answer.len() as u64;
-        let layout = LayoutRef { origin: answer.as_mut_ptr(), plan, count };
-        let label = Label { context: hosted.context, tag, bytes: count, types: OF_LAYOUT };
-        let how = How { synchronous: false, backing: Backing::Copy };
-        // SAFETY: the answer is readable during the call, and the engine copies what it cannot send at once. The
-        // source of a message is a slot of the job, and the tag is not negative.
-        let sent = unsafe { engine.send(&layout, label, Slot::new(status.source), how) };
-        // If the answer cannot be sent, memory has run out, and the asking rank waits until the job ends.
-        if let Ok(Operation::Pending(id)) = sent {
-            engine.requests().orphan(id);
+    /// Calls `change` with a window, if it exists.
+    fn with(&mut self, index: usize, change: impl FnOnce(&mut Hosted)) {
+        if let Some(Some(hosted)) = self.windows.get_mut(index) {
+            change(hosted);
         }
     }
 }
 
 impl Source for Hosts {
     fn completed(&mut self, engine: &mut MessageEngine, token: u64, result: Result<Status>) {
-        let index = token as usize;
+        let (index, long) = (token as u32 as usize, (token >> 32) as usize);
+        if long > 0 {
+            return self.with(index, |hosted| hosted.transferred(engine, long - 1, result));
+        }
         if let Ok(status) = result {
-            self.answer(engine, index, status);
+            let owner = (self.number, index);
+            self.with(index, |hosted| hosted.serve(engine, owner, status));
         }
         // If the receive cannot be posted, memory has run out, and this rank serves no more requests of the window.
         let _posted = self.post(engine, index);
@@ -429,11 +577,22 @@ impl fmt::Debug for Hosting {
 
 impl Hosting {
     /// Begins to serve the requests with the tag `tag` in the message space of `comm` for windows.
-    pub fn begin(comm: &Communicator, tag: i32, host: Host) -> Result<Self> {
+    pub fn begin(
+        comm: &Communicator,
+        tag: i32,
+        words: &Arc<Words>,
+        memory: Memory,
+    ) -> Result<Self> {
         let endpoint = comm.endpoint().clone();
+        let slot = |rank| comm.slot(rank, "rank", ErrorKind::Rank).map(Slot::index);
+        let slots = (0..comm.size()).map(slot).collect::<Result<_>>()?;
+        let (rank, own) = (comm.rank(), endpoint.rank());
+        let host = Host { words: words.clone(), rank, own, memory, slots };
         let context = comm.space(Space::Window);
         let buffer = vec![0; REQUEST].into_boxed_slice();
-        let hosted = Hosted { host, context, tag, buffer, receive: 0 };
+        let origins = (0..comm.size()).map(|_| Origin::default()).collect();
+        let long = Vec::new();
+        let hosted = Hosted { host, context, tag, buffer, receive: 0, origins, long };
         let index = endpoint.with_core(|core| {
             core.with(|hosts: &mut Hosts, engine| {
                 let free = hosts.windows.iter().position(Option::is_none);
@@ -447,6 +606,19 @@ impl Hosting {
         })???;
         Ok(Self { endpoint, index })
     }
+
+    /// Ends the messages that use memory in a range of addresses. Requests that come later must not name the memory any
+    /// more: the caller has removed the memory from the table of attached memory.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
+    pub fn withdraw(&self, range: std::ops::Range<i128>) -> Result<()> {
+        self.endpoint.with_core(|core| {
+            core.with(|hosts: &mut Hosts, engine| {
+                hosts.with(self.index, |hosted| hosted.withdraw(engine, &range));
+            })
+        })?
+    }
 }
 
 impl Drop for Hosting {
@@ -455,151 +627,17 @@ impl Drop for Hosting {
         // After finalization `with_core` fails. The entry then stays in the list, and nothing uses it.
         let removed = self.endpoint.with_core(|core| {
             core.with(|hosts: &mut Hosts, engine| {
-                let hosted = hosts.windows.get_mut(index).and_then(Option::take);
-                if let Some(hosted) = &hosted
-                    && !engine.cancel_receive(hosted.receive)
-                {
-                    engine.requests().orphan(hosted.receive);
-                    engine.detach(hosted.receive);
+                let mut hosted = hosts.windows.get_mut(index).and_then(Option::take);
+                if let Some(hosted) = &mut hosted {
+                    hosted.end(engine, |_| true, OTHER);
+                    if !engine.cancel_receive(hosted.receive) {
+                        engine.requests().orphan(hosted.receive);
+                        engine.detach(hosted.receive);
+                    }
                 }
                 hosted
             })
         });
         drop(removed);
-    }
-}
-
-// ---- the calling rank ----
-
-/// The elements of an operation at a target whose memory this rank cannot map.
-pub(super) struct Far<'a> {
-    pub target: usize,
-    /// The offset of the elements' origin in the target's memory, in bytes; see
-    /// [`Located::There`](super::target::Located).
-    pub offset: i64,
-    pub plan: &'a Plan,
-    pub count: u64,
-}
-
-/// What a request asks for, and of which elements.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Wish {
-    pub kind: Kind,
-    pub named: Option<Named>,
-    pub update: Update,
-    /// The size of an element in bytes. A request contains only whole elements.
-    pub size: usize,
-}
-
-impl Window {
-    /// Carries out an operation at a target whose memory this rank cannot map, for `bytes` packed bytes. For each range
-    /// of packed bytes, `operand` appends the operands to the request, and `result` gets the old values.
-    ///
-    /// # Errors
-    /// Returns an error of the class with which the target has refused the operation, `ErrorKind::Other` if an element
-    /// has more than [`RUNS`] runs, and `ErrorKind::ProcAborted` if a rank has died.
-    pub(super) fn ask(
-        &self,
-        far: &Far<'_>,
-        wish: Wish,
-        bytes: u64,
-        mut operand: impl FnMut(std::ops::Range<u64>, &mut Vec<u8>),
-        mut result: impl FnMut(std::ops::Range<u64>, &[u8]),
-    ) -> Result<()> {
-        let size = wish.size.max(1) as u64;
-        let mut position = 0;
-        while position < bytes {
-            let mut cursor = Cursor::at(far.plan, far.count, position)?;
-            let mut runs: Vec<(u64, u64)> = Vec::new();
-            let most = (position + DATA as u64 / size * size).min(bytes);
-            let mut end = position;
-            while end < most && runs.len() < RUNS {
-                let Some(run) = cursor.run() else { break };
-                let length = run.bytes.min(most - end);
-                let start = far.offset.wrapping_add(run.offset) as u64;
-                match runs.last_mut() {
-                    // A run that begins where the last one ends makes the last one longer.
-                    Some((last, before)) if *last + *before == start => *before += length,
-                    _ => runs.push((start, length)),
-                }
-                cursor.advance(length);
-                end += length;
-            }
-            // If the request would end within an element, leave this element to the next request.
-            let extra = (end - position) % size;
-            end -= extra;
-            let mut left = extra;
-            while let Some(last) = runs.last_mut().filter(|_| left > 0) {
-                let cut = left.min(last.1);
-                last.1 -= cut;
-                left -= cut;
-                if last.1 == 0 {
-                    runs.pop();
-                }
-            }
-            if end == position {
-                let detail = "an element of the target has too many runs of memory";
-                return Err(Error::new(ErrorKind::Other, "target_datatype", detail));
-            }
-            let range = position..end;
-            let old = self.ask_for(far.target, wish, &runs, |data| operand(range.clone(), data))?;
-            result(range, &old);
-            position = end;
-        }
-        Ok(())
-    }
-
-    /// Sends one request and returns the old values of its answer.
-    pub(super) fn ask_for(
-        &self,
-        target: usize,
-        wish: Wish,
-        runs: &[(u64, u64)],
-        operand: impl FnOnce(&mut Vec<u8>),
-    ) -> Result<Vec<u8>> {
-        // The answers to all windows of a communicator have one context, so the tags of two windows must differ too.
-        static ASKED: AtomicU32 = AtomicU32::new(0);
-        let tag = (ASKED.fetch_add(1, Ordering::Relaxed) & (i32::MAX as u32 >> 1)) << 1 | 1;
-        let bytes_of_runs: u64 = runs.iter().map(|run| run.1).sum();
-        let bytes_of_runs = usize::try_from(bytes_of_runs).unwrap_or(DATA).min(DATA);
-        let mut request = Vec::with_capacity((HEAD + 2 * runs.len()) * WORD + 2 * bytes_of_runs);
-        let named = wish.named.map_or(0, Named::abi_value);
-        let head = [
-            wish.kind as u64,
-            tag.into(),
-            runs.len() as u64,
-            named.into(),
-            number_of(wish.update),
-            0,
-        ];
-        for word in head.into_iter().chain(runs.iter().flat_map(|run| [run.0, run.1])) {
-            request.extend_from_slice(&word.to_ne_bytes());
-        }
-        operand(&mut request);
-        // An answer without old values is one word.
-        let room = match wish.kind {
-            Kind::Put | Kind::Accumulate => WORD,
-            Kind::Get | Kind::GetAccumulate | Kind::CompareAndSwap => WORD + bytes_of_runs,
-        };
-        let mut answer = vec![0u8; room];
-        let (byte, length) = (bytes()?, request.len() as u64);
-        let received = self.comm.scope_in(Space::Window, |scope| -> Result<Status> {
-            let answered = scope.irecv(&mut answer, byte, room as u64, target, tag as i32)?;
-            scope.isend(&request, byte, length, target, self.tag)?;
-            scope.wait(answered)
-        })??;
-        answer.truncate(usize::try_from(received.bytes).unwrap_or(0));
-        let class =
-            answer.get(..WORD).and_then(|word| word.try_into().ok()).map(u64::from_ne_bytes);
-        match class {
-            Some(0) => Ok(answer.split_off(WORD)),
-            class => {
-                let class = class.and_then(|class| i32::try_from(class).ok());
-                let kind =
-                    class.map_or(ErrorKind::Other, |class| ErrorKind::Engine(ErrorClass(class)));
-                let detail = format!("rank {target} has refused the operation");
-                Err(Error::new(kind, "target_rank", detail))
-            }
-        }
     }
 }

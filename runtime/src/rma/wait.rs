@@ -2,8 +2,8 @@
 //! ranks count up.
 //!
 //! A rank that changes a word rings the rank that may wait for it (`Endpoint::ring`). A rank that waits for a word
-//! reads it a few times, and then waits in the endpoint: there the rank makes progress, sleeps after a while, and gets
-//! an error if a rank has died.
+//! waits in the endpoint: there the rank makes progress, sleeps after a while, and gets an error if a rank has died. A
+//! rank whose memory needs no requests reads the word a few times before that.
 //!
 //! The ranks meet in rounds: in round `k`, rank `r` writes the number of the meeting into the block of rank `r + 2^k`,
 //! and waits until rank `r - 2^k` has written the number into the block of `r` (both modulo the number of ranks). So
@@ -14,8 +14,10 @@ use super::words::{SharedWord, Word, Words};
 use crate::comm::Communicator;
 use crate::{ErrorKind, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
-/// Number of times that a rank looks at a word before it waits in the endpoint.
+/// Number of times that a rank looks at a word before it waits in the endpoint, unless other ranks may need its help
+/// meanwhile.
 const LOOKS: u32 = 200;
 
 /// The count of the meetings of a window's ranks.
@@ -30,12 +32,12 @@ impl Meetings {
         Self { last: AtomicU64::new(0) }
     }
 
-    /// Waits until all ranks have called this function. What a rank has stored before the call is visible to every rank
-    /// after the call. Collective.
+    /// Waits until all ranks have called this function. `serves` says whether this rank serves requests. What a rank
+    /// has stored before the call is visible to every rank after the call. Collective.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died.
-    pub fn meet(&self, comm: &Communicator, words: &Words) -> Result<()> {
+    pub fn meet(&self, comm: &Communicator, words: &Words, serves: bool) -> Result<()> {
         let (size, rank) = (comm.size(), comm.rank());
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         for round in 0..words.rounds() {
@@ -44,7 +46,7 @@ impl Meetings {
             ring(comm, to)?;
             let word = words.get(rank, Word::Round(round))?;
             // The other rank may be ahead, and may have written the number of a later meeting already.
-            until(comm, || has_come(word, number))?;
+            until(comm, serves, || has_come(word, number))?;
         }
         Ok(())
     }
@@ -74,15 +76,20 @@ pub(super) fn ring(comm: &Communicator, rank: usize) -> Result<()> {
     Ok(())
 }
 
-/// Waits until `is_over` returns true.
+/// Waits until `is_over` returns true. `serves` says whether this rank serves requests: if it does, the rank that will
+/// change the word may wait for this rank.
 ///
 /// # Errors
 /// Returns `ErrorKind::ProcAborted` if a rank has died.
-pub(super) fn until(comm: &Communicator, mut is_over: impl FnMut() -> bool) -> Result<()> {
+pub(super) fn until(
+    comm: &Communicator,
+    serves: bool,
+    mut is_over: impl FnMut() -> bool,
+) -> Result<()> {
     if is_over() {
         return Ok(());
     }
-    if !comm.endpoint().sleeps_at_once() {
+    if !serves && !comm.endpoint().sleeps_at_once() {
         for _ in 0..LOOKS {
             std::hint::spin_loop();
             if is_over() {
@@ -93,7 +100,19 @@ pub(super) fn until(comm: &Communicator, mut is_over: impl FnMut() -> bool) -> R
     comm.endpoint().attend_outside(|| is_over().then_some(()))
 }
 
-/// Waits for the lock of the memory at rank `target`.
+/// Waits until `is_over` returns true, but no longer than until `end`, and without sleep. Returns whether it has.
+///
+/// # Errors
+/// Returns the errors of a turn of progress.
+pub(super) fn until_briefly(
+    comm: &Communicator,
+    end: Instant,
+    is_over: impl FnMut() -> bool,
+) -> Result<bool> {
+    comm.endpoint().look_outside(end, is_over)
+}
+
+/// Waits for the lock of the memory at rank `target`. `serves` says whether this rank serves requests.
 ///
 /// # Errors
 /// Returns `ErrorKind::ProcAborted` if a rank has died, for example the holder of the lock.
@@ -102,6 +121,7 @@ pub(super) fn lock(
     words: &Words,
     target: usize,
     kind: LockKind,
+    serves: bool,
 ) -> Result<()> {
     let word = words.get(target, Word::Lock)?;
     let ticket = lock::ask(word, kind);
@@ -109,7 +129,7 @@ pub(super) fn lock(
         return Ok(());
     }
     words.get(target, Word::Queue(ticket.number))?.store(comm.rank() as u64 + 1, Ordering::SeqCst);
-    until(comm, || lock::is_granted(word, kind, ticket.number))?;
+    until(comm, serves, || lock::is_granted(word, kind, ticket.number))?;
     if kind == LockKind::Shared {
         // This lock lets the next request in too if that request is for a shared lock.
         wake(comm, words, target)?;

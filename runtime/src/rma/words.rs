@@ -11,6 +11,16 @@
 //! queue       who waits for the lock, by ticket                                         a word each
 //! posted      by rank of the window: how often it has posted for the block's rank       a word each
 //! completed   by rank of the window: how often it has completed at the block's rank     a word each
+//! said        by rank of the window: what it says about requests of the block's rank    a line each
+//! ```
+//!
+//! A line `said` has these words (`serve.rs`):
+//!
+//! ```text
+//! 0           how many requests are over
+//! 1           the class of the first error
+//! 2           the tag of the last request with a short answer, and its error class
+//! 3 to 7      the answer
 //! ```
 //!
 //! Every word is zero at first. A faulty rank may write any value to a word. So a reader checks a value before it uses
@@ -85,6 +95,18 @@ pub(super) enum Word {
     Queue(u64),
     Posted(usize),
     Completed(usize),
+    /// A word (the second number, less than 8) that the rank with the first number says.
+    Said(usize, usize),
+}
+
+/// Words in a line `said`; see the table above.
+pub(super) mod said {
+    pub const SERVED: usize = 0;
+    pub const REFUSED: usize = 1;
+    pub const ANSWERED: usize = 2;
+    pub const ANSWER: usize = 3;
+    /// The greatest length of a short answer in bytes.
+    pub const BYTES: usize = super::LINE - ANSWER * super::WORD;
 }
 
 /// The blocks of all ranks of a window.
@@ -118,6 +140,11 @@ fn rounds(members: usize) -> usize {
 impl Words {
     /// Returns the length of the block of a window of `members` ranks in bytes, a multiple of the size of a line.
     pub fn bytes(members: usize) -> usize {
+        Self::said_at(members) + members * LINE
+    }
+
+    /// Returns the offset of the lines `said` in a block.
+    fn said_at(members: usize) -> usize {
         let words = members.next_power_of_two() + 2 * members;
         (ROUNDS + rounds(members) * LINE + words * WORD).next_multiple_of(LINE)
     }
@@ -179,6 +206,7 @@ impl Words {
             }
             Word::Posted(from) => posted + from * WORD,
             Word::Completed(from) => posted + (self.members + from) * WORD,
+            Word::Said(by, index) => self.length - (self.members - by) * LINE + index * WORD,
         };
         let block = self.blocks.get(rank).filter(|_| at <= self.length - WORD);
         let block = block.ok_or_else(|| missing(rank, word))?;

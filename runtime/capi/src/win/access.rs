@@ -1,6 +1,6 @@
 //! The calls that read and write the memory of other ranks (MPI-5.0 section 12.3).
 //!
-//! An operation is over when its call returns, so a call that returns a request returns a complete request.
+//! A call that returns a request waits until this rank may use the buffers again, and returns a complete request.
 
 use super::{Win, hold, target};
 use crate::abi;
@@ -74,7 +74,7 @@ fn update(operation: raw::Op, has_result: bool) -> Result<Update> {
 }
 
 /// Runs a call that returns a request. This rank must have locked the target. The request is complete when the call
-/// returns.
+/// returns: a put or accumulate is complete at this rank.
 fn with_request(
     win: raw::Win,
     rank: c_int,
@@ -83,10 +83,14 @@ fn with_request(
 ) -> Result {
     let win = hold(win)?;
     let out = request.required("request")?;
-    if let Some(rank) = target(rank, "target_rank")? {
+    let rank = target(rank, "target_rank")?;
+    if let Some(rank) = rank {
         win.window.check_passive(rank)?;
     }
     call(&win)?;
+    if let Some(rank) = rank {
+        win.window.flush_local(rank)?;
+    }
     out.set(request::sent()?);
     Ok(())
 }
@@ -378,14 +382,12 @@ pub unsafe fn rget_accumulate<W: CountWidth>(
 }
 
 /// Checks that a datatype is predefined, as the calls on single elements require.
-fn check_predefined(ty: raw::Datatype) -> Result {
-    datatype::with(ty, |ty| {
-        if ty.tree().is_predefined() {
-            return Ok(());
-        }
-        let detail = "the call takes only predefined datatypes";
-        Err(Failure::new(abi::ERR_TYPE, "datatype", detail))
-    })
+fn check_predefined(ty: &datatype::Type) -> Result {
+    if ty.tree().is_predefined() {
+        return Ok(());
+    }
+    let detail = "the call takes only predefined datatypes";
+    Err(Failure::new(abi::ERR_TYPE, "datatype", detail))
 }
 
 /// `MPI_Fetch_and_op`.
@@ -405,12 +407,29 @@ pub unsafe fn fetch_and_op(
     win: raw::Win,
 ) -> Result {
     let win = hold(win)?;
-    check_predefined(datatype)?;
-    let origin = (origin_addr, 1, datatype);
-    let result = (result_addr.cast_const(), 1, datatype);
-    let target = (target_rank, target_disp, 1, datatype);
-    // SAFETY: the elements are valid and do not overlap (the conditions of `# Safety`).
-    unsafe { accumulate_at::<crate::count_width::Int>(&win, origin, Some(result), target, op) }
+    let update = update(op, true)?;
+    let rank = target(target_rank, "target_rank")?;
+    datatype::with(datatype, |ty| {
+        check_predefined(ty)?;
+        let plan = ty.plan()?;
+        let part = |address: *const c_void, argument| -> Result<Part<'_>> {
+            memory(address, plan, 1, argument)?;
+            Ok(Part { origin: address.cast::<u8>().cast_mut(), plan, count: 1 })
+        };
+        // `MPI_NO_OP` does not use the argument of the origin.
+        let origin = match update {
+            Update::NoOp => None,
+            _ => Some(part(origin_addr, "origin_addr")?),
+        };
+        let result = part(result_addr, "result_addr")?;
+        let Some(rank) = rank else { return Ok(()) };
+        let (from, displacement) = (origin.as_ref(), target_disp as i64);
+        // SAFETY: the elements are valid and do not overlap (the conditions of `# Safety`).
+        unsafe {
+            win.window.accumulate_raw(from, Some(&result), rank, displacement, plan, 1, update)?
+        };
+        Ok(())
+    })
 }
 
 /// `MPI_Compare_and_swap`.
@@ -429,9 +448,9 @@ pub unsafe fn compare_and_swap(
     win: raw::Win,
 ) -> Result {
     let win = hold(win)?;
-    check_predefined(datatype)?;
     let rank = target(target_rank, "target_rank")?;
     datatype::with(datatype, |ty| {
+        check_predefined(ty)?;
         let plan = ty.plan()?;
         memory(origin_addr, plan, 1, "origin_addr")?;
         memory(compare_addr, plan, 1, "compare_addr")?;

@@ -100,14 +100,24 @@ pub fn unlock_all(win: raw::Win) -> Result {
     with(win, Window::unlock_all_raw)
 }
 
-/// `MPI_Win_flush` and `MPI_Win_flush_local`.
+/// `MPI_Win_flush`.
 pub fn flush(rank: c_int, win: raw::Win) -> Result {
     with_target(win, rank, Window::flush)
 }
 
-/// `MPI_Win_flush_all` and `MPI_Win_flush_local_all`.
+/// `MPI_Win_flush_local`.
+pub fn flush_local(rank: c_int, win: raw::Win) -> Result {
+    with_target(win, rank, Window::flush_local)
+}
+
+/// `MPI_Win_flush_all`.
 pub fn flush_all(win: raw::Win) -> Result {
     with(win, Window::flush_all)
+}
+
+/// `MPI_Win_flush_local_all`.
+pub fn flush_local_all(win: raw::Win) -> Result {
+    with(win, Window::flush_local_all)
 }
 
 /// `MPI_Win_sync`.

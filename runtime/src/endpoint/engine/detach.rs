@@ -101,6 +101,19 @@ impl MessageEngine {
         Cancelled::Completed
     }
 
+    /// Makes a receive that no message has matched take its message and discard the data. Nobody uses the memory of the
+    /// receive afterwards, and no thread can ask for its result. Returns false if `id` is not the number of such a
+    /// receive.
+    pub fn ignore_receive(&mut self, id: u64) -> bool {
+        let Some(receive) = self.requests.receive(id) else { return false };
+        if receive.stream.is_some() {
+            return false;
+        }
+        receive.sink = Sink::Discard;
+        self.requests.orphan(id);
+        true
+    }
+
     /// Cancels a receive that no message has matched, and frees its number. Returns false if `id` is not
     /// the number of such a receive.
     pub fn cancel_receive(&mut self, id: u64) -> bool {

@@ -40,9 +40,7 @@ impl MessageEngine {
         if let Some(connects) = self.fabric.connected(self.connects) {
             self.admit(connects)?;
         }
-        for i in 0..self.readable.len() {
-            moved |= self.read(self.readable[i], Unmatched::Keep)?;
-        }
+        moved |= self.read_all(Unmatched::Keep)?;
         if self.busy {
             moved |= self.advance()?;
         }
@@ -62,9 +60,23 @@ impl MessageEngine {
         if self.busy || self.fabric.connected(self.connects).is_some() {
             return self.progress();
         }
-        let mut moved = false;
-        for i in 0..self.readable.len() {
-            moved |= self.read(self.readable[i], Unmatched::Leave)?;
+        self.read_all(Unmatched::Leave)
+    }
+
+    /// Reads the rings of all ranks. If a source must get a result first (`Requests::set_prompt`), stops there; the
+    /// next call begins with the ring that follows, so that no rank has to wait for ever.
+    #[inline]
+    fn read_all(&mut self, unmatched: Unmatched) -> Result<bool> {
+        let (mut moved, rings) = (false, self.readable.len());
+        for i in 0..rings {
+            let at = self.first_ring + i;
+            let at = if at < rings { at } else { at - rings };
+            moved |= self.read(self.readable[at], unmatched)?;
+            if self.requests.stops() {
+                self.requests.take_stop();
+                self.first_ring = if at + 1 < rings { at + 1 } else { 0 };
+                break;
+            }
         }
         Ok(moved)
     }
@@ -125,6 +137,7 @@ impl MessageEngine {
             let Some(words) = rx.next() else { return Ok(taken > 0) };
             let area = rx.area;
             match self.deliver_short(from, &words, unmatched)? {
+                Some(true) if self.requests.stops() => return Ok(true),
                 Some(true) => continue,
                 Some(false) => {}
                 None => return Ok(taken > 0),
@@ -220,6 +233,9 @@ impl MessageEngine {
             };
             if rx.ring.advance(&area, payload) {
                 self.fabric.ring(from);
+            }
+            if self.requests.stops() {
+                break;
             }
         }
         Ok(true)

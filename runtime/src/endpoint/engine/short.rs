@@ -44,6 +44,17 @@ pub enum Glance {
     Other,
 }
 
+/// The result of [`MessageEngine::send_packed`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packed {
+    /// The message is in the ring.
+    Sent,
+    /// The ring has no room now, or earlier messages wait for room.
+    Full,
+    /// The ring will never have room for so long a message.
+    TooLong,
+}
+
 /// The head of a ring: a short message that has arrived and that no receive has taken yet.
 struct Head {
     label: Label,
@@ -146,6 +157,36 @@ impl MessageEngine {
         let sent = Eager::send(tx, &self.fabric, label, pack)?;
         self.traffic.eager += u64::from(sent);
         Ok(sent)
+    }
+
+    /// Writes a message of the library straight into the ring of `dest`: `pack` writes its `label.bytes` bytes. The
+    /// message does not count as a message of the program, and may be longer than `TYPEPACK_EAGER_LIMIT`.
+    ///
+    /// # Safety
+    ///
+    /// - `pack` writes no more than `label.bytes` bytes to the address that it gets. `label.bytes` is at most
+    ///   `EAGER_MAX`.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::NoMemory` if memory ran out, and `ErrorKind::Other` if another rank broke the
+    /// protocol.
+    #[inline]
+    pub unsafe fn send_packed(
+        &mut self,
+        label: Label,
+        dest: Slot,
+        pack: impl FnMut(*mut u8),
+    ) -> Result<Packed> {
+        let dest = dest.index();
+        self.meet(dest);
+        let tx: &mut Tx = self.peers[dest].link.contact(&self.fabric)?;
+        if !tx.is_idle() {
+            return Ok(Packed::Full);
+        }
+        if Eager::send(tx, &self.fabric, label, pack)? {
+            return Ok(Packed::Sent);
+        }
+        Ok(if tx.admits(label.bytes as usize) { Packed::Full } else { Packed::TooLong })
     }
 
     // ---- at the receiver ----

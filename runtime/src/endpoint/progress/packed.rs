@@ -1,0 +1,138 @@
+//! Calls for the library's own messages: short messages that go straight into the ring of their receiver, and waits
+//! that may end early.
+
+use super::waiting::rest;
+use super::{Core, Endpoint, State};
+use crate::endpoint::engine::{How, Packed};
+use crate::message::Status;
+use crate::message::label::{Label, Slot};
+use crate::message::payload::{Backing, LayoutRef, buffer};
+use crate::{Plan, Result};
+use std::sync::MutexGuard;
+use std::time::Instant;
+
+/// Number of turns between two checks of the clock.
+const TURNS: usize = 8;
+
+/// The result of [`Endpoint::wait_briefly`].
+#[derive(Debug)]
+pub enum Brief {
+    /// The receive is complete.
+    Done(Result<Status>),
+    /// The message has begun to arrive.
+    Begun,
+    /// No message has matched the receive. It discards the data of its message when the message comes, and no thread
+    /// can ask for its result.
+    Late,
+}
+
+impl Endpoint {
+    /// Waits for a receive until `end`, without sleep.
+    ///
+    /// # Errors
+    /// Returns an error under the conditions of [`Endpoint::wait`]. The receive is then detached.
+    pub fn wait_briefly(&self, id: u64, end: Instant) -> Result<Brief> {
+        let waited = self.look_briefly(id, end);
+        if waited.is_err() {
+            self.detach(id);
+        }
+        waited
+    }
+
+    fn look_briefly(&self, id: u64, end: Instant) -> Result<Brief> {
+        let (mut state, found) =
+            self.look_until(end, |core| core.engine.requests().fetch(id).map(Brief::Done))?;
+        if let Some(done) = found {
+            return Ok(done);
+        }
+        let is_late = state.core.engine.ignore_receive(id);
+        Ok(if is_late { Brief::Late } else { Brief::Begun })
+    }
+
+    /// Waits until `is_over` returns true, but no longer than until `end`, and without sleep. Returns whether it has.
+    ///
+    /// # Errors
+    /// Returns an error under the conditions of [`Endpoint::attend`].
+    pub fn look_outside(&self, end: Instant, mut is_over: impl FnMut() -> bool) -> Result<bool> {
+        let (state, found) = self.look_until(end, |_| is_over().then_some(()))?;
+        drop(state);
+        Ok(found.is_some())
+    }
+
+    /// Makes turns until `look` returns an answer, but no longer than until `end`.
+    fn look_until<R>(
+        &self,
+        end: Instant,
+        mut look: impl FnMut(&mut Core) -> Option<R>,
+    ) -> Result<(MutexGuard<'_, State>, Option<R>)> {
+        let mut state = self.lock()?;
+        loop {
+            for _ in 0..TURNS {
+                self.turn(&mut state)?;
+                if let Some(answer) = look(&mut state.core) {
+                    return Ok((state, Some(answer)));
+                }
+                rest(&mut state);
+            }
+            if Instant::now() >= end {
+                return Ok((state, None));
+            }
+            if self.wanted() {
+                drop(state);
+                std::thread::yield_now();
+                state = self.lock()?;
+            }
+        }
+    }
+
+    /// Sends a message of `label.bytes` bytes, which `pack` writes. Waits until the ring of `dest` has room. Meanwhile
+    /// this rank makes progress, so two ranks may do this to each other. The message is complete when the call returns.
+    /// `pack` may be called several times.
+    ///
+    /// # Safety
+    ///
+    /// - `pack` writes no more than `label.bytes` bytes to the address that it gets. `label.bytes` is at most
+    ///   `EAGER_MAX`.
+    ///
+    /// # Errors
+    /// Returns the errors of [`MessageEngine::send_packed`](crate::endpoint::engine::MessageEngine::send_packed), and
+    /// an error under the conditions of [`Endpoint::attend`].
+    pub unsafe fn send_packed(
+        &self,
+        label: Label,
+        dest: Slot,
+        byte: &Plan,
+        mut pack: impl FnMut(*mut u8),
+    ) -> Result<()> {
+        let mut state = self.lock()?;
+        let news = state.news();
+        // SAFETY: the caller guarantees the condition of `MessageEngine::send_packed`.
+        let mut sent = unsafe { state.core.engine.send_packed(label, dest, &mut pack)? };
+        if sent == Packed::Sent {
+            return self.started(&mut state, news);
+        }
+        drop(state);
+        if sent == Packed::Full {
+            sent = self.attend(|engine| {
+                // SAFETY: the same.
+                match unsafe { engine.send_packed(label, dest, &mut pack) } {
+                    Ok(Packed::Full) => None,
+                    other => Some(other),
+                }
+            })??;
+        }
+        if sent == Packed::Sent {
+            return Ok(());
+        }
+        // There is no memory for a larger ring. Other protocols need none.
+        let mut packed = buffer(label.bytes)?;
+        pack(packed.as_mut_ptr());
+        let layout = LayoutRef { origin: packed.as_mut_ptr(), plan: byte, count: label.bytes };
+        let how = How { synchronous: false, backing: Backing::Copy };
+        // SAFETY: the buffer is readable and has `label.bytes` bytes, and the send uses it only during the call.
+        match unsafe { self.send_as(&layout, label, dest, how)? } {
+            Some(id) => self.wait(id).map(drop),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The elements of a request in the memory of this rank. Another rank may send anything, so this file checks that all
+//! data of the elements lie in the window's memory.
+
+use super::dynamic::{Own, cover};
+use super::form::{BYTES, Request};
+use super::types::Heard;
+use crate::commit::bytes;
+use crate::transport::types::reach;
+use crate::{ErrorClass, Plan, WindowErrorKind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use typepack_engine::Cursor;
+
+pub(super) const OTHER: ErrorClass = ErrorClass::OTHER;
+pub(super) const RANGE: ErrorClass = ErrorClass(WindowErrorKind::Range as i32);
+
+/// The result of a request: nothing, or the class of the error.
+pub(super) type Served<T = ()> = std::result::Result<T, ErrorClass>;
+
+/// The memory of this rank in a window that requests may access.
+#[derive(Debug)]
+pub(super) enum Memory {
+    /// One piece of memory: its address and its length in bytes.
+    Piece(usize, u64),
+    /// The pieces that this rank has attached to a dynamic window.
+    Attached(Arc<Mutex<Own>>),
+}
+
+/// The elements of this rank's memory that a request names. The memory stays attached as long as this value lives.
+pub(super) struct Place<'a> {
+    pub origin: *mut u8,
+    pub plan: Plan,
+    pub count: u64,
+    pub attached: Option<MutexGuard<'a, Own>>,
+}
+
+impl Place<'_> {
+    /// Returns the addresses that the elements touch.
+    pub fn addresses(&self) -> std::ops::Range<i128> {
+        let ((first, end), at) = (reach(&self.plan, self.count), self.origin as i128);
+        at + first..at + end
+    }
+}
+
+impl Memory {
+    /// Returns the elements of a request for `length` packed bytes.
+    ///
+    /// # Errors
+    /// Returns the class of an error if not all elements lie in the window's memory, or if they have fewer bytes.
+    pub fn place(&self, heard: &Heard, request: &Request, length: u64) -> Served<Place<'_>> {
+        let (plan, count) = match request.number {
+            BYTES => (bytes().map_err(|error| error.class())?, length),
+            number => (heard.plan(number).ok_or(OTHER)?, request.count),
+        };
+        let room = plan.packed_bytes(count).map_err(|_| RANGE)?;
+        if request.start.checked_add(length).is_none_or(|end| end > room) {
+            return Err(RANGE);
+        }
+        let (first, end) = reach(plan, count);
+        let (base, attached) = match self {
+            &Self::Piece(base, bytes) => {
+                let at = i128::from(request.offset);
+                if room > 0 && (at + first < 0 || at + end > i128::from(bytes)) {
+                    return Err(RANGE);
+                }
+                (base as *mut u8, None)
+            }
+            Self::Attached(own) => {
+                let own = own.lock().unwrap_or_else(PoisonError::into_inner);
+                let at = i128::from(request.offset as u64);
+                let whole = cover(&own.entries, at + first..at + end, |_| ());
+                if room > 0 && !whole && !Self::runs_lie_in(&own, at, plan, count, room) {
+                    return Err(RANGE);
+                }
+                (std::ptr::null_mut(), Some(own))
+            }
+        };
+        let origin = base.wrapping_add(request.offset as usize);
+        Ok(Place { origin, plan: plan.clone(), count, attached })
+    }
+
+    /// Returns whether all runs of elements, which have gaps that are not attached, lie in attached memory. Elements
+    /// with more data than attached memory overlap, which no call permits; without this check, another rank could name
+    /// so many of them that this function would not end.
+    #[cold]
+    fn runs_lie_in(own: &Own, at: i128, plan: &Plan, count: u64, room: u64) -> bool {
+        let attached: i128 = own.entries.iter().map(|entry| i128::from(entry[1])).sum();
+        let Ok(mut cursor) = Cursor::at(plan, count, 0) else { return false };
+        if i128::from(room) > attached {
+            return false;
+        }
+        while let Some(run) = cursor.run() {
+            let start = at + i128::from(run.offset);
+            if !cover(&own.entries, start..start + i128::from(run.bytes), |_| ()) {
+                return false;
+            }
+            cursor.advance(run.bytes);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rma::form::Kind;
+    use crate::{Datatype, Named};
+    use typepack_engine::wire;
+
+    fn heard() -> Heard {
+        let double = Datatype::named(Named::F64);
+        let sparse = Datatype::vector(3, 1, 4, &double).expect("a type").commit().expect("a plan");
+        let form = wire::encode(&sparse);
+        let mut heard = Heard::default();
+        let taken = heard.take(0, 0, form.len() as u64, &form);
+        assert!(matches!(taken, Some(Ok(()))));
+        heard
+    }
+
+    fn request(number: u16, offset: i64, count: u64, start: u64) -> Request {
+        Request { number, count, start, ..Request::new(Kind::Put, offset) }
+    }
+
+    /// Returns whether elements of type 0 are refused. Each has 24 bytes, at bytes 0, 32 and 64 of 72.
+    fn refuses(memory: &Memory, request: &Request, length: u64) -> bool {
+        memory.place(&heard(), request, length).is_err()
+    }
+
+    #[test]
+    fn hostile_requests_find_no_place() {
+        let mut bytes = [0_u8; 100];
+        let memory = Memory::Piece(bytes.as_mut_ptr() as usize, 100);
+        for (offset, length) in [(0, 100), (99, 1), (100, 0)] {
+            assert!(!refuses(&memory, &request(BYTES, offset, 0, 0), length), "{offset} {length}");
+        }
+        let far = [(-1, 1), (0, 101), (100, 1), (i64::MAX, 1), (i64::MIN, 1), (1, u64::MAX)];
+        for (offset, length) in far {
+            assert!(refuses(&memory, &request(BYTES, offset, 0, 0), length), "{offset} {length}");
+        }
+        assert!(!refuses(&memory, &request(0, 28, 1, 0), 24));
+        assert!(!refuses(&memory, &request(0, 28, 1, 20), 4));
+        for (number, offset, count, start, length) in [
+            (1, 0, 1, 0, 24),
+            (0, 29, 1, 0, 24),
+            (0, -1, 1, 0, 24),
+            (0, 0, 2, 0, 24),
+            (0, 0, 1, 0, 25),
+            (0, 0, 1, 20, 5),
+            (0, 0, 1, u64::MAX, 24),
+            (0, 0, u64::MAX, 0, 24),
+            (0, 0, 0, 0, 1),
+        ] {
+            let request = request(number, offset, count, start);
+            assert!(
+                refuses(&memory, &request, length),
+                "{number} {offset} {count} {start} {length}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_attached_runs_are_a_place() {
+        let piece = |start: u64, bytes: u64| [start, bytes, 0, 0];
+        let own =
+            Own { entries: vec![piece(1000, 8), piece(1032, 8), piece(1064, 8)], ..Own::default() };
+        let memory = Memory::Attached(Arc::new(Mutex::new(own)));
+        assert!(!refuses(&memory, &request(0, 1000, 1, 0), 24));
+        assert!(!refuses(&memory, &request(BYTES, 1032, 0, 0), 8));
+        assert!(refuses(&memory, &request(0, 1001, 1, 0), 24));
+        assert!(refuses(&memory, &request(BYTES, 1000, 0, 0), 40));
+        // Many elements: the function must not walk over all of them.
+        assert!(refuses(&memory, &request(0, 1000, u64::MAX / 24, 0), 24));
+    }
+}
