@@ -21,9 +21,9 @@ use typepack_engine::iov::Iov;
 /// | host, machine, CPUs | 512 bytes | 1 KiB | 2 KiB | 4 KiB |
 /// |---|---|---|---|---|
 /// | MPICH, Zen 4 | 1.5 to 3.1 | | | 0.50 to 0.53 |
-/// | MPICH, Xeon (family 6, model 207), near | 1.9 | 1.5 to 3.3 | 1.0 to 1.8 | 0.87 to 1.3 |
+/// | MPICH, Zen 4, another day, near | 1.9 | 1.5 to 3.3 | 1.0 to 1.8 | 0.87 to 1.3 |
 /// | the same, not near | 1.3 to 1.9 | 0.91 to 1.7 | 0.55 to 0.82 | 0.53 to 0.65 |
-/// | Intel MPI, the same Xeon, near | 0.98 to 1.2 | 1.0 to 1.3 | 0.79 to 1.1 | 0.84 to 1.1 |
+/// | Intel MPI, the same day, near | 0.98 to 1.2 | 1.0 to 1.3 | 0.79 to 1.1 | 0.84 to 1.1 |
 ///
 /// The choosers cannot find this border: they time packing alone, and `MPI_Pack` of MPICH takes other paths than its
 /// messages.
