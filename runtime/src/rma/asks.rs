@@ -317,11 +317,9 @@ impl Window {
                 unsafe { self.send_counted(asked, far.target, &request, 0, |_| ())? };
                 Ok(request.tag)
             })?;
-            match sent {
-                // SAFETY: the caller guarantees the condition of `send_long`.
-                Some(tag) => Some(unsafe { self.send_long(room, from, bytes, far.target, tag)? }),
-                None => None,
-            }
+            // SAFETY: the caller guarantees the condition of `send_long`.
+            let start = |tag| unsafe { self.send_long(room, from, bytes, far.target, tag) };
+            sent.map(start).transpose()?
         };
         if sent.is_some() {
             return Ok(());

@@ -160,8 +160,8 @@ mod tests {
     #[test]
     fn only_attached_runs_are_a_place() {
         let piece = |start: u64, bytes: u64| [start, bytes, 0, 0];
-        let own =
-            Own { entries: vec![piece(1000, 8), piece(1032, 8), piece(1064, 8)], ..Own::default() };
+        let mut own = Own::default();
+        own.entries.extend([piece(1000, 8), piece(1032, 8), piece(1064, 8)]);
         let memory = Memory::Attached(Arc::new(Mutex::new(own)));
         assert!(!refuses(&memory, &request(0, 1000, 1, 0), 24));
         assert!(!refuses(&memory, &request(BYTES, 1032, 0, 0), 8));
