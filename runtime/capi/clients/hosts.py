@@ -55,6 +55,9 @@ def differences(plain, other):
     nothing = "did not start"
     names = sorted(plain.keys() | other.keys(), key=str)
     pairs = {name: (plain.get(name, nothing), other.get(name, nothing)) for name in names}
+    # How a job ends that the library itself ends in a test is a matter of time.
+    if "did not end" in plain.values():
+        del pairs["job"]
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
