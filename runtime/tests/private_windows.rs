@@ -194,14 +194,14 @@ fn many_long_puts_and_types() {
                 put.expect("a short put");
                 let rest = part(&mut data[i * EACH..], &byte, EACH as u64 - 2 * words);
                 let at = (i * EACH) as i64 + 2 * words as i64;
-                // SAFETY: the same.
+                // SAFETY: the data lives and does not change until the unlock below.
                 let put = unsafe { window.put_raw(&rest, other, at, &byte, rest.count) };
                 put.expect("a put");
             }
             let (mut long, mut taken) = (vec![7_u64; 40_000], 0);
             for _ in 0..PUTS {
                 let whole = part(&mut long[taken..], &byte, 20_000);
-                // SAFETY: the same.
+                // SAFETY: `long` lives and does not change until the unlock below.
                 let put = unsafe { window.put_raw(&whole, other, 360_000, &byte, 20_000) };
                 put.expect("a long put");
                 taken = (taken + 97) % 20_000;
@@ -271,7 +271,7 @@ fn a_type_with_a_long_form() {
                     .all(|(i, bits)| *bits == f64::to_bits(2.0 * (i as f64 + 1.0)))
             );
             old.fill(0);
-            // SAFETY: the same.
+            // SAFETY: `old` is writable, and nobody else accesses it until the get is complete.
             unsafe {
                 let result = part(&mut old, &byte, count);
                 window.get_raw(&result, other, 0, &sparse, 1).expect("a get");

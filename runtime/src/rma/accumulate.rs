@@ -213,7 +213,8 @@ impl Window {
         {
             return Ok(());
         }
-        // SAFETY: the same.
+        // SAFETY: the caller guarantees the elements of `from` and `result` (the condition of `# Safety`), which is the
+        // condition of `update_many`.
         unsafe { self.update_many((from, result), target, displacement, (plan, count), update) }
     }
 

@@ -171,7 +171,8 @@ impl Window {
         // Count first: a thread that completes operations then waits for at least all requests that it has sent itself.
         self.asks.any.store(true, Ordering::Relaxed);
         asked.sent.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller guarantees the condition.
+        // SAFETY: `pack` writes no more than `length` bytes, and `length` is at most `DATA` (the condition of
+        // `# Safety`).
         let sent = unsafe { self.send_request(target, request, length, pack) };
         if sent.is_err() {
             asked.sent.fetch_sub(1, Ordering::Relaxed);
@@ -549,7 +550,8 @@ impl Window {
         let tag = new_tag();
         let layout = LayoutRef { origin: to.origin, plan: to.plan, count: to.count };
         let send = || self.send_get(far, bytes, tag);
-        // SAFETY: the caller guarantees the condition.
+        // SAFETY: the elements `to` are writable, and nobody else accesses them until the receive is complete or
+        // detached (the condition of `# Safety`). `layout` describes these elements.
         unsafe { self.receive_after(far.target, tag, layout, send) }
     }
 

@@ -113,7 +113,8 @@ impl Window {
             unsafe { copy_short(from.origin.wrapping_offset(near as isize), to, bytes) };
             return Ok(());
         }
-        // SAFETY: the same.
+        // SAFETY: the caller guarantees the elements of `from` (the condition of `# Safety`), which is the condition of
+        // `put_any`.
         unsafe { self.put_any(from, target, displacement, plan, count) }
     }
 
@@ -192,7 +193,8 @@ impl Window {
             unsafe { copy_short(from, to.origin.wrapping_offset(near as isize), bytes) };
             return Ok(());
         }
-        // SAFETY: the same.
+        // SAFETY: the caller guarantees the elements of `to` (the condition of `# Safety`), which is the condition of
+        // `get_any`.
         unsafe { self.get_any(to, target, displacement, plan, count) }
     }
 

@@ -401,8 +401,10 @@ impl Hosted {
                 return Err(OTHER);
             }
             let label = Label { context, tag, bytes: request.length, types: UNKNOWN };
-            // SAFETY: the same; `label.bytes` is the packed size of the elements (checked above). The standard mode
-            // lends no memory.
+            // SAFETY: the elements lie in the window's memory, which the program keeps valid until it frees the window
+            // or detaches the memory; both end the send first. The program does not change the elements during the
+            // epoch of the calling rank. `label.bytes` is their packed size (checked above). The standard mode lends
+            // no memory.
             unsafe { engine.send(&layout, label, slot, How::STANDARD) }
         };
         match started {

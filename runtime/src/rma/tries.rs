@@ -126,7 +126,8 @@ impl Window {
                 }
             }
         }
-        // SAFETY: the same.
+        // SAFETY: the elements `to` are writable and have at least `bytes` packed bytes (the condition of `# Safety`),
+        // which is the condition of `get_there`.
         unsafe { self.get_there(to, far, bytes) }
     }
 
@@ -168,7 +169,8 @@ impl Window {
             unsafe { unpack_raw(to.plan, to.count, to.origin, 0..bytes, answer.as_ptr().cast()) };
             return Ok(true);
         }
-        // SAFETY: the caller guarantees the condition.
+        // SAFETY: the elements `to` are writable, and nobody else accesses them during this call (the condition of
+        // `# Safety`). When this function returns, the receive is complete or detached, or it discards its data.
         let Some(id) = (unsafe { self.ask_to_get(to, far, bytes)? }) else { return Ok(false) };
         let status = match endpoint.wait_briefly(id, end)? {
             Brief::Done(result) => result?,

@@ -106,7 +106,7 @@ impl Endpoint {
     ) -> Result<()> {
         let mut state = self.lock()?;
         let news = state.news();
-        // SAFETY: the caller guarantees the condition of `MessageEngine::send_packed`.
+        // SAFETY: `pack` writes no more than `label.bytes` bytes, at most `EAGER_MAX` (the condition of `# Safety`).
         let mut sent = unsafe { state.core.engine.send_packed(label, dest, &mut pack)? };
         if sent == Packed::Sent {
             return self.started(&mut state, news);
@@ -114,7 +114,8 @@ impl Endpoint {
         drop(state);
         if sent == Packed::Full {
             sent = self.attend(|engine| {
-                // SAFETY: the same.
+                // SAFETY: `pack` writes no more than `label.bytes` bytes, at most `EAGER_MAX` (the condition of
+                // `# Safety`).
                 match unsafe { engine.send_packed(label, dest, &mut pack) } {
                     Ok(Packed::Full) => None,
                     other => Some(other),
