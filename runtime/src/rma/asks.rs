@@ -13,7 +13,7 @@ use super::copies::broken;
 use super::form::{BYTES, DATA, HEAD, Kind, Request, WORD};
 use super::types::{Number, Told};
 use super::wait;
-use super::words::{Word, said};
+use super::words::{SharedWord, Word, said};
 use super::{Update, Window};
 use crate::comm::Space;
 use crate::commit::{bytes as bytes_plan, commit};
@@ -170,7 +170,7 @@ impl Window {
     ) -> Result<()> {
         // Count first: a thread that completes operations then waits for at least all requests that it has sent itself.
         self.asks.any.store(true, Ordering::Relaxed);
-        asked.sent.fetch_add(1, Ordering::Relaxed);
+        asked.sent.fetch_add(1, Ordering::AcqRel);
         // SAFETY: `pack` writes no more than `length` bytes, and `length` is at most `DATA` (the condition of
         // `# Safety`).
         let sent = unsafe { self.send_request(target, request, length, pack) };
@@ -413,11 +413,16 @@ impl Window {
     #[inline(never)]
     fn complete_counted(&self, target: usize) -> Result<()> {
         let asked = self.asked(target)?;
-        let sent = asked.sent.load(Ordering::Relaxed);
         let local = self.complete_local(target);
         let word = self.words.get(self.rank(), Word::Said(target, said::SERVED))?;
-        // If a request of another thread cannot be sent, the count goes down again.
-        let over = || wait::has_come(word, sent.min(asked.sent.load(Ordering::Relaxed)));
+        // Long puts of several threads may end in another order than they began, so a count that has reached an earlier
+        // count of requests does not say which of them are over. But all are over at a moment at which the two counts
+        // are equal. The target's count is read first: then the count of requests at that moment is not greater than
+        // the one that is read after it.
+        let over = || {
+            let served = word.value();
+            served >= asked.sent.load(Ordering::Acquire)
+        };
         wait::until(&self.comm, self.needs_progress(), over)?;
         local.and(self.refusal(target).map_or(Ok(()), Err))
     }
