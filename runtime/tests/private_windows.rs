@@ -346,7 +346,6 @@ fn long_updates_of_private_memory() {
 
 /// Several threads of a rank put to private memory, and each completes its own puts.
 #[test]
-#[ignore = "open fault: while several threads put long data, a get after a flush sometimes returns old data"]
 fn threads_put_to_private_memory() {
     ranks(2, "threads_put_to_private_memory", |world| {
         const EACH: usize = 5000;

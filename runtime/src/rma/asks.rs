@@ -109,11 +109,17 @@ fn lock_mut<T>(mutex: &mut Mutex<T>) -> &mut T {
     mutex.get_mut().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns a tag for the answer to a request, or for the message of a long put or get. The messages of all windows of a
+/// Returns a tag for the answer to a request, or for the message of a long get. The messages of all windows of a
 /// communicator have one context, so the tags of two windows must differ too.
 fn new_tag() -> i32 {
     static TAGS: AtomicU32 = AtomicU32::new(0);
-    ((TAGS.fetch_add(1, Ordering::Relaxed) & (i32::MAX as u32 >> 1)) << 1 | 1) as i32
+    ((TAGS.fetch_add(1, Ordering::Relaxed) & (i32::MAX as u32 >> 2)) << 2 | 1) as i32
+}
+
+/// Returns a tag for the message of a long put. The tag differs from all tags of [`new_tag`]: a rank receives the long
+/// puts of another rank, with tags of that rank, and the answers of the same rank, with tags of its own.
+fn new_put_tag() -> i32 {
+    new_tag() | 2
 }
 
 impl Window {
@@ -313,7 +319,7 @@ impl Window {
         } else {
             let room = self.room_for_long(asked)?;
             let sent = self.name(asked, far, Kind::LongPut, |mut request| {
-                (request.tag, request.length) = (new_tag(), bytes);
+                (request.tag, request.length) = (new_put_tag(), bytes);
                 // SAFETY: the request has no data.
                 unsafe { self.send_counted(asked, far.target, &request, 0, |_| ())? };
                 Ok(request.tag)
