@@ -38,20 +38,7 @@ const CALLS: [&str; 13] = [
 
 /// The predefined operations. The third word of a [`Description`] is an index into this list, or `USER`, `OTHER` or
 /// `NONE`.
-const OPERATORS: [Operator; 12] = [
-    Operator::Max,
-    Operator::Min,
-    Operator::Sum,
-    Operator::Prod,
-    Operator::Land,
-    Operator::Band,
-    Operator::Lor,
-    Operator::Bor,
-    Operator::Lxor,
-    Operator::Bxor,
-    Operator::Maxloc,
-    Operator::Minloc,
-];
+const OPERATORS: [Operator; 12] = Operator::ALL;
 const USER: u64 = OPERATORS.len() as u64;
 const OTHER: u64 = USER + 1;
 

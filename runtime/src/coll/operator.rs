@@ -144,6 +144,22 @@ fn kind(named: Named) -> Option<Kind> {
 }
 
 impl Operator {
+    /// All predefined operations that combine elements. Ranks name an operation by its index in this list.
+    pub(crate) const ALL: [Self; 12] = [
+        Self::Max,
+        Self::Min,
+        Self::Sum,
+        Self::Prod,
+        Self::Land,
+        Self::Band,
+        Self::Lor,
+        Self::Bor,
+        Self::Lxor,
+        Self::Bxor,
+        Self::Maxloc,
+        Self::Minloc,
+    ];
+
     /// Returns the function that combines elements of a named type, or `None` if the operation is not defined on this
     /// type.
     ///

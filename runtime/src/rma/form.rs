@@ -67,20 +67,7 @@ const KINDS: [Kind; 8] = [
     Kind::Forget,
 ];
 
-const OPERATORS: [Operator; 12] = [
-    Operator::Max,
-    Operator::Min,
-    Operator::Sum,
-    Operator::Prod,
-    Operator::Land,
-    Operator::Band,
-    Operator::Lor,
-    Operator::Bor,
-    Operator::Lxor,
-    Operator::Bxor,
-    Operator::Maxloc,
-    Operator::Minloc,
-];
+const OPERATORS: [Operator; 12] = Operator::ALL;
 const REPLACE: u8 = 100;
 const NO_OP: u8 = 101;
 

@@ -113,8 +113,8 @@ impl Heard {
     /// Takes a part of the form of type `number`: the bytes from `start` on of a form of `whole` bytes.
     ///
     /// # Errors
-    /// Returns `None` if this is not the next part of a form that is not too long, and an engine error if the form does
-    /// not decode.
+    /// Returns `None` if the part does not follow the part before, or if the form is too long. Returns an engine error
+    /// if the form does not decode.
     pub fn take(&mut self, number: u16, start: u64, whole: u64, part: &[u8]) -> Option<Result<()>> {
         let at = usize::from(number);
         if at >= TYPES || whole > LONGEST as u64 {
