@@ -52,6 +52,14 @@ impl Combine {
         Self::User(Arc::new(function))
     }
 
+    /// Returns the function of this library; `None` for a user's function.
+    pub(crate) fn native(&self) -> Option<Combiner> {
+        match self {
+            Self::Native(combiner) => Some(*combiner),
+            Self::User(_) => None,
+        }
+    }
+
     /// Combines `elements` elements of the vectors at `lower` and `upper`. `first` is the index of the first
     /// of these elements in the whole reduction.
     ///

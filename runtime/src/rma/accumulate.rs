@@ -14,6 +14,7 @@ use super::atomic::{self, Atomic};
 use super::copies::truncated;
 use super::mechanism;
 use super::ranges::{Held, RANGE, hold, hold_range, range_of};
+use super::scalar;
 use super::target::Located;
 use super::words::Words;
 use crate::coll::{Combine, Operator};
@@ -208,17 +209,22 @@ impl Window {
         count: u64,
         update: Update,
     ) -> Result<()> {
-        // SAFETY: the caller guarantees the elements of `from` and `result` (the condition of `# Safety`).
-        if unsafe { self.update_one((from, result), target, displacement, (plan, count), update)? }
-        {
-            return Ok(());
+        if let Some((update, from, result)) = scalar::one((from, result), (plan, count), update) {
+            // SAFETY: `from` is null or the address of an element of the update's type, and null only for `NoOp`;
+            // `result` is null or the address of such an element (`one`). The caller guarantees these elements (the
+            // condition of `# Safety`).
+            let is_done =
+                unsafe { self.update_element(&update, from, result, target, displacement)? };
+            if is_done {
+                return Ok(());
+            }
         }
         // SAFETY: the caller guarantees the elements of `from` and `result` (the condition of `# Safety`), which is the
         // condition of `update_many`.
         unsafe { self.update_many((from, result), target, displacement, (plan, count), update) }
     }
 
-    /// Does the work of [`accumulate_raw`](Self::accumulate_raw) for all elements that `update_one` does not update.
+    /// Does the work of [`accumulate_raw`](Self::accumulate_raw) for all elements that `update_element` does not update.
     ///
     /// # Safety
     ///
@@ -284,7 +290,9 @@ impl Window {
         // SAFETY: the elements of the target lie in the window (`locate`). `bytes` is at most the packed bytes of all
         // parts. The caller guarantees that the elements of `from` and `result` are valid and overlap nothing
         // (condition of `# Safety`).
-        unsafe { job.run(&place, &Stream::new(from), &Stream::new(result), 0..bytes) }
+        let done = unsafe { job.run(&place, &Stream::new(from), &Stream::new(result), 0..bytes) };
+        self.has_stored();
+        done
     }
 
     /// Replaces the element of `plan` at displacement `displacement` of the memory of rank `target` by the element at
@@ -343,7 +351,12 @@ impl Window {
         let inside = || mechanism::begin(&self.words, ranks, target, 1);
         // SAFETY: `new` and `compare` are readable and `result` is writable for an element of `size` bytes (the
         // condition of `# Safety`). The element at `at` lies in the window (`locate`).
-        unsafe { atomic::compare_and_swap(at, new, compare, result, size, inside, held) }
+        let by_instruction =
+            unsafe { atomic::compare_and_swap(at, new, compare, result, size, inside, held)? };
+        if !by_instruction {
+            self.has_stored();
+        }
+        Ok(())
     }
 
     /// Returns the offset of a displacement in the memory of a target, in bytes. All ranks compute the same offset.
@@ -481,12 +494,9 @@ impl Job<'_> {
             return Ok(());
         }
         if is_aligned && matches!(size, 4 | 8) {
-            let named = self.element.named;
-            let atomic = Atomic::new(
-                self.update,
-                || named.is_some_and(Operator::adds_with_wrap),
-                self.combine.as_ref(),
-            );
+            let wraps = self.element.named.is_some_and(Operator::adds_with_wrap);
+            let combine = self.combine.as_ref().and_then(Combine::native);
+            let atomic = Atomic::new(self.update, wraps, combine);
             let work = if atomic.is_plain(results.is_null()) { 1 } else { self.elements };
             let ranks = (self.rank, self.own);
             if let Some(inside) = mechanism::begin(self.words, ranks, self.target, work)? {

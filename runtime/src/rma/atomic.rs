@@ -7,7 +7,7 @@ use super::accumulate::Update;
 use super::mechanism::Inside;
 use super::ranges::Held;
 use crate::Result;
-use crate::coll::{Combine, Operator};
+use crate::coll::{Combiner, Operator};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// How the processor updates an element.
@@ -24,22 +24,22 @@ enum Instruction {
 }
 
 /// An update of elements.
-#[derive(Debug)]
-pub(super) struct Atomic<'a> {
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Atomic {
     instruction: Instruction,
-    combine: Option<&'a Combine>,
+    combine: Option<Combiner>,
 }
 
-impl<'a> Atomic<'a> {
-    /// Prepares the update `update` of elements. `wraps` returns whether the sum of elements wraps, and `combine` is
-    /// the function of the update's operation, if it has one.
-    #[inline]
-    pub fn new(update: Update, wraps: impl FnOnce() -> bool, combine: Option<&'a Combine>) -> Self {
+impl Atomic {
+    /// Prepares the update `update` of elements. `wraps` says whether the sum of elements wraps, and `combine` is the
+    /// function of the update's operation; an operation that has an instruction needs no function.
+    #[inline(always)]
+    pub fn new(update: Update, wraps: bool, combine: Option<Combiner>) -> Self {
         use Instruction as I;
         let instruction = match update {
             Update::NoOp => I::Load,
             Update::Replace => I::Swap,
-            Update::Combine(Operator::Sum) if wraps() => I::Add,
+            Update::Combine(Operator::Sum) if wraps => I::Add,
             Update::Combine(Operator::Band) => I::And,
             Update::Combine(Operator::Bor) => I::Or,
             Update::Combine(Operator::Bxor) => I::Xor,
@@ -57,11 +57,17 @@ impl<'a> Atomic<'a> {
             _ => false,
         }
     }
+
+    /// Returns whether the update of an element without a result is a store that later loads may overtake. All other
+    /// changes of an element lock it, and a locked instruction of x86-64 orders stores before it and loads after it.
+    pub fn is_store(&self) -> bool {
+        self.instruction == Instruction::Swap
+    }
 }
 
 macro_rules! width {
     ($update:ident, $exchange:ident, $atomic:ty, $value:ty) => {
-        impl Atomic<'_> {
+        impl Atomic {
             /// Updates `elements` elements at `at`, one after another. `operands` points to the operands, and the old
             /// values go to `results`. Either may be null.
             ///
@@ -108,7 +114,7 @@ macro_rules! width {
                                         ((&raw const old).cast(), (&raw mut new).cast());
                                     // SAFETY: both operands are local variables of the size of an element, and
                                     // the function combines elements of this size without gaps.
-                                    unsafe { combine.call(lower, upper, 0, 1) };
+                                    unsafe { combine(lower, upper, 1) };
                                 }
                                 let done = cell.compare_exchange_weak(
                                     old,
@@ -131,17 +137,31 @@ macro_rules! width {
             }
         }
 
-        /// Replaces the element at `at` by `new` if it equals `compare`. Returns the old value.
+        /// Replaces the element at `at` by the element at `new` if it equals the element at `compare`. The old value
+        /// goes to `result`.
         ///
         /// # Safety
         ///
         /// - `at` is a multiple of the size of an element, and the element there is readable and writable. Nobody
         ///   accesses it during the call except by atomic operations.
-        unsafe fn $exchange(at: *mut u8, compare: $value, new: $value) -> $value {
-            // SAFETY: the element is valid and its address is aligned (condition of `# Safety`).
-            let cell = unsafe { <$atomic>::from_ptr(at.cast::<$value>()) };
-            let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
-            cell.compare_exchange(compare, new, success, failure).unwrap_or_else(|old| old)
+        /// - `compare` and `new` are readable and `result` is writable for an element.
+        #[inline]
+        pub(super) unsafe fn $exchange(
+            at: *mut u8,
+            compare: *const u8,
+            new: *const u8,
+            result: *mut u8,
+        ) {
+            // SAFETY: the element at `at` is valid and its address is aligned (first condition). The other elements are
+            // readable, and writable (second condition); these accesses may be unaligned.
+            unsafe {
+                let cell = <$atomic>::from_ptr(at.cast::<$value>());
+                let compare = compare.cast::<$value>().read_unaligned();
+                let new = new.cast::<$value>().read_unaligned();
+                let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
+                let old = cell.compare_exchange(compare, new, success, failure);
+                result.cast::<$value>().write_unaligned(old.unwrap_or_else(|old| old));
+            }
         }
     };
 }
@@ -151,7 +171,10 @@ width!(update8, exchange8, AtomicU64, u64);
 
 /// Replaces the element of `size` bytes (at most 16) at `at` by the element at `new` if it equals the element at
 /// `compare`. The old value goes to `result`. `begin` permits atomic instructions, or returns `None`; `hold` takes
-/// the lock for an element that no instruction updates. Returns the error of `begin` or of `hold` if it fails.
+/// the lock for an element that no instruction updates. Returns whether an instruction has updated the element.
+///
+/// # Errors
+/// Returns the error of `begin` or of `hold`.
 ///
 /// # Safety
 ///
@@ -166,7 +189,7 @@ pub(super) unsafe fn compare_and_swap<'a, 'b>(
     size: usize,
     begin: impl FnOnce() -> Result<Option<Inside<'b>>>,
     hold: impl FnOnce() -> Result<Held<'a>>,
-) -> Result<()> {
+) -> Result<bool> {
     let is_aligned = (at as usize).is_multiple_of(size.max(1));
     let inside = if is_aligned && matches!(size, 4 | 8) { begin()? } else { None };
     // SAFETY: the caller guarantees that `size` bytes at each address are valid (both conditions of `# Safety`). The
@@ -174,22 +197,8 @@ pub(super) unsafe fn compare_and_swap<'a, 'b>(
     // unaligned. Under the lock, nobody else updates the element.
     unsafe {
         match size {
-            4 if inside.is_some() => {
-                let old = exchange4(
-                    at,
-                    compare.cast::<u32>().read_unaligned(),
-                    new.cast::<u32>().read_unaligned(),
-                );
-                result.cast::<u32>().write_unaligned(old);
-            }
-            8 if inside.is_some() => {
-                let old = exchange8(
-                    at,
-                    compare.cast::<u64>().read_unaligned(),
-                    new.cast::<u64>().read_unaligned(),
-                );
-                result.cast::<u64>().write_unaligned(old);
-            }
+            4 if inside.is_some() => exchange4(at, compare, new, result),
+            8 if inside.is_some() => exchange8(at, compare, new, result),
             _ => {
                 let held = hold()?;
                 let (mut old, mut wanted) = ([0u8; 16], [0u8; 16]);
@@ -204,5 +213,5 @@ pub(super) unsafe fn compare_and_swap<'a, 'b>(
             }
         }
     }
-    Ok(())
+    Ok(inside.is_some())
 }

@@ -201,6 +201,7 @@ impl Window {
             tries: Tries::new(comm.size()),
             attached,
             calls: AtomicU32::new(0),
+            stored: AtomicBool::new(false),
             tag,
             alone: Mutex::new(()),
             asks: Asks::new(comm.endpoint().clone(), comm.size()),

@@ -637,7 +637,7 @@ impl Window {
     pub fn flush(&self, target: usize) -> Result<()> {
         self.check_target(target)?;
         self.epochs.check_locked(target)?;
-        order_accesses();
+        self.order_stores();
         self.complete_at(target)?;
         self.make_progress()
     }
@@ -650,7 +650,7 @@ impl Window {
     pub fn flush_local(&self, target: usize) -> Result<()> {
         self.check_target(target)?;
         self.epochs.check_locked(target)?;
-        order_accesses();
+        self.order_stores();
         self.complete_local(target)?;
         self.make_progress()
     }
@@ -663,7 +663,7 @@ impl Window {
     #[doc(alias = "MPI_Win_flush_all")]
     pub fn flush_all(&self) -> Result<()> {
         self.epochs.check_any_lock()?;
-        order_accesses();
+        self.order_stores();
         self.complete_all()?;
         self.make_progress()
     }
@@ -675,7 +675,7 @@ impl Window {
     #[doc(alias = "MPI_Win_flush_local_all")]
     pub fn flush_local_all(&self) -> Result<()> {
         self.epochs.check_any_lock()?;
-        order_accesses();
+        self.order_stores();
         (0..self.size()).try_for_each(|target| self.complete_local(target))?;
         self.make_progress()
     }
@@ -689,6 +689,25 @@ impl Window {
         check_process()?;
         order_accesses();
         self.make_progress()
+    }
+
+    /// Orders the stores of this rank's calls to window memory before later accesses, as [`order_accesses`] does. On
+    /// x86-64, only a plain store can be late: the processor keeps all other orders, and the locked instruction that
+    /// updates an element orders by itself.
+    ///
+    /// A thread that finds no note ([`has_stored`](Self::has_stored)) has nothing to order: if it has made a note itself,
+    /// another thread has removed this note, so the note was visible to that thread, and with it all stores before it.
+    #[inline]
+    fn order_stores(&self) {
+        if cfg!(not(target_arch = "x86_64")) {
+            return order_accesses();
+        }
+        if self.stored.load(Ordering::Acquire) {
+            self.stored.store(false, Ordering::Relaxed);
+            return order_accesses();
+        }
+        // Keeps the compiler from moving accesses across the call.
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
     }
 }
 

@@ -51,6 +51,7 @@ fn permits_instructions(mode: u64) -> bool {
 
 /// Enters the updates by instructions at the target with this mode; `None` if the target uses locks. `word` returns the
 /// words of this rank; a thread takes the first word that no other thread uses.
+#[inline(always)]
 fn enter<'a, W: SharedWord>(
     mode: &W,
     word: impl Fn(usize) -> Result<&'a W>,
@@ -58,19 +59,33 @@ fn enter<'a, W: SharedWord>(
     if !permits_instructions(mode.value()) {
         return Ok(None);
     }
+    let inside = match take(word(0)?) {
+        Some(inside) => inside,
+        None => take_any(word)?,
+    };
+    Ok(permits_instructions(mode.value()).then_some(inside))
+}
+
+/// Takes a word, unless another thread uses it.
+#[inline(always)]
+fn take<W: SharedWord>(word: &W) -> Option<Inside<'_, W>> {
+    let old = word.value();
+    let is_free = old.is_multiple_of(2) && word.replace(old, old.wrapping_add(1)).is_ok();
+    is_free.then(|| Inside { word, after: old.wrapping_add(2) })
+}
+
+/// Takes the first word that no other thread uses. Waits until there is one.
+#[cold]
+fn take_any<'a, W: SharedWord>(word: impl Fn(usize) -> Result<&'a W>) -> Result<Inside<'a, W>> {
     let mut pauses = Pauses::new(true);
-    for number in (0..INSIDE).cycle() {
-        let word = word(number)?;
-        let old = word.value();
-        if old.is_multiple_of(2) && word.replace(old, old.wrapping_add(1)).is_ok() {
-            let inside = Inside { word, after: old.wrapping_add(2) };
-            return Ok(permits_instructions(mode.value()).then_some(inside));
+    loop {
+        for number in 0..INSIDE {
+            if let Some(inside) = take(word(number)?) {
+                return Ok(inside);
+            }
         }
-        if number + 1 == INSIDE {
-            pauses.pause();
-        }
+        pauses.pause();
     }
-    Ok(None)
 }
 
 /// Ends the updates by instructions, if they may end. `words` are the words of all ranks, and `wait` waits until a word
@@ -102,7 +117,7 @@ fn end_instructions<'a, W: SharedWord + 'a>(
 ///
 /// # Errors
 /// Returns `ErrorKind::State` in a forked child.
-#[inline]
+#[inline(always)]
 pub(super) fn begin(
     words: &Words,
     (rank, own): (usize, usize),
@@ -116,7 +131,7 @@ pub(super) fn begin(
 
 /// Decides for [`begin`], over the word `mode`. `many` says whether the update is one of many elements, and `change` ends
 /// the updates by instructions.
-#[inline]
+#[inline(always)]
 fn admit<'a, W: SharedWord>(
     mode: &W,
     many: bool,

@@ -59,6 +59,7 @@ pub use create::Flavor;
 pub use epochs::Assertions;
 pub use hints::WindowHints;
 pub use lock::LockKind;
+pub use scalar::ElementUpdate;
 pub(crate) use serve::register;
 pub use typed::{
     Access, AnyThread, Cells, Exchangeable, Exposure, Fenced, Locked, LockedAll, OneThread, Target,
@@ -83,7 +84,7 @@ use words::{Words, check_process};
 
 /// If this rank serves no requests, the calls that complete operations make progress only once in this number of calls.
 /// Most of these calls have nothing to wait for, and cost less than a turn of progress.
-const CALLS_PER_TURN: u32 = 16;
+const CALLS_PER_TURN: u32 = 64;
 
 /// Memory of every rank of a communicator, which the other ranks read and write by one-sided calls.
 ///
@@ -104,6 +105,9 @@ pub struct Window {
     /// The memory that the ranks have attached, if the window is dynamic.
     attached: Attached,
     calls: AtomicU32,
+    /// Whether this rank may have stored to mapped memory of the window since its accesses were ordered
+    /// (`order_accesses`).
+    stored: AtomicBool,
     /// The tag of requests to ranks whose memory this rank cannot map.
     tag: i32,
     /// Held while this rank changes memory that it has locked exclusively. Such changes are not atomic, so the threads
@@ -249,6 +253,13 @@ impl Window {
             return Ok(());
         }
         self.comm.progress()
+    }
+
+    /// Notes that this thread has stored to mapped memory of the window by plain stores. A thread makes the note after
+    /// the stores: whoever sees the note then sees the stores too.
+    #[inline(always)]
+    fn has_stored(&self) {
+        self.stored.store(true, Ordering::Release);
     }
 
     /// Checks that the window may be freed now ([`free`](Self::free)).

@@ -216,7 +216,7 @@ impl Host {
             let (new, compare, old) = (new.as_ptr(), compare.as_ptr(), old.as_mut_ptr());
             atomic::compare_and_swap(place.origin, new, compare, old, size, inside, held)
         };
-        swapped.map_err(|error| error.class())
+        swapped.map(drop).map_err(|error| error.class())
     }
 }
 

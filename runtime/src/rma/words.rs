@@ -189,7 +189,7 @@ impl Words {
     ///
     /// # Errors
     /// Returns `ErrorKind::State` in a forked child, and `ErrorKind::Internal` if there is no such word.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, rank: usize, word: Word) -> Result<&AtomicU64> {
         check_process()?;
         let queue = ROUNDS + self.rounds * LINE;

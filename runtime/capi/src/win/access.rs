@@ -13,7 +13,7 @@ use crate::error::{Failure, Result};
 use crate::raw::{self, Aint};
 use crate::request;
 use std::ffi::{c_int, c_void};
-use typepack::rma::Update;
+use typepack::rma::{ElementUpdate, Update};
 use typepack::{Part, Plan};
 
 /// A buffer of a call: address, count and datatype.
@@ -424,6 +424,19 @@ pub unsafe fn fetch_and_op(
         let result = part(result_addr, "result_addr")?;
         let Some(rank) = rank else { return Ok(()) };
         let (from, displacement) = (origin.as_ref(), target_disp as i64);
+        // A counter is the usual case.
+        let short = ty.tree().as_named().and_then(|named| ElementUpdate::new(update, named));
+        if let Some(update) = short {
+            let from = from.map_or(std::ptr::null(), |from| from.origin.cast_const());
+            // SAFETY: the elements are valid and do not overlap (the conditions of `# Safety`); both have the update's
+            // type. `from` is null only for `MPI_NO_OP`.
+            let is_done = unsafe {
+                win.window.update_element(&update, from, result.origin, rank, displacement)?
+            };
+            if is_done {
+                return Ok(());
+            }
+        }
         // SAFETY: the elements are valid and do not overlap (the conditions of `# Safety`).
         unsafe {
             win.window.accumulate_raw(from, Some(&result), rank, displacement, plan, 1, update)?
@@ -457,6 +470,15 @@ pub unsafe fn compare_and_swap(
         memory(result_addr, plan, 1, "result_addr")?;
         let Some(rank) = rank else { return Ok(()) };
         let (new, compare, result) = (origin_addr.cast(), compare_addr.cast(), result_addr.cast());
+        if let Some(named) = ty.tree().as_named() {
+            let (values, displacement) = ((new, compare), target_disp as i64);
+            // SAFETY: the elements are valid (the conditions of `# Safety`).
+            let is_done =
+                unsafe { win.window.swap_element(named, values, result, rank, displacement)? };
+            if is_done {
+                return Ok(());
+            }
+        }
         // SAFETY: the elements are valid (the conditions of `# Safety`).
         unsafe {
             let displacement = target_disp as i64;

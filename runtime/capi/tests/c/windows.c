@@ -432,6 +432,29 @@ static void atomics(void)
     OK(MPI_Win_free(&win));
 }
 
+/* Tests whether an update of one short pair (8 bytes) and an update of several are atomic to each other: rank 0 sees
+   each of its own updates at once, while all other ranks update the same pair with less. */
+static void short_pairs(void)
+{
+    enum { TURNS = 20000 };
+    struct { float value; int index; } *base, pair = {0, 0}, less[2] = {{0, 0}, {0, 0}}, seen;
+    MPI_Win win = allocated(2 * sizeof *base, 1, &base);
+    OK(MPI_Win_lock_all(0, win));
+    for (int turn = 1; turn <= TURNS; turn++) {
+        if (rank > 0) {
+            OK(MPI_Accumulate(less, 2, MPI_FLOAT_INT, 0, 0, 2, MPI_FLOAT_INT, MPI_MAXLOC, win));
+            continue;
+        }
+        pair.value = (float)turn, pair.index = turn;
+        OK(MPI_Accumulate(&pair, 1, MPI_FLOAT_INT, 0, 0, 1, MPI_FLOAT_INT, MPI_MAXLOC, win));
+        OK(MPI_Fetch_and_op(NULL, &seen, MPI_FLOAT_INT, 0, 0, MPI_NO_OP, win));
+        OK(MPI_Win_flush(0, win));
+        CHECK(seen.value == (float)turn && seen.index == turn);
+    }
+    OK(MPI_Win_unlock_all(win));
+    OK(MPI_Win_free(&win));
+}
+
 /* The calls that return a request or the old values, with layouts on both sides. */
 static void results(void)
 {
@@ -634,6 +657,7 @@ int main(int argc, char **argv)
     active_target();
     exclusive();
     atomics();
+    short_pairs();
     results();
     private_memory();
     errors();
