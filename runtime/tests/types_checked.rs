@@ -312,12 +312,13 @@ fn kind(result: Result<()>) -> Option<ErrorKind> {
     result.err().map(|error| error.kind())
 }
 
-/// How a test makes a collective call.
+/// How a test makes a collective call. In both forms, all ranks compare their arguments before data move, so all of them
+/// get the same error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// All ranks compare the types before the call begins, so all of them get the same error.
+    /// The call returns the error.
     Run,
-    /// The ranks do not wait for each other, so only the ranks that get data compare its types.
+    /// The operation that the call starts ends with the error.
     Start,
 }
 
@@ -355,14 +356,11 @@ fn collectives(world: &Communicator, odd: Option<usize>, root: usize, form: Form
             count: n as u64,
         };
 
-        // Only some ranks get the error of a call that is started. In a broadcast, these are rank `odd` and the ranks
-        // that get their data through rank `odd`.
-        let everywhere = form == Form::Run && odd.is_some();
+        let fails = odd.is_some();
         let part = own(&mut one);
         // SAFETY: `one` holds the part and outlives the call.
         let result =
             unsafe { make(world, form, &Collective::Broadcast { part, root: root.into() }) };
-        let fails = everywhere || odd.is_some_and(|odd| depends(rank, odd, root, size));
         assert_eq!(kind(result).is_some(), fails, "broadcast {rank} {odd:?} {root} {form:?}");
         assert!(one.iter().all(|&value| value == if fails { rank } else { root } as u32));
 
@@ -373,17 +371,13 @@ fn collectives(world: &Communicator, odd: Option<usize>, root: usize, form: Form
         let result = unsafe {
             make(world, form, &Collective::Gather { mine: mine_only, parts: rows, root: to })
         };
-        // The part of the root itself has the root's types, so only the other parts can differ.
-        let expected = everywhere || odd.is_some() && rank == root;
-        assert_eq!(kind(result), expected.then_some(ErrorKind::Type));
+        assert_eq!(kind(result), fails.then_some(ErrorKind::Type));
 
         // SAFETY: `one` and the vector of `rows` hold the parts, are disjoint and outlive the scatter.
         let result = unsafe {
             make(world, form, &Collective::Scatter { parts: rows, mine: mine_only, root: to })
         };
-        let expected =
-            everywhere || odd.is_some_and(|odd| if odd == root { rank != root } else { is_odd });
-        assert_eq!(kind(result), expected.then_some(ErrorKind::Type));
+        assert_eq!(kind(result), fails.then_some(ErrorKind::Type));
 
         // SAFETY: `one` and the vector of `rows` hold the parts, are disjoint and outlive the allgather.
         let result =
@@ -414,8 +408,8 @@ fn collectives(world: &Communicator, odd: Option<usize>, root: usize, form: Form
         let call = Collective::Reduce { send, recv, plan, count, combine, root: to };
         // SAFETY: the vectors at `from` and `sum` hold `count` elements and outlive the reduction.
         let result = unsafe { make(world, form, &call) };
+        assert_eq!(result.is_err(), odd.is_some(), "reduce {odd:?} {root}");
         if rank == root {
-            assert_eq!(result.is_err(), odd.is_some(), "reduce {odd:?} {root}");
             assert!(odd.is_some() || sum.iter().all(|&value| value == 2 * size as u32));
         }
         let recv = sum.as_mut_ptr().cast();
@@ -425,25 +419,6 @@ fn collectives(world: &Communicator, odd: Option<usize>, root: usize, form: Form
         assert_eq!(result.is_err(), odd.is_some(), "allreduce {rank} {odd:?}");
         assert!(odd.is_some() || sum.iter().all(|&value| value == 2 * size as u32));
         world.barrier().unwrap();
-    }
-}
-
-/// Returns whether a broadcast from `root` reaches `rank` through `odd`, the rank with other types. This
-/// includes `odd` itself.
-fn depends(rank: usize, odd: usize, root: usize, size: usize) -> bool {
-    let relative = |rank: usize| (rank + size - root) % size;
-    let (mut at, odd) = (relative(rank), relative(odd));
-    if rank == root {
-        return false;
-    }
-    loop {
-        if at == odd {
-            return true;
-        }
-        if at == 0 {
-            return false;
-        }
-        at &= at - 1;
     }
 }
 
@@ -523,10 +498,67 @@ fn differing_arguments_are_named() {
         ] {
             // SAFETY: the array holds all parts, and lives until the call returns. The calls fail before they begin,
             // so that no part is written, and parts that overlap do no harm.
-            let error = unsafe { world.run_raw(&call) }.expect_err("the arguments differ");
+            let error = unsafe { make(world, Form::Run, &call) }.expect_err("the arguments differ");
+            assert_eq!(error.to_string(), text);
+            world.barrier().expect("the next call");
+            // SAFETY: as above.
+            let error = unsafe { make(world, Form::Start, &call) }.expect_err("they differ");
+            let text =
+                text.replace("MPI_Bcast", "MPI_Ibcast").replace("MPI_Barrier", "MPI_Ibarrier");
             assert_eq!(error.to_string(), text);
             world.barrier().expect("the next call");
         }
+    });
+}
+
+/// Checks that ranks which make a blocking and a nonblocking call get an error, that other operations may be under way
+/// meanwhile, and that a rank which skips a nonblocking call lets all others fail.
+#[test]
+fn differing_nonblocking_calls_end() {
+    ranks_with(3, "differing_nonblocking_calls_end", &[CHECKED], |world| {
+        let (int, last) = (plan(Named::INT), world.rank() == 2);
+        let mut values = [[world.rank() as u32; 100]; 3];
+        let origins = values.each_mut().map(|values| values.as_mut_ptr().cast::<u8>());
+        let call = |at: usize, root: usize| {
+            let part = Part { origin: origins[at], plan: &int, count: 100 };
+            Collective::Broadcast { part, root: root.into() }
+        };
+        let form = if last { Form::Start } else { Form::Run };
+        // SAFETY: the array holds the parts of all calls of this test, each part is used by one operation at a time, and
+        // the array lives until all operations have ended.
+        let error = unsafe { make(world, form, &call(0, 0)) }.expect_err("the calls differ");
+        let text = "call: rank 0 calls MPI_Bcast, and rank 2 calls MPI_Ibcast; all ranks must make the same calls in \
+                    the same order";
+        assert_eq!(error.to_string(), text);
+
+        // The second of three operations fails, and the ranks wait for them in the reverse order.
+        let operations = [(0, 1), (1, if last { 1 } else { 0 }), (2, 2)].map(|(at, root)| {
+            // SAFETY: as above.
+            unsafe { world.start_raw(&call(at, root)) }.expect("the start")
+        });
+        let results = operations.map(|operation| world.messages().finish(operation));
+        assert_eq!(results.each_ref().map(Result::is_ok), [true, false, true]);
+        assert_eq!(results[1].as_ref().map_err(|error| error.kind()), Err(ErrorKind::Root));
+        assert_eq!(values.map(|values| values[99]), [1, world.rank() as u32, 2]);
+
+        // A rank whose own arguments are wrong takes part in no call; nobody waits for it.
+        if last {
+            // SAFETY: the call fails at once.
+            let error = unsafe { world.start_raw(&call(0, 3)) }.expect_err("there is no rank 3");
+            assert_eq!(error.kind(), ErrorKind::Root);
+        } else {
+            // SAFETY: as above.
+            let error = unsafe { make(world, Form::Start, &call(0, 0)) }.expect_err("rank 2 fails");
+            assert_eq!(error.kind(), ErrorKind::Other);
+        }
+        if last {
+            world.skip_started();
+        } else {
+            // SAFETY: as above.
+            let error = unsafe { make(world, Form::Start, &call(0, 0)) }.expect_err("rank 2 fails");
+            assert_eq!(error.kind(), ErrorKind::Other);
+        }
+        world.barrier().expect("the next call");
     });
 }
 

@@ -2,20 +2,25 @@
 //! same call with the same root and operation, and with counts and types that match.
 //!
 //! Before a blocking call begins, and when a persistent operation is prepared, all ranks exchange a few words that
-//! describe the call (`Exchange` in `create.rs`). All ranks compare the same words, so all get the same error. In a
-//! call that moves data between pairs of ranks, each sender then tells its receivers what it will send, the receivers
-//! compare this with what they expect, and all ranks exchange the results.
+//! describe the call (`exchange_steps` in `create.rs`). All ranks compare the same words, so all get the same error. In
+//! a call that moves data between pairs of ranks, each sender then tells its receivers what it will send, the receivers
+//! compare this with what they expect, and all ranks exchange the results. In a nonblocking call, the same steps come
+//! first in the schedule of the call (`Builder::check`), so the operation ends with the error.
 //!
-//! Nonblocking calls must not wait for other ranks, so they are not checked here, and neither are calls on
-//! intercommunicators. For neighbourhood collectives, the ranks compare only the kind of the call. Receivers still
+//! Calls on intercommunicators are not checked here. For neighbourhood collectives, the ranks compare only the kind of the call. Receivers still
 //! check the messages of all these calls (`message/typecheck.rs`).
 
 use super::collective::{Collective, Root};
-use crate::comm::Communicator;
+use super::create::{check_failed, exchange_steps};
+use crate::comm::{Communicator, Operation};
+use crate::commit::bytes;
 use crate::endpoint::sources::Combine;
-use crate::schedule::Part;
+use crate::schedule::program::Builder;
+use crate::schedule::table::Place;
+use crate::schedule::{Part, calls};
 use crate::settings::Settings;
 use crate::{Error, ErrorKind, Operator, Plan, Result};
+use std::cell::Cell;
 use typepack_engine::Named;
 use typepack_engine::signature::{Basic, Sameness};
 
@@ -44,6 +49,9 @@ const OTHER: u64 = USER + 1;
 
 /// The value of a word that has no meaning for a call, for example the root of a barrier.
 const NONE: u64 = u64::MAX;
+
+/// The bit of the first word of a [`Description`] that says that the call is nonblocking.
+const NONBLOCKING: u64 = 1 << 32;
 
 /// What ranks compare about elements: the number of bytes, a hash of the types (0 if the types are not compared), and a
 /// number for the first basic type. The text of an error names this type ([`types_text`]).
@@ -122,6 +130,22 @@ fn operation_word(combine: &Combine) -> u64 {
     OPERATORS.iter().position(has).map_or(OTHER, |place| place as u64)
 }
 
+/// Returns the name of a call, from the first word of a [`Description`].
+fn call_text(word: u64) -> String {
+    let name = CALLS.get((word & !NONBLOCKING) as usize).copied().unwrap_or("another function");
+    if word & NONBLOCKING == 0 {
+        return name.to_owned();
+    }
+    // For example, MPI_Bcast becomes MPI_Ibcast.
+    let mut words = name.split("MPI_");
+    let mut text = words.next().unwrap_or_default().replacen("a ", "a nonblocking ", 1);
+    for word in words {
+        text.push_str("MPI_I");
+        text.push_str(&word.replacen(|_: char| true, &word[..1].to_lowercase(), 1));
+    }
+    text
+}
+
 fn operation_text(word: u64) -> String {
     match OPERATORS.get(word as usize) {
         Some(operator) => format!("MPI_{}", format!("{operator:?}").to_uppercase()),
@@ -171,11 +195,10 @@ fn compare(all: &[Description]) -> Result<()> {
             Err(Error::new(kind, argument, detail))
         };
         if first[0] != other[0] {
-            let name = |word: u64| CALLS.get(word as usize).copied().unwrap_or("another function");
             let detail = format!(
                 "rank 0 calls {}, and rank {rank} calls {}; all ranks must make the same calls in the same order",
-                name(first[0]),
-                name(other[0])
+                call_text(first[0]),
+                call_text(other[0])
             );
             return Err(Error::new(ErrorKind::Other, "call", detail));
         }
@@ -254,16 +277,17 @@ fn traffic(comm: &Communicator, call: &Collective<'_>) -> Result<Option<Traffic>
 }
 
 /// Compares what each rank sends to this rank with what this rank expects.
-fn judge(call: &Collective<'_>, sent: &[Data], expected: &[Data]) -> Verdict {
+/// `counts_elements` says that the call is a reduce-scatter.
+fn judge(counts_elements: bool, sent: &[Data], expected: &[Data]) -> Verdict {
     for (from, (sent, expected)) in sent.iter().zip(expected).enumerate() {
         if sent[0] == NONE || expected[0] == NONE {
             continue;
         }
-        let kind = match call {
-            _ if sent[0] == expected[0] && types_match(sent, expected) => continue,
-            Collective::ReduceScatter { .. } => SHARES,
-            _ if sent[0] == expected[0] => TYPES,
-            _ => COUNTS,
+        let kind = match sent[0] == expected[0] {
+            true if types_match(sent, expected) => continue,
+            _ if counts_elements => SHARES,
+            true => TYPES,
+            false => COUNTS,
         };
         return [kind, from as u64, sent[0], expected[0], sent[2], expected[2]];
     }
@@ -298,6 +322,54 @@ fn first_error(verdicts: &[Verdict]) -> Result<()> {
     Err(Error::new(kind, argument, detail))
 }
 
+/// What the ranks compare about one call.
+struct Words {
+    mine: Description,
+    traffic: Option<Traffic>,
+    /// Whether the traffic counts elements of a reduce-scatter.
+    counts_elements: bool,
+}
+
+impl Words {
+    fn of(comm: &Communicator, call: &Collective<'_>, is_nonblocking: bool) -> Result<Self> {
+        let mut mine = describe(call)?;
+        mine[0] |= if is_nonblocking { NONBLOCKING } else { 0 };
+        let counts_elements = matches!(call, Collective::ReduceScatter { .. });
+        Ok(Self { mine, traffic: traffic(comm, call)?, counts_elements })
+    }
+}
+
+/// The address of scratch memory of a schedule.
+#[derive(Clone, Copy)]
+struct Scratch<T>(*mut T);
+
+// SAFETY: the value is only an address. The schedule's steps and checks use the memory one after another, under the lock
+// of the endpoint.
+unsafe impl<T: Send> Send for Scratch<T> {}
+
+impl<T> Scratch<T> {
+    /// Writes the first value.
+    ///
+    /// # Safety
+    ///
+    /// - The memory has room for the value, and nobody else uses it during the call.
+    unsafe fn write(self, value: T) {
+        // SAFETY: the caller guarantees the memory (the condition of `# Safety`). Scratch memory is aligned to 16 bytes.
+        unsafe { self.0.write(value) };
+    }
+
+    /// Returns the first `len` values.
+    ///
+    /// # Safety
+    ///
+    /// - The memory has `len` initialised values, and nobody writes them as long as the slice lives.
+    unsafe fn slice<'a>(self, len: usize) -> &'a [T] {
+        // SAFETY: the caller guarantees the values (the condition of `# Safety`). Scratch memory is aligned to 16 bytes,
+        // which is enough for arrays of words.
+        unsafe { std::slice::from_raw_parts(self.0, len) }
+    }
+}
+
 impl Communicator {
     /// Returns whether collective calls on this communicator must be checked before they begin.
     #[inline]
@@ -313,21 +385,117 @@ impl Communicator {
     /// arguments.
     #[cold]
     pub(super) fn check_call(&self, call: &Collective<'_>) -> Result<()> {
-        let known = describe(call).and_then(|mine| Ok((mine, traffic(self, call)?)));
-        let (mine, traffic) = known.inspect_err(|_| self.fail_check())?;
-        let (all, _) = self.exchange_words(&mine)?;
-        compare(&all)?;
-        let Some((mut sent, expected)) = traffic else { return Ok(()) };
-        let (ones, mut heard) = (vec![1; self.size()], vec![NO_DATA; self.size()]);
-        self.exchange_slices(&mut sent, &ones, &mut heard, &ones)?;
-        let (verdicts, _) = self.exchange_words(&judge(call, &heard, &expected))?;
-        first_error(&verdicts)
+        let place = self.next_place();
+        let words = Words::of(self, call, false).inspect_err(|_| self.fail_check_at(place))?;
+        // SAFETY: the steps use only scratch memory of the schedule.
+        unsafe { calls::run(self.endpoint(), place, |steps| self.check_steps(steps, &words)) }
+    }
+
+    /// Starts a call whose first steps check it together with all other ranks. If ranks differ, the operations of all
+    /// ranks end with the same error, and move no data.
+    ///
+    /// # Safety
+    ///
+    /// - The conditions of [`start_raw`](Self::start_raw) hold.
+    ///
+    /// # Errors
+    /// Returns the errors of [`check_call`](Self::check_call) that this rank finds by itself, and those of
+    /// [`start_raw`](Self::start_raw).
+    #[cold]
+    pub(super) unsafe fn start_checked(&self, call: &Collective<'_>) -> Result<Operation> {
+        let place = self.next_place();
+        let words = Words::of(self, call, true).inspect_err(|_| self.fail_check_at(place))?;
+        let listed = Cell::new(false);
+        // SAFETY: the steps of the check use only scratch memory of the schedule. The caller guarantees the memory of
+        // the steps of `list` (the condition of `# Safety`).
+        let started = unsafe {
+            calls::start(self.endpoint(), place, |steps| {
+                self.check_steps(steps, &words)?;
+                self.list(steps, call)?;
+                listed.set(true);
+                Ok(())
+            })
+        };
+        if !listed.get() {
+            // Nothing has started, so the other ranks would wait for the words of this rank.
+            self.fail_check_at(place);
+        }
+        started
+    }
+
+    /// Adds the steps of a check. They use scratch memory of the schedule only.
+    fn check_steps(&self, steps: &mut Builder<'_, '_>, words: &Words) -> Result<()> {
+        let size = self.size();
+        let all = self.words_steps::<{ size_of::<Description>() / 8 }>(steps, &words.mine)?;
+        steps.check(move || {
+            // SAFETY: the steps before this one have written the words of `size` ranks, and are over.
+            let all: &[Description] = unsafe { all.slice(size) };
+            check_failed(all, size)?;
+            compare(all)
+        });
+        let Some((sent, expected)) = words.traffic.clone() else { return Ok(()) };
+        let plan = bytes()?;
+        let length = size_of::<Data>() as u64;
+        let scratch = |steps: &mut Builder<'_, '_>, count: usize| -> Result<Scratch<Data>> {
+            Ok(Scratch(steps.scratch(plan, length * count as u64)?.cast()))
+        };
+        let (ours, heard) = (scratch(steps, size)?, scratch(steps, size)?);
+        // SAFETY: both blocks of scratch memory have room for `size` values, and no step uses them yet.
+        unsafe {
+            ours.0.copy_from_nonoverlapping(sent.as_ptr(), size);
+            heard.0.copy_from_nonoverlapping([NO_DATA].repeat(size).as_ptr(), size);
+        }
+        let one = |block: &Scratch<Data>, rank: usize| Part {
+            origin: block.0.wrapping_add(rank).cast(),
+            plan,
+            count: length,
+        };
+        for rank in (0..size).filter(|&rank| rank != self.rank()) {
+            steps.send(&one(&ours, rank), self.peer(rank)?)?;
+            steps.receive(&one(&heard, rank), self.peer(rank)?)?;
+        }
+        let verdict = Scratch::<Verdict>(steps.scratch(plan, size_of::<Verdict>() as u64)?.cast());
+        let (counts_elements, to) = (words.counts_elements, verdict);
+        steps.check(move || {
+            // SAFETY: the steps before this one have written what `size` ranks send, and are over. The next step, which
+            // reads the verdict, has not begun.
+            unsafe { to.write(judge(counts_elements, heard.slice(size), &expected)) };
+            Ok(())
+        });
+        let all =
+            Scratch::<Verdict>(steps.scratch(plan, (size_of::<Verdict>() * size) as u64)?.cast());
+        let memory = (verdict.0.cast(), all.0.cast());
+        exchange_steps(self, steps, memory, size_of::<Verdict>(), (size, 0))?;
+        // SAFETY: the steps before this one have written the verdicts of `size` ranks, and are over.
+        steps.check(move || first_error(unsafe { all.slice(size) }));
+        Ok(())
+    }
+
+    /// Adds the steps of an exchange of words. Returns the memory for the words of all ranks.
+    fn words_steps<const N: usize>(
+        &self,
+        steps: &mut Builder<'_, '_>,
+        mine: &[u64; N],
+    ) -> Result<Scratch<[u64; N]>> {
+        let (plan, size) = (bytes()?, self.size());
+        let length = size_of::<[u64; N]>();
+        let own = Scratch::<[u64; N]>(steps.scratch(plan, length as u64)?.cast());
+        let all = Scratch::<[u64; N]>(steps.scratch(plan, (length * size) as u64)?.cast());
+        // SAFETY: the scratch memory has room for one array, and no step uses it yet.
+        unsafe { own.write(*mine) };
+        exchange_steps(self, steps, (own.0.cast(), all.0.cast()), length, (size, 0))?;
+        Ok(all)
+    }
+
+    /// Takes part in the check of a call that has taken its place, like [`fail_check`](Self::fail_check).
+    fn fail_check_at(&self, place: Place) {
+        self.fail_exchange_at::<{ size_of::<Description>() / size_of::<u64>() }>(place);
     }
 
     /// Takes part in the check of a call as a rank that has found an error in its own arguments. All other ranks get an
     /// error, and the next collective call of this rank matches the next one of the other ranks. Does not wait.
     pub(super) fn fail_check(&self) {
-        self.fail_exchange::<{ size_of::<Description>() / size_of::<u64>() }>();
+        self.fail_check_at(self.next_place());
     }
 }
 
@@ -349,6 +517,15 @@ mod tests {
         }
         assert_eq!(operation_word(&Combine::user(|_, _, _, _| {})), USER);
         assert_eq!(operation_text(2), "MPI_SUM");
+        let calls = [0, NONBLOCKING, NONBLOCKING | 5, NONBLOCKING | 7, 99].map(call_text);
+        let names = [
+            "MPI_Barrier",
+            "MPI_Ibarrier",
+            "MPI_Ialltoallv or MPI_Ialltoallw",
+            "a nonblocking neighbourhood collective",
+            "another function",
+        ];
+        assert_eq!(calls, names);
     }
 
     #[test]

@@ -333,6 +333,10 @@ impl Communicator {
     /// Returns the errors of [`run_raw`](Self::run_raw). If this function returns an error, either nothing
     /// has started, or the operation has already ended.
     pub unsafe fn start_raw(&self, call: &Collective<'_>) -> Result<Operation> {
+        if self.checks_calls() {
+            // SAFETY: the conditions are those of this function.
+            return unsafe { self.start_checked(call) };
+        }
         let place = self.next_place();
         // SAFETY: the steps that `list` adds use only the memory of `call` and scratch memory of the
         // schedule. The caller guarantees that the memory of `call` stays valid until the operation has ended
@@ -377,6 +381,9 @@ impl Communicator {
     /// like [`skip_collective`](Self::skip_collective).
     #[doc(hidden)]
     pub fn skip_started(&self) {
+        if self.checks_calls() {
+            return self.fail_check();
+        }
         let _unused = self.next_place();
     }
 
@@ -392,7 +399,11 @@ impl Communicator {
     }
 
     #[inline]
-    fn list<'a>(&self, steps: &mut Builder<'_, 'a>, call: &Collective<'a>) -> Result<()> {
+    pub(super) fn list<'a>(
+        &self,
+        steps: &mut Builder<'_, 'a>,
+        call: &Collective<'a>,
+    ) -> Result<()> {
         if self.is_inter() {
             return self.list_between(steps, call);
         }

@@ -200,12 +200,16 @@ impl Communicator {
 
     /// Takes part in [`exchange_words`](Self::exchange_words) with `N` words, as a rank that fails. Does not wait.
     pub(super) fn fail_exchange<const N: usize>(&self) {
-        // If the operation does not start, the job or this process is ending, and no later call needs to match.
-        let _gone = self.start_failed::<N>();
+        self.fail_exchange_at::<N>(self.next_place());
     }
 
-    fn start_failed<const N: usize>(&self) -> Result<()> {
-        let place = self.next_place();
+    /// Like [`fail_exchange`](Self::fail_exchange), for a call that has taken its place already.
+    pub(super) fn fail_exchange_at<const N: usize>(&self, place: Place) {
+        // If the operation does not start, the job or this process is ending, and no later call needs to match.
+        let _gone = self.start_failed::<N>(place);
+    }
+
+    fn start_failed<const N: usize>(&self, place: Place) -> Result<()> {
         let (ours, theirs) = (self.size(), self.remote_group().map_or(0, Group::size));
         let mut words = [0; N];
         words[0] = FAILED;
@@ -440,19 +444,27 @@ impl Communicator {
         // before then.
         unsafe { calls::run(self.endpoint(), place, |steps| exchange.list(self, steps))? };
         let mut all = exchange.all;
-        if let Some(rank) = all.iter().position(|words| words[0] == FAILED) {
-            let (rank, group) = match rank.checked_sub(ours) {
-                None => (rank, "this group"),
-                Some(rank) => (rank, "the remote group"),
-            };
-            let detail = format!(
-                "rank {rank} of {group} could not take part in the call; its own error has the reason"
-            );
-            return Err(Error::new(ErrorKind::Other, "comm", detail));
-        }
+        check_failed(&all, ours)?;
         let theirs = all.split_off(ours);
         Ok((all, theirs))
     }
+}
+
+/// Checks that no rank has passed the word [`FAILED`]. `all` has the words of the ranks of the local group, whose number is
+/// `ours`, and then those of the remote group.
+///
+/// # Errors
+/// Returns `ErrorKind::Other` if a rank has.
+pub(super) fn check_failed<const N: usize>(all: &[[u64; N]], ours: usize) -> Result<()> {
+    let Some(rank) = all.iter().position(|words| words[0] == FAILED) else { return Ok(()) };
+    let (rank, group) = match rank.checked_sub(ours) {
+        None => (rank, "this group"),
+        Some(rank) => (rank, "the remote group"),
+    };
+    let detail = format!(
+        "rank {rank} of {group} could not take part in the call; its own error has the reason"
+    );
+    Err(Error::new(ErrorKind::Other, "comm", detail))
 }
 
 /// The words of every rank of the local group, and of every rank of the remote group.
@@ -473,25 +485,37 @@ impl<const N: usize> Exchange<N> {
 
     /// Adds the steps of the exchange. They read `mine`, and write and read `all`.
     fn list(&mut self, comm: &Communicator, steps: &mut Builder<'_, '_>) -> Result<()> {
-        let plan = bytes()?;
-        let bytes_of = |ranks: usize| (size_of::<[u64; N]>() * ranks) as u64;
-        let base: *mut [u64; N] = self.all.as_mut_ptr();
-        let part = |first: usize, ranks: usize| Part {
-            origin: base.wrapping_add(first).cast(),
-            plan,
-            count: bytes_of(ranks),
-        };
-        let parts: Vec<Part<'_>> = (0..self.ours).map(|rank| part(rank, 1)).collect();
-        let own = Part { origin: (&raw mut self.mine).cast(), plan, count: bytes_of(1) };
-        let local = if comm.is_inter() { comm.local_side("comm")? } else { comm };
-        let mut before = local.gather_steps(steps, Some(&own), &parts, 0)?;
-        if comm.is_inter() {
-            let theirs = self.all.len() - self.ours;
-            let (here, there) = (part(0, self.ours), part(self.ours, theirs));
-            before = comm.leaders_steps(steps, &here, &there, &before)?;
-        }
-        local.broadcast_steps(steps, &part(0, self.all.len()), 0, &before)
+        let ranks = (self.ours, self.all.len() - self.ours);
+        let (mine, all) = ((&raw mut self.mine).cast(), self.all.as_mut_ptr().cast());
+        exchange_steps(comm, steps, (mine, all), size_of::<[u64; N]>(), ranks)
     }
+}
+
+/// Adds the steps of an exchange of words between all ranks of a communicator. Each rank passes `length` bytes at `mine`.
+/// The steps write the bytes of all ranks to `all`: first those of the local group, whose size is `ours`, then those of
+/// the remote group, whose size is `theirs`.
+pub(super) fn exchange_steps(
+    comm: &Communicator,
+    steps: &mut Builder<'_, '_>,
+    (mine, all): (*mut u8, *mut u8),
+    length: usize,
+    (ours, theirs): (usize, usize),
+) -> Result<()> {
+    let plan = bytes()?;
+    let part = |first: usize, ranks: usize| Part {
+        origin: all.wrapping_add(length * first),
+        plan,
+        count: (length * ranks) as u64,
+    };
+    let parts: Vec<Part<'_>> = (0..ours).map(|rank| part(rank, 1)).collect();
+    let own = Part { origin: mine, plan, count: length as u64 };
+    let local = if comm.is_inter() { comm.local_side("comm")? } else { comm };
+    let mut before = local.gather_steps(steps, Some(&own), &parts, 0)?;
+    if comm.is_inter() {
+        let (here, there) = (part(0, ours), part(ours, theirs));
+        before = comm.leaders_steps(steps, &here, &there, &before)?;
+    }
+    local.broadcast_steps(steps, &part(0, ours + theirs), 0, &before)
 }
 
 /// Returns the number of the machine part of the kind `resource` to which a rank of the world is bound; `None` if the

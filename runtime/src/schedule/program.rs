@@ -21,6 +21,7 @@ use crate::message::label::Slot;
 use crate::message::payload::LayoutRef;
 use crate::message::typecheck::{OF_LAYOUT, UNKNOWN, of_message};
 use crate::{Error, ErrorKind, Plan, Result};
+use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
@@ -73,10 +74,47 @@ pub(super) struct Operand {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Action {
-    Send { part: Operand, to: Slot, types: u32 },
-    Receive { part: Operand, from: Peer },
-    Copy { from: Operand, to: Operand, rank: usize, compared: bool },
-    Combine { lower: *const u8, upper: *mut u8, first: u64, elements: u64, bytes: u64 },
+    Send {
+        part: Operand,
+        to: Slot,
+        types: u32,
+    },
+    Receive {
+        part: Operand,
+        from: Peer,
+    },
+    Copy {
+        from: Operand,
+        to: Operand,
+        rank: usize,
+        compared: bool,
+    },
+    Combine {
+        lower: *const u8,
+        upper: *mut u8,
+        first: u64,
+        elements: u64,
+        bytes: u64,
+    },
+    /// Calls the check with this index. If it fails, the schedule ends without its later steps.
+    Check {
+        index: u32,
+    },
+}
+
+/// A function that decides whether the later steps of a schedule run; see [`Builder::check`].
+pub(super) struct Check(Box<dyn FnMut() -> Result<()> + Send>);
+
+impl Check {
+    pub fn call(&mut self) -> Result<()> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Check")
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -121,6 +159,7 @@ pub(super) struct Schedule {
     scratch: Vec<Vec<u128>>,
     scratch_used: usize,
     pub combine: Option<Combine>,
+    pub checks: Vec<Check>,
     /// Numbers of the steps that are ready, in the order in which they became ready.
     ready: Vec<u32>,
     /// Number of entries of `ready` that have already been issued.
@@ -136,6 +175,8 @@ pub(super) struct Schedule {
     /// True if this rank could not report a failure to another rank. Then the schedule waits for no more
     /// messages.
     pub cut_off: bool,
+    /// True if a check has failed. Then the remaining steps do nothing.
+    pub stopped: bool,
     /// Number of errands of this schedule that threads are running.
     pub errands: u32,
 }
@@ -153,6 +194,7 @@ impl Schedule {
             self.scratch = Vec::new();
         }
         self.combine = None;
+        self.checks.clear();
         self.rewind();
     }
 
@@ -164,6 +206,7 @@ impl Schedule {
         self.failure = None;
         self.void = false;
         self.cut_off = false;
+        self.stopped = false;
         self.errands = 0;
         for (number, step) in self.steps.iter_mut().enumerate() {
             step.left = step.needs;
@@ -225,6 +268,7 @@ impl Schedule {
             }
         }
         let (failed, mut edge) = (step.failed, step.edges);
+        let (is_check, before) = (matches!(step.action, Action::Check { .. }), self.ready.len());
         while let Some(Edge { to, next, fails }) = self.edges.get(edge as usize).copied() {
             let later = &mut self.steps[to as usize];
             later.left -= 1;
@@ -233,6 +277,11 @@ impl Schedule {
                 self.ready.push(to);
             }
             edge = next;
+        }
+        if is_check {
+            // The edges lead to the step that was listed last first. But steps that wait for nothing else are issued in
+            // the order in which they were listed: the order of the messages between two ranks depends on it.
+            self.ready[before..].reverse();
         }
     }
 
@@ -254,12 +303,14 @@ impl Schedule {
 #[derive(Debug)]
 pub struct Builder<'s, 'a> {
     schedule: &'s mut Schedule,
+    /// The last check. All steps after it wait for it.
+    gate: Option<StepId>,
     plans: PhantomData<&'a Plan>,
 }
 
 impl<'s, 'a> Builder<'s, 'a> {
     pub(super) fn new(schedule: &'s mut Schedule) -> Self {
-        Self { schedule, plans: PhantomData }
+        Self { schedule, gate: None, plans: PhantomData }
     }
 
     #[inline]
@@ -283,7 +334,11 @@ impl<'s, 'a> Builder<'s, 'a> {
         let steps = &mut self.schedule.steps;
         let (edges, request) = (NONE, 0);
         steps.push(Step { action, needs: 0, left: 0, edges, failed: false, over: false, request });
-        StepId(steps.len() as u32 - 1)
+        let step = StepId(steps.len() as u32 - 1);
+        if let Some(gate) = self.gate {
+            self.follow(step, gate);
+        }
+        step
     }
 
     /// Adds a step that sends a part.
@@ -377,6 +432,18 @@ impl<'s, 'a> Builder<'s, 'a> {
     ) -> Result<StepId> {
         let (elements, bytes) = (part.count, part.bytes()?);
         Ok(self.push(Action::Combine { lower, upper, first, elements, bytes }))
+    }
+
+    /// Adds a step that calls `check` once all steps before it are over. All steps that are listed later wait for this
+    /// step. If `check` returns an error, the schedule ends with this error, and the later steps do nothing: they send
+    /// no messages, not even void ones, and wait for none. So the checks of all ranks must fail together. If an earlier
+    /// step has failed, the later steps do nothing either, and `check` is not called.
+    pub fn check(&mut self, check: impl FnMut() -> Result<()> + Send + 'static) {
+        self.schedule.checks.push(Check(Box::new(check)));
+        let index = self.schedule.checks.len() as u32 - 1;
+        let step = self.push(Action::Check { index });
+        self.after_all(step);
+        self.gate = Some(step);
     }
 
     /// Makes `step` wait for `earlier`. If `earlier` fails, `step` fails too.

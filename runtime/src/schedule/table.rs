@@ -405,9 +405,13 @@ impl Entry {
     #[inline]
     fn issue(&mut self, number: u32, engine: &mut MessageEngine) -> Issued {
         let schedule = &self.schedule;
+        if schedule.stopped {
+            return Issued::Over(Ok(()));
+        }
         let step = &schedule.steps[number as usize];
         let failed = step.failed || schedule.void;
         match step.action {
+            Action::Check { index } => Issued::Over(self.check(number, index)),
             Action::Send { part, to, types } => {
                 if failed {
                     return self.send_void(engine, to);
@@ -491,6 +495,27 @@ impl Entry {
                 ))),
             },
         }
+    }
+
+    /// Calls a check, and stops the schedule if the check or an earlier step has failed. An abandoned schedule calls no
+    /// check, because it has discarded what the check reads: its remaining steps have no effect on this rank's memory, and
+    /// tell the other ranks that its data are missing.
+    #[cold]
+    fn check(&mut self, number: u32, index: u32) -> Result<()> {
+        let schedule = &mut self.schedule;
+        if schedule.void {
+            return Ok(());
+        }
+        let checked = match schedule.steps[number as usize].failed {
+            // The earlier step has the error.
+            true => {
+                schedule.stopped = true;
+                return Ok(());
+            }
+            false => schedule.checks[index as usize].call(),
+        };
+        schedule.stopped = checked.is_err();
+        checked
     }
 
     /// Checks that the types of the source and of the destination of a copy match, if this copy compares
@@ -584,8 +609,8 @@ impl ProgressSource for Schedules {
                 let with = schedule.combine.clone()?;
                 Errand::Combine { with, lower, upper, first, elements }
             }
-            // Sends and receives never run as errands.
-            Action::Send { .. } | Action::Receive { .. } => return None,
+            // Sends, receives and checks never run as errands.
+            Action::Send { .. } | Action::Receive { .. } | Action::Check { .. } => return None,
         };
         schedule.errands += 1;
         Some((u64::from(index) << 32 | u64::from(number), errand))
