@@ -1,4 +1,4 @@
-//! Checks the commands `typepack-bench regret messages` and `regret pack`: their errors, real runs at tiny
+//! Checks the commands `typepack-bench regret messages`, `regret collectives` and `regret pack`: their errors, real runs at tiny
 //! sizes, candidates that fail, and a free choice that is bad on purpose.
 //!
 //! The runs of messages need a C compiler, and this build's `mpiexec`, `mpicc` and library. If one of these is
@@ -66,7 +66,7 @@ fn wrap_launcher(prefix: &Path, lines: &str) {
 
 #[test]
 fn faults_are_one_line_naming_the_argument() {
-    let faults: [(&[&str], &str); 9] = [
+    let faults: [(&[&str], &str); 10] = [
         (&["messages", "--only", "contig-9B"], "--only contig-9B: no such row"),
         (
             &["messages", "--prefix", "/nonexistent"],
@@ -77,7 +77,8 @@ fn faults_are_one_line_naming_the_argument() {
         (&["messages", "--rows", "/nonexistent"], "--rows /nonexistent: "),
         (&["pack", "--layout", "ring"], "--layout ring: no such layout"),
         (&["pack", "--rounds", "1"], "--rounds"),
-        (&["collectives"], "collectives"),
+        (&["windows"], "windows"),
+        (&["collectives", "--only", "bcast-9B"], "--only bcast-9B: no such row"),
         (&["files", "--prefix", "/nonexistent"], "--prefix /nonexistent: "),
     ];
     fault_lines::refused(run, "typepack-bench: ", &faults);
@@ -85,7 +86,7 @@ fn faults_are_one_line_naming_the_argument() {
 
 #[test]
 fn the_free_choice_must_be_free() {
-    for name in ["TYPEPACK_TRANSPORT", "TYPEPACK_COPY", "TYPEPACK_TUNE"] {
+    for name in ["TYPEPACK_TRANSPORT", "TYPEPACK_COPY", "TYPEPACK_COLL", "TYPEPACK_TUNE"] {
         let output = command(&["messages", "--prefix", "/nonexistent"]).env(name, "ring").output();
         let output = output.expect("the command runs");
         let line = text(&output.stderr);
@@ -139,6 +140,28 @@ fn messages_are_measured_with_every_candidate() {
         let is_free = line[5] == "free";
         assert_eq!(is_free, !line[10].is_empty() && number(11) > 0.0 && number(12) > 0.0);
     }
+}
+
+/// Runs `regret collectives` with two small rows: one of two methods, and a reduction of three.
+#[test]
+fn collectives_are_measured_with_every_method() {
+    let Some(prefix) = prefix("regret-collectives") else { return };
+    let (prefix, csv) = (prefix.display().to_string(), prefix.join("figures.csv"));
+    let name = csv.display().to_string();
+    let rows = "bcast-16K-x2,allreduce-8B-x2";
+    let tiny = ["collectives", "--only", rows, "--rounds", "2", "--milliseconds", "1"];
+    let output = run(&[&tiny[..], &["--prefix", &prefix, "--csv", &name]].concat());
+    let (table, said) = (text(&output.stdout), text(&output.stderr));
+    if said.contains("network namespaces") {
+        return skipped(said);
+    }
+    assert!(output.status.success(), "{table}{said}");
+    assert!(table.contains("2 of 2 rows judged"), "{table}");
+    let figures = fs::read_to_string(csv).expect("the figures");
+    let candidates: Vec<&str> =
+        figures.lines().skip(1).filter_map(|line| line.split(',').nth(5)).collect();
+    let wanted = ["free", "messages", "cells", "free", "messages", "whole", "slices"];
+    assert_eq!(candidates, wanted, "{figures}");
 }
 
 /// Makes the free choice slow: jobs without a forced transport check every kernel call against the interpreter, and

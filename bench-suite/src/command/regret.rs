@@ -1,6 +1,6 @@
 //! `typepack-bench regret`: measures how much more time a free choice takes than the best forced one. `pack`
-//! measures the choice of kernels, `messages` the choice among the ways of long messages, and `files` the
-//! choice among the ways of accesses to files.
+//! measures the choice of kernels, `messages` the choice among the ways of long messages, `collectives` the choice among
+//! the methods of collective calls, and `files` the choice among the ways of accesses to files.
 //!
 //! The library measures and judges (`regret/`, `message/regret/`, `files/regret.rs`). This file has the
 //! arguments, and the report of `regret pack`.
@@ -14,6 +14,7 @@ use typepack_bench::files::command::{FileArguments, run_regret};
 use typepack_bench::layout::{Layout, sizes_of};
 use typepack_bench::measure::STEADY;
 use typepack_bench::message::command::Fault;
+use typepack_bench::message::regret::candidate::Choices;
 use typepack_bench::message::regret::command::{self as messages, RegretArguments};
 use typepack_bench::pin;
 use typepack_bench::regret::judge::LEAST_ROUNDS;
@@ -40,6 +41,9 @@ pub(crate) enum RegretCommand {
     /// best forced way. All jobs of a row are new. The second figure, "learning included", is the ratio of the
     /// mean times of all exchanges since these jobs have started: warm-up, verification, and every round.
     Messages(RegretArguments),
+    /// Measure the choice of the methods of blocking collective calls (TYPEPACK_COLL), for 2 ranks and for 8 ranks on 2
+    /// CPUs. The rows are those of `collectives`; jobs, regret and learning are as for messages.
+    Collectives(RegretArguments),
     /// Measure the choice between the mapped window of a file and system calls (TYPEPACK_IO), for accesses of two
     /// ranks to one file. The rows and arguments are those of `io`, without the rows for which only one way makes
     /// sense, and without --peers, --library and --csv.
@@ -85,7 +89,12 @@ enum Part {
 pub(crate) fn run(command: &RegretCommand) -> Result<(), Failure> {
     let text = match command {
         RegretCommand::Pack(arguments) => pack(arguments)?,
-        RegretCommand::Messages(arguments) => messages::run(arguments, progress).map_err(fault)?,
+        RegretCommand::Messages(arguments) => {
+            messages::run(arguments, Choices::Messages, progress).map_err(fault)?
+        }
+        RegretCommand::Collectives(arguments) => {
+            messages::run(arguments, Choices::Collectives, progress).map_err(fault)?
+        }
         RegretCommand::Files(arguments) => run_regret(arguments, progress).map_err(fault)?,
     };
     progress(0, 0);

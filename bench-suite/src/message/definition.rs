@@ -506,6 +506,14 @@ impl Row {
         matches!(&self.what, What::Message { layout, .. } if layout.starts_with("contig "))
     }
 
+    /// Returns the name of the row's collective operation, or `None` if the row has none.
+    pub fn collective(&self) -> Option<&str> {
+        match &self.what {
+            What::Collective { operation, .. } => Some(operation),
+            _ => None,
+        }
+    }
+
     /// Returns true if `pattern` is the name of this row, or some consecutive parts of it. Dashes separate
     /// the parts.
     pub fn is_named(&self, pattern: &str) -> bool {

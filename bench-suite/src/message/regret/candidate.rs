@@ -1,19 +1,64 @@
-//! The forced ways of a message, and the environment variables that force them. A *way* is how the bytes of
-//! a message get from one rank to the other: the transport and its copy method.
+//! The forced ways of a message or of a collective call, and the environment variables that force them. The *way* of a
+//! message is how its bytes get from one rank to the other: the transport and its copy method. The way of a collective
+//! call is one of the methods of `TYPEPACK_COLL`.
 //!
 //! `mod.rs` starts a job for each candidate, and `command.rs` asks which candidates are possible for a row.
 
-use crate::message::definition::{Memory, Row};
+use crate::message::definition::{Definitions, Memory, Row};
 use typepack_engine::contiguous::{self, Method};
 
 /// The name of the free choice in rows.
 pub const FREE: &str = "free";
 /// The variables that force a way or influence the free choice. None of them may be set when a run begins,
 /// because the free choice must be free.
-pub const VARIABLES: [&str; 4] =
-    ["TYPEPACK_TRANSPORT", "TYPEPACK_COPY", "TYPEPACK_TUNE", "TYPEPACK_TUNE_FILE"];
+pub const VARIABLES: [&str; 5] =
+    ["TYPEPACK_TRANSPORT", "TYPEPACK_COPY", "TYPEPACK_COLL", "TYPEPACK_TUNE", "TYPEPACK_TUNE_FILE"];
 
-/// One way of a message, or the free choice.
+/// The choices that a run judges.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Choices {
+    /// The ways of messages (`typepack-bench regret messages`).
+    #[default]
+    Messages,
+    /// The methods of blocking collective calls (`typepack-bench regret collectives`).
+    Collectives,
+}
+
+impl Choices {
+    /// Returns the built-in rows.
+    pub fn definitions(self) -> Definitions {
+        match self {
+            Self::Messages => Definitions::regret(),
+            Self::Collectives => Definitions::collectives(),
+        }
+    }
+
+    /// Returns the kinds of memory of the buffers.
+    pub fn memories(self) -> Vec<Memory> {
+        match self {
+            Self::Messages => vec![Memory::User, Memory::Alloc],
+            Self::Collectives => vec![Memory::User],
+        }
+    }
+
+    /// Returns the names of all candidates of this machine, in the order of the columns.
+    pub fn names(self) -> Vec<String> {
+        match self {
+            Self::Messages => names(),
+            Self::Collectives => METHODS.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        }
+    }
+}
+
+/// The methods of collective calls, with the values of `TYPEPACK_COLL` that force them.
+const METHODS: [(&str, &str); 4] = [
+    ("messages", "all:messages"),
+    ("cells", "all:cells"),
+    ("whole", "all:cells,all:whole"),
+    ("slices", "all:cells,all:slices"),
+];
+
+/// One way of a message or of a collective call, or the free choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// The name in rows: `free`, `ring-vector`, `heap-repeat`, `cma`, …
@@ -46,12 +91,29 @@ impl Candidate {
 /// with each other method and unpacked with streaming stores (`streamed`). Copies between private
 /// memories (`cma`) are possible for contiguous user memory; the operating system carries them out with a
 /// method of its own.
+///
+/// Every collective call can go by messages or through cells. In the cells of a reduction whose result all ranks or one
+/// rank need, the ranks combine all elements or a slice each (`whole`, `slices`).
 pub fn possible(row: &Row, memory: Memory) -> Vec<Candidate> {
+    if let Some(operation) = row.collective() {
+        let reduces = ["reduce", "allreduce"].contains(&operation);
+        let is_possible = |name: &str| match name {
+            "cells" => !reduces,
+            "whole" | "slices" => reduces,
+            _ => true,
+        };
+        let found = METHODS.iter().filter(|(name, _)| is_possible(name));
+        let candidate = |&(name, value): &(&str, &'static str)| Candidate {
+            name: name.to_owned(),
+            variables: vec![("TYPEPACK_COLL", value)],
+        };
+        return found.map(candidate).collect();
+    }
     with(&contiguous::available().collect::<Vec<_>>(), row.is_contiguous(), memory)
 }
 
-/// Returns the names of all candidates of this machine, in the order of the columns.
-pub fn names() -> Vec<String> {
+/// Returns the names of all candidates for messages on this machine.
+fn names() -> Vec<String> {
     let methods: Vec<Method> = contiguous::available().collect();
     let mut list = with(&methods, true, Memory::Alloc);
     let user = with(&methods, true, Memory::User);
@@ -77,7 +139,7 @@ fn with(methods: &[Method], contiguous: bool, memory: Memory) -> Vec<Candidate> 
 
 #[cfg(test)]
 mod tests {
-    use super::{Candidate, Memory, Method, names, possible, with};
+    use super::{Candidate, Choices, Memory, Method, possible, with};
     use crate::message::definition::Definitions;
 
     fn shown(list: &[Candidate]) -> Vec<&str> {
@@ -117,8 +179,22 @@ mod tests {
     }
 
     #[test]
+    fn collective_calls_have_two_or_three_candidates() {
+        let names = Choices::Collectives.names();
+        for row in &Choices::Collectives.definitions().rows {
+            let list = possible(row, Memory::User);
+            assert!(list.iter().all(|candidate| names.contains(&candidate.name)), "{list:?}");
+            let wanted: &[&str] = match row.collective().expect("a collective") {
+                "reduce" | "allreduce" => &["messages", "whole", "slices"],
+                _ => &["messages", "cells"],
+            };
+            assert_eq!(shown(&list), wanted, "{}", row.name);
+        }
+    }
+
+    #[test]
     fn every_built_in_row_has_columns_for_its_candidates() {
-        let names = names();
+        let names = Choices::Messages.names();
         assert_eq!(names.iter().filter(|name| *name == "cma").count(), 1);
         for row in &Definitions::regret().rows {
             for memory in [Memory::User, Memory::Alloc] {

@@ -1,9 +1,9 @@
-//! The arguments of `typepack-bench regret messages`, and the function that runs the command and returns the
-//! text for the terminal.
+//! The arguments of `typepack-bench regret messages` and `regret collectives`, and the function that runs the commands
+//! and returns the text for the terminal.
 //!
 //! `command/regret.rs` of the program uses this file.
 
-use super::candidate::{VARIABLES, possible};
+use super::candidate::{Choices, VARIABLES, possible};
 use super::report::{self, Run};
 use super::{Jobs, candidate};
 use crate::message::apart;
@@ -17,20 +17,20 @@ use std::path::PathBuf;
 /// The number of rounds by default, and with `--quick`.
 const ROUNDS: [u16; 2] = [8, 6];
 
-/// The arguments of `typepack-bench regret messages`.
+/// The arguments of `typepack-bench regret messages` and `regret collectives`.
 #[derive(clap::Args)]
 pub struct RegretArguments {
     /// Names of the rows to measure, or parts of names between dashes, such as contig, d1s8-64K or 1M.
     /// Separated by commas; by default all rows.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     only: Vec<String>,
-    /// The kind of memory of the buffers. By default both kinds.
+    /// The kind of memory of the buffers. By default both kinds; for collectives, user memory.
     #[arg(long, value_enum)]
     memory: Option<Memory>,
     /// The folder of an installed typepack (`scripts/install --prefix DIR`).
     #[arg(long, value_name = "DIR", default_value = PREFIX)]
     prefix: PathBuf,
-    /// Measure fewer rows and rounds, in about a minute.
+    /// Measure fewer rows and rounds, in one or two minutes.
     #[arg(long)]
     quick: bool,
     /// Number of rounds. In each round, the free choice and the candidates take turns. The even rounds pick
@@ -63,10 +63,11 @@ pub struct RegretArguments {
 /// written. If another job fails, the function returns no error; the text states the fault.
 pub fn run(
     arguments: &RegretArguments,
+    choices: Choices,
     mut progress: impl FnMut(usize, usize),
 ) -> Result<String, Fault> {
-    let rows = chosen(arguments).map_err(Fault::Usage)?;
-    let memories = arguments.memory.map_or(vec![Memory::User, Memory::Alloc], |one| vec![one]);
+    let rows = chosen(arguments, choices).map_err(Fault::Usage)?;
+    let memories = arguments.memory.map_or(choices.memories(), |one| vec![one]);
     if arguments.list {
         return Ok(list(&rows, &memories));
     }
@@ -94,12 +95,12 @@ pub fn run(
     library.apart = true;
     let scratch = Scratch::new().map_err(Fault::Failed)?;
     let program = library.compile(None, scratch.path()).map_err(Fault::Failed)?;
-    let mut jobs = Jobs::new(library, program, scratch.path()).map_err(Fault::Failed)?;
+    let mut jobs = Jobs::new(library, program, scratch.path());
     let effort = Effort {
         rounds: arguments.rounds.unwrap_or(ROUNDS[usize::from(arguments.quick)]).into(),
         milliseconds: f64::from(arguments.milliseconds),
     };
-    let mut run = Run::default();
+    let mut run = Run { choices, ..Run::default() };
     let total = rows.len() * memories.len();
     for row in &rows {
         for &memory in &memories {
@@ -123,9 +124,9 @@ pub fn run(
     Ok(format!("{}\n{}", report::table(&run), report::summary(&run)))
 }
 
-fn chosen(arguments: &RegretArguments) -> Result<Vec<Row>, String> {
+fn chosen(arguments: &RegretArguments, choices: Choices) -> Result<Vec<Row>, String> {
     let definitions = match &arguments.rows {
-        None => Definitions::regret(),
+        None => choices.definitions(),
         Some(path) => {
             let named = |error: String| format!("--rows {}: {error}", path.display());
             let text = std::fs::read_to_string(path).map_err(|e| named(e.to_string()))?;
@@ -137,8 +138,16 @@ fn chosen(arguments: &RegretArguments) -> Result<Vec<Row>, String> {
     if let Some(pattern) = only.iter().find(unknown) {
         return Err(format!("--only {pattern}: no such row; --list names them"));
     }
-    if let Some(row) = definitions.rows.iter().find(|row| row.ranks != 2) {
-        return Err(format!("--rows: row {} has {} ranks; it must have 2", row.name, row.ranks));
+    let is_other = |row: &&Row| match choices {
+        Choices::Messages => row.collective().is_some() || row.ranks != 2,
+        Choices::Collectives => row.collective().is_none(),
+    };
+    if let Some(row) = definitions.rows.iter().find(is_other) {
+        let wanted = match choices {
+            Choices::Messages => "measures no message between 2 ranks",
+            Choices::Collectives => "measures no collective call",
+        };
+        return Err(format!("--rows: row {} {wanted}", row.name));
     }
     // `--only` also selects rows that do not belong to a quick run.
     let rows = definitions.rows.into_iter().filter(|row| match only.is_empty() {

@@ -1,5 +1,5 @@
-//! `typepack-bench regret messages`: compares the free choice of the library, which picks the way of each
-//! long message by measurement, with forced ways.
+//! `typepack-bench regret messages` and `regret collectives`: compares the free choice of the library, which picks the
+//! way of each long message and the method of each collective call, with forced ones.
 //!
 //! The flow: `command.rs` (arguments) -> `candidate.rs` (the forced ways that are possible for a row, and the
 //! environment variables that force them) -> this file (jobs of one installed typepack, one for each way, that
@@ -63,7 +63,8 @@ pub struct Jobs<'a> {
     library: Library,
     program: PathBuf,
     folder: &'a Path,
-    memory: Rc<UserMemory>,
+    /// The user memory of the jobs, for each number of ranks.
+    memory: Vec<Rc<UserMemory>>,
     /// The version that the library reports.
     pub version: String,
     /// For each candidate that has failed: its name, and the number of rows in which it has failed.
@@ -75,24 +76,33 @@ pub struct Jobs<'a> {
 impl<'a> Jobs<'a> {
     /// Prepares jobs of `program`, which `library` has compiled. Sockets and outputs of the jobs are in
     /// `folder`.
+    pub fn new(library: Library, program: PathBuf, folder: &'a Path) -> Self {
+        let (memory, version, failures) = (Vec::new(), String::new(), Vec::new());
+        Self { library, program, folder, memory, version, failures, woken: 0 }
+    }
+
+    /// Returns the user memory of jobs of `ranks` ranks.
     ///
     /// # Errors
     ///
     /// Returns a one-line message if there is not enough memory.
-    pub fn new(library: Library, program: PathBuf, folder: &'a Path) -> Result<Self, String> {
-        let memory = UserMemory::new(2)?;
-        let (version, failures) = (String::new(), Vec::new());
-        Ok(Self { library, program, folder, memory, version, failures, woken: 0 })
+    fn memory(&mut self, ranks: usize) -> Result<Rc<UserMemory>, String> {
+        if let Some(memory) = self.memory.iter().find(|memory| memory.ranks() == ranks) {
+            return Ok(Rc::clone(memory));
+        }
+        let memory = UserMemory::new(ranks)?;
+        self.memory.push(Rc::clone(&memory));
+        Ok(memory)
     }
 
-    /// Starts a new job in which `candidate` is forced.
-    fn start(&mut self, candidate: &Candidate) -> Result<Session, String> {
+    /// Starts a new job of `ranks` ranks in which `candidate` is forced.
+    fn start(&mut self, candidate: &Candidate, ranks: usize) -> Result<Session, String> {
+        let memory = self.memory(ranks)?;
         let mut library = self.library.clone();
         library.name.clone_from(&candidate.name);
         library.environment.extend(candidate.environment());
         let program = self.program.clone();
-        let session =
-            Session::start(library, program, self.folder, &cpus(), &self.memory, PATIENCE)?;
+        let session = Session::start(library, program, self.folder, &cpus(), &memory, PATIENCE)?;
         session.version().clone_into(&mut self.version);
         Ok(session)
     }
@@ -112,7 +122,7 @@ impl<'a> Jobs<'a> {
         faults: &mut Vec<String>,
     ) -> Result<Compared, String> {
         let title = format!("{} {}", row.name, memory.name());
-        let mut sessions = vec![self.start(&Candidate::free())?];
+        let mut sessions = vec![self.start(&Candidate::free(), row.ranks)?];
         for candidate in candidates {
             let name = &candidate.name;
             if self.failures.iter().any(|(other, count)| other == name && *count >= FAILURES) {
@@ -120,7 +130,7 @@ impl<'a> Jobs<'a> {
                 faults.push(line);
                 continue;
             }
-            match self.start(candidate) {
+            match self.start(candidate, row.ranks) {
                 Ok(session) => sessions.push(session),
                 Err(line) => {
                     faults.push(format!("{title}: {name}: {line}"));

@@ -1,9 +1,9 @@
-//! The table, the CSV and the summary of `typepack-bench regret messages`.
+//! The table, the CSV and the summary of `typepack-bench regret messages` and `regret collectives`.
 //!
 //! `command.rs` fills in a [`Run`]; `../../regret/verdict.rs` judges the rows.
 
 use super::Compared;
-use super::candidate::{self, FREE};
+use super::candidate::{Choices, FREE};
 use crate::measure::STEADY;
 use crate::message::report::us;
 use crate::message::suite::Distance;
@@ -15,6 +15,8 @@ use std::fmt::Write;
 /// The results of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
+    /// The choices that the run judges.
+    pub choices: Choices,
     /// The rows.
     pub rows: Vec<Compared>,
     /// The version that the library reports, and remarks about the run, one line each.
@@ -28,7 +30,7 @@ pub struct Run {
 pub fn table(run: &Run) -> String {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
-    let names = candidate::names();
+    let names = run.choices.names();
     let mut header = vec!["row", "memory", "CPUs", "line", FREE];
     header.extend(names.iter().map(String::as_str));
     header.extend(["best", "regret", "", "learning"]);
@@ -59,9 +61,12 @@ pub fn table(run: &Run) -> String {
     for column in table.column_iter_mut().skip(3).take(names.len() + 2) {
         column.set_cell_alignment(CellAlignment::Right);
     }
+    let what = match run.choices {
+        Choices::Messages => "half of there and back, or one exchange of six faces",
+        Choices::Collectives => "one call of all ranks",
+    };
     format!(
-        "{table}\nMicroseconds, medians of the odd rounds: half of there and back, or one exchange of six \
-         faces. line: one way of a cache line, ns. best: the best candidate of the even rounds. regret: time \
+        "{table}\nMicroseconds, medians of the odd rounds: {what}. line: one way of a cache line, ns. best: the best candidate of the even rounds. regret: time \
          of {FREE} over that of best. learning: the same over all exchanges since the jobs have started. ~: \
          odd rounds differ by more than {STEADY}x.\n"
     )
@@ -75,8 +80,12 @@ fn time(tried: &Tried) -> String {
 /// Returns the summary: the verdicts over all rows and, if the CPUs were not equally far apart in all rows, for
 /// each distance; the rows above the bar; and the faults.
 pub fn summary(run: &Run) -> String {
+    let what = match run.choices {
+        Choices::Messages => "ways for messages",
+        Choices::Collectives => "methods for collective calls",
+    };
     let mut out = format!(
-        "Regret of the free choice of ways for messages: its time over that of the best forced candidate \
+        "Regret of the free choice of {what}: its time over that of the best forced candidate \
          (steady rows decide)\n\n{}",
         heading()
     );
