@@ -12,6 +12,8 @@ use crate::shm::topology::{self, CpuInfo};
 pub struct Placement {
     oversubscribed: bool,
     cpus: Vec<Option<Cpu>>,
+    /// The parts of the machine that contain all CPUs of the job.
+    common: Cpu,
 }
 
 /// A CPU (hardware thread), and the parts of the machine that contain it. No two parts of one kind in the
@@ -92,7 +94,9 @@ impl Resource {
 impl Placement {
     pub(crate) fn of(segment: &Segment) -> Self {
         let cpus = (0..segment.ranks()).map(|rank| Cpu::of(segment, rank)).collect();
-        Self { oversubscribed: segment.flags().oversubscribed, cpus }
+        let CpuInfo { core, l2, l3, numa, package, .. } = segment.common_parts();
+        let common = Cpu { number: 0, core, l2, l3, numa, package };
+        Self { oversubscribed: segment.flags().oversubscribed, cpus, common }
     }
 
     /// Returns whether the job has more ranks than CPUs. A waiting rank of such a job does not spin, unless
@@ -108,13 +112,10 @@ impl Placement {
     }
 
     /// Returns the number of the part of the machine of the kind `resource` to which a rank of the world is
-    /// bound. Returns `None` if the rank is not bound to one part of this kind, or if the launcher does not know
-    /// the part.
+    /// restricted: the part with the rank's CPU, or the part that contains all CPUs of the job. Returns `None` if there
+    /// is no such part, or if the launcher does not know it.
     pub fn part(&self, rank: usize, resource: Resource) -> Option<u32> {
-        match resource {
-            Resource::Machine => (rank < self.cpus.len()).then_some(0),
-            resource => self.cpu(rank)?.part(resource),
-        }
+        self.cpus.get(rank)?.unwrap_or(self.common).part(resource)
     }
 }
 
@@ -186,6 +187,12 @@ mod tests {
             (None, Some(0))
         );
         assert_eq!(placement.part(3, Resource::Machine), None);
+        // Rank 1 is not bound, and may use both CPUs, which share their level 3 cache.
+        let cpus = cpus.map(|cpu| CpuInfo { allowed: true, ..cpu });
+        let segment = Segment::create(3, &cpus, flags, 0).expect("a segment");
+        let placement = Placement::of(&segment);
+        let part = |resource| placement.part(1, resource);
+        assert_eq!((part(Resource::L3), part(Resource::Core)), (Some(7), None));
         assert_eq!((first.distance(&first), first.distance(&last)), (Distance::Core, Distance::L3));
     }
 }

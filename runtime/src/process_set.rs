@@ -33,7 +33,12 @@ pub(crate) fn process_sets(size: usize, rank: usize, segment: Option<&Segment>) 
     ];
     let Some(segment) = segment else { return sets };
     let program = |rank| segment.program(rank);
-    let node = |rank| segment.cpu(segment.bound_cpu(rank)?).numa;
+    // A rank that is not bound to a CPU is in a node if all CPUs of the job are in this node.
+    let common = segment.common_parts().numa;
+    let node = |rank| match segment.bound_cpu(rank) {
+        Some(cpu) => segment.cpu(cpu).numa,
+        None => common,
+    };
     let programs = divided(size, program);
     // If all ranks run the same program, its set would equal `mpi://WORLD`, so leave it out.
     if programs.len() > 1 {
@@ -95,6 +100,15 @@ mod tests {
             ("typepack://numa/1", vec![0]),
         ];
         assert_eq!(names(&sets), wanted);
+        let one = CpuInfo { numa: Some(5), allowed: true, ..CpuInfo::default() };
+        let two = CpuInfo { numa: Some(6), ..one };
+        for (cpus, node) in [([one, one], vec![0, 1, 2]), ([one, two], vec![1])] {
+            let segment = Segment::create(3, &cpus, JobFlags::default(), 0).expect("a segment");
+            // Only rank 1 is bound.
+            segment.slot(1).bound_cpu.store(1, Ordering::Relaxed);
+            let sets = process_sets(3, 0, Some(&segment));
+            assert_eq!(names(&sets)[2..], [("typepack://numa/5", node)]);
+        }
         for rank in 0..4 {
             segment.slot(rank).program.store(1, Ordering::Relaxed);
         }

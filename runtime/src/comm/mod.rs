@@ -15,6 +15,7 @@
 
 mod group;
 mod peers;
+mod pending;
 mod raw;
 mod scope;
 

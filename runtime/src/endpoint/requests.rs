@@ -9,6 +9,7 @@ use crate::shm::recall::ID_END;
 use crate::transport::in_flight::{Receive, RequestTable, Send};
 use crate::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// An operation in flight, or the result of a completed one.
 #[derive(Debug)]
@@ -251,6 +252,15 @@ impl Requests {
         true
     }
 
+    /// Returns whether a message in one of the contexts is in flight, with or without a thread that waits for it.
+    pub fn has_in(&self, contexts: &Range<u64>) -> bool {
+        self.entries.iter().any(|entry| match &entry.request {
+            Some(Request::Send(send)) => contexts.contains(&send.label.context),
+            Some(Request::Receive(receive)) => contexts.contains(&receive.context),
+            Some(Request::Source(_) | Request::Done(_)) | None => false,
+        })
+    }
+
     /// Returns whether a request is complete or has left the table.
     pub fn is_complete(&mut self, id: u64) -> bool {
         matches!(self.get(id), Some(Request::Done(_)) | None)
@@ -395,6 +405,7 @@ mod tests {
 
     fn receive() -> Request {
         Request::Receive(Receive {
+            context: 0,
             source: Sender::Any,
             sink: Sink::Discard,
             capacity: 0,

@@ -93,6 +93,8 @@ pub struct Stream {
 /// A receive in flight.
 #[derive(Debug)]
 pub struct Receive {
+    /// The context of the messages that the receive takes.
+    pub context: u64,
     /// Before the match, the source that the receive asked for. After the match, the sender of the message.
     pub source: Sender,
     /// The place to which the data goes.

@@ -318,13 +318,16 @@ pub fn free(comm: InOut<raw::Comm>) -> Result {
     Ok(())
 }
 
-/// `MPI_Comm_disconnect`: frees the communicator after all its ranks have made the call. A rank makes progress for all
-/// its messages while it waits for the others.
+/// `MPI_Comm_disconnect`: waits until the messages of this rank on the communicator are complete, and frees the communicator
+/// after all its ranks have made the call. A rank makes progress for all its messages while it waits.
 pub fn disconnect(comm: InOut<raw::Comm>) -> Result {
     let (handle, out) = comm.read("comm")?;
     let comm = find(handle)?;
     let on = On { comm, handle };
-    let meet = || Ok(on.comm.communicator.barrier()?);
+    let meet = || {
+        on.comm.communicator.wait_for_pending()?;
+        Ok(on.comm.communicator.barrier()?)
+    };
     end(&on, "disconnected", meet).map_err(|failure| on.raise(failure))?;
     out.set(raw::Comm::NULL);
     Ok(())

@@ -13,6 +13,7 @@ use crate::handle::table::Table;
 use crate::lifecycle;
 use crate::raw;
 use std::ffi::c_int;
+use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The kind of object on which an error handler may be set.
@@ -186,7 +187,10 @@ pub fn fatal(name: &'static str, failure: &Failure) -> ! {
     let what = codes::string(failure.code)
         .map_or_else(String::new, |text| format!(" ({})", String::from_utf8_lossy(&text)));
     let who = lifecycle::rank().map_or_else(String::new, |rank| format!("rank {rank}: "));
-    eprintln!("typepack: {who}{name}: {}{what}", failure.text);
+    // One write, so that a rank that ends meanwhile leaves no half line, and lines of ranks do not mix.
+    let line = format!("typepack: {who}{name}: {}{what}\n", failure.text);
+    // If standard error is closed, there is nobody to tell.
+    let _unseen = std::io::stderr().write_all(line.as_bytes());
     let code = codes::class(failure.code).unwrap_or(failure.code);
     lifecycle::abort(code)
 }

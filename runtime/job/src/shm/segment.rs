@@ -274,6 +274,22 @@ impl Segment {
         if cpu < self.layout.cpus() { self.cpu_entry(cpu).load() } else { CpuInfo::default() }
     }
 
+    /// Returns the parts of the machine that contain all CPUs of the job. An index is unknown if the CPUs are in different
+    /// parts of this kind, or if the table does not know the part of one of them.
+    pub fn common_parts(&self) -> CpuInfo {
+        let allowed = (0..self.layout.cpus()).map(|cpu| self.cpu(cpu)).filter(|cpu| cpu.allowed);
+        let both = |a: Option<u32>, b: Option<u32>| a.filter(|_| a == b);
+        let common = |a: CpuInfo, b: CpuInfo| CpuInfo {
+            core: both(a.core, b.core),
+            l2: both(a.l2, b.l2),
+            l3: both(a.l3, b.l3),
+            numa: both(a.numa, b.numa),
+            package: both(a.package, b.package),
+            allowed: true,
+        };
+        allowed.reduce(common).unwrap_or_default()
+    }
+
     /// Returns the process id of the launcher, or `None` if the job has no launcher.
     pub fn launcher(&self) -> Option<NonZeroU32> {
         NonZeroU32::new(self.header().launcher.load(Ordering::Relaxed))

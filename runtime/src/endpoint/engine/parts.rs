@@ -167,6 +167,7 @@ impl MessageEngine {
             };
         }
         let id = self.requests.open(Request::Receive(Receive {
+            context: posting.context,
             source: Sender::Slot(Slot::new(from)),
             sink: Sink::Memory(layout.keep()),
             capacity: *capacity,
@@ -294,7 +295,7 @@ impl MessageEngine {
     pub(super) unsafe fn receive_parts(
         &mut self,
         (layout, capacity): (&LayoutRef<'_>, u64),
-        (number, status): (u64, Status),
+        (number, context, status): (u64, u64, Status),
         refusal: Option<Error>,
     ) -> Result<Operation> {
         let (from, total) = (status.source, status.bytes);
@@ -320,6 +321,7 @@ impl MessageEngine {
             return received(status, capacity, refusal).map(Operation::Done);
         }
         let id = self.requests.open(Request::Receive(Receive {
+            context,
             source: Sender::Slot(Slot::new(from)),
             sink: Sink::Memory(layout.keep()),
             capacity,

@@ -44,7 +44,7 @@ impl MessageEngine {
                 }
             }
             let sink = Sink::Memory(layout.keep());
-            let receive = Receive { source, sink, capacity, stream: None };
+            let receive = Receive { context, source, sink, capacity, stream: None };
             let id = self.requests.open(Request::Receive(receive));
             self.matching.post(context, source, tag, id);
             return Ok(Operation::Pending(id));
@@ -118,7 +118,7 @@ impl MessageEngine {
             // SAFETY: the caller guarantees both conditions of `# Safety` for `layout` and `capacity`. `receive_parts`
             // has the same conditions.
             Arrived::Parts(number, _) => unsafe {
-                self.receive_parts((layout, capacity), (number, status), refusal)
+                self.receive_parts((layout, capacity), (number, context, status), refusal)
             },
             Arrived::Own(id) => {
                 let Some(send) = self.requests.send(id) else {
@@ -138,7 +138,7 @@ impl MessageEngine {
                     return received(status, capacity, refusal).map(Operation::Done);
                 }
                 let sink = Sink::Memory(layout.keep());
-                let receive = Receive { source, sink, capacity, stream: None };
+                let receive = Receive { context, source, sink, capacity, stream: None };
                 let id = self.requests.open(Request::Receive(receive));
                 let label = Label { context, tag: message.tag, bytes: message.bytes, types };
                 let arrival = Arrival::Rts(offer.id, offer.shape, located);

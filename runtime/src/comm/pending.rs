@@ -1,0 +1,28 @@
+//! The wait for all messages of a communicator that are under way, which `MPI_Comm_disconnect` makes.
+
+use super::{Communicator, Space};
+use crate::Result;
+
+impl Communicator {
+    /// Waits until this rank's messages on the communicator are complete: those of sends and receives, also of freed
+    /// requests, and those of collective operations that have been started. The program may still ask for their results.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::ProcAborted`](crate::ErrorKind) if a rank has died.
+    #[doc(alias = "MPI_Comm_disconnect")]
+    pub fn wait_for_pending(&self) -> Result<()> {
+        // The requests of one-sided calls do not count: a window waits for them itself.
+        let contexts = |comm: &Self| comm.context(Space::User)..comm.context(Space::Window);
+        let own = contexts(self);
+        // The collective operations of an intercommunicator use the communicator of the local group, too.
+        let local = self.local_side("comm").map(contexts).unwrap_or(0..0);
+        self.endpoint().run(
+            |_| Ok(()),
+            |core, ()| {
+                let requests = core.engine.requests_ref();
+                (!requests.has_in(&own) && !requests.has_in(&local)).then_some(())
+            },
+            |_, ()| true,
+        )
+    }
+}
