@@ -7,12 +7,13 @@
 //! compare this with what they expect, and all ranks exchange the results. In a nonblocking call, the same steps come
 //! first in the schedule of the call (`Builder::check`), so the operation ends with the error.
 //!
-//! Calls on intercommunicators are not checked here. For neighbourhood collectives, the ranks compare only the kind of the call. Receivers still
+//! On intercommunicators, the ranks of both groups compare the call, the operation, the root, and the data of reductions
+//! and broadcasts. For neighbourhood collectives, the ranks compare only the kind of the call. Receivers still
 //! check the messages of all these calls (`message/typecheck.rs`).
 
 use super::collective::{Collective, Root};
 use super::create::{check_failed, exchange_steps};
-use crate::comm::{Communicator, Operation};
+use crate::comm::{Communicator, Group, Operation};
 use crate::commit::bytes;
 use crate::endpoint::sources::Combine;
 use crate::schedule::program::Builder;
@@ -111,10 +112,25 @@ fn types_text(word: u64) -> String {
     if word & SEVERAL == 0 { first } else { format!("{first} and others") }
 }
 
+/// The root of a call on an intercommunicator: this rank.
+const HERE: u64 = u64::MAX - 1;
+
+/// The root of a call on an intercommunicator: another rank of this rank's group.
+const IN_MY_GROUP: u64 = u64::MAX - 2;
+
 fn root_word(root: Root) -> u64 {
     match root {
         Root::Rank(rank) => rank as u64,
-        Root::Here | Root::InMyGroup => NONE,
+        Root::Here => HERE,
+        Root::InMyGroup => IN_MY_GROUP,
+    }
+}
+
+fn root_text(word: u64) -> String {
+    match word {
+        HERE => "MPI_ROOT".to_owned(),
+        IN_MY_GROUP => "MPI_PROC_NULL".to_owned(),
+        rank => rank.to_string(),
     }
 }
 
@@ -186,24 +202,66 @@ fn describe(call: &Collective<'_>) -> Result<Description> {
     Ok([kind, root, operation, bytes, hash, text])
 }
 
-/// Compares the descriptions of all ranks with that of rank 0.
-fn compare(all: &[Description]) -> Result<()> {
+/// Returns a text for a rank: one of this group, whose size is `ours`, or one of the remote group behind it.
+fn rank_text(rank: usize, ours: usize) -> String {
+    match rank.checked_sub(ours) {
+        None => format!("rank {rank}"),
+        Some(rank) => format!("rank {rank} of the remote group"),
+    }
+}
+
+/// Compares the roots of a call on an intercommunicator. In the group of the root, one rank is the root and the others
+/// say that another rank is; the ranks of the other group all name the root.
+fn compare_roots(all: &[Description], ours: usize) -> Result<()> {
+    if all.iter().all(|words| words[1] == NONE) {
+        return Ok(());
+    }
+    let Some(root) = all.iter().position(|words| words[1] == HERE) else {
+        let detail = format!("rank 0 passed {}, and no rank passed MPI_ROOT", root_text(all[0][1]));
+        return Err(Error::new(ErrorKind::Root, "root", detail));
+    };
+    let number = if root < ours { root } else { root - ours } as u64;
+    for (rank, words) in all.iter().enumerate() {
+        let wanted = match (root < ours) == (rank < ours) {
+            true if rank == root => HERE,
+            true => IN_MY_GROUP,
+            false => number,
+        };
+        if words[1] != wanted {
+            let detail = format!(
+                "{} passed MPI_ROOT, and {} passed {}",
+                rank_text(root, ours),
+                rank_text(rank, ours),
+                root_text(words[1])
+            );
+            return Err(Error::new(ErrorKind::Root, "root", detail));
+        }
+    }
+    Ok(())
+}
+
+/// Compares the descriptions of all ranks with that of rank 0. The local group has `ours` ranks; in an intercommunicator,
+/// those of the remote group come behind them.
+fn compare(all: &[Description], ours: usize) -> Result<()> {
     let first = all[0];
+    let is_inter = ours < all.len();
     for (rank, other) in all.iter().enumerate() {
+        let who = || rank_text(rank, ours);
         let differ = |kind, argument, ours: String, theirs: String| {
-            let detail = format!("rank 0 passed {ours}, and rank {rank} passed {theirs}");
+            let detail = format!("rank 0 passed {ours}, and {} passed {theirs}", who());
             Err(Error::new(kind, argument, detail))
         };
         if first[0] != other[0] {
             let detail = format!(
-                "rank 0 calls {}, and rank {rank} calls {}; all ranks must make the same calls in the same order",
+                "rank 0 calls {}, and {} calls {}; all ranks must make the same calls in the same order",
                 call_text(first[0]),
+                who(),
                 call_text(other[0])
             );
             return Err(Error::new(ErrorKind::Other, "call", detail));
         }
-        if first[1] != other[1] {
-            return differ(ErrorKind::Root, "root", first[1].to_string(), other[1].to_string());
+        if first[1] != other[1] && !is_inter {
+            return differ(ErrorKind::Root, "root", root_text(first[1]), root_text(other[1]));
         }
         if first[2] != other[2] {
             let text = operation_text;
@@ -219,13 +277,18 @@ fn compare(all: &[Description]) -> Result<()> {
             return differ(ErrorKind::Type, "datatype", text(ours[2]), text(theirs[2]));
         }
     }
-    Ok(())
+    if is_inter { compare_roots(all, ours) } else { Ok(()) }
 }
 
 /// Returns what this rank sends to each rank, and what it expects from each rank; `NO_DATA` where the call moves
 /// nothing, and for the part that this rank sends to itself. Returns `None` if the descriptions of the call have
 /// already compared the data.
+///
+/// In an intercommunicator, the receivers alone compare these data, when the messages arrive.
 fn traffic(comm: &Communicator, call: &Collective<'_>) -> Result<Option<Traffic>> {
+    if comm.is_inter() {
+        return Ok(None);
+    }
     let (size, rank) = (comm.size(), comm.rank());
     let (mut sent, mut expected) = (vec![NO_DATA; size], vec![NO_DATA; size]);
     let each = |list: &mut [Data], parts: &[Part<'_>]| -> Result<()> {
@@ -374,7 +437,7 @@ impl Communicator {
     /// Returns whether collective calls on this communicator must be checked before they begin.
     #[inline]
     pub(super) fn checks_calls(&self) -> bool {
-        Settings::current().is_some_and(|settings| settings.check_types) && !self.is_inter()
+        Settings::current().is_some_and(|settings| settings.check_types)
     }
 
     /// Checks a call together with all other ranks, which make the call too. All ranks get the same error.
@@ -425,13 +488,13 @@ impl Communicator {
 
     /// Adds the steps of a check. They use scratch memory of the schedule only.
     fn check_steps(&self, steps: &mut Builder<'_, '_>, words: &Words) -> Result<()> {
-        let size = self.size();
+        let (size, theirs) = (self.size(), self.remote_group().map_or(0, Group::size));
         let all = self.words_steps::<{ size_of::<Description>() / 8 }>(steps, &words.mine)?;
         steps.check(move || {
-            // SAFETY: the steps before this one have written the words of `size` ranks, and are over.
-            let all: &[Description] = unsafe { all.slice(size) };
+            // SAFETY: the steps before this one have written the words of all ranks, and are over.
+            let all: &[Description] = unsafe { all.slice(size + theirs) };
             check_failed(all, size)?;
-            compare(all)
+            compare(all, size)
         });
         let Some((sent, expected)) = words.traffic.clone() else { return Ok(()) };
         let plan = bytes()?;
@@ -477,13 +540,15 @@ impl Communicator {
         steps: &mut Builder<'_, '_>,
         mine: &[u64; N],
     ) -> Result<Scratch<[u64; N]>> {
-        let (plan, size) = (bytes()?, self.size());
+        let (plan, ours) = (bytes()?, self.size());
+        let theirs = self.remote_group().map_or(0, Group::size);
         let length = size_of::<[u64; N]>();
         let own = Scratch::<[u64; N]>(steps.scratch(plan, length as u64)?.cast());
-        let all = Scratch::<[u64; N]>(steps.scratch(plan, (length * size) as u64)?.cast());
+        let room = (length * (ours + theirs)) as u64;
+        let all = Scratch::<[u64; N]>(steps.scratch(plan, room)?.cast());
         // SAFETY: the scratch memory has room for one array, and no step uses it yet.
         unsafe { own.write(*mine) };
-        exchange_steps(self, steps, (own.0.cast(), all.0.cast()), length, (size, 0))?;
+        exchange_steps(self, steps, (own.0.cast(), all.0.cast()), length, (ours, theirs))?;
         Ok(all)
     }
 
@@ -546,10 +611,24 @@ mod tests {
     #[test]
     fn errors_name_both_values() {
         let of = |root| [1, root, NONE, 8, 5, 0];
-        assert_eq!(compare(&[of(1), of(1)]), Ok(()));
-        let error = compare(&[of(1), of(1), of(0)]).expect_err("roots differ");
+        assert_eq!(compare(&[of(1), of(1)], 2), Ok(()));
+        let error = compare(&[of(1), of(1), of(0)], 3).expect_err("roots differ");
         assert_eq!(error.kind(), ErrorKind::Root);
         assert_eq!(error.to_string(), "root: rank 0 passed 1, and rank 2 passed 0");
+        // Two groups of two ranks; rank 1 of this group is the root.
+        let groups = |roots: [u64; 4]| compare(&roots.map(of), 2);
+        assert_eq!(groups([IN_MY_GROUP, HERE, 1, 1]), Ok(()));
+        assert_eq!(groups([1, 1, IN_MY_GROUP, HERE]), Ok(()));
+        for (roots, text) in [
+            (
+                [IN_MY_GROUP, HERE, 1, 0],
+                "rank 1 passed MPI_ROOT, and rank 1 of the remote group passed 0",
+            ),
+            ([HERE, HERE, 0, 0], "rank 0 passed MPI_ROOT, and rank 1 passed MPI_ROOT"),
+            ([0, 0, IN_MY_GROUP, IN_MY_GROUP], "rank 0 passed 0, and no rank passed MPI_ROOT"),
+        ] {
+            assert_eq!(groups(roots).expect_err(text).to_string(), format!("root: {text}"));
+        }
         let error = first_error(&[[0; 6], [COUNTS, 0, 8, 12, 0, 0]]).expect_err("counts differ");
         assert_eq!(
             error.to_string(),

@@ -24,6 +24,22 @@ pub(super) fn broken(target: usize) -> Error {
     Error::new(ErrorKind::Other, "target_rank", detail)
 }
 
+/// Compares the types of the data of a call with those of their destination.
+///
+/// # Errors
+/// Returns `ErrorKind::Type` if they differ.
+#[cold]
+fn compare_types((from, sent): (&Plan, u64), (to, expected): (&Plan, u64)) -> Result<()> {
+    let (Ok(ours), Ok(theirs)) = (from.signature(), to.signature()) else { return Ok(()) };
+    match ours.matches(sent, theirs, expected)? {
+        Err(mismatch) if mismatch.expected.is_some() => {
+            let detail = mismatch.to_string();
+            Err(Error::new(ErrorKind::Type, "target_datatype", detail))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Greatest number of bytes of a run that is copied without the engine.
 const SHORT: u64 = 256;
 
@@ -71,7 +87,7 @@ impl Window {
         else {
             return Ok(None);
         };
-        if bytes != room {
+        if bytes != room || self.checks_types() {
             return Ok(None);
         }
         let Some(at) = self.direct(target, displacement, lb, bytes) else { return Ok(None) };
@@ -92,7 +108,8 @@ impl Window {
     /// # Errors
     /// Returns `ErrorKind::Rank` if there is no such rank, `WindowErrorKind::Synchronization` if no epoch permits the
     /// access, `WindowErrorKind::Displacement` or `WindowErrorKind::Range` if the elements do not lie in the window,
-    /// and `ErrorKind::Truncated` if `from` has more data than the elements at the target. If this rank cannot map the
+    /// and `ErrorKind::Truncated` if `from` has more data than the elements at the target. With
+    /// `TYPEPACK_CHECK_TYPES=1`, returns `ErrorKind::Type` if the types of the data differ. If this rank cannot map the
     /// target's memory, also returns `ErrorKind::ProcAborted` if a rank has died. If the target refuses the operation,
     /// the call that completes the put returns an error of the class that the target names.
     #[doc(alias = "MPI_Put")]
@@ -138,6 +155,9 @@ impl Window {
         let (bytes, room) = (from.plan.packed_bytes(from.count)?, plan.packed_bytes(count)?);
         if bytes > room {
             return Err(truncated("origin_count", bytes, room));
+        }
+        if self.checks_types() {
+            compare_types((from.plan, from.count), (plan, count))?;
         }
         let memory = match self.locate(target, displacement, plan, count)? {
             Located::Here(memory) => memory,
@@ -222,6 +242,9 @@ impl Window {
         let located = self.locate(target, displacement, plan, count)?;
         if bytes > room {
             return Err(truncated("origin_count", bytes, room));
+        }
+        if self.checks_types() {
+            compare_types((plan, count), (to.plan, to.count))?;
         }
         let memory = match located {
             Located::Here(memory) => memory.cast_const(),

@@ -26,6 +26,7 @@ use crate::comm::Communicator;
 use crate::memory;
 use crate::memory::heaps::Heaps;
 use crate::region::tell;
+use crate::settings::Settings;
 use crate::{Error, ErrorClass, ErrorKind, Result, WindowErrorKind};
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex};
@@ -156,6 +157,7 @@ impl Window {
         hints.set(given, true);
         let all = agreed(comm, flavor, mine, &hints)?;
         let in_one_piece = flavor == Flavor::Shared && all.iter().any(|words| words[5] == 0);
+        hints.place(flavor, in_one_piece);
         let lengths = lengths(&all, flavor, in_one_piece);
         // If a sum does not fit, this rank asks for `usize::MAX` bytes, so that the allocation fails on all ranks.
         let more = lengths.as_ref().map_or(usize::MAX, |lengths| lengths[comm.rank()]);
@@ -201,6 +203,7 @@ impl Window {
             tries: Tries::new(comm.size()),
             attached,
             calls: AtomicU32::new(0),
+            check_types: Settings::current().is_some_and(|settings| settings.check_types),
             stored: AtomicBool::new(false),
             tag,
             alone: Mutex::new(()),

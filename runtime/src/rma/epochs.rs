@@ -209,9 +209,7 @@ impl Epochs {
         let unused =
             self.all.compare_exchange(with_all::FENCE, 0, Ordering::Relaxed, Ordering::Relaxed);
         match unused {
-            Err(bits) if bits & with_all::USED != 0 => {
-                Err(outside("a fence must end the epoch in which the rank has made operations"))
-            }
+            Err(bits) if bits & with_all::USED != 0 => Err(unfenced()),
             _ => Ok(()),
         }
     }
@@ -219,10 +217,11 @@ impl Epochs {
     /// Checks that this rank is in no epoch, so that the window may be freed.
     pub fn check_free(&self) -> Result<()> {
         check_process()?;
-        if self.phase.is_idle() {
-            return Ok(());
+        if !self.phase.is_idle() {
+            return Err(outside("the rank is in an epoch, which must end first"));
         }
-        Err(outside("the rank is in an epoch, which must end first"))
+        let is_used = self.all.load(Ordering::Relaxed) & with_all::USED != 0;
+        if is_used { Err(unfenced()) } else { Ok(()) }
     }
 
     fn set(&self, rank: usize, value: u8) {
@@ -230,6 +229,11 @@ impl Epochs {
             at.store(value, Ordering::Relaxed);
         }
     }
+}
+
+#[cold]
+fn unfenced() -> Error {
+    outside("a fence must end the epoch in which the rank has made operations")
 }
 
 /// Returns whether the bits of [`with_all`] let this rank access all ranks. If a fence does, notes that the rank
@@ -317,8 +321,8 @@ impl Window {
     /// Begins an exposure epoch, in which the ranks of `group` may access the memory of this rank.
     ///
     /// # Errors
-    /// Returns `WindowErrorKind::Synchronization` if such an epoch is open already, if this rank holds a lock of the
-    /// window, or if it has made operations since the last fence, `ErrorKind::Group` if the group has members that the
+    /// Returns `WindowErrorKind::Synchronization` if such an epoch is open already, if this rank has locked its own memory
+    /// or all ranks, or if it has made operations since the last fence, `ErrorKind::Group` if the group has members that the
     /// window does not have, and `WindowErrorKind::Assert` if `assert` has bits that this call does not take.
     #[doc(alias = "MPI_Win_post")]
     pub fn post(&self, group: &Group, assert: Assertions) -> Result<()> {
@@ -329,8 +333,14 @@ impl Window {
         if self.epochs.phase.has(part::POSTED) {
             return Err(outside("the rank has posted already, and must wait first"));
         }
-        if !self.epochs.phase.begin(part::POSTED, part::STARTING | part::STARTED) {
+        let beside = part::STARTING | part::STARTED | part::LOCKS;
+        if !self.epochs.phase.begin(part::POSTED, beside) {
             return Err(outside("the rank is in an epoch of another kind, which must end first"));
+        }
+        let own = self.epochs.at[self.rank()].load(Ordering::Relaxed);
+        if own == at::WAITING || own >= at::SHARED {
+            self.epochs.phase.turn(part::POSTED, 0);
+            return Err(outside("the rank has locked its own memory, which it cannot expose too"));
         }
         if let Err(error) = self.epochs.leave_fence() {
             self.epochs.phase.turn(part::POSTED, 0);
@@ -490,7 +500,10 @@ impl Window {
         if !epochs.phase.add_lock() {
             return Err(outside("the rank is in an epoch of another kind, which must end first"));
         }
-        let begun = self.begin_lock(kind, target, holds);
+        let begun = match target == self.rank() && epochs.phase.has(part::POSTED) {
+            true => Err(outside("the rank exposes its own memory, which it cannot lock too")),
+            false => self.begin_lock(kind, target, holds),
+        };
         if begun.is_err() {
             epochs.phase.remove_lock();
         }

@@ -3,6 +3,8 @@
 //! This library ignores a hint that it does not know, and a value that a hint cannot have. It does not return them
 //! either.
 
+use super::Flavor;
+
 /// The orders of accumulates that a program may ask to keep.
 const ORDERS: [&str; 4] = ["rar", "raw", "war", "waw"];
 
@@ -29,6 +31,10 @@ pub struct WindowHints {
     pub accumulate_granularity: u64,
     /// The alignment of memory that the window allocates, in bytes: a power of two from 64 to 2^21.
     pub alignment: usize,
+    /// Whether `noncontiguous` has a meaning for the window.
+    pub(super) may_be_noncontiguous: bool,
+    /// Whether the memory of each rank has the alignment.
+    pub(super) is_aligned: bool,
 }
 
 impl Default for WindowHints {
@@ -42,6 +48,8 @@ impl Default for WindowHints {
             noncontiguous: false,
             accumulate_granularity: 0,
             alignment: 64,
+            may_be_noncontiguous: true,
+            is_aligned: true,
         }
     }
 }
@@ -68,6 +76,15 @@ fn orders(value: &str) -> Option<String> {
 }
 
 impl WindowHints {
+    /// Corrects the hints about the placement of memory when the window has been made. `in_one_piece` says whether the
+    /// memory of all ranks is in one piece.
+    pub(super) fn place(&mut self, flavor: Flavor, in_one_piece: bool) {
+        self.may_be_noncontiguous = flavor == Flavor::Shared;
+        self.noncontiguous = flavor == Flavor::Shared && !in_one_piece;
+        // In one piece, only the memory of the first rank is certain to have the alignment.
+        self.is_aligned = flavor == Flavor::Allocate || flavor == Flavor::Shared && !in_one_piece;
+    }
+
     /// Sets the hints of a list of keys and values. `new` says whether the window is being made. If `new` is false, the
     /// hints about the placement of memory (`alloc_shared_noncontig`, `mpi_minimum_memory_alignment`) and about
     /// accumulates (`mpi_accumulate_granularity`) are ignored.
@@ -115,17 +132,22 @@ impl WindowHints {
     /// Returns the keys and values that are in force.
     pub fn all(&self) -> Vec<(&'static str, String)> {
         let ops = if self.same_op_no_op { "same_op_no_op" } else { "same_op" };
-        vec![
+        let mut all = vec![
             ("no_locks", self.no_locks.to_string()),
             ("accumulate_ordering", self.accumulate_ordering.clone()),
             ("accumulate_ops", ops.to_owned()),
             ("same_size", self.same_size.to_string()),
             ("same_disp_unit", self.same_unit.to_string()),
-            ("alloc_shared_noncontig", self.noncontiguous.to_string()),
             ("mpi_accumulate_granularity", self.accumulate_granularity.to_string()),
-            ("mpi_minimum_memory_alignment", self.alignment.to_string()),
             ("mpi_memory_alloc_kinds", "mpi,system".to_owned()),
-        ]
+        ];
+        if self.may_be_noncontiguous {
+            all.push(("alloc_shared_noncontig", self.noncontiguous.to_string()));
+        }
+        if self.is_aligned {
+            all.push(("mpi_minimum_memory_alignment", self.alignment.to_string()));
+        }
+        all
     }
 }
 

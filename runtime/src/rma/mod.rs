@@ -105,6 +105,8 @@ pub struct Window {
     /// The memory that the ranks have attached, if the window is dynamic.
     attached: Attached,
     calls: AtomicU32,
+    /// Whether puts and gets compare types (`TYPEPACK_CHECK_TYPES=1`).
+    check_types: bool,
     /// Whether this rank may have stored to mapped memory of the window since its accesses were ordered
     /// (`order_accesses`).
     stored: AtomicBool,
@@ -253,6 +255,12 @@ impl Window {
             return Ok(());
         }
         self.comm.progress()
+    }
+
+    /// Returns whether puts and gets compare the types of their data.
+    #[inline(always)]
+    fn checks_types(&self) -> bool {
+        self.check_types
     }
 
     /// Notes that this thread has stored to mapped memory of the window by plain stores. A thread makes the note after

@@ -8,9 +8,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The number of targets that this rank has locked, or for whose locks its threads wait.
 const LOCKS: u32 = (1 << 20) - 1;
 
-/// Parts of the phase. Any number of locks may be there with no other part; `POSTED` may be there together with
-/// `STARTING` or `STARTED`; all other parts exclude each other.
+/// Parts of the phase. Any number of locks may be there with no other part but `POSTED`; `POSTED` may also be there
+/// together with `STARTING` or `STARTED`; all other parts exclude each other. An exposure epoch may overlap with access
+/// epochs (MPI-5.0 section 12.5), but not with a lock of this rank's own memory, which `epochs.rs` checks.
 pub(super) mod part {
+    /// The locks of targets.
+    pub const LOCKS: u32 = super::LOCKS;
     /// A thread is in the call `fence`.
     pub const FENCING: u32 = 1 << 20;
     /// A thread is in the call `start`.
@@ -47,10 +50,10 @@ impl Phase {
         self.change(|now| (now & from != 0).then_some(now & !from | to))
     }
 
-    /// Adds a lock, if the phase has nothing but locks.
+    /// Adds a lock, if the phase has nothing but locks and an exposure epoch.
     #[inline]
     pub fn add_lock(&self) -> bool {
-        self.change(|now| (now < LOCKS).then_some(now + 1))
+        self.change(|now| (now & !part::POSTED < LOCKS).then_some(now + 1))
     }
 
     /// Removes a lock that `add_lock` has added.
@@ -86,12 +89,15 @@ mod tests {
         for part in [part::FENCING, part::STARTING, part::POSTED, part::LOCKING_ALL] {
             assert!(!phase.begin(part, 0));
         }
+        assert!(phase.begin(part::POSTED, part::STARTED | part::LOCKS) && phase.add_lock());
+        phase.remove_lock();
+        assert!(phase.turn(part::POSTED, 0) && phase.has_locks());
         phase.remove_lock();
         phase.remove_lock();
         assert!(phase.is_idle() && phase.begin(part::POSTED, part::STARTED));
-        assert!(!phase.add_lock() && !phase.begin(part::FENCING, 0));
+        assert!(!phase.begin(part::FENCING, 0) && !phase.begin(part::LOCKING_ALL, 0));
         assert!(phase.begin(part::STARTING, part::POSTED));
-        assert!(!phase.begin(part::STARTING, part::POSTED));
+        assert!(!phase.begin(part::STARTING, part::POSTED) && !phase.add_lock());
         assert!(!phase.turn(part::STARTED, 0) && phase.turn(part::STARTING, part::STARTED));
         assert!(phase.turn(part::STARTED, 0) && phase.turn(part::POSTED, 0) && phase.is_idle());
     }
