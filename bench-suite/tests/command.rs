@@ -212,3 +212,34 @@ fn guidelines_and_the_columns_of_ddtbench_are_printed() {
     assert_eq!(fields[..4], ["NAS_LU_y_12", "memcpy", "480", "pack"]);
     assert!(fields[4].parse::<f64>().expect("microseconds") > 0.0);
 }
+
+const MODEL: [&str; 5] = ["model", "--bandwidth", "100", "--host-rate", "1,2,4"];
+
+#[test]
+fn the_model_predicts_from_given_rates() {
+    let output = run(&[&MODEL[..], &["--typepack-rate", "4", "--ranks", "1000,100000"]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let table = text(&output.stdout);
+    assert!(table.contains("10x10x10") && table.contains("50x50x40"), "{table}");
+    assert!(table.contains("923.5 / 399.2 = 2.313") && table.contains("3.316 Gbit/s"), "{table}");
+    assert!(table.contains("stops mattering at edges below 4"), "{table}");
+}
+
+#[test]
+fn a_wrong_argument_of_the_model_is_named() {
+    let fails = |arguments: &[&str], option: &str| {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let line = text(&output.stderr);
+        assert!(line.lines().count() == 1 && line.contains(option), "{line}");
+    };
+    fails(&MODEL, "--typepack-rate");
+    fails(&["model", "--host-rate", "1"], "--bandwidth");
+    fails(&["model", "--bandwidth", "0"], "--bandwidth");
+    fails(&["model", "--bandwidth", "1", "--latency", "-1"], "--latency");
+    fails(&["model", "--bandwidth", "1", "--host-rate", "1,2"], "--host-rate");
+    fails(&["model", "--bandwidth", "1", "--host", "/nowhere"], "--host /nowhere");
+    fails(&["model", "--bandwidth", "1", "--edge", "2", "--width", "3"], "--width");
+    fails(&["model", "--bandwidth", "1", "--edge", "2", "--total", "3"], "--edge");
+    fails(&["model", "--compare", "/nowhere", "/nowhere"], "--compare /nowhere");
+}
