@@ -10,8 +10,8 @@
 #
 # Two network namespaces are the hosts, as in runtime/interpose/tests/hosts.sh, and each has one rank. `tc` limits what
 # leaves a host. For each rate, halo.c runs under MPICH alone and behind typepack's library, three times in turn. The
-# least of three medians counts, because other processes on the machine only make times longer. Where namespaces or tc
-# are not permitted, the script says so, and the two ranks use TCP over the loopback interface without a limit.
+# least of three times counts, because other processes on the machine only make times longer. Where namespaces or tc are
+# not permitted, the script says so, and the two ranks use TCP over the loopback interface without a limit.
 set -euo pipefail
 
 # The remote shell of MPICH's launcher is the script itself.

@@ -226,6 +226,35 @@ fn the_model_predicts_from_given_rates() {
 }
 
 #[test]
+fn the_model_predicts_from_measured_messages() {
+    let folder = std::env::temp_dir().join(format!("typepack-model-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = |name: &str, face: u32| {
+        let mut lines =
+            "edge 64\nwidth 1\nelement 8\nfields 1\nlatency 2000\nmessage 10000\n".to_owned();
+        for d in ["x", "y", "z"] {
+            lines += &format!("pack-{d} 1\nunpack-{d} 1\nmessage-{d} {face}\n");
+        }
+        let path = folder.join(name);
+        std::fs::write(&path, lines + "contiguous 30000\nexchange 90000\n").expect("a file");
+        path.to_str().expect("UTF-8").to_owned()
+    };
+    let (alone, behind) = (file("alone", 50_000), file("behind", 20_000));
+    let start =
+        ["model", "--bandwidth", "100", "--edge", "64", "--overlap", "none", "--ranks", "1000"];
+    let output = run(&[&start[..], &["--messages", &alone, &behind]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    // 12 overheads of 0.5 us, a latency of 2 us, 6 faces of 32 KiB at 12.5 GB/s, and 6 times 40 and 10 us.
+    assert!(text(&output.stdout).contains("263.7 / 83.7 = 3.150"), "{}", text(&output.stdout));
+    let output = run(&[&start[..], &["--width", "2", "--messages", &alone, &behind]].concat());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--messages"), "{}", text(&output.stderr));
+    let output = run(&["model", "--compare", &alone, &behind]);
+    assert!(text(&output.stdout).contains("90.0 / 90.0 = 1.000"), "{}", text(&output.stdout));
+    std::fs::remove_dir_all(&folder).expect("the folder goes");
+}
+
+#[test]
 fn a_wrong_argument_of_the_model_is_named() {
     let fails = |arguments: &[&str], option: &str| {
         let output = run(arguments);

@@ -42,7 +42,8 @@ pub struct ModelArguments {
           value_parser = clap::value_parser!(u64).range(1..=4096))]
     ranks_per_host: u64,
     /// Bandwidth of a host's network in each direction, in Gbit/s. Necessary unless --compare is given.
-    #[arg(long, value_name = "GBIT", allow_negative_numbers = true, value_parser = positive, required_unless_present = "compare")]
+    #[arg(long, value_name = "GBIT", allow_negative_numbers = true, value_parser = positive,
+          required_unless_present = "compare")]
     bandwidth: Option<f64>,
     /// Latency of the network from rank to rank, in microseconds.
     #[arg(long, value_name = "US", allow_negative_numbers = true, default_value = "2", value_parser = not_negative)]
@@ -82,9 +83,15 @@ pub struct ModelArguments {
     /// How fast typepack does it.
     #[arg(long, value_name = "GB", allow_negative_numbers = true, value_delimiter = ',', value_parser = positive)]
     typepack_rate: Vec<f64>,
-    /// Predict nothing for other ranks, but compare predictions with measured exchanges: two files with the output of
-    /// bench-suite/model/halo.c on two ranks or more, of the host alone and behind the interposer. May be repeated.
-    /// bench-suite/model/check.sh makes such files.
+    /// Take the times of packing from messages, instead of --host: two files with the output of
+    /// bench-suite/model/halo.c on two hosts, of the host library alone and behind the interposer. The time of packing
+    /// is what a message of a face takes longer than a contiguous one. This is more exact than --host, because a
+    /// library need not pack a message as its MPI_Pack does.
+    #[arg(long, num_args = 2, value_names = ["ALONE", "BEHIND"],
+          conflicts_with_all = ["host", "host_rate", "typepack_rate"])]
+    messages: Vec<PathBuf>,
+    /// Predict nothing for other ranks, but compare predictions with measured exchanges: two files as those of
+    /// --messages. May be repeated. bench-suite/model/check.sh makes such files.
     #[arg(long, num_args = 2, value_names = ["ALONE", "BEHIND"])]
     compare: Vec<PathBuf>,
 }
@@ -184,6 +191,24 @@ fn rates(
     least: u64,
     progress: impl FnMut(usize, usize),
 ) -> Result<([Rates; 2], String), Fault> {
+    if let [alone, behind] = &arguments.messages[..] {
+        let pair = pair("--messages", [alone, behind])?;
+        let measured = pair.halo();
+        if (Halo { edge: measured.edge, ..*halo }) != measured {
+            return Err(Fault::Usage(format!(
+                "--messages {}: the messages have --width {} --element {} --fields {}; the halo must have the same",
+                alone.display(),
+                measured.width,
+                measured.element,
+                measured.fields
+            )));
+        }
+        let sources = format!(
+            "what messages of faces of edge {} take longer than contiguous ones, in proportion to the bytes",
+            measured.edge
+        );
+        return Ok((pair.rates(), sources));
+    }
     let Some(path) = &arguments.host else {
         let host = three("--host-rate", &arguments.host_rate)?;
         let ours = three("--typepack-rate", &arguments.typepack_rate)?;
@@ -215,7 +240,7 @@ fn three(option: &str, rates: &[f64]) -> Result<Rates, Fault> {
         [x, y, z] => Ok(Rates::Given([x, y, z])),
         [all] => Ok(Rates::Given([all; 3])),
         [] => Err(Fault::Usage(format!(
-            "{option} is missing; give the rates of packing, or --host, and the command measures them"
+            "{option} is missing; give the rates of packing, or --messages, or --host to measure the rates"
         ))),
         _ => Err(Fault::Usage(format!(
             "{option}: there are {} numbers; there must be one, or three (x, y, z)",
@@ -224,21 +249,22 @@ fn three(option: &str, rates: &[f64]) -> Result<Rates, Fault> {
     }
 }
 
+/// Reads the two files of an option.
+fn pair(option: &str, files: [&Path; 2]) -> Result<Pair, Fault> {
+    let read = |path: &Path| {
+        std::fs::read_to_string(path)
+            .map_err(|e| Fault::Usage(format!("{option} {}: {e}", path.display())))
+    };
+    let name = files[0].file_stem().unwrap_or_default().to_string_lossy();
+    Pair::new(&name, [&read(files[0])?, &read(files[1])?]).map_err(|line| {
+        let [alone, behind] = files.map(Path::display);
+        Fault::Usage(format!("{option} {alone} {behind}: {line}"))
+    })
+}
+
 /// Compares the pairs of files.
 fn compared(files: &[PathBuf]) -> Result<String, Fault> {
-    let read = |path: &PathBuf| {
-        std::fs::read_to_string(path)
-            .map_err(|e| Fault::Usage(format!("--compare {}: {e}", path.display())))
-    };
-    let pairs: Result<Vec<Pair>, Fault> = files
-        .chunks(2)
-        .map(|files| {
-            let name = files[0].file_stem().unwrap_or_default().to_string_lossy();
-            Pair::new(&name, [&read(&files[0])?, &read(&files[1])?]).map_err(|line| {
-                let (host, behind) = (files[0].display(), files[1].display());
-                Fault::Usage(format!("--compare {host} {behind}: {line}"))
-            })
-        })
-        .collect();
+    let pairs: Result<Vec<Pair>, Fault> =
+        files.chunks_exact(2).map(|files| pair("--compare", [&files[0], &files[1]])).collect();
     Ok(compare::text(&pairs?))
 }

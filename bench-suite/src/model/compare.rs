@@ -5,7 +5,7 @@
 //! in a faster way than packed data. So the second prediction takes what one message of a face takes longer than a
 //! contiguous message of the same size. No prediction takes anything from the exchange itself.
 
-use super::geometry::Place;
+use super::geometry::{Halo, Place};
 use super::measure::{Exchanges, Sheet};
 use super::predict::{Message, Network, Overlap, bound, exchange, gain, messages};
 use super::rates::{Point, Rates};
@@ -65,16 +65,29 @@ impl Pair {
         }
     }
 
+    /// Returns the halo of both jobs.
+    pub(super) fn halo(&self) -> Halo {
+        self.sheets[0].halo
+    }
+
+    /// Returns the times of packing that a message of a face shows: what it takes longer than a contiguous message of
+    /// the same job. Half of the difference belongs to each end.
+    pub(super) fn rates(&self) -> [Rates; 2] {
+        [0, 1].map(|job| {
+            let (sheet, network) = (&self.sheets[job], &self.networks[job]);
+            let times = network.faces.map(|face| [(face - network.message).max(0.0) / 2.0; 2]);
+            Rates::Measured(vec![Point { times, ..sheet.point }])
+        })
+    }
+
     /// Returns the messages of job `job`.
     fn messages(&self, job: usize, source: Source) -> Vec<Message> {
-        let (sheet, network) = (&self.sheets[job], &self.networks[job]);
-        let mut times = sheet.point.times;
-        if source == Source::Messages {
-            // Half of the difference belongs to each end.
-            times = network.faces.map(|face| [(face - network.message).max(0.0) / 2.0; 2]);
-        }
-        let rates = Rates::Measured(vec![Point { times, ..sheet.point }]);
-        messages(&sheet.halo, &place(), &rates)
+        let sheet = &self.sheets[job];
+        let rates = match source {
+            Source::Calls => &Rates::Measured(vec![sheet.point]),
+            Source::Messages => &self.rates()[job],
+        };
+        messages(&sheet.halo, &place(), rates)
     }
 
     /// Returns the predicted times of the two jobs.
@@ -184,6 +197,7 @@ mod tests {
         assert_eq!(pair.predict(Source::Calls, Overlap::None), [316.0, 256.0]);
         assert_eq!(pair.predict(Source::Calls, Overlap::Faces), [216.0, 206.0]);
         assert_eq!(pair.predict(Source::Messages, Overlap::None), [556.0, 376.0]);
+        assert_eq!(pair.rates()[1].face(&pair.halo(), 2), [15.0, 15.0]);
         let text = text(&[pair]);
         assert!(text.contains("0.3 / 0.2 = 1.200") && text.contains("= 1.234"), "{text}");
     }

@@ -204,7 +204,7 @@ mod tests {
     fn edges_surround_the_cubes() {
         assert_eq!(edges(1, 8, 128), [8, 16, 32, 64, 128]);
         assert_eq!(edges(1, 20, 50), [16, 32, 50]);
-        assert_eq!(edges(4, 1, 1), [4]);
+        assert_eq!(edges(4, 1, 4), [4]);
         assert_eq!(edges(1, 128, 1000), [128, 256]);
         assert_eq!(edges(16, 1, 32), [16, 32]);
     }

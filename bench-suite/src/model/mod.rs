@@ -3,7 +3,8 @@
 //! The flow: `geometry.rs` (the halo, the grid of ranks, the faces that leave a host) and `rates.rs` (the times of
 //! packing, given or measured) -> `predict.rs` (the times of an exchange and of an iteration, and where packing stops
 //! mattering) -> `report.rs` (the text). `measure.rs` measures the rates: it runs `model/halo.c` under a host library,
-//! alone and behind the interposer. `compare.rs` sets predictions beside the times that the same program has measured.
+//! alone and behind the interposer. `compare.rs` reads what the same program has measured between two hosts, and sets
+//! predictions beside it.
 //! `command.rs` has the arguments.
 //!
 //! # The model
@@ -34,6 +35,9 @@
 //! a cube as the number permits, and share the host's bandwidth evenly. The predicted rank is the one with the most
 //! crossing faces: for it, G is the time in which the host moves the bytes of all its ranks, divided by the bytes of
 //! the rank.
+//!
+//! A library need not pack a message as its `MPI_Pack` does. MPICH 5.0.2 over TCP takes several times as long. So
+//! `--messages` takes the times of packing from messages of single faces between two hosts (`compare.rs`).
 //!
 //! An iteration takes `compute + T + reductions * ceil(log2(ranks)) * (L + 2 o)`. The last term is recursive doubling
 //! (R. Thakur, R. Rabenseifner, W. Gropp: Optimization of Collective Communication Operations in MPICH, 2005) of a few

@@ -117,3 +117,30 @@ impl Choices {
         result
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Choices, Job, Way};
+    use std::thread::sleep;
+    use std::time::Duration;
+
+    /// Where the host packed faster, messages once went to the host with the program's type. MPICH was slow if the
+    /// other rank's chooser had not picked the host (`halo-128` of `typepack-bench interpose`).
+    #[test]
+    fn messages_travel_packed_if_the_host_packs_faster() {
+        let choices = Choices::new();
+        for _ in 0..100 {
+            let decision = choices.packer(Job::Pack, 4096);
+            choices.run(decision, || {
+                if decision.way == Way::Ours {
+                    sleep(Duration::from_micros(100));
+                }
+            });
+        }
+        // A packing call goes straight to the host now, and the host packs messages, apart from single measurements.
+        let straight = (0..64).filter(|_| choices.decide(Job::Pack, 4096).is_none()).count();
+        assert!(straight >= 40, "{straight}");
+        let host = (0..64).filter(|_| choices.packer(Job::Pack, 4096).way == Way::Host).count();
+        assert!(host >= 40, "{host}");
+    }
+}
