@@ -47,7 +47,7 @@ limit() { # rate
   [ -z "$network_reason" ] || return 0
   for host in 1 2; do
     on "$host" tc qdisc del dev eth0 root 2>/dev/null || true
-    [ "$1" = full ] || on "$host" tc qdisc add dev eth0 root tbf rate "$1" burst 128kb latency 50ms || return 1
+    [ "$1" = full ] || on "$host" tc qdisc add dev eth0 root tbf rate "$1" burst 32kb latency 50ms || return 1
   done
 }
 job() { # output, command before mpiexec...
