@@ -18,7 +18,7 @@
 //! prints its rows, `summary.rs` compares them with the bars, and `ablation.rs` compares the kinds of
 //! kernels. `levels.rs` judges each instruction set of the machine against hand loops that are compiled
 //! for the same set (`typepack-bench pack --isa`). `message/` measures messages, collectives and jobs,
-//! `files/` accesses to files.
+//! `files/` accesses to files. `model/` predicts what typepack's interposer gains in a halo exchange on many ranks.
 //! `regret/` and `message/regret/` compare free choices with forced ones. `commit/` measures what a layout
 //! costs apart from packing in one call. `guidelines/` compares descriptions of the same layout. `record.rs`
 //! reads a dated record; `plot/` draws it, and `results/` writes `RESULTS.md` from all records. `builds/`
@@ -39,6 +39,7 @@ pub mod layout;
 pub mod levels;
 pub mod measure;
 pub mod message;
+pub mod model;
 pub mod peer;
 pub mod pin;
 pub mod plot;

@@ -1,7 +1,7 @@
 //! The command `typepack-bench`.
 //!
 //! Reads the arguments and passes them to the subcommand, which prints its result on stdout. The subcommands are
-//! in `command/`, and in `message/command.rs` and `files/command.rs` of the library. An error is one line on
+//! in `command/`, and in `command.rs` of `message/`, `model/` and `files/` in the library. An error is one line on
 //! stderr. If the subcommand is missing, the help stands on stderr instead. The exit code is 2 for wrong arguments
 //! and 1 for all other errors.
 
@@ -24,6 +24,7 @@ use typepack_bench::calibrate;
 use typepack_bench::files;
 use typepack_bench::message;
 use typepack_bench::message::report::Subject;
+use typepack_bench::model;
 use typepack_bench::pin;
 use typepack_engine::contiguous;
 
@@ -57,6 +58,10 @@ enum Command {
     /// Measure messages and halos between two ranks of MPICH and of Intel MPI, each alone and behind typepack's
     /// interposer (libtypepack_interpose.so). The C program is the same as for pingpong.
     Interpose(message::command::MessageArguments),
+    /// Predict how much typepack's interposer gains in a 3-D halo exchange on many ranks, and where packing stops
+    /// mattering. The rates of packing are given, or measured with a host library. With --compare, compare
+    /// predictions with measured exchanges.
+    Model(Box<model::command::ModelArguments>),
     /// Measure accesses of two ranks to one shared file (MPI-IO). Compare them with hand-written loops: over a
     /// mapped file, and with one system call for each piece. The C program is the same as for pingpong.
     Io(files::command::FileArguments),
@@ -100,6 +105,7 @@ fn main() -> ExitCode {
         Command::Collectives(arguments) => messages(Subject::Collectives, &arguments),
         Command::OneSided(arguments) => messages(Subject::OneSided, &arguments),
         Command::Interpose(arguments) => messages(Subject::Interpose, &arguments),
+        Command::Model(arguments) => finish(model::command::run(&arguments, progress)),
         Command::Io(arguments) => io(&arguments),
         Command::Regret(command) => command::regret::run(&command),
         Command::Commit(arguments) => command::commit::run(&arguments),

@@ -212,3 +212,63 @@ fn guidelines_and_the_columns_of_ddtbench_are_printed() {
     assert_eq!(fields[..4], ["NAS_LU_y_12", "memcpy", "480", "pack"]);
     assert!(fields[4].parse::<f64>().expect("microseconds") > 0.0);
 }
+
+const MODEL: [&str; 5] = ["model", "--bandwidth", "100", "--host-rate", "1,2,4"];
+
+#[test]
+fn the_model_predicts_from_given_rates() {
+    let output = run(&[&MODEL[..], &["--typepack-rate", "4", "--ranks", "1000,100000"]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let table = text(&output.stdout);
+    assert!(table.contains("10x10x10") && table.contains("50x50x40"), "{table}");
+    assert!(table.contains("923.5 / 399.2 = 2.313") && table.contains("3.316 Gbit/s"), "{table}");
+    assert!(table.contains("stops mattering at edges below 4"), "{table}");
+}
+
+#[test]
+fn the_model_predicts_from_measured_messages() {
+    let folder = std::env::temp_dir().join(format!("typepack-model-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = |name: &str, face: u32| {
+        let mut lines =
+            "edge 64\nwidth 1\nelement 8\nfields 1\nlatency 2000\nmessage 10000\n".to_owned();
+        for d in ["x", "y", "z"] {
+            lines += &format!("pack-{d} 1\nunpack-{d} 1\nmessage-{d} {face}\n");
+        }
+        let path = folder.join(name);
+        std::fs::write(&path, lines + "contiguous 30000\nexchange 90000\n").expect("a file");
+        path.to_str().expect("UTF-8").to_owned()
+    };
+    let (alone, behind) = (file("alone", 50_000), file("behind", 20_000));
+    let start =
+        ["model", "--bandwidth", "100", "--edge", "64", "--overlap", "none", "--ranks", "1000"];
+    let output = run(&[&start[..], &["--messages", &alone, &behind]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    // 12 overheads of 0.5 us, a latency of 2 us, 6 faces of 32 KiB at 12.5 GB/s, and 6 times 40 and 10 us.
+    assert!(text(&output.stdout).contains("263.7 / 83.7 = 3.150"), "{}", text(&output.stdout));
+    let output = run(&[&start[..], &["--width", "2", "--messages", &alone, &behind]].concat());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--messages"), "{}", text(&output.stderr));
+    let output = run(&["model", "--compare", &alone, &behind]);
+    assert!(text(&output.stdout).contains("90.0 / 90.0 = 1.000"), "{}", text(&output.stdout));
+    std::fs::remove_dir_all(&folder).expect("the folder goes");
+}
+
+#[test]
+fn a_wrong_argument_of_the_model_is_named() {
+    let fails = |arguments: &[&str], option: &str| {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let line = text(&output.stderr);
+        assert!(line.lines().count() == 1 && line.contains(option), "{line}");
+    };
+    fails(&MODEL, "--typepack-rate");
+    fails(&["model", "--host-rate", "1"], "--bandwidth");
+    fails(&["model", "--bandwidth", "0"], "--bandwidth");
+    fails(&["model", "--bandwidth", "1", "--latency", "-1"], "--latency");
+    fails(&["model", "--bandwidth", "1", "--host-rate", "1,2"], "--host-rate");
+    fails(&["model", "--bandwidth", "1", "--host", "/nowhere"], "--host /nowhere");
+    fails(&["model", "--bandwidth", "1", "--edge", "2", "--width", "3"], "--width");
+    fails(&["model", "--bandwidth", "1", "--edge", "2", "--total", "3"], "--edge");
+    fails(&["model", "--compare", "/nowhere", "/nowhere"], "--compare /nowhere");
+}

@@ -310,7 +310,7 @@ fn chosen(
 
 /// Returns `host` behind the interposer of `typepack`. Its jobs have the variables of `typepack`, which come after
 /// that of this function.
-fn behind(host: &Library, typepack: &Library) -> Result<Library, Fault> {
+pub(crate) fn behind(host: &Library, typepack: &Library) -> Result<Library, Fault> {
     let path = typepack.prefix.join("lib/libtypepack_interpose.so");
     if !path.exists() {
         let line = format!("--prefix {}: {} is missing", typepack.prefix.display(), path.display());

@@ -82,7 +82,7 @@ impl Elements {
         let mut decision = None;
         let leave = settings().tune && self.layout.is_long();
         if self.layout.plan().is_some() && !leave {
-            decision = self.layout.choices.decide(job, self.bytes);
+            decision = Some(self.layout.choices.packer(job, self.bytes));
         }
         if must {
             decision = decision.or(Some(Decision::ours(job)));

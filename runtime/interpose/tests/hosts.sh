@@ -7,103 +7,25 @@
 # BUILD is a folder with typepack, mpiexec, libmpi_abi.so and libtypepack_interpose.so, such as target/debug. MPICH is
 # the folder of an installed MPICH, such as target/peers/mpich. Programs and results go to the folder WORK.
 #
-# The hosts are three network namespaces. Each has one device, eth0. A fourth namespace has a bridge, which joins them.
-# MPICH's launcher starts a proxy on each host through a remote shell, which is this script itself. Without root, the
-# script enters a user namespace first. Where namespaces are not permitted, the script says so, and the ranks of one
-# host use TCP over the loopback interface without shared memory.
+# The hosts are three network namespaces, which network.sh makes. Without root, the script first enters a user
+# namespace. Where namespaces are not permitted, the script says so, and the ranks of one host use TCP over the loopback interface
+# without shared memory.
 set -euo pipefail
 
-# The remote shell: [-OPTION...] HOST COMMAND. The last part of a host's address is its number.
-if [ -n "${HOSTS_PIDS:-}" ]; then
-  while [[ ${1:-} == -* ]]; do shift; done
-  host=$1
-  shift
-  read -r -a pids <<<"$HOSTS_PIDS"
-  exec nsenter -t "${pids[${host##*.}]}" -n -- sh -c "$*"
-fi
+# The remote shell of MPICH's launcher is the script itself.
+# shellcheck source=runtime/interpose/tests/network.sh
+source "$(dirname "$(realpath "$0")")/network.sh"
 
-self=$(realpath "$0")
+enter_namespace "$@"
 build=$(realpath "$1") mpich=$(realpath "$2")
 mkdir -p "$3"
 work=$(realpath "$3")
-folder=$(dirname "$self")
+folder=$(dirname "$(realpath "$0")")
 limit=(timeout -k 5 900)
-say() { echo "hosts: $*"; }
-fail() {
-  say "$*" >&2
-  exit 1
-}
-
-# Enters a user namespace if only that permits network namespaces.
-permits() { unshare "$@" --net true 2>/dev/null; }
-if [ -z "${HOSTS_INSIDE:-}" ] && ! permits && permits --user --map-root-user; then
-  HOSTS_INSIDE=yes exec unshare --user --map-root-user "$self" "$build" "$mpich" "$work"
-fi
-
-pids=()
-# shellcheck disable=SC2317
-clean() {
-  ((${#pids[@]} == 0)) || kill "${pids[@]}" 2>/dev/null || true
-}
-trap clean EXIT
-on() { nsenter -t "${pids[$1]}" -n -- "${@:2}"; } # number of a host, command...
-
-# Makes the hosts: number 0 is the bridge. The processes that hold the namespaces end with this script.
-make_hosts() {
-  local host
-  for host in 0 1 2 3; do
-    unshare --net sleep 3600 &
-    pids[host]=$!
-  done
-  for host in 0 1 2 3; do
-    # The namespace is another one than this script's as soon as `unshare` has made it.
-    for ((try = 0; try < 100; try++)); do
-      [ "$(readlink "/proc/${pids[host]}/ns/net" 2>/dev/null)" = "$(readlink /proc/self/ns/net)" ] || break
-      sleep 0.1
-    done
-    kill -0 "${pids[host]}" 2>/dev/null || return 1
-    [ -e "/proc/${pids[host]}/ns/net" ] || return 1
-  done
-  on 0 ip link add switch type bridge && on 0 ip link set switch up || return 1
-  for host in 1 2 3; do
-    on 0 ip link add "port$host" type veth peer name eth0 netns "${pids[host]}" &&
-      on 0 ip link set "port$host" master switch up &&
-      on "$host" ip link set lo up &&
-      on "$host" ip addr add "10.77.0.$host/24" dev eth0 &&
-      on "$host" ip link set eth0 up || return 1
-  done
-}
-
-if ! command -v ip >/dev/null || ! command -v nsenter >/dev/null; then
-  reason="ip or nsenter is missing"
-elif ! unshare --net true 2>"$work/reason"; then
-  reason=$(tail -n 1 "$work/reason")
-elif ! make_hosts >"$work/reason" 2>&1; then
-  reason="a network could not be made: $(tail -n 1 "$work/reason")"
-else
-  reason=
-fi
-
-# UCX, which carries MPICH's messages, gets no other transport than TCP: it would find that all ranks are on one
-# machine.
-variables=(UCX_TLS=tcp,self)
-if [ -n "$reason" ]; then
-  clean
-  pids=()
-  say "network namespaces are not permitted here ($reason); the ranks use TCP over the loopback interface"
-  # UCX cannot connect two ranks through the loopback device; libfabric can.
-  variables=(MPIR_CVAR_CH4_NETMOD=ofi FI_PROVIDER=tcp FI_TCP_IFACE=lo MPIR_CVAR_NOLOCAL=1)
-  launch=(env "${variables[@]}")
-  hosts=()
-else
-  say "three network namespaces are the hosts"
-  # UCX, which carries MPICH's messages, may only use TCP: it would find that all ranks are on one machine.
-  variables=(UCX_TLS=tcp,self UCX_NET_DEVICES=eth0 HOSTS_PIDS="${pids[*]}")
-  launch=(nsenter -t "${pids[1]}" -n -- env "${variables[@]}")
-  hosts=(-launcher ssh -launcher-exec "$self" -hosts "10.77.0.1,10.77.0.2,10.77.0.3")
-fi
+make_network 3
+launch=("${network_launch[@]}")
 # MPICH's launcher with the options that name the hosts.
-mpiexec=("$mpich/bin/mpiexec" "${hosts[@]}")
+mpiexec=("$mpich/bin/mpiexec" "${network_hosts[@]}")
 
 compile() { # source, program: one program for all libraries with the ABI
   "$mpich/bin/mpicc_abi" -std=gnu11 -O1 -Wall -Wextra -Werror "$1" -o "$work/$2"
