@@ -562,6 +562,59 @@ fn differing_nonblocking_calls_end() {
     });
 }
 
+/// Checks the arguments of calls between two groups: all ranks of both groups get an error, in both forms.
+#[test]
+fn differing_calls_between_groups_end() {
+    ranks_with(4, "differing_calls_between_groups_end", &[CHECKED], |world| {
+        let (rank, int) = (world.rank(), plan(Named::INT));
+        let low = rank < 2;
+        let local = world.split(Some(low.into()), 0).unwrap().unwrap();
+        let other = (local.rank() == 0).then_some((world, if low { 2 } else { 0 }));
+        let inter = local.intercommunicator(0, other, 4).unwrap();
+        let of = |operator: Operator| operator.combine(&Datatype::named(Named::INT)).unwrap();
+        let (sum, max) = (of(Operator::Sum), of(Operator::Max));
+        let (from, mut to) = ([rank as u32; 4], [0u32; 4]);
+        let (send, recv) = (Some(from.as_ptr().cast()), to.as_mut_ptr().cast::<u8>());
+        let reduction =
+            |count, combine| Collective::Allreduce { send, recv, plan: &int, count, combine };
+        // Rank 1 of the low group is the root, and rank `odd` of the high group names another root.
+        let part = Part { origin: recv, plan: &int, count: if rank == 0 { 0 } else { 4 } };
+        let broadcast = |odd: usize| Collective::Broadcast {
+            part,
+            root: match rank {
+                0 => Root::InMyGroup,
+                1 => Root::Here,
+                _ => Root::Rank(if rank == odd { 0 } else { 1 }),
+            },
+        };
+        let odd = rank == 3;
+        for form in [Form::Run, Form::Start] {
+            for (call, kind) in [
+                (reduction(4, if odd { &max } else { &sum }), Some(ErrorKind::Argument)),
+                (reduction(if odd { 3 } else { 4 }, &sum), Some(ErrorKind::Count)),
+                (reduction(4, &sum), None),
+                (broadcast(3), Some(ErrorKind::Root)),
+                (broadcast(9), None),
+                (if odd { Collective::Barrier } else { broadcast(9) }, Some(ErrorKind::Other)),
+                (Collective::Barrier, None),
+            ] {
+                // SAFETY: the arrays hold the elements of all calls, are disjoint and outlive the calls.
+                let result = unsafe { make(&inter, form, &call) };
+                assert_eq!(self::kind(result), kind, "{call:?}");
+            }
+            // A rank that fails alone is not awaited.
+            if odd {
+                if form == Form::Run { inter.skip_collective() } else { inter.skip_started() }
+            } else {
+                // SAFETY: as above.
+                let result = unsafe { make(&inter, form, &reduction(4, &sum)) };
+                assert_eq!(self::kind(result), Some(ErrorKind::Other));
+            }
+            inter.barrier().unwrap();
+        }
+    });
+}
+
 /// Checks that the library also compares the types of the part that a rank sends to itself.
 #[test]
 fn own_parts_are_checked() {

@@ -199,6 +199,9 @@ fn describe(call: &Collective<'_>) -> Result<Description> {
             (12, NONE, operation_word(combine), one)
         }
     };
+    if root == IN_MY_GROUP {
+        return Ok([kind, root, NONE, NONE, 0, 0]);
+    }
     Ok([kind, root, operation, bytes, hash, text])
 }
 
@@ -243,25 +246,30 @@ fn compare_roots(all: &[Description], ours: usize) -> Result<()> {
 /// Compares the descriptions of all ranks with that of rank 0. The local group has `ours` ranks; in an intercommunicator,
 /// those of the remote group come behind them.
 fn compare(all: &[Description], ours: usize) -> Result<()> {
-    let first = all[0];
     let is_inter = ours < all.len();
+    // In an intercommunicator, the other ranks of the root's group pass nothing but the root.
+    let passes = |words: &Description| words[1] != IN_MY_GROUP;
+    let reference = all.iter().position(passes).unwrap_or(0);
+    let first = all[reference];
     for (rank, other) in all.iter().enumerate() {
-        let who = || rank_text(rank, ours);
+        let (whose, who) = (rank_text(reference, ours), rank_text(rank, ours));
         let differ = |kind, argument, ours: String, theirs: String| {
-            let detail = format!("rank 0 passed {ours}, and {} passed {theirs}", who());
+            let detail = format!("{whose} passed {ours}, and {who} passed {theirs}");
             Err(Error::new(kind, argument, detail))
         };
         if first[0] != other[0] {
             let detail = format!(
-                "rank 0 calls {}, and {} calls {}; all ranks must make the same calls in the same order",
+                "{whose} calls {}, and {who} calls {}; all ranks must make the same calls in the same order",
                 call_text(first[0]),
-                who(),
                 call_text(other[0])
             );
             return Err(Error::new(ErrorKind::Other, "call", detail));
         }
         if first[1] != other[1] && !is_inter {
             return differ(ErrorKind::Root, "root", root_text(first[1]), root_text(other[1]));
+        }
+        if !passes(other) {
+            continue;
         }
         if first[2] != other[2] {
             let text = operation_text;

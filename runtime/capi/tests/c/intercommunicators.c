@@ -553,6 +553,38 @@ static void from_group(void)
     OK(MPI_Group_free(&world));
 }
 
+/* Tests that MPI_Comm_disconnect waits for pending messages: the request is complete afterwards, although its receive
+   began late. */
+static void disconnected(void)
+{
+    enum { LENGTH = 1 << 18 };
+    static int data[LENGTH];
+    MPI_Comm comm;
+    MPI_Request request = MPI_REQUEST_NULL;
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    int most = world_size - 1;
+    if (world_rank == 0) {
+        for (int i = 0; i < LENGTH; i++) data[i] = i;
+        OK(MPI_Isend(data, LENGTH, MPI_INT, most, 0, comm, &request));
+    }
+    if (world_rank == most && most > 0) {
+        double start = MPI_Wtime();
+        while (MPI_Wtime() - start < 0.05) continue;
+        OK(MPI_Irecv(data, LENGTH, MPI_INT, 0, 0, comm, &request));
+    }
+    if (most > 0) {
+        OK(MPI_Comm_disconnect(&comm));
+        CHECK(comm == MPI_COMM_NULL);
+        if (world_rank == most) CHECK(data[LENGTH - 1] == LENGTH - 1);
+    } else {
+        OK(MPI_Recv(data, LENGTH, MPI_INT, 0, 0, comm, MPI_STATUS_IGNORE));
+        OK(MPI_Comm_disconnect(&comm));
+    }
+    int flag;
+    OK(MPI_Test(&request, &flag, MPI_STATUS_IGNORE));
+    CHECK(flag);
+}
+
 int main(void)
 {
     OK(MPI_Init(NULL, NULL));
@@ -563,6 +595,7 @@ int main(void)
     OK(MPI_Comm_get_parent(&parent));
     CHECK(parent == MPI_COMM_NULL);
     RAISES(MPI_ERR_COMM, MPI_Comm_disconnect(&comm));
+    disconnected();
     overlap();
     from_group();
     if (world_size > 1) {

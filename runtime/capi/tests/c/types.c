@@ -270,6 +270,26 @@ static void collective(void)
     RAISES(MPI_ERR_TYPE, MPI_Gather(in, 1, MPI_INT, out, 1, MPI_FLOAT, 0, MPI_COMM_SELF));
 }
 
+/* Puts and gets compare the types at both ends, and move nothing if they differ. */
+static void one_sided(void)
+{
+    int *base, value[2] = {7, 8};
+    MPI_Win win;
+    OK(MPI_Win_allocate(16, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
+    OK(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
+    base[0] = base[1] = 1;
+    OK(MPI_Win_fence(0, win));
+    RAISES(MPI_ERR_TYPE, MPI_Put(value, 2, MPI_INT, rank, 0, 1, MPI_DOUBLE, win));
+    RAISES(MPI_ERR_TYPE, MPI_Put(value, 1, MPI_INT, rank, 0, 1, MPI_FLOAT, win));
+    RAISES(MPI_ERR_TYPE, MPI_Get(value, 1, MPI_FLOAT, rank, 0, 1, MPI_INT, win));
+    CHECK(base[0] == 1 && base[1] == 1 && value[0] == 7);
+    OK(MPI_Put(value, 2, MPI_INT, rank, 0, 1, MPI_2INT, win));
+    OK(MPI_Get(value, 1, MPI_INT32_T, rank, 4, 1, MPI_INT, win));
+    OK(MPI_Win_fence(0, win));
+    CHECK(base[0] == 7 && base[1] == 8 && value[0] == 8);
+    OK(MPI_Win_free(&win));
+}
+
 int main(void)
 {
     begin();
@@ -288,6 +308,7 @@ int main(void)
         matching();
     }
     collective();
+    one_sided();
     void *attached;
     int length;
     OK(MPI_Buffer_detach(&attached, &length));

@@ -313,6 +313,40 @@ static void active_target(void)
     }
     RAISES(MPI_ERR_RMA_SYNC, MPI_Win_complete(win));
     RAISES(MPI_ERR_RMA_SYNC, MPI_Win_wait(win));
+    /* An exposure epoch may overlap with access epochs, also with locks of other ranks that expose nothing: rank 0 posts
+       for the last rank and locks rank 1, in both orders. A rank cannot lock the memory that it exposes. */
+    if (size > 2) {
+        MPI_Group zero, end;
+        int first = 0, most = size - 1;
+        OK(MPI_Group_incl(world, 1, &first, &zero));
+        OK(MPI_Group_incl(world, 1, &most, &end));
+        for (long order = 0; order < 2; order++) {
+            long value = 5 + order;
+            if (rank == 0) {
+                if (order == 0) OK(MPI_Win_post(end, 0, win));
+                OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, win));
+                if (order == 1) OK(MPI_Win_post(end, 0, win));
+                OK(MPI_Put(&value, 1, MPI_LONG, 1, 0, 1, MPI_LONG, win));
+                RAISES(MPI_ERR_RMA_SYNC, MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win));
+                RAISES(MPI_ERR_RMA_SYNC, MPI_Win_lock_all(0, win));
+                OK(MPI_Win_unlock(1, win));
+                OK(MPI_Win_wait(win));
+                CHECK(base[0] == value);
+                OK(MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win));
+                RAISES(MPI_ERR_RMA_SYNC, MPI_Win_post(end, 0, win));
+                OK(MPI_Win_unlock(0, win));
+            } else if (rank == most) {
+                OK(MPI_Win_start(zero, 0, win));
+                OK(MPI_Put(&value, 1, MPI_LONG, 0, 0, 1, MPI_LONG, win));
+                OK(MPI_Win_complete(win));
+            }
+            OK(MPI_Barrier(MPI_COMM_WORLD));
+            if (rank == 1) CHECK(base[0] == value);
+            OK(MPI_Barrier(MPI_COMM_WORLD));
+        }
+        OK(MPI_Group_free(&zero));
+        OK(MPI_Group_free(&end));
+    }
     OK(MPI_Group_free(&world));
     OK(MPI_Group_free(&to));
     OK(MPI_Group_free(&from));
@@ -636,6 +670,11 @@ static void errors(void)
     RAISES(MPI_ERR_RMA_SYNC, MPI_Win_fence(0, win));
     RAISES(MPI_ERR_RMA_SYNC, MPI_Win_free(&win));
     OK(MPI_Win_unlock(rank, win));
+    /* A fence must end an epoch with operations. */
+    OK(MPI_Win_fence(0, win));
+    OK(MPI_Put(&value, 1, MPI_INT, rank, 0, 1, MPI_INT, win));
+    RAISES(MPI_ERR_RMA_SYNC, MPI_Win_free(&win));
+    OK(MPI_Win_fence(0, win));
     MPI_Win stale = win;
     OK(MPI_Win_free(&win));
     RAISES(MPI_ERR_WIN, MPI_Win_fence(0, stale));
