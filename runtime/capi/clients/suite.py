@@ -41,7 +41,7 @@ SECONDS = 180
 # The time limit of an excluded program in seconds. It is short, because such a program may hang.
 BRIEF = 30
 # Programs that need more ranks than this are not run.
-RANKS = 10
+RANKS = 33
 # The exit code with which mpiexec ends a job at its time limit.
 TIMED_OUT = 124
 
