@@ -501,7 +501,7 @@ fn differing_arguments_are_named() {
             let error = unsafe { make(world, Form::Run, &call) }.expect_err("the arguments differ");
             assert_eq!(error.to_string(), text);
             world.barrier().expect("the next call");
-            // SAFETY: as above.
+            // SAFETY: the array lives until the operation has ended, which fails before a part is written.
             let error = unsafe { make(world, Form::Start, &call) }.expect_err("they differ");
             let text =
                 text.replace("MPI_Bcast", "MPI_Ibcast").replace("MPI_Barrier", "MPI_Ibarrier");
@@ -533,7 +533,7 @@ fn differing_nonblocking_calls_end() {
 
         // The second of three operations fails, and the ranks wait for them in the reverse order.
         let operations = [(0, 1), (1, if last { 1 } else { 0 }), (2, 2)].map(|(at, root)| {
-            // SAFETY: as above.
+            // SAFETY: the array holds the part of the operation, which no other operation uses, until the operation has ended.
             unsafe { world.start_raw(&call(at, root)) }.expect("the start")
         });
         let results = operations.map(|operation| world.messages().finish(operation));
@@ -547,14 +547,14 @@ fn differing_nonblocking_calls_end() {
             let error = unsafe { world.start_raw(&call(0, 3)) }.expect_err("there is no rank 3");
             assert_eq!(error.kind(), ErrorKind::Root);
         } else {
-            // SAFETY: as above.
+            // SAFETY: the call fails before it begins, and uses no memory.
             let error = unsafe { make(world, Form::Start, &call(0, 0)) }.expect_err("rank 2 fails");
             assert_eq!(error.kind(), ErrorKind::Other);
         }
         if last {
             world.skip_started();
         } else {
-            // SAFETY: as above.
+            // SAFETY: the other ranks get the error before data move; the array holds the part meanwhile.
             let error = unsafe { make(world, Form::Start, &call(0, 0)) }.expect_err("rank 2 fails");
             assert_eq!(error.kind(), ErrorKind::Other);
         }
@@ -606,7 +606,7 @@ fn differing_calls_between_groups_end() {
             if odd {
                 if form == Form::Run { inter.skip_collective() } else { inter.skip_started() }
             } else {
-                // SAFETY: as above.
+                // SAFETY: the arrays outlive the call, which fails before it begins.
                 let result = unsafe { make(&inter, form, &reduction(4, &sum)) };
                 assert_eq!(self::kind(result), Some(ErrorKind::Other));
             }

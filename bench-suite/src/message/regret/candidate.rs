@@ -96,6 +96,7 @@ impl Candidate {
 /// rank need, the ranks combine all elements or a slice each (`whole`, `slices`).
 pub fn possible(row: &Row, memory: Memory) -> Vec<Candidate> {
     if let Some(operation) = row.collective() {
+        let operation = operation.trim_end_matches("user");
         let reduces = ["reduce", "allreduce"].contains(&operation);
         let is_possible = |name: &str| match name {
             "cells" => !reduces,
@@ -185,7 +186,7 @@ mod tests {
             let list = possible(row, Memory::User);
             assert!(list.iter().all(|candidate| names.contains(&candidate.name)), "{list:?}");
             let wanted: &[&str] = match row.collective().expect("a collective") {
-                "reduce" | "allreduce" => &["messages", "whole", "slices"],
+                "reduce" | "allreduce" | "allreduceuser" => &["messages", "whole", "slices"],
                 _ => &["messages", "cells"],
             };
             assert_eq!(shown(&list), wanted, "{}", row.name);
