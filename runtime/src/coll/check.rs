@@ -7,7 +7,8 @@
 //! compare this with what they expect, and all ranks exchange the results. In a nonblocking call, the same steps come
 //! first in the schedule of the call (`Builder::check`), so the operation ends with the error.
 //!
-//! On intercommunicators, the ranks of both groups compare the call, the operation, the root, and the data of reductions
+//! On intercommunicators, the ranks of both groups compare the call, the operation, the root, and the data of
+//! reductions
 //! and broadcasts. For neighbourhood collectives, the ranks compare only the kind of the call. Receivers still
 //! check the messages of all these calls (`message/typecheck.rs`).
 
@@ -243,7 +244,8 @@ fn compare_roots(all: &[Description], ours: usize) -> Result<()> {
     Ok(())
 }
 
-/// Compares the descriptions of all ranks with that of rank 0. The local group has `ours` ranks; in an intercommunicator,
+/// Compares the descriptions of all ranks with that of rank 0. The local group has `ours` ranks; in an
+/// intercommunicator,
 /// those of the remote group come behind them.
 fn compare(all: &[Description], ours: usize) -> Result<()> {
     let is_inter = ours < all.len();
@@ -414,7 +416,8 @@ impl Words {
 #[derive(Clone, Copy)]
 struct Scratch<T>(*mut T);
 
-// SAFETY: the value is only an address. The schedule's steps and checks use the memory one after another, under the lock
+// SAFETY: the value is only an address. The schedule's steps and checks use the memory one after another, under the
+// lock
 // of the endpoint.
 unsafe impl<T: Send> Send for Scratch<T> {}
 
@@ -425,7 +428,8 @@ impl<T> Scratch<T> {
     ///
     /// - The memory has room for the value, and nobody else uses it during the call.
     unsafe fn write(self, value: T) {
-        // SAFETY: the caller guarantees the memory (the condition of `# Safety`). Scratch memory is aligned to 16 bytes.
+        // SAFETY: the caller guarantees the memory (the condition of `# Safety`). Scratch memory is aligned to 16
+        // bytes.
         unsafe { self.0.write(value) };
     }
 
@@ -435,7 +439,8 @@ impl<T> Scratch<T> {
     ///
     /// - The memory has `len` initialised values, and nobody writes them as long as the slice lives.
     unsafe fn slice<'a>(self, len: usize) -> &'a [T] {
-        // SAFETY: the caller guarantees the values (the condition of `# Safety`). Scratch memory is aligned to 16 bytes,
+        // SAFETY: the caller guarantees the values (the condition of `# Safety`). Scratch memory is aligned to 16
+        // bytes,
         // which is enough for arrays of words.
         unsafe { std::slice::from_raw_parts(self.0, len) }
     }

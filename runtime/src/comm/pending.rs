@@ -5,7 +5,8 @@ use crate::Result;
 
 impl Communicator {
     /// Waits until this rank's messages on the communicator are complete: those of sends and receives, also of freed
-    /// requests, and those of collective operations that have been started. The program may still ask for their results.
+    /// requests, and those of collective operations that have been started. The program may still ask for their
+    /// results.
     ///
     /// # Errors
     /// Returns [`ErrorKind::ProcAborted`](crate::ErrorKind) if a rank has died.

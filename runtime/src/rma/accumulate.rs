@@ -224,7 +224,8 @@ impl Window {
         unsafe { self.update_many((from, result), target, displacement, (plan, count), update) }
     }
 
-    /// Does the work of [`accumulate_raw`](Self::accumulate_raw) for all elements that `update_element` does not update.
+    /// Does the work of [`accumulate_raw`](Self::accumulate_raw) for all elements that `update_element` does not
+    /// update.
     ///
     /// # Safety
     ///

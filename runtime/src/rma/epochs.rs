@@ -321,8 +321,10 @@ impl Window {
     /// Begins an exposure epoch, in which the ranks of `group` may access the memory of this rank.
     ///
     /// # Errors
-    /// Returns `WindowErrorKind::Synchronization` if such an epoch is open already, if this rank has locked its own memory
-    /// or all ranks, or if it has made operations since the last fence, `ErrorKind::Group` if the group has members that the
+    /// Returns `WindowErrorKind::Synchronization` if such an epoch is open already, if this rank has locked its own
+    /// memory
+    /// or all ranks, or if it has made operations since the last fence, `ErrorKind::Group` if the group has members
+    /// that the
     /// window does not have, and `WindowErrorKind::Assert` if `assert` has bits that this call does not take.
     #[doc(alias = "MPI_Win_post")]
     pub fn post(&self, group: &Group, assert: Assertions) -> Result<()> {
@@ -708,7 +710,8 @@ impl Window {
     /// x86-64, only a plain store can be late: the processor keeps all other orders, and the locked instruction that
     /// updates an element orders by itself.
     ///
-    /// A thread that finds no note ([`has_stored`](Self::has_stored)) has nothing to order: if it has made a note itself,
+    /// A thread that finds no note ([`has_stored`](Self::has_stored)) has nothing to order: if it has made a note
+    /// itself,
     /// another thread has removed this note, so the note was visible to that thread, and with it all stores before it.
     #[inline]
     fn order_stores(&self) {

@@ -129,7 +129,8 @@ pub(super) fn begin(
     admit(mode, elements >= MANY, word, || change(words, own, target))
 }
 
-/// Decides for [`begin`], over the word `mode`. `many` says whether the update is one of many elements, and `change` ends
+/// Decides for [`begin`], over the word `mode`. `many` says whether the update is one of many elements, and `change`
+/// ends
 /// the updates by instructions.
 #[inline(always)]
 fn admit<'a, W: SharedWord>(

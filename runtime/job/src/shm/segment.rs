@@ -274,7 +274,8 @@ impl Segment {
         if cpu < self.layout.cpus() { self.cpu_entry(cpu).load() } else { CpuInfo::default() }
     }
 
-    /// Returns the parts of the machine that contain all CPUs of the job. An index is unknown if the CPUs are in different
+    /// Returns the parts of the machine that contain all CPUs of the job. An index is unknown if the CPUs are in
+    /// different
     /// parts of this kind, or if the table does not know the part of one of them.
     pub fn common_parts(&self) -> CpuInfo {
         let allowed = (0..self.layout.cpus()).map(|cpu| self.cpu(cpu)).filter(|cpu| cpu.allowed);
