@@ -1,6 +1,5 @@
 //! Checks the commands `typepack-bench regret messages`, `regret collectives` and `regret pack`: their errors, real
-//! runs at tiny
-//! sizes, candidates that fail, and a free choice that is bad on purpose.
+//! runs at tiny sizes, candidates that fail, and a free choice that is bad on purpose.
 //!
 //! The runs of messages need a C compiler, and this build's `mpiexec`, `mpicc` and library. If one of these is
 //! missing, the tests print a message and pass.
@@ -38,8 +37,7 @@ fn run(arguments: &[&str]) -> Output {
 
 /// Runs `regret messages` with one small row of 8-byte blocks, with turns of `milliseconds`, and with the options
 /// `more`. The message is too long to be sent eagerly. Returns the table with the summary, and the lines of the CSV
-/// file, or `None` if
-/// this machine cannot run several jobs on the same cores.
+/// file, or `None` if this machine cannot run several jobs on the same cores.
 fn small(prefix: &Path, milliseconds: &str, more: &[&str]) -> Option<(String, Vec<Vec<String>>)> {
     let (rows, csv) = (prefix.join("rows.toml"), prefix.join("figures.csv"));
     let row = "name = \"columns\"\ntext = \"t\"\nlayout = \"blocks 8 64 8000\"";

@@ -313,8 +313,7 @@ fn kind(result: Result<()>) -> Option<ErrorKind> {
 }
 
 /// How a test makes a collective call. In both forms, all ranks compare their arguments before data move, so all of
-/// them
-/// get the same error.
+/// them get the same error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// The call returns the error.
@@ -526,8 +525,7 @@ fn differing_nonblocking_calls_end() {
         };
         let form = if last { Form::Start } else { Form::Run };
         // SAFETY: the array holds the parts of all calls of this test, each part is used by one operation at a time,
-        // and
-        // the array lives until all operations have ended.
+        // and the array lives until all operations have ended.
         let error = unsafe { make(world, form, &call(0, 0)) }.expect_err("the calls differ");
         let text = "call: rank 0 calls MPI_Bcast, and rank 2 calls MPI_Ibcast; all ranks must make the same calls in \
                     the same order";
@@ -535,8 +533,8 @@ fn differing_nonblocking_calls_end() {
 
         // The second of three operations fails, and the ranks wait for them in the reverse order.
         let operations = [(0, 1), (1, if last { 1 } else { 0 }), (2, 2)].map(|(at, root)| {
-            // SAFETY: the array holds the part of the operation, which no other operation uses, until the operation
-            // has ended.
+            // SAFETY: the array holds the part of the operation, which no other operation uses, until the operation has
+            // ended.
             unsafe { world.start_raw(&call(at, root)) }.expect("the start")
         });
         let results = operations.map(|operation| world.messages().finish(operation));

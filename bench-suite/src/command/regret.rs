@@ -1,7 +1,6 @@
-//! `typepack-bench regret`: measures how much more time a free choice takes than the best forced one. `pack`
-//! measures the choice of kernels, `messages` the choice among the ways of long messages, `collectives` the choice
-//! among
-//! the methods of collective calls, and `files` the choice among the ways of accesses to files.
+//! `typepack-bench regret`: measures how much more time a free choice takes than the best forced one. `pack` measures
+//! the choice of kernels, `messages` the choice among the ways of long messages, `collectives` the choice among the
+//! methods of collective calls, and `files` the choice among the ways of accesses to files.
 //!
 //! The library measures and judges (`regret/`, `message/regret/`, `files/regret.rs`). This file has the
 //! arguments, and the report of `regret pack`.

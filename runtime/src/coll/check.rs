@@ -8,9 +8,8 @@
 //! first in the schedule of the call (`Builder::check`), so the operation ends with the error.
 //!
 //! On intercommunicators, the ranks of both groups compare the call, the operation, the root, and the data of
-//! reductions
-//! and broadcasts. For neighbourhood collectives, the ranks compare only the kind of the call. Receivers still
-//! check the messages of all these calls (`message/typecheck.rs`).
+//! reductions and broadcasts. For neighbourhood collectives, the ranks compare only the kind of the call. Receivers
+//! still check the messages of all these calls (`message/typecheck.rs`).
 
 use super::collective::{Collective, Root};
 use super::create::{check_failed, exchange_steps};
@@ -245,8 +244,7 @@ fn compare_roots(all: &[Description], ours: usize) -> Result<()> {
 }
 
 /// Compares the descriptions of all ranks with that of rank 0. The local group has `ours` ranks; in an
-/// intercommunicator,
-/// those of the remote group come behind them.
+/// intercommunicator, those of the remote group come behind them.
 fn compare(all: &[Description], ours: usize) -> Result<()> {
     let is_inter = ours < all.len();
     // In an intercommunicator, the other ranks of the root's group pass nothing but the root.
@@ -417,8 +415,7 @@ impl Words {
 struct Scratch<T>(*mut T);
 
 // SAFETY: the value is only an address. The schedule's steps and checks use the memory one after another, under the
-// lock
-// of the endpoint.
+// lock of the endpoint.
 unsafe impl<T: Send> Send for Scratch<T> {}
 
 impl<T> Scratch<T> {
@@ -440,8 +437,7 @@ impl<T> Scratch<T> {
     /// - The memory has `len` initialised values, and nobody writes them as long as the slice lives.
     unsafe fn slice<'a>(self, len: usize) -> &'a [T] {
         // SAFETY: the caller guarantees the values (the condition of `# Safety`). Scratch memory is aligned to 16
-        // bytes,
-        // which is enough for arrays of words.
+        // bytes, which is enough for arrays of words.
         unsafe { std::slice::from_raw_parts(self.0, len) }
     }
 }

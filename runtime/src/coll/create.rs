@@ -451,8 +451,7 @@ impl Communicator {
 }
 
 /// Checks that no rank has passed the word [`FAILED`]. `all` has the words of the ranks of the local group, whose
-/// number is
-/// `ours`, and then those of the remote group.
+/// number is `ours`, and then those of the remote group.
 ///
 /// # Errors
 /// Returns `ErrorKind::Other` if a rank has.
@@ -493,9 +492,8 @@ impl<const N: usize> Exchange<N> {
 }
 
 /// Adds the steps of an exchange of words between all ranks of a communicator. Each rank passes `length` bytes at
-/// `mine`.
-/// The steps write the bytes of all ranks to `all`: first those of the local group, whose size is `ours`, then those of
-/// the remote group, whose size is `theirs`.
+/// `mine`. The steps write the bytes of all ranks to `all`: first those of the local group, whose size is `ours`, then
+/// those of the remote group, whose size is `theirs`.
 pub(super) fn exchange_steps(
     comm: &Communicator,
     steps: &mut Builder<'_, '_>,

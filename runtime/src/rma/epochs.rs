@@ -322,10 +322,9 @@ impl Window {
     ///
     /// # Errors
     /// Returns `WindowErrorKind::Synchronization` if such an epoch is open already, if this rank has locked its own
-    /// memory
-    /// or all ranks, or if it has made operations since the last fence, `ErrorKind::Group` if the group has members
-    /// that the
-    /// window does not have, and `WindowErrorKind::Assert` if `assert` has bits that this call does not take.
+    /// memory or all ranks, or if it has made operations since the last fence, `ErrorKind::Group` if the group has
+    /// members that the window does not have, and `WindowErrorKind::Assert` if `assert` has bits that this call does
+    /// not take.
     #[doc(alias = "MPI_Win_post")]
     pub fn post(&self, group: &Group, assert: Assertions) -> Result<()> {
         use Assertions as A;
@@ -711,8 +710,8 @@ impl Window {
     /// updates an element orders by itself.
     ///
     /// A thread that finds no note ([`has_stored`](Self::has_stored)) has nothing to order: if it has made a note
-    /// itself,
-    /// another thread has removed this note, so the note was visible to that thread, and with it all stores before it.
+    /// itself, another thread has removed this note, so the note was visible to that thread, and with it all stores
+    /// before it.
     #[inline]
     fn order_stores(&self) {
         if cfg!(not(target_arch = "x86_64")) {

@@ -130,8 +130,7 @@ pub(super) fn begin(
 }
 
 /// Decides for [`begin`], over the word `mode`. `many` says whether the update is one of many elements, and `change`
-/// ends
-/// the updates by instructions.
+/// ends the updates by instructions.
 #[inline(always)]
 fn admit<'a, W: SharedWord>(
     mode: &W,

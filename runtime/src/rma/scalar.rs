@@ -50,8 +50,7 @@ fn type_of_one(plan: &Plan, count: u64) -> Option<Named> {
 }
 
 /// Prepares an update if the types of all arguments are one predefined type of 4 or 8 bytes. Returns the update, and
-/// the
-/// addresses of the operand and of the result, which are null if they are not needed. The arguments are those of
+/// the addresses of the operand and of the result, which are null if they are not needed. The arguments are those of
 /// [`Window::accumulate_raw`].
 #[inline(always)]
 pub(super) fn one(
@@ -113,10 +112,9 @@ impl Window {
         };
         let stores = held.is_some() || update.atomic.is_store();
         // SAFETY:
-        // - the element at the target is aligned, and lies in the window, which is mapped as long as
-        //   the window lives (`element`); all ranks update it by instructions as long as `inside` lives, and under
-        // the lock
-        //   of its range otherwise, which is `held`;
+        // - the element at the target is aligned, and lies in the window, which is mapped as long as the window lives
+        //   (`element`); all ranks update it by instructions as long as `inside` lives, and under the lock of its range
+        //   otherwise, which is `held`;
         // - the operand is null or readable for an element, and null only for `NoOp` (checked above; the caller
         //   guarantees the memory);
         // - the old value is null or writable for an element, and nobody else accesses it (the caller guarantees this).
@@ -134,10 +132,8 @@ impl Window {
     }
 
     /// Replaces the element of type `named` at displacement `displacement` of the memory of rank `target` by the
-    /// element
-    /// at `new` if it equals the element at `compare`, by an instruction. The old value goes to `result`. Returns
-    /// whether
-    /// the call has done this; if not, nothing has happened, and the caller calls
+    /// element at `new` if it equals the element at `compare`, by an instruction. The old value goes to `result`.
+    /// Returns whether the call has done this; if not, nothing has happened, and the caller calls
     /// [`compare_and_swap_raw`](Self::compare_and_swap_raw), which serves all cases and returns all errors.
     ///
     /// # Safety
@@ -178,8 +174,7 @@ impl Window {
     }
 
     /// Returns the address of an element of `bytes` bytes (4 or 8) at a target, if it is aligned and lies in mapped
-    /// memory
-    /// of the window, and if other ranks may access it too.
+    /// memory of the window, and if other ranks may access it too.
     ///
     /// # Errors
     /// Returns `WindowErrorKind::Synchronization` if no epoch permits the access.

@@ -498,9 +498,8 @@ impl Entry {
     }
 
     /// Calls a check, and stops the schedule if the check or an earlier step has failed. An abandoned schedule calls no
-    /// check, because it has discarded what the check reads: its remaining steps have no effect on this rank's
-    /// memory, and
-    /// tell the other ranks that its data are missing.
+    /// check, because it has discarded what the check reads: its remaining steps have no effect on this rank's memory,
+    /// and tell the other ranks that its data are missing.
     #[cold]
     fn check(&mut self, number: u32, index: u32) -> Result<()> {
         let schedule = &mut self.schedule;

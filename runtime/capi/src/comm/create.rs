@@ -319,8 +319,7 @@ pub fn free(comm: InOut<raw::Comm>) -> Result {
 }
 
 /// `MPI_Comm_disconnect`: waits until the messages of this rank on the communicator are complete, and frees the
-/// communicator
-/// after all its ranks have made the call. A rank makes progress for all its messages while it waits.
+/// communicator after all its ranks have made the call. A rank makes progress for all its messages while it waits.
 pub fn disconnect(comm: InOut<raw::Comm>) -> Result {
     let (handle, out) = comm.read("comm")?;
     let comm = find(handle)?;

@@ -170,11 +170,10 @@ impl HandlerCell {
     }
 }
 
-/// Calls an error handler. `handle` is the handle of the object that has the error handler, and `name` is
-/// the name of the failed MPI call. Returns the error code that the failed call returns to the program. The second
-/// argument of a user's error handler points to "the error code to be returned by the MPI routine that raised the
-/// error"
-/// (MPI-5.0 section 9.3.1), so the handler may change this code.
+/// Calls an error handler. `handle` is the handle of the object that has the error handler, and `name` is the name of
+/// the failed MPI call. Returns the error code that the failed call returns to the program. The second argument of a
+/// user's error handler points to "the error code to be returned by the MPI routine that raised the error" (MPI-5.0
+/// section 9.3.1), so the handler may change this code.
 pub fn invoke(handler: &Handler, handle: usize, name: &'static str, failure: &Failure) -> c_int {
     match handler {
         Handler::Fatal | Handler::Abort => fatal(name, failure),

@@ -275,8 +275,7 @@ impl Segment {
     }
 
     /// Returns the parts of the machine that contain all CPUs of the job. An index is unknown if the CPUs are in
-    /// different
-    /// parts of this kind, or if the table does not know the part of one of them.
+    /// different parts of this kind, or if the table does not know the part of one of them.
     pub fn common_parts(&self) -> CpuInfo {
         let allowed = (0..self.layout.cpus()).map(|cpu| self.cpu(cpu)).filter(|cpu| cpu.allowed);
         let both = |a: Option<u32>, b: Option<u32>| a.filter(|_| a == b);
