@@ -85,7 +85,7 @@ impl Window {
     ///
     /// # Errors
     /// Returns `WindowErrorKind::Synchronization` if no epoch permits the access, and the errors of
-    /// [`hold_range`] if the target uses locks.
+    /// `accumulate_raw` if the target uses locks.
     #[inline]
     pub unsafe fn update_element(
         &self,
