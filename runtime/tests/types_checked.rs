@@ -542,6 +542,22 @@ fn differing_nonblocking_calls_end() {
         assert_eq!(results[1].as_ref().map_err(|error| error.kind()), Err(ErrorKind::Root));
         assert_eq!(values.map(|values| values[99]), [1, world.rank() as u32, 2]);
 
+        // An abandoned operation still takes part in the check, and ends. If the arguments match, the other ranks lack
+        // its data.
+        for (root, kind) in [(0, ErrorKind::Root), (2, ErrorKind::Other)] {
+            // SAFETY: the array holds the part until the operation has ended or is abandoned.
+            let started = unsafe { world.start_raw(&call(0, if last { 2 } else { root })) };
+            let operation = started.expect("the start");
+            if last {
+                world.messages().abandon(operation);
+            } else {
+                let error = world.messages().finish(operation).expect_err("rank 2 has left");
+                assert_eq!(error.kind(), kind, "{error}");
+            }
+            world.wait_for_pending().expect("nothing stays");
+            world.barrier().expect("the next call");
+        }
+
         // A rank whose own arguments are wrong takes part in no call; nobody waits for it.
         if last {
             // SAFETY: the call fails at once.

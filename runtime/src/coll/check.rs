@@ -243,8 +243,8 @@ fn compare_roots(all: &[Description], ours: usize) -> Result<()> {
     Ok(())
 }
 
-/// Compares the descriptions of all ranks with that of rank 0. The local group has `ours` ranks; in an
-/// intercommunicator, those of the remote group come behind them.
+/// Compares the descriptions of all ranks with that of the first rank that passes data. The local group has `ours`
+/// ranks; in an intercommunicator, those of the remote group come behind them.
 fn compare(all: &[Description], ours: usize) -> Result<()> {
     let is_inter = ours < all.len();
     // In an intercommunicator, the other ranks of the root's group pass nothing but the root.
@@ -253,8 +253,8 @@ fn compare(all: &[Description], ours: usize) -> Result<()> {
     let first = all[reference];
     for (rank, other) in all.iter().enumerate() {
         let (whose, who) = (rank_text(reference, ours), rank_text(rank, ours));
-        let differ = |kind, argument, ours: String, theirs: String| {
-            let detail = format!("{whose} passed {ours}, and {who} passed {theirs}");
+        let differ = |kind, argument, one: String, another: String| {
+            let detail = format!("{whose} passed {one}, and {who} passed {another}");
             Err(Error::new(kind, argument, detail))
         };
         if first[0] != other[0] {
@@ -279,10 +279,10 @@ fn compare(all: &[Description], ours: usize) -> Result<()> {
             let bytes = |word: u64| format!("{word} bytes of data");
             return differ(ErrorKind::Count, "count", bytes(first[3]), bytes(other[3]));
         }
-        let (ours, theirs) = ([first[3], first[4], first[5]], [other[3], other[4], other[5]]);
-        if !types_match(&ours, &theirs) {
+        let (one, another) = ([first[3], first[4], first[5]], [other[3], other[4], other[5]]);
+        if !types_match(&one, &another) {
             let text = types_text;
-            return differ(ErrorKind::Type, "datatype", text(ours[2]), text(theirs[2]));
+            return differ(ErrorKind::Type, "datatype", text(one[2]), text(another[2]));
         }
     }
     if is_inter { compare_roots(all, ours) } else { Ok(()) }

@@ -274,8 +274,8 @@ impl Communicator {
     /// - [`ErrorKind::NoMemory`] if memory runs out.
     /// - [`ErrorKind::ProcAborted`] if a rank has died.
     ///
-    /// With `TYPEPACK_CHECK_TYPES=1`, all ranks first compare their arguments. If roots,
-    /// operations, counts or types differ, all ranks get an error that names the argument and both values.
+    /// With `TYPEPACK_CHECK_TYPES=1`, all ranks first compare their arguments. If roots, operations, counts or types
+    /// differ, all ranks get an error that names the argument and both values.
     #[inline]
     pub unsafe fn run_raw(&self, call: &Collective<'_>) -> Result<()> {
         if self.checks_calls() {

@@ -518,8 +518,8 @@ pub(super) fn exchange_steps(
     local.broadcast_steps(steps, &part(0, ours + theirs), 0, &before)
 }
 
-/// Returns the number of the machine part of the kind `resource` to which a rank of the world is bound; `None` if the
-/// rank is not bound to one such part. All ranks share the machine, so `Machine` needs no placement.
+/// Returns the number of the machine part of the kind `resource` to which a rank of the world is restricted; `None` if
+/// there is no such part. All ranks share the machine, so `Machine` needs no placement.
 fn part_of(placement: Option<&Placement>, rank: usize, resource: Resource) -> Option<u32> {
     match resource {
         Resource::Machine => Some(0),

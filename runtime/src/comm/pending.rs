@@ -2,11 +2,12 @@
 
 use super::{Communicator, Space};
 use crate::Result;
+use crate::schedule::table::Schedules;
 
 impl Communicator {
     /// Waits until this rank's messages on the communicator are complete: those of sends and receives, also of freed
     /// requests, and those of collective operations that have been started. The program may still ask for their
-    /// results.
+    /// results. The call does not return as long as a receive finds no message, or a long send no receive.
     ///
     /// # Errors
     /// Returns [`ErrorKind::ProcAborted`](crate::ErrorKind) if a rank has died.
@@ -21,9 +22,19 @@ impl Communicator {
             |_| Ok(()),
             |core, ()| {
                 let requests = core.engine.requests_ref();
-                (!requests.has_in(&own) && !requests.has_in(&local)).then_some(())
+                if requests.has_in(&own) || requests.has_in(&local) {
+                    return None;
+                }
+                // An operation may have work to do although none of its messages is in flight.
+                let has =
+                    |schedules: &mut Schedules| schedules.has_in(&own) || schedules.has_in(&local);
+                match core.with(|schedules: &mut Schedules, _| has(schedules)) {
+                    Ok(true) => None,
+                    Ok(false) => Some(Ok(())),
+                    Err(error) => Some(Err(error)),
+                }
             },
             |_, ()| true,
-        )
+        )?
     }
 }

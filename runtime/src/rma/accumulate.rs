@@ -292,7 +292,7 @@ impl Window {
         // parts. The caller guarantees that the elements of `from` and `result` are valid and overlap nothing
         // (condition of `# Safety`).
         let done = unsafe { job.run(&place, &Stream::new(from), &Stream::new(result), 0..bytes) };
-        self.has_stored();
+        self.note_stores();
         done
     }
 
@@ -355,7 +355,7 @@ impl Window {
         let by_instruction =
             unsafe { atomic::compare_and_swap(at, new, compare, result, size, inside, held)? };
         if !by_instruction {
-            self.has_stored();
+            self.note_stores();
         }
         Ok(())
     }

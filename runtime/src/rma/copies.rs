@@ -128,7 +128,7 @@ impl Window {
             // SAFETY: the caller guarantees the bytes of `from` and that they do not overlap those at the target (the
             // condition of `# Safety`). The bytes at the target lie in the window (`direct`).
             unsafe { copy_short(from.origin.wrapping_offset(near as isize), to, bytes) };
-            self.has_stored();
+            self.note_stores();
             return Ok(());
         }
         // SAFETY: the caller guarantees the elements of `from` (the condition of `# Safety`), which is the condition of
@@ -182,7 +182,7 @@ impl Window {
         //   other processes may access them too, which changes values only;
         // - the sides do not overlap (the condition of `# Safety`).
         unsafe { copy_raw(src, dst, 0..bytes) };
-        self.has_stored();
+        self.note_stores();
         Ok(())
     }
 
@@ -214,7 +214,7 @@ impl Window {
             // condition of `# Safety`). The bytes at the target lie in the window (`direct`).
             unsafe { copy_short(from, to.origin.wrapping_offset(near as isize), bytes) };
             // The buffer may lie in the memory of the window.
-            self.has_stored();
+            self.note_stores();
             return Ok(());
         }
         // SAFETY: the caller guarantees the elements of `to` (the condition of `# Safety`), which is the condition of
@@ -263,7 +263,7 @@ impl Window {
         //   other processes may change them meanwhile, which changes values only;
         // - the elements `to` are writable, and the sides do not overlap (the condition of `# Safety`).
         unsafe { copy_raw(src, dst, 0..bytes) };
-        self.has_stored();
+        self.note_stores();
         Ok(())
     }
 }

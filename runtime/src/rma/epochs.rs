@@ -707,11 +707,11 @@ impl Window {
 
     /// Orders the stores of this rank's calls to window memory before later accesses, as [`order_accesses`] does. On
     /// x86-64, only a plain store can be late: the processor keeps all other orders, and the locked instruction that
-    /// updates an element orders by itself.
+    /// updates an element orders by itself. The old value of an update is not ordered.
     ///
-    /// A thread that finds no note ([`has_stored`](Self::has_stored)) has nothing to order: if it has made a note
-    /// itself, another thread has removed this note, so the note was visible to that thread, and with it all stores
-    /// before it.
+    /// A thread that finds no note ([`note_stores`](Self::note_stores)) has nothing to order. If it has made a note itself,
+    /// another thread has removed this note, so the note was visible to all threads. The stores of a processor become
+    /// visible in their order, so all stores before the note were visible too.
     #[inline]
     fn order_stores(&self) {
         if cfg!(not(target_arch = "x86_64")) {

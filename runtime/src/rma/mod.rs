@@ -266,7 +266,7 @@ impl Window {
     /// Notes that this thread has stored to mapped memory of the window by plain stores. A thread makes the note after
     /// the stores: whoever sees the note then sees the stores too.
     #[inline(always)]
-    fn has_stored(&self) {
+    fn note_stores(&self) {
         self.stored.store(true, Ordering::Release);
     }
 

@@ -126,7 +126,7 @@ impl Window {
         }
         drop((inside, held));
         if stores {
-            self.has_stored();
+            self.note_stores();
         }
         Ok(true)
     }

@@ -160,6 +160,9 @@ pub(super) struct Schedule {
     scratch_used: usize,
     pub combine: Option<Combine>,
     pub checks: Vec<Check>,
+    /// Number of steps up to the last check. These steps use only scratch memory, so they go on if the caller abandons
+    /// the schedule.
+    pub checked: u32,
     /// Numbers of the steps that are ready, in the order in which they became ready.
     ready: Vec<u32>,
     /// Number of entries of `ready` that have already been issued.
@@ -195,6 +198,7 @@ impl Schedule {
         }
         self.combine = None;
         self.checks.clear();
+        self.checked = 0;
         self.rewind();
     }
 
@@ -229,6 +233,12 @@ impl Schedule {
                 *plan = PlanRef::Owned(kept);
             }
         }
+    }
+
+    /// Returns whether a step must not use the caller's memory any more.
+    #[inline]
+    pub fn is_void(&self, number: u32) -> bool {
+        self.void && number >= self.checked
     }
 
     /// Returns the layout of an operand, with the operand's plan.
@@ -279,8 +289,8 @@ impl Schedule {
             edge = next;
         }
         if is_check {
-            // The edges lead to the step that was listed last first. But steps that wait for nothing else are issued in
-            // the order in which they were listed: the order of the messages between two ranks depends on it.
+            // The list of edges begins with the step that was listed last. But steps that wait for nothing else are
+            // issued in the order in which they were listed: the order of the messages between two ranks depends on it.
             self.ready[before..].reverse();
         }
     }
@@ -435,14 +445,17 @@ impl<'s, 'a> Builder<'s, 'a> {
     }
 
     /// Adds a step that calls `check` once all steps before it are over. All steps that are listed later wait for this
-    /// step. If `check` returns an error, the schedule ends with this error, and the later steps do nothing: they send
-    /// no messages, not even void ones, and wait for none. So the checks of all ranks must fail together. If an earlier
-    /// step has failed, the later steps do nothing either, and `check` is not called.
+    /// step. The steps before a check use only scratch memory of the schedule.
+    ///
+    /// If `check` returns an error, the schedule ends with this error, and the later steps do nothing: they send no
+    /// messages, not even void ones, and wait for none. So the checks of all ranks must fail together. If an earlier step
+    /// has failed, `check` is not called, and the steps after the last check send void messages.
     pub fn check(&mut self, check: impl FnMut() -> Result<()> + Send + 'static) {
         self.schedule.checks.push(Check(Box::new(check)));
         let index = self.schedule.checks.len() as u32 - 1;
         let step = self.push(Action::Check { index });
         self.after_all(step);
+        self.schedule.checked = step.0 + 1;
         self.gate = Some(step);
     }
 

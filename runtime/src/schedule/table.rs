@@ -23,6 +23,7 @@ use crate::message::{Operation, Status, Tag};
 use crate::settings::Settings;
 use crate::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::time::Duration;
 
 /// Minimum length in bytes of a copy or combination that runs as an errand.
@@ -317,9 +318,9 @@ impl Schedules {
     /// it does not wait for these receives.
     fn make_void(&mut self, engine: &mut MessageEngine, index: u32) {
         self.entries[index as usize].schedule.void = true;
-        for number in 0..self.entries[index as usize].schedule.steps.len() {
-            let step = self.entries[index as usize].schedule.steps[number];
-            let number = number as u32;
+        let schedule = &self.entries[index as usize].schedule;
+        for number in schedule.checked..schedule.steps.len() as u32 {
+            let step = self.entries[index as usize].schedule.steps[number as usize];
             // Skip a step that has no message in flight. If the step's message has already completed, the
             // result of the message is queued and will reach `completed`.
             if step.request == 0 || engine.requests().get(step.request).is_none() {
@@ -381,6 +382,12 @@ impl Schedules {
         }
     }
 
+    /// Returns whether a schedule with one of the contexts runs.
+    pub fn has_in(&self, contexts: &Range<u64>) -> bool {
+        let runs = |entry: &Entry| matches!(entry.life, Life::Running(_));
+        self.entries.iter().any(|entry| runs(entry) && contexts.contains(&entry.place.context))
+    }
+
     fn end(&mut self, engine: &mut MessageEngine, index: u32) {
         let entry = &mut self.entries[index as usize];
         let Life::Running(waiter) = entry.life else { return };
@@ -409,7 +416,8 @@ impl Entry {
             return Issued::Over(Ok(()));
         }
         let step = &schedule.steps[number as usize];
-        let failed = step.failed || schedule.void;
+        let void = schedule.is_void(number);
+        let failed = step.failed || void;
         match step.action {
             Action::Check { index } => Issued::Over(self.check(number, index)),
             Action::Send { part, to, types } => {
@@ -443,7 +451,7 @@ impl Entry {
                 let nothing = || -> Result<LayoutRef<'static>> {
                     Ok(LayoutRef { origin: std::ptr::null_mut(), plan: bytes()?, count: 0 })
                 };
-                let posting = if schedule.void {
+                let posting = if void {
                     match nothing() {
                         Ok(layout) => Posting { layout, capacity: 0, context, source, tag },
                         Err(error) => return Issued::Over(Err(error)),
@@ -497,23 +505,17 @@ impl Entry {
         }
     }
 
-    /// Calls a check, and stops the schedule if the check or an earlier step has failed. An abandoned schedule calls no
-    /// check, because it has discarded what the check reads: its remaining steps have no effect on this rank's memory,
-    /// and tell the other ranks that its data are missing.
+    /// Calls a check, and stops the schedule if the check fails. An abandoned schedule calls its checks too. If an earlier
+    /// step has failed, the other ranks may have passed their checks, and wait for the data of this rank: the schedule
+    /// then sends void messages.
     #[cold]
     fn check(&mut self, number: u32, index: u32) -> Result<()> {
         let schedule = &mut self.schedule;
-        if schedule.void {
+        if schedule.steps[number as usize].failed {
+            schedule.void = true;
             return Ok(());
         }
-        let checked = match schedule.steps[number as usize].failed {
-            // The earlier step has the error.
-            true => {
-                schedule.stopped = true;
-                return Ok(());
-            }
-            false => schedule.checks[index as usize].call(),
-        };
+        let checked = schedule.checks[index as usize].call();
         schedule.stopped = checked.is_err();
         checked
     }
@@ -572,7 +574,7 @@ impl ProgressSource for Schedules {
         let (index, number) = ((token >> 32) as u32, token as u32);
         let entry = &mut self.entries[index as usize];
         let outcome = match result {
-            _ if entry.schedule.void => Ok(()),
+            _ if entry.schedule.is_void(number) => Ok(()),
             Ok(status) => entry.received(number, status),
             Err(error) => Err(error),
         };
