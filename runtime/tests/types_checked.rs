@@ -531,27 +531,35 @@ fn differing_nonblocking_calls_end() {
                     the same order";
         assert_eq!(error.to_string(), text);
 
-        // The second of three operations fails, and the ranks wait for them in the reverse order.
+        // The second of three operations fails, and the ranks wait for them in the reverse order. If the other ranks are
+        // ahead, the operation fails while it starts, and the start returns the error.
+        let finish = |started: Result<Operation>| {
+            started.and_then(|operation| world.messages().finish(operation))
+        };
         let operations = [(0, 1), (1, if last { 1 } else { 0 }), (2, 2)].map(|(at, root)| {
             // SAFETY: the array holds the part of the operation, which no other operation uses, until the operation has
             // ended.
-            unsafe { world.start_raw(&call(at, root)) }.expect("the start")
+            unsafe { world.start_raw(&call(at, root)) }
         });
-        let results = operations.map(|operation| world.messages().finish(operation));
+        let results = operations.map(finish);
         assert_eq!(results.each_ref().map(Result::is_ok), [true, false, true]);
         assert_eq!(results[1].as_ref().map_err(|error| error.kind()), Err(ErrorKind::Root));
         assert_eq!(values.map(|values| values[99]), [1, world.rank() as u32, 2]);
 
         // An abandoned operation still takes part in the check, and ends. If the arguments match, the other ranks lack
-        // its data.
+        // its data. They start only after the operation is abandoned: otherwise it could be complete before.
         for (root, kind) in [(0, ErrorKind::Root), (2, ErrorKind::Other)] {
+            let mut word = [0u8];
+            if !last {
+                world.recv_values(&mut word, 2, 7).expect("the word of rank 2");
+            }
             // SAFETY: the array holds the part until the operation has ended or is abandoned.
             let started = unsafe { world.start_raw(&call(0, if last { 2 } else { root })) };
-            let operation = started.expect("the start");
             if last {
-                world.messages().abandon(operation);
+                world.messages().abandon(started.expect("the others have not started"));
+                (0..2).try_for_each(|rank| world.send_values(&word, rank, 7)).expect("the words");
             } else {
-                let error = world.messages().finish(operation).expect_err("rank 2 has left");
+                let error = finish(started).expect_err("rank 2 has left");
                 assert_eq!(error.kind(), kind, "{error}");
             }
             world.wait_for_pending().expect("nothing stays");

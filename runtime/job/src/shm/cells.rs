@@ -73,6 +73,12 @@ pub fn step(call: u64, index: u64) -> u64 {
     call << STEP_BITS | index
 }
 
+/// Returns the number of the call that has step `number`.
+#[inline]
+pub fn call_of(number: u64) -> u64 {
+    number >> STEP_BITS
+}
+
 /// Returns a number that is at least the number of every step of the call that has step `number`.
 #[inline]
 pub fn last_step(number: u64) -> u64 {
@@ -139,7 +145,7 @@ impl Seat {
     /// before it, and so does the first step of a call after a call of one step.
     #[inline]
     pub fn cell(&self, number: u64) -> usize {
-        (number >> STEP_BITS).wrapping_add(number) as usize & self.mask
+        call_of(number).wrapping_add(number) as usize & self.mask
     }
 
     /// Returns the number of a step. This rank may write to its cell of step `number` when all other ranks have ended

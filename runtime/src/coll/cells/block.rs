@@ -4,8 +4,11 @@
 //! `mod.rs` makes the block together with the other ranks, as a region (`region/`). Each rank has one part:
 //!
 //! ```text
-//! part   done | waits, awaits | cells, one cache line each | times, a line for each rank | ring, RING bytes
+//! part   done | waits, awaits | cells, one cache line each | times, a line for each rank |
+//!        decisions, a line for each key | times of calls, half a line each | ring, RING bytes
 //! ```
+//!
+//! Only the decisions in the part of rank 0 are used (`choices.rs`).
 //!
 //! If a rank has passed more data than a piece of this ring holds, the ranks make another region with a longer ring in
 //! a later call. Every rank then uses this ring instead.
@@ -25,6 +28,7 @@
 //! bytes as data.
 
 use super::MOST;
+use super::choices::{DecisionMemory, ENTRIES, KEYS, TIMES};
 use crate::comm::Communicator;
 use crate::region::Parts;
 use crate::shm::cells::{CELLS, CellMemory};
@@ -66,10 +70,18 @@ const FIRST_CELL: usize = 2 * LINE;
 /// Offset of the times that this rank has measured, one line for each rank that may ask for them (`copies.rs`), in
 /// bytes. A line has the number of the step, and the time in nanoseconds.
 const FIRST_TIME: usize = FIRST_CELL + CELLS * LINE;
+/// Offset of the decisions (`choices.rs`), in bytes.
+const FIRST_DECISION: usize = FIRST_TIME + MOST * LINE;
+/// Offset of the times of whole calls (`choices.rs`), in bytes.
+const FIRST_CALL: usize = FIRST_DECISION + KEYS * LINE;
+/// Number of bytes from the times of one call to those of the next one.
+const CALL: usize = LINE / 2;
 /// Offset of the ring in a part, in bytes: a multiple of eight cache lines.
-const FIRST_RING: usize = (FIRST_TIME + MOST * LINE).next_multiple_of(8 * LINE);
+const FIRST_RING: usize = (FIRST_CALL + TIMES * CALL).next_multiple_of(8 * LINE);
 /// The size of each rank's part in bytes.
 const BYTES: usize = FIRST_RING + RING;
+
+const _: () = assert!(ENTRIES * size_of::<u64>() == LINE);
 
 /// The parts of all ranks.
 pub(super) struct Block {
@@ -284,6 +296,18 @@ fn allocate(comm: &Communicator, bytes: usize) -> Result<Option<Located>> {
     };
     let starts = (0..comm.size()).map(start).collect::<Result<_>>()?;
     Ok(Some((starts, parts)))
+}
+
+impl DecisionMemory for Block {
+    #[inline]
+    fn entry(&self, key: usize, entry: usize) -> &AtomicU64 {
+        self.word(0, FIRST_DECISION + key * LINE + entry * size_of::<AtomicU64>())
+    }
+
+    #[inline]
+    fn time(&self, rank: usize, place: usize, word: usize) -> &AtomicU64 {
+        self.word(rank, FIRST_CALL + place * CALL + word * size_of::<AtomicU64>())
+    }
 }
 
 impl CellMemory for Block {

@@ -8,7 +8,8 @@
 
 use super::block::SHORT;
 use super::fold::{Elements, Order};
-use super::turn::{FAILURES, LONGEST, Turn, check, layout, range, steps};
+use super::piece::{range, steps};
+use super::turn::{FAILURES, LONGEST, Turn, check, layout};
 use crate::endpoint::sources::Combine;
 use crate::message::payload::copy_layout;
 use crate::schedule::Part;

@@ -17,7 +17,8 @@
 
 use super::super::gather::missing;
 use super::block::SHORT;
-use super::turn::{INLINE, LONGEST, Turn, Words, check, layout, range, steps};
+use super::piece::{range, steps};
+use super::turn::{INLINE, LONGEST, Turn, Words, check, layout};
 use crate::schedule::table::Place;
 use crate::schedule::{Part, calls};
 use crate::shm::cells::WORDS;

@@ -4,11 +4,11 @@
 //! The ranks number the blocking calls on the communicator. A call has one step, or more if the data are longer than a
 //! piece of a ring. In a step, a rank publishes a piece of its data in its cell of this step, and the ranks that need
 //! the piece read it there. `shm/cells.rs` of the job crate has the protocol, `block.rs` the memory, `turn.rs` the
-//! steps, `copies.rs` the method of copies, `moves.rs` and `exchanges.rs` the calls that move data, `reductions.rs`,
+//! steps, `piece.rs` the pieces, `competition.rs` and `choices.rs` the way of longer calls, `copies.rs` the method of copies, `moves.rs` and `exchanges.rs` the calls that move data, `reductions.rs`,
 //! `blocks.rs`, `fold.rs` and `link.rs` the reductions. A nonblocking or persistent call is a schedule of messages. All
 //! ranks decide alike: the standard does not let a blocking call match a nonblocking one, and only the kind of the
-//! call, the length of the data and, in a reduction, the size of an element decide. In a gather, each rank and the root
-//! decide for the data of this rank.
+//! call, the length of the data and, in a reduction, the size of an element decide, and for longer data what rank 0 has
+//! measured. In a gather, each rank and the root decide for the data of this rank.
 //!
 //! Reductions combine in the order of `reduce.rs`, `allreduce.rs` and `scan.rs`, so that the result has the same
 //! bits whichever way a call goes.
@@ -19,11 +19,14 @@
 
 mod block;
 mod blocks;
+mod choices;
+mod competition;
 mod copies;
 mod exchanges;
 mod fold;
 mod link;
 mod moves;
+mod piece;
 mod reductions;
 mod turn;
 
@@ -35,6 +38,7 @@ use crate::settings::{CollectiveMethod, CollectiveName, Settings};
 use crate::shm::cells::{CALLS, CELLS, Seat, step};
 use crate::{Error, ErrorKind, Result};
 use block::Block;
+use choices::Choices;
 use copies::Copies;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -165,6 +169,7 @@ struct Cells {
     share_cpus: bool,
     /// True if this rank has passed data that are longer than a piece of the first ring.
     wishes: bool,
+    choices: Choices,
     copies: Copies,
     /// Scratch memory of reductions, kept from call to call.
     scratch: Vec<Vec<u128>>,
@@ -187,6 +192,7 @@ impl Cells {
             world: world.collect::<Result<_>>()?,
             share_cpus,
             wishes: false,
+            choices: Choices::new(comm.rank(), comm.size(), cells as u64),
             copies: Copies::new(),
             scratch: Vec::new(),
             found: Vec::new(),
@@ -336,7 +342,11 @@ pub(crate) fn report(comm: &Communicator) -> Vec<String> {
     let Some(kept) = comm.attached(Kept::default) else { return Vec::new() };
     let Ok(state) = kept.lock() else { return Vec::new() };
     match &state.cells {
-        Made::Cells(cells) => cells.copies.report(),
+        Made::Cells(cells) => {
+            let mut lines = cells.choices.report();
+            lines.extend(cells.copies.report());
+            lines
+        }
         Made::NotYet | Made::Denied => Vec::new(),
     }
 }

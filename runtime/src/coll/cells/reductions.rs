@@ -12,7 +12,8 @@
 
 use super::block::SHORT;
 use super::fold::{Elements, KEPT, Order, packed};
-use super::turn::{Turn, check, copy_own, range, steps};
+use super::piece::{range, steps};
+use super::turn::{Turn, check, copy_own};
 use crate::Result;
 #[cfg(doc)]
 use crate::comm::Communicator;
@@ -21,8 +22,9 @@ use crate::schedule::Part;
 use crate::schedule::program::{room_for, take_room};
 use crate::settings::{CollectiveMethod, CollectiveName, Settings};
 
-/// Largest number of packed bytes of a vector that every rank combines itself, if there are more than two ranks.
-const WHOLE: u64 = 4 << 10;
+/// If there are more than two ranks, each of them combines a slice of a vector of this number of packed bytes or more.
+/// (The length is the first one of a size class of `choices.rs`.)
+const SLICES: u64 = 4 << 10;
 
 /// A reduction, and how it is cut.
 struct Cut<'a> {
@@ -66,10 +68,13 @@ impl Turn<'_> {
     /// Returns whether each rank combines a slice of the elements, of which each rank has `bytes` packed bytes.
     #[inline]
     fn takes_slices(&self, name: CollectiveName, bytes: u64) -> bool {
+        if let Some(way) = self.way {
+            return way.slices;
+        }
         match Settings::current().map(|settings| settings.collectives.of(name)) {
             Some(CollectiveMethod::Slices) => true,
             Some(CollectiveMethod::Whole) => false,
-            _ => self.size > 2 && bytes > WHOLE,
+            _ => has_slices(self.size, bytes),
         }
     }
 
@@ -303,6 +308,12 @@ impl Turn<'_> {
         // SAFETY: the elements are readable (condition of `# Safety`). The range has all packed bytes of a piece.
         unsafe { self.put(step, &part, 0..packed(&part), bytes) }
     }
+}
+
+/// Returns whether the static way of a reduction of `size` ranks with `bytes` bytes each has slices.
+#[inline]
+pub(super) fn has_slices(size: usize, bytes: u64) -> bool {
+    size > 2 && bytes >= SLICES
 }
 
 /// Returns the number of elements of a piece of at most `piece` bytes. An element has `bytes` bytes, at most `piece`.

@@ -25,8 +25,10 @@
 //! without publishing gets an error.
 
 use super::block::{Block, SHORT};
+use super::choices::Way;
 use super::copies::{MEASURED, Request, nanoseconds};
 use super::moves::longest;
+use super::piece::{BUSY_PIECE, LONGER, SHORTER};
 use super::{Cells, blocks, is_permitted};
 use crate::coll::Collective;
 use crate::comm::Communicator;
@@ -34,7 +36,8 @@ use crate::endpoint::sources::Combine;
 use crate::message::payload::{LayoutRef, copy_layout};
 use crate::schedule::Part;
 use crate::schedule::table::Place;
-use crate::shm::cells::{STEPS, Seat, WORDS, last_step};
+use crate::shm::cells::{STEPS, Seat, WORDS, call_of, last_step};
+use crate::sys::clock;
 use crate::{Error, ErrorKind, Plan, Result};
 use std::ops::Range;
 use std::time::Instant;
@@ -44,16 +47,10 @@ use typepack_engine::contiguous;
 /// once.
 const LOOKS: usize = 128;
 
-/// Size in bytes of the pieces of data between ranks that do not share CPUs. One rank writes a piece while another
-/// reads the piece before it. Shorter pieces cost more waits. Longer ones do not overlap as well.
-const BUSY_PIECE: u64 = 32 << 10;
-
 /// Largest number of bytes that a rank passes on in a call through cells. Longer data go by messages. A step of a long
 /// call passes more than a quarter of [`SHORT`] bytes on, whichever ring the ranks use, so that no call has more than
 /// [`STEPS`] steps.
 pub(super) const LONGEST: u64 = STEPS / 4 * SHORT;
-
-const _: () = assert!(BUSY_PIECE >= SHORT);
 
 /// Maximum number of bytes of data in a cell.
 pub(super) const INLINE: u64 = (WORDS * 8) as u64;
@@ -69,6 +66,9 @@ pub(super) const FAILURES: u64 = OTHER_RING;
 /// made the longer ring. The other had too little memory for the messages by which the ranks make the longer ring.
 const OTHER_RING: u64 = u64::MAX - 1;
 
+/// Stands for the head of a rank that makes this call by messages, although its data would fit in cells.
+pub(super) const BY_MESSAGES: u64 = LONG - 1;
+
 /// The bit of a head in a cell that says that the owner uses the longer ring.
 const LONG: u64 = 1 << 62;
 
@@ -82,7 +82,7 @@ pub(super) struct Turn<'t> {
     pub comm: &'t Communicator,
     pub cells: &'t mut Cells,
     /// The number of the call's first step.
-    first: u64,
+    pub first: u64,
     /// The number of the current step.
     pub number: u64,
     pub rank: usize,
@@ -91,6 +91,8 @@ pub(super) struct Turn<'t> {
     pub quick: bool,
     /// False if the ranks that read this rank's pieces cannot measure their copies.
     measures: bool,
+    /// The way of this call, if several ways compete. Otherwise the call goes the static way.
+    pub way: Option<Way>,
     /// True if the call has succeeded.
     over: bool,
 }
@@ -121,6 +123,7 @@ impl<'t> Turn<'t> {
             size,
             quick: true,
             measures: true,
+            way: None,
             over: false,
         }
     }
@@ -134,9 +137,17 @@ impl<'t> Turn<'t> {
     /// # Errors
     /// Returns the errors of [`Communicator::run_raw`].
     pub(super) unsafe fn run(mut self, place: Place, call: &Collective<'_>) -> Result<()> {
+        let begin = match self.competition(call)? {
+            Some(competition) => self.choose(&competition)?,
+            None => None,
+        };
         // SAFETY: the caller guarantees the conditions of `run_raw`, and `call` has the same.
         let result = unsafe { self.call(place, call) };
         self.over = result.is_ok();
+        if let Some(begin) = begin.filter(|_| self.over) {
+            let Cells { choices, block, .. } = &*self.cells;
+            choices.store(block, call_of(self.first), begin, clock::monotonic());
+        }
         result
     }
 
@@ -154,6 +165,11 @@ impl<'t> Turn<'t> {
     unsafe fn call(&mut self, place: Place, call: &Collective<'_>) -> Result<()> {
         match *call {
             _ if !is_permitted(call) => {
+                // SAFETY: the caller guarantees the conditions of `run_raw`, which `run_by_messages` has too.
+                unsafe { self.comm.run_by_messages(place, call) }
+            }
+            _ if self.way.is_some_and(|way| way.messages) => {
+                self.agree_on_messages()?;
                 // SAFETY: the caller guarantees the conditions of `run_raw`, which `run_by_messages` has too.
                 unsafe { self.comm.run_by_messages(place, call) }
             }
@@ -279,7 +295,12 @@ impl<'t> Turn<'t> {
             return SHORT;
         }
         let room = self.cells.block.room();
-        if self.cells.share_cpus { room } else { room.min(BUSY_PIECE) }
+        match (self.cells.share_cpus, self.way.is_some_and(|way| way.other_pieces)) {
+            (true, false) => room,
+            (true, true) => (room / SHORTER).max(SHORT),
+            (false, false) => room.min(BUSY_PIECE),
+            (false, true) => room.min(LONGER * BUSY_PIECE),
+        }
     }
 
     /// Begins step `index` of the call, and ends the steps before it, also those that this rank has left out.
@@ -400,7 +421,7 @@ impl<'t> Turn<'t> {
 
     /// Waits until all other ranks have ended step `needed`, because this rank needs room for step `number`.
     #[cold]
-    fn wait_for_room(&mut self, number: u64, needed: u64) -> Result<()> {
+    pub(super) fn wait_for_room(&mut self, number: u64, needed: u64) -> Result<()> {
         let endpoint = self.comm.endpoint();
         let Cells { seat, block, share_cpus, .. } = &mut *self.cells;
         // If ranks share CPUs, each wait may take a time slice. So a rank that must wait waits for room for many steps.
@@ -678,22 +699,6 @@ fn checked(block: &Block, head: u64) -> u64 {
     if (head & LONG != 0) == block.is_long() { head & !LONG } else { OTHER_RING }
 }
 
-/// Returns the packed bytes of a piece: of `bytes` bytes, those of step `index` if each step takes `piece` bytes.
-#[inline]
-pub(super) fn range(bytes: u64, piece: u64, index: u64) -> Range<u64> {
-    if index == 0 {
-        return 0..piece.min(bytes);
-    }
-    let at = |index: u64| index.saturating_mul(piece).min(bytes);
-    at(index)..at(index + 1)
-}
-
-/// Returns the number of steps for `bytes` bytes if each step takes `piece` bytes. Even no data take one step.
-#[inline]
-pub(super) fn steps(bytes: u64, piece: u64) -> u64 {
-    if bytes <= piece { 1 } else { bytes.div_ceil(piece) }
-}
-
 /// Returns whether an alltoall of `size` ranks can go through cells. All parts of all ranks have the same packed size.
 #[inline]
 fn is_short(parts: &[Part<'_>], size: usize) -> Result<bool> {
@@ -736,6 +741,12 @@ fn unexpected(from: usize, head: u64, bytes: u64) -> Error {
             );
             Error::new(ErrorKind::NoMemory, "memory", detail)
         }
+        _ if head == BY_MESSAGES || bytes == BY_MESSAGES => {
+            let detail = format!(
+                "rank {from} passes another number of bytes than this rank, or makes another call"
+            );
+            Error::new(ErrorKind::Count, "count", detail)
+        }
         _ if head > bytes => {
             let detail = format!("rank {from} passes {head} bytes, but at most {bytes} bytes fit");
             Error::new(ErrorKind::Truncated, "count", detail)
@@ -762,27 +773,4 @@ pub(super) unsafe fn copy_own(from: &Part<'_>, to: &Part<'_>, rank: usize) -> Re
     // do not overlap.
     unsafe { copy_layout(&layout(from), &layout(to), bytes) };
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_pieces_cover_the_data() {
-        for (bytes, piece) in [(0, 16), (1, 16), (16, 16), (17, 16), (100, 7), (u64::MAX, 1 << 40)]
-        {
-            let count = steps(bytes, piece);
-            assert_eq!(range(bytes, piece, 0).start, 0);
-            assert_eq!(range(bytes, piece, count - 1).end, bytes);
-            assert!(
-                range(bytes, piece, count).is_empty() && range(bytes, piece, count + 9).is_empty()
-            );
-            for index in 1..count.min(50) {
-                let (before, this) = (range(bytes, piece, index - 1), range(bytes, piece, index));
-                assert_eq!(before.end, this.start);
-                assert!(!this.is_empty() && this.end - this.start <= piece);
-            }
-        }
-    }
 }

@@ -1,0 +1,439 @@
+//! How a blocking call with more than a little data goes: the way, chosen by measurement.
+//!
+//! Several ways compete ([`ways`]): a reduction in slices or as a whole, shorter or longer pieces, messages. Every way
+//! gives the same result, with the same bits. `turn.rs` asks for the way of each call, and makes the call in this way.
+//!
+//! All ranks of the communicator must go the same way, so rank 0 decides for all. Its decisions lie in the block
+//! (`block.rs`): for each key (an operation and a size class, which all ranks know) a list of entries. An entry has the
+//! number of the first call for which it holds, and the way. The entry of a call is the one with the largest number
+//! that is not above the number of the call. Two rules make all ranks find the same entry:
+//!
+//! - Before a call that has a key, each rank waits until all others have ended the call `lead` calls earlier
+//!   ([`Choices::awaited`]). So no rank is more than `lead` calls ahead of another.
+//! - In call `n`, rank 0 writes entries for call `n + lead` and later ones only. No rank can have begun such a call: it
+//!   would first have waited until rank 0 had ended call `n`.
+//!
+//! Each change has at most two entries, and rank 0 begins a change only after all entries of the last change hold. So
+//! the entries that it overwrites belong to calls that all ranks have ended: a list has room for several changes.
+//!
+//! Rank 0 asks a chooser per key. To look at another way, it announces this way for a few calls. Every rank stores in
+//! its part of the block when it has begun and when it has ended a timed call. The cost of a call is the time from the
+//! last begin to the last end, so that the wait for a late rank does not count. The clock is one for all CPUs
+//! (`CLOCK_MONOTONIC`), so times of several ranks can be compared. Rank 0 reads the times later, when all ranks have
+//! ended the call. A time that is missing by then is left out.
+
+use super::MOST;
+use super::piece::BUSY_PIECE;
+use super::reductions::has_slices;
+use crate::settings::{CollectiveMethod, CollectiveName, Settings};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use typepack_engine::choice::Chooser;
+
+/// The call goes the static way if all ranks together have less data than this number of bytes. Such a call takes less
+/// than two microseconds between busy ranks, and reading the clock would take a noticeable part of it.
+const LEAST: u64 = 16 << 10;
+
+/// The operations that have keys.
+const OPERATIONS: [(CollectiveName, &str); 7] = [
+    (CollectiveName::Bcast, "bcast"),
+    (CollectiveName::Reduce, "reduce"),
+    (CollectiveName::Allreduce, "allreduce"),
+    (CollectiveName::Scan, "scan"),
+    (CollectiveName::Exscan, "exscan"),
+    (CollectiveName::Allgather, "allgather"),
+    (CollectiveName::Alltoall, "alltoall"),
+];
+
+/// Base-2 logarithm of the first length of the first size class and of the last one.
+const FIRST_CLASS: u32 = (LEAST / MOST as u64).ilog2();
+const LAST_CLASS: u32 = 22;
+
+/// Number of size classes of an operation.
+const CLASSES: usize = (LAST_CLASS - FIRST_CLASS + 1) as usize;
+
+/// Number of keys.
+pub(super) const KEYS: usize = OPERATIONS.len() * CLASSES;
+
+/// Number of entries for a key: a cache line.
+pub(super) const ENTRIES: usize = 8;
+
+/// Number of timed calls whose times a rank keeps.
+pub(super) const TIMES: usize = 16;
+
+/// Number of low bits in an entry that have the way and the mark of a look. The bits above have the number of a call.
+const ENTRY_BITS: u32 = 4;
+
+/// The mark of an entry of a look: all calls for which it holds are timed.
+const LOOK: u64 = 1 << 3;
+
+/// Calls up to this number are timed. Later, about one call in eight is timed ([`is_often_timed`]), and all calls of a
+/// look.
+const TIMED: u64 = 256;
+
+/// Returns whether a call is timed whatever its way. The calls are scattered: a program often makes the same call at
+/// regular distances, and multiples of eight could miss it for ever.
+#[inline]
+fn is_often_timed(call: u64) -> bool {
+    call <= TIMED || call.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 61 == 0
+}
+
+/// Number of calls of a look at a way whose costs are not known.
+const SHORT_LOOK: u64 = 2;
+
+/// Number of calls of a look at a way whose costs are known.
+const LONG_LOOK: u64 = 5;
+
+/// Largest distance of two calls with the same key by which a look is lengthened.
+const FARTHEST: u64 = 1 << 16;
+
+/// The shared memory of the decisions. `block.rs` has the memory.
+pub(super) trait DecisionMemory {
+    /// Returns an entry for a key.
+    fn entry(&self, key: usize, entry: usize) -> &AtomicU64;
+    /// Returns word 0, 1 or 2 of the times that `rank` keeps at a place below [`TIMES`].
+    fn time(&self, rank: usize, place: usize, word: usize) -> &AtomicU64;
+}
+
+/// A way of a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Way {
+    /// By messages, and not through cells.
+    pub messages: bool,
+    /// In a reduction: each rank combines a slice of the elements.
+    pub slices: bool,
+    /// In pieces of the other length (`Turn::piece_of`).
+    pub other_pieces: bool,
+}
+
+impl Way {
+    fn name(self, reduces: bool) -> &'static str {
+        match (self.messages, self.other_pieces, reduces, self.slices) {
+            (true, ..) => "messages",
+            (_, false, false, _) => "cells",
+            (_, true, false, _) => "cells, other pieces",
+            (_, false, true, false) => "whole",
+            (_, true, true, false) => "whole, other pieces",
+            (_, false, true, true) => "slices",
+            (_, true, true, true) => "slices, other pieces",
+        }
+    }
+}
+
+/// An operation and a size class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Key {
+    operation: u8,
+    class: u8,
+}
+
+impl Key {
+    /// Returns the key of a call in which each rank has `bytes` bytes, or `None` if the call goes the static way. All
+    /// `size` ranks pass the same arguments.
+    #[inline]
+    pub(super) fn new(name: CollectiveName, bytes: u64, size: usize) -> Option<Self> {
+        if bytes.saturating_mul(size as u64) < LEAST {
+            return None;
+        }
+        let operation = OPERATIONS.iter().position(|(operation, _)| *operation == name)?;
+        let class = bytes.max(1).ilog2().clamp(FIRST_CLASS, LAST_CLASS) - FIRST_CLASS;
+        Some(Self { operation: operation as u8, class: class as u8 })
+    }
+
+    fn index(self) -> usize {
+        usize::from(self.operation) * CLASSES + usize::from(self.class)
+    }
+
+    /// Returns the first length of the size class, in bytes.
+    fn bytes(self) -> u64 {
+        1 << (FIRST_CLASS + u32::from(self.class))
+    }
+
+    fn reduces(self) -> bool {
+        let (name, _) = OPERATIONS[usize::from(self.operation)];
+        matches!(name, CollectiveName::Reduce | CollectiveName::Allreduce)
+    }
+}
+
+/// Returns the ways that compete for a key among `size` ranks, the static one first, and their number.
+fn ways(key: Key, size: usize) -> ([Way; 4], u8) {
+    // The static way is the same for all lengths of a class.
+    let slices = key.reduces() && has_slices(size, key.bytes());
+    let first = Way { slices, ..Way::default() };
+    let mut list = [first; 4];
+    let mut len = 1;
+    let mut add = |way| {
+        list[len] = way;
+        len += 1;
+    };
+    if key.reduces() {
+        add(Way { slices: !slices, ..first });
+    }
+    // Shorter data fit in one piece of either length.
+    if key.bytes() > BUSY_PIECE {
+        add(Way { other_pieces: true, ..first });
+    }
+    add(Way { messages: true, ..Way::default() });
+    (list, len as u8)
+}
+
+/// What one rank knows about the choices of a communicator.
+pub(super) struct Choices {
+    rank: usize,
+    size: usize,
+    /// Number of calls that a rank may be ahead of another.
+    lead: u64,
+    /// False if the program has switched measurements off.
+    measures: bool,
+    /// The state of rank 0.
+    leader: Option<Leader>,
+}
+
+/// How a call goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub way: Way,
+    /// The ranks store when they begin and end this call.
+    pub is_timed: bool,
+}
+
+/// A call with a key, as all ranks know it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Competition {
+    pub key: Key,
+    /// The number of the call on the communicator.
+    pub call: u64,
+    /// Number of bytes of each rank.
+    pub bytes: u64,
+}
+
+impl Choices {
+    /// Returns the state of rank `rank` before the first call. All ranks pass the same `lead` and `size`.
+    pub(super) fn new(rank: usize, size: usize, lead: u64) -> Self {
+        let measures = Settings::current().is_some_and(|settings| settings.tune);
+        Self { rank, size, lead, measures, leader: (rank == 0).then(Leader::default) }
+    }
+
+    /// Returns whether the ways of this operation compete.
+    #[inline]
+    pub(super) fn compete(&self, name: CollectiveName) -> bool {
+        self.measures
+            && Settings::current()
+                .is_some_and(|settings| settings.collectives.of(name) == CollectiveMethod::Auto)
+    }
+
+    /// Returns the number of the call that all other ranks must have ended before this rank asks for the way of call
+    /// `call`. The number is 0 if there is no such call.
+    #[inline]
+    pub(super) fn awaited(&self, call: u64) -> u64 {
+        call.saturating_sub(self.lead)
+    }
+
+    /// Returns how a call goes. All other ranks have ended the call of [`awaited`](Self::awaited). `have_ended` returns
+    /// whether all other ranks have ended a call.
+    #[inline]
+    pub(super) fn choose<M: DecisionMemory>(
+        &mut self,
+        memory: &M,
+        competition: &Competition,
+        have_ended: impl FnMut(u64) -> bool,
+    ) -> Choice {
+        let Competition { key, call, .. } = *competition;
+        let (list, len) = ways(key, self.size);
+        if let Some(leader) = &mut self.leader {
+            leader.collect(memory, self.size, call, have_ended);
+            leader.decide(memory, competition, (list, len), self.lead);
+        }
+        let entry = entry_of(memory, key, call);
+        let way = (entry & (LOOK - 1)).min(u64::from(len) - 1) as u8;
+        let is_timed = entry & LOOK != 0 || is_often_timed(call);
+        if is_timed && let Some(leader) = &mut self.leader {
+            leader.expect(competition, way);
+        }
+        Choice { way: list[usize::from(way)], is_timed }
+    }
+
+    /// Stores when this rank has begun and ended call `call`, as seconds on a clock that all ranks share.
+    pub(super) fn store<M: DecisionMemory>(&self, memory: &M, call: u64, begin: f64, end: f64) {
+        let word = |word| memory.time(self.rank, call as usize % TIMES, word);
+        // The stores are Relaxed except the last one, so that a reader that sees the number also sees the times.
+        word(0).store(0, Ordering::Relaxed);
+        fence(Ordering::Release);
+        word(1).store(begin.to_bits(), Ordering::Relaxed);
+        word(2).store(end.to_bits(), Ordering::Relaxed);
+        word(0).store(call, Ordering::Release);
+    }
+
+    /// Returns one line for each key whose ways rank 0 has compared. Other ranks have no lines.
+    pub(super) fn report(&self) -> Vec<String> {
+        let keys = self.leader.iter().flat_map(|leader| leader.keys.iter().flatten());
+        let settled = keys.filter(|state| state.chooser.is_settled());
+        settled.map(|state| state.line()).collect()
+    }
+}
+
+/// Returns the entry of a call: the one with the largest number that is not above the number of the call.
+#[inline]
+fn entry_of<M: DecisionMemory>(memory: &M, key: Key, call: u64) -> u64 {
+    let of = |entry| memory.entry(key.index(), entry).load(Ordering::Relaxed);
+    let holds = |entry: &u64| entry >> ENTRY_BITS <= call;
+    (0..ENTRIES).map(of).filter(holds).max().unwrap_or(0)
+}
+
+/// A timed call whose times rank 0 will read.
+struct Sample {
+    call: u64,
+    key: Key,
+    bytes: u64,
+    way: u8,
+}
+
+/// The state of a key at rank 0.
+struct KeyState {
+    key: Key,
+    chooser: Chooser,
+    list: [Way; 4],
+    /// The way of the last entry that is not a look.
+    present: u8,
+    /// The number of the call from which on all entries hold.
+    holds_from: u64,
+    /// The place of the next entry.
+    next: usize,
+    /// The number of the last call with the key.
+    last: u64,
+}
+
+impl KeyState {
+    fn announce<M: DecisionMemory>(&mut self, memory: &M, from: u64, entry: u64) {
+        let word = memory.entry(self.key.index(), self.next);
+        // The ranks that use the entry have seen that rank 0 has ended this call, which orders the store.
+        word.store(from << ENTRY_BITS | entry, Ordering::Relaxed);
+        self.next = (self.next + 1) % ENTRIES;
+        self.holds_from = from;
+    }
+
+    fn line(&self) -> String {
+        let (_, name) = OPERATIONS[usize::from(self.key.operation)];
+        let best = self.list[usize::from(self.chooser.best())].name(self.key.reduces());
+        let gain = match (self.chooser.median(0), self.chooser.median(self.chooser.best())) {
+            (Some(first), Some(best)) if first > best && best > 0 => {
+                format!(" ({:.2} times as fast as the static way)", first as f64 / best as f64)
+            }
+            _ => String::new(),
+        };
+        format!("from {} KiB, collective {name}: {best}{gain}", self.key.bytes() as f64 / 1024.0)
+    }
+}
+
+/// What rank 0 keeps.
+#[derive(Default)]
+struct Leader {
+    keys: Vec<Option<Box<KeyState>>>,
+    samples: VecDeque<Sample>,
+}
+
+impl Leader {
+    fn state(&mut self, competition: &Competition, (list, len): ([Way; 4], u8)) -> &mut KeyState {
+        let Competition { key, call, .. } = *competition;
+        if self.keys.is_empty() {
+            self.keys.resize_with(KEYS, || None);
+        }
+        self.keys[key.index()].get_or_insert_with(|| {
+            Box::new(KeyState {
+                key,
+                chooser: Chooser::new(usize::from(len), 0),
+                list,
+                present: 0,
+                holds_from: 0,
+                next: 0,
+                last: call.saturating_sub(1),
+            })
+        })
+    }
+
+    /// Announces a look, or another present way, if the chooser wants it and the entries so far hold.
+    fn decide<M: DecisionMemory>(
+        &mut self,
+        memory: &M,
+        competition: &Competition,
+        ways: ([Way; 4], u8),
+        lead: u64,
+    ) {
+        let call = competition.call;
+        let state = self.state(competition, ways);
+        let distance = (call - state.last.min(call)).clamp(1, FARTHEST);
+        state.last = call;
+        let pick = state.chooser.pick();
+        if call < state.holds_from {
+            return;
+        }
+        let best = state.chooser.best();
+        let from = call + lead;
+        if pick.way != best {
+            let calls = match state.chooser.median(pick.way) {
+                Some(_) => LONG_LOOK,
+                None => SHORT_LOOK,
+            };
+            state.announce(memory, from, LOOK | u64::from(pick.way));
+            state.announce(memory, from + calls * distance, u64::from(best));
+        } else if best != state.present {
+            state.announce(memory, from, u64::from(best));
+        }
+        state.present = best;
+    }
+
+    /// Remembers a timed call.
+    fn expect(&mut self, competition: &Competition, way: u8) {
+        let Competition { key, call, bytes, .. } = *competition;
+        if self.samples.len() == TIMES {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(Sample { call, key, bytes, way });
+    }
+
+    /// Reports the costs of the timed calls that all ranks have ended. `call` is the present call.
+    fn collect<M: DecisionMemory>(
+        &mut self,
+        memory: &M,
+        size: usize,
+        call: u64,
+        mut have_ended: impl FnMut(u64) -> bool,
+    ) {
+        // A rank may be some time behind. If rank 0 asked at once, each question would fetch a line of each rank.
+        while let Some(sample) = self.samples.front().filter(|sample| sample.call + 1 < call)
+            && have_ended(sample.call)
+        {
+            let cost = seconds(memory, size, sample.call).map(|time| {
+                // In units of 2^-20 ns per byte, so that calls of one class can be compared.
+                (time * 1e9 * f64::from(1 << 20) / sample.bytes.max(1) as f64) as u64
+            });
+            if let (Some(cost), Some(Some(state))) = (cost, self.keys.get_mut(sample.key.index())) {
+                state.chooser.report(sample.way, cost);
+            }
+            self.samples.pop_front();
+        }
+    }
+}
+
+/// Returns the time from the last begin to the last end of a call in seconds, if all ranks have stored their times.
+fn seconds<M: DecisionMemory>(memory: &M, size: usize, call: u64) -> Option<f64> {
+    let place = call as usize % TIMES;
+    let (mut begin, mut end) = (f64::MIN, f64::MIN);
+    for rank in 0..size {
+        let time = |word| f64::from_bits(memory.time(rank, place, word).load(Ordering::Relaxed));
+        if memory.time(rank, place, 0).load(Ordering::Acquire) != call {
+            return None;
+        }
+        (begin, end) = (begin.max(time(1)), end.max(time(2)));
+        fence(Ordering::Acquire);
+        if memory.time(rank, place, 0).load(Ordering::Relaxed) != call {
+            return None;
+        }
+    }
+    // Other ranks can store anything. A negative or infinite time is no time.
+    let time = end - begin;
+    (0.0..=1e6).contains(&time).then_some(time)
+}
+
+#[cfg(test)]
+mod tests;

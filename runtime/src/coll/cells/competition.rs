@@ -1,0 +1,82 @@
+//! The choice between the ways of one blocking call: which calls compete, and how a rank learns the way of its call.
+//!
+//! `turn.rs` asks for the way before a call. `choices.rs` has the decisions, which are the same on all ranks.
+
+use super::Cells;
+use super::block::SHORT;
+use super::choices::{Competition, Key};
+use super::moves::longest;
+use super::turn::{BY_MESSAGES, LONGEST, Turn};
+use crate::coll::Collective;
+use crate::endpoint::sources::Combine;
+use crate::schedule::Part;
+use crate::settings::CollectiveName;
+use crate::shm::cells::{call_of, last_step, step};
+use crate::sys::clock;
+use crate::{Plan, Result};
+
+impl Turn<'_> {
+    /// Returns the key of the call if several ways compete for it.
+    #[inline]
+    pub(super) fn competition(&self, call: &Collective<'_>) -> Result<Option<Competition>> {
+        // The time of a user's function may be anything, so no measurement decides about its call.
+        let elements = |plan: &Plan, count, combine: &Combine| match combine {
+            Combine::User(_) => Ok(0),
+            _ if plan.element_bytes() > SHORT => Ok(0),
+            _ => plan.packed_bytes(count),
+        };
+        let (name, bytes) = match *call {
+            Collective::Broadcast { ref part, .. } => (CollectiveName::Bcast, part.bytes()?),
+            Collective::Reduce { plan, count, combine, .. } => {
+                (CollectiveName::Reduce, elements(plan, count, combine)?)
+            }
+            Collective::Allreduce { plan, count, combine, .. } => {
+                (CollectiveName::Allreduce, elements(plan, count, combine)?)
+            }
+            Collective::Scan { plan, count, combine, .. } => {
+                (CollectiveName::Scan, elements(plan, count, combine)?)
+            }
+            Collective::Exscan { plan, count, combine, .. } => {
+                (CollectiveName::Exscan, elements(plan, count, combine)?)
+            }
+            Collective::Allgather { parts, .. } => (CollectiveName::Allgather, longest(parts)?),
+            Collective::AlltoallEqual { receive, .. } => {
+                (CollectiveName::Alltoall, receive.first().map_or(Ok(0), Part::bytes)?)
+            }
+            _ => return Ok(None),
+        };
+        let Some(key) = Key::new(name, bytes, self.size) else { return Ok(None) };
+        let competes = bytes <= LONGEST / self.size as u64 && self.cells.choices.compete(name);
+        let call = call_of(self.first);
+        Ok(competes.then_some(Competition { key, call, bytes }))
+    }
+
+    /// Chooses the way of the call. Returns the time of the clock if the call is timed.
+    #[cold]
+    pub(super) fn choose(&mut self, competition: &Competition) -> Result<Option<f64>> {
+        let awaited = self.cells.choices.awaited(competition.call);
+        if awaited > 0 {
+            let needed = last_step(step(awaited, 0));
+            let Cells { seat, block, .. } = &mut *self.cells;
+            if !seat.have_ended(block, needed) {
+                self.wait_for_room(self.number, needed)?;
+            }
+        }
+        let Cells { seat, block, choices, .. } = &mut *self.cells;
+        let have_ended = |call| seat.have_ended(block, last_step(step(call, 0)));
+        let choice = choices.choose(block, competition, have_ended);
+        self.way = Some(choice.way);
+        Ok(choice.is_timed.then(clock::monotonic))
+    }
+
+    /// Waits for all ranks before a call by messages that could also go through cells. If other ranks pass other
+    /// lengths, by mistake, they go through cells, and this rank must not wait for their messages.
+    #[cold]
+    pub(super) fn agree_on_messages(&mut self) -> Result<()> {
+        self.quick = false;
+        self.room(0, 0)?;
+        self.publish(0, BY_MESSAGES, &[]);
+        self.meet()?;
+        self.check_all(self.size, BY_MESSAGES)
+    }
+}
