@@ -84,6 +84,10 @@ const SHORT_LOOK: u64 = 2;
 /// Number of calls of a look at a way whose costs are known.
 const LONG_LOOK: u64 = 5;
 
+/// A cost counts as at most this number of medians of the present way. A rank may lose its CPU for milliseconds during a
+/// short call. One such time would use up the budget of all looks.
+const OUTLIER: u64 = 8;
+
 /// Largest distance of two calls with the same key by which a look is lengthened.
 const FARTHEST: u64 = 1 << 16;
 
@@ -408,7 +412,9 @@ impl Leader {
                 (time * 1e9 * f64::from(1 << 20) / sample.bytes.max(1) as f64) as u64
             });
             if let (Some(cost), Some(Some(state))) = (cost, self.keys.get_mut(sample.key.index())) {
-                state.chooser.report(sample.way, cost);
+                let present = state.chooser.median(state.chooser.best());
+                let most = present.map_or(u64::MAX, |present| present.saturating_mul(OUTLIER));
+                state.chooser.report(sample.way, cost.min(most));
             }
             self.samples.pop_front();
         }

@@ -8,6 +8,8 @@ use super::choices::{Competition, Key};
 use super::moves::longest;
 use super::turn::{BY_MESSAGES, LONGEST, Turn};
 use crate::coll::Collective;
+use crate::coll::collective::check_parts;
+use crate::coll::reduce::missing;
 use crate::endpoint::sources::Combine;
 use crate::schedule::Part;
 use crate::settings::CollectiveName;
@@ -69,14 +71,34 @@ impl Turn<'_> {
         Ok(choice.is_timed.then(clock::monotonic))
     }
 
-    /// Waits for all ranks before a call by messages that could also go through cells. If other ranks pass other
-    /// lengths, by mistake, they go through cells, and this rank must not wait for their messages.
+    /// Waits for all ranks before a call by messages that could also go through cells. If other ranks fail before the
+    /// call or pass other lengths, by mistake, this rank gets an error here. Otherwise it would wait for their messages
+    /// for ever.
     #[cold]
-    pub(super) fn agree_on_messages(&mut self) -> Result<()> {
+    pub(super) fn agree_on_messages(&mut self, call: &Collective<'_>) -> Result<()> {
+        self.check_arguments(call)?;
         self.quick = false;
         self.room(0, 0)?;
         self.publish(0, BY_MESSAGES, &[]);
         self.meet()?;
         self.check_all(self.size, BY_MESSAGES)
+    }
+
+    /// Checks those arguments of a call with a key that the schedule checks. After the agreement, no rank may fail
+    /// because of its arguments.
+    fn check_arguments(&self, call: &Collective<'_>) -> Result<()> {
+        match *call {
+            Collective::Broadcast { root, .. } => self.comm.root(root).map(drop),
+            Collective::Reduce { send, root, .. } => match self.comm.root(root)? {
+                root if send.is_none() && root != self.rank => Err(missing(self.rank, root)),
+                _ => Ok(()),
+            },
+            Collective::Allgather { parts, .. } => check_parts(self.comm, parts),
+            Collective::AlltoallEqual { send, receive } => {
+                send.map_or(Ok(()), |send| check_parts(self.comm, send))?;
+                check_parts(self.comm, receive)
+            }
+            _ => Ok(()),
+        }
     }
 }

@@ -169,7 +169,7 @@ impl<'t> Turn<'t> {
                 unsafe { self.comm.run_by_messages(place, call) }
             }
             _ if self.way.is_some_and(|way| way.messages) => {
-                self.agree_on_messages()?;
+                self.agree_on_messages(call)?;
                 // SAFETY: the caller guarantees the conditions of `run_raw`, which `run_by_messages` has too.
                 unsafe { self.comm.run_by_messages(place, call) }
             }
