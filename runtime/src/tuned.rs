@@ -4,21 +4,23 @@
 //! `transport/tuning.rs` measures, and `transport/learnt.rs` defines the file of `TYPEPACK_TUNE_FILE`. `world.rs`
 //! reads and writes the file; `typepack info` shows the file and the measurements.
 
+use crate::coll::MeasuredCalls;
 use crate::sys::text_file;
 use crate::transport::learnt::{self, Learnt};
 use crate::transport::tuning::{self, Measured};
 use std::io;
 use std::path::Path;
 
-/// The choice between the ways of the long messages of one kind. [`Universe::choices`](crate::Universe::choices)
+/// The choice between the ways of the long messages of one kind, or of the blocking collective calls of one kind on the
+/// world communicator. [`Universe::choices`](crate::Universe::choices)
 /// returns these values.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Choice {
     /// The kind of the messages: where and how the data lies at the sender and at the receiver, and the
-    /// distance of the two ranks.
+    /// distance of the two ranks. For collective calls: the operation and the number of ranks.
     pub kind: String,
-    /// The length of the shortest message in bytes. The longest message is shorter than twice this
+    /// The length of the shortest message, or of each rank's data in a collective call, in bytes. The longest message is shorter than twice this
     /// length. The first size class (1 KiB) also has all shorter messages, and the last one (512 MiB) all
     /// longer ones.
     pub bytes: u64,
@@ -42,6 +44,12 @@ pub struct TimedWay {
 }
 
 impl Choice {
+    pub(crate) fn of_calls(measured: MeasuredCalls) -> Self {
+        let MeasuredCalls { kind, bytes, ways, best, settled } = measured;
+        let way = |(name, ns_per_byte): (&str, _)| TimedWay { name: name.to_owned(), ns_per_byte };
+        Self { kind, bytes, ways: ways.into_iter().map(way).collect(), best, settled }
+    }
+
     pub(crate) fn of(measured: &Measured) -> Self {
         let way = |(way, time): &(tuning::Way, Option<f64>)| TimedWay {
             name: way.to_string(),

@@ -427,7 +427,9 @@ impl Universe {
     /// # Errors
     /// Returns `ErrorKind::State` in a forked child.
     pub fn choices(&self) -> Result<Vec<Choice>> {
-        Ok(self.world.endpoint().measured()?.iter().map(Choice::of).collect())
+        let messages = self.world.endpoint().measured()?;
+        let calls = crate::coll::measured(&self.world);
+        Ok(messages.iter().map(Choice::of).chain(calls.into_iter().map(Choice::of_calls)).collect())
     }
 
     /// Returns the report of this rank. The first line is about the messages that the rank has sent, the kernels that

@@ -8,7 +8,7 @@ use job::{is_rank, ranks_with};
 use typepack::{Communicator, ErrorKind, Op};
 
 /// Number of rounds. The ranks compare all ways of a call within the first few hundred ones.
-const ROUNDS: usize = 1500;
+const ROUNDS: usize = 600;
 
 /// The values of a rank. Sums of them depend on the order in which they are added.
 fn values(rank: usize, len: usize) -> Vec<f64> {
@@ -63,8 +63,8 @@ fn chosen(output: &str) -> Vec<&str> {
         .collect()
 }
 
-fn check(size: usize, name: &str, spin: &str) {
-    let env = [("TYPEPACK_REPORT", "1"), ("TYPEPACK_SPIN_US", spin)];
+fn check(size: usize, name: &str, env: &[(&str, &str)]) {
+    let env: Vec<_> = env.iter().copied().chain([("TYPEPACK_REPORT", "1")]).collect();
     let output = ranks_with(size, name, &env, calls);
     if is_rank() {
         return;
@@ -80,15 +80,15 @@ fn check(size: usize, name: &str, spin: &str) {
 
 #[test]
 fn ways_of_two_ranks_give_the_same_bits() {
-    check(2, "ways_of_two_ranks_give_the_same_bits", "1000");
+    check(2, "ways_of_two_ranks_give_the_same_bits", &[]);
 }
 
 #[test]
 fn ways_of_three_ranks_give_the_same_bits() {
-    check(3, "ways_of_three_ranks_give_the_same_bits", "1000");
+    check(3, "ways_of_three_ranks_give_the_same_bits", &[]);
 }
 
 #[test]
 fn ways_of_ranks_that_sleep_at_once_give_the_same_bits() {
-    check(5, "ways_of_ranks_that_sleep_at_once_give_the_same_bits", "0");
+    check(5, "ways_of_ranks_that_sleep_at_once_give_the_same_bits", &[("TYPEPACK_SPIN_US", "0")]);
 }

@@ -51,7 +51,7 @@ mod scope;
 mod topology;
 mod values;
 
-pub(crate) use cells::report;
+pub(crate) use cells::{MeasuredCalls, measured, report};
 
 pub use crate::endpoint::sources::{Combine, Combiner};
 pub use crate::schedule::Part;

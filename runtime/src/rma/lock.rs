@@ -1,25 +1,45 @@
 //! The lock of a window: one word, in the block of the rank whose memory the lock protects.
 //!
-//! The lock is fair: ranks get it in the order in which they have asked for it. It may be shared by several ranks,
-//! or held by one rank exclusively. The word has three counters:
+//! The lock may be shared by several ranks, or held by one rank exclusively. If nobody holds it, one atomic operation
+//! takes it. A rank that cannot have the lock at once joins a queue and sleeps. The word has these fields:
 //!
-//! - `next`: the number of tickets that have been taken. Each request takes one.
-//! - `readers`: a request for a shared lock has the lock if this counter has reached its ticket. The request then adds
-//!   one to the counter, so that the next request may share the lock.
-//! - `free`: a request for an exclusive lock has the lock if this counter has reached its ticket.
+//! - `next`: the number of tickets that have been taken. Each rank that joins the queue takes one.
+//! - `front`: the ticket of the first rank in the queue. If it equals `next`, the queue is empty.
+//! - `holders`: the number of ranks that share the lock.
+//! - `exclusive`: whether a rank holds the lock exclusively.
+//! - `rung`: whether the first rank in the queue has been woken and has not looked at the lock since.
+//! - `passes`: how many ranks have taken the lock since the first rank in the queue has become the first one.
 //!
-//! A release adds one to `free`. The release of an exclusive lock also adds one to `readers`. If nobody holds the lock,
-//! one atomic operation takes it. This file changes the word and never waits; `wait.rs` waits.
+//! A rank that finds the lock free may pass the queue, but at most [`MOST_PASSES`] ranks pass the same first rank. Then
+//! newcomers join the queue. So every rank gets the lock after a bounded number of others. Without passing, each
+//! release would hand the lock to a sleeping rank, and everybody would wait until that rank has a CPU: with more ranks
+//! than CPUs, each holder would cost a switch between processes.
+//!
+//! A release that leaves the lock free wakes the first rank in the queue, once. That rank takes the lock if it is still
+//! free, and sleeps again if it is not. This file changes the word and never waits; `wait.rs` waits.
 
 use super::words::SharedWord;
+use crate::shm::layout::MAX_RANKS;
 
-/// Number of bits of a counter. A rank has at most one request for a lock at a time, and there are fewer ranks than
-/// values of a counter. So no two requests that wait or hold the lock have the same ticket.
-const BITS: u32 = 20;
+/// Number of bits of a ticket and of the number of holders. A rank has at most one request for a lock at a time, and
+/// there are fewer ranks than values. So no two ranks in the queue have the same ticket.
+const BITS: u32 = 16;
 const MASK: u64 = (1 << BITS) - 1;
 const NEXT: u32 = 0;
-const READERS: u32 = BITS;
-const FREE: u32 = 2 * BITS;
+const FRONT: u32 = BITS;
+const HOLDERS: u32 = 2 * BITS;
+const EXCLUSIVE: u64 = 1 << (3 * BITS);
+const RUNG: u64 = 1 << (3 * BITS + 1);
+/// `passes` has the bits from here on.
+const PASSES: u32 = 3 * BITS + 2;
+
+const _: () = assert!(MAX_RANKS < 1 << BITS);
+
+/// Largest number of ranks that pass the first rank in the queue. A holder with one short operation takes a tenth of a
+/// microsecond, so a woken rank waits about as long as a switch between processes takes.
+const MOST_PASSES: u64 = 100;
+
+const _: () = assert!(MOST_PASSES < 1 << (u64::BITS - PASSES));
 
 /// Who else may hold a lock at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,16 +56,40 @@ fn get(word: u64, field: u32) -> u64 {
     word >> field & MASK
 }
 
-/// Returns `word` with one added to the counter `field`. The counters wrap.
+/// Returns `word` with one added to the ticket `field`. Tickets wrap.
 fn more(word: u64, field: u32) -> u64 {
     let value = (get(word, field) + 1) & MASK;
     word & !(MASK << field) | value << field
+}
+
+/// Returns whether ranks wait in the queue.
+fn has_queue(word: u64) -> bool {
+    get(word, NEXT) != get(word, FRONT)
+}
+
+/// Returns whether a lock of this kind can be taken beside the present holders.
+fn is_free(word: u64, kind: LockKind) -> bool {
+    match kind {
+        LockKind::Shared => word & EXCLUSIVE == 0,
+        LockKind::Exclusive => word & EXCLUSIVE == 0 && get(word, HOLDERS) == 0,
+    }
+}
+
+/// Returns `word` with one more holder.
+fn taken(word: u64, kind: LockKind) -> u64 {
+    match kind {
+        LockKind::Shared => more(word, HOLDERS),
+        LockKind::Exclusive => word | EXCLUSIVE,
+    }
 }
 
 fn change(word: &impl SharedWord, mut to: impl FnMut(u64) -> u64) -> (u64, u64) {
     let mut old = word.value();
     loop {
         let new = to(old);
+        if new == old {
+            return (old, new);
+        }
         match word.replace(old, new) {
             Ok(()) => return (old, new),
             Err(now) => old = now,
@@ -53,58 +97,63 @@ fn change(word: &impl SharedWord, mut to: impl FnMut(u64) -> u64) -> (u64, u64) 
     }
 }
 
-/// A request for a lock.
+/// Asks for the lock. Returns `None` if the caller has the lock now. Otherwise returns the caller's ticket in the queue:
+/// the caller waits until [`look`] says that it has the lock.
+pub(super) fn ask(word: &impl SharedWord, kind: LockKind) -> Option<u64> {
+    let takes = |old: u64| is_free(old, kind) && (!has_queue(old) || old >> PASSES < MOST_PASSES);
+    let (old, _) = change(word, |old| match (takes(old), has_queue(old)) {
+        (true, false) => taken(old, kind),
+        (true, true) => taken(old, kind) + (1 << PASSES),
+        (false, _) => more(old, NEXT),
+    });
+    (!takes(old)).then(|| get(old, NEXT))
+}
+
+/// What a rank in the queue sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ticket {
-    pub number: u64,
-    pub granted: bool,
+pub(super) enum Seen {
+    /// The rank waits on.
+    Nothing,
+    /// The rank has the lock. It wakes the rank with this ticket, if any, which may be able to share the lock.
+    Lock(Option<u64>),
 }
 
-/// Asks for the lock. If the ticket is not granted, the caller waits until [`is_granted`].
-pub(super) fn ask(word: &impl SharedWord, kind: LockKind) -> Ticket {
-    let granted = |old: u64| match kind {
-        LockKind::Shared => get(old, READERS) == get(old, NEXT),
-        LockKind::Exclusive => get(old, FREE) == get(old, NEXT),
-    };
-    let (old, _) = change(word, |old| {
-        let new = more(old, NEXT);
-        if kind == LockKind::Shared && granted(old) { more(new, READERS) } else { new }
-    });
-    Ticket { number: get(old, NEXT), granted: granted(old) }
-}
-
-/// Returns whether a request that was not granted at first has the lock now. After this function has returned true, the
-/// caller must not call it again for the ticket.
-pub(super) fn is_granted(word: &impl SharedWord, kind: LockKind, ticket: u64) -> bool {
-    match kind {
-        LockKind::Exclusive => get(word.value(), FREE) == ticket,
-        LockKind::Shared => {
-            if get(word.value(), READERS) != ticket {
-                return false;
-            }
-            // While `readers` equals this ticket, only the rank with the ticket changes `readers`.
-            change(word, |old| more(old, READERS));
-            true
+/// Takes the lock for the rank in the queue with this ticket, if the rank is the first one and the lock is free. After
+/// the function has returned a lock, the caller must not call it again for the ticket.
+pub(super) fn look(word: &impl SharedWord, kind: LockKind, ticket: u64) -> Seen {
+    let is_first = |old: u64| get(old, FRONT) == ticket;
+    let (old, new) = change(word, |old| {
+        if !is_first(old) {
+            return old;
         }
-    }
-}
-
-/// Releases the lock.
-pub(super) fn release(word: &impl SharedWord, kind: LockKind) {
-    change(word, |old| match kind {
-        LockKind::Shared => more(old, FREE),
-        LockKind::Exclusive => more(more(old, FREE), READERS),
+        if !is_free(old, kind) {
+            // The next release wakes this rank again.
+            return old & !RUNG;
+        }
+        let new = more(taken(old, kind), FRONT) & !RUNG & ((1 << PASSES) - 1);
+        let shares = kind == LockKind::Shared && has_queue(new);
+        if shares { new | RUNG } else { new }
     });
+    if !is_first(old) || !is_free(old, kind) {
+        return Seen::Nothing;
+    }
+    Seen::Lock((new & RUNG != 0).then(|| get(new, FRONT)))
 }
 
-/// Returns the ticket of the request that may have the lock next, if a request waits. If a rank holds the lock
-/// exclusively, returns the ticket of that rank. Whoever has changed the word wakes the rank of the returned ticket.
-pub(super) fn waiting(word: &impl SharedWord) -> Option<u64> {
-    let word = word.value();
-    // A request that waits, or that holds the lock exclusively, has a ticket that `readers` has not passed. The first
-    // such ticket is `readers` itself.
-    let first = get(word, READERS);
-    (first != get(word, NEXT)).then_some(first)
+/// Releases the lock. Returns the ticket of the rank that the caller must wake, if any: the first one in the queue, if
+/// the lock is free now.
+pub(super) fn release(word: &impl SharedWord, kind: LockKind) -> Option<u64> {
+    let rings = |new: u64| has_queue(new) && is_free(new, LockKind::Exclusive) && new & RUNG == 0;
+    let left = |old: u64| match kind {
+        // The caller is one of the holders, so the number of holders is at least 1.
+        LockKind::Shared => old - (1 << HOLDERS),
+        LockKind::Exclusive => old & !EXCLUSIVE,
+    };
+    let (old, new) = change(word, |old| {
+        let new = left(old);
+        if rings(new) { new | RUNG } else { new }
+    });
+    rings(left(old)).then(|| get(new, FRONT))
 }
 
 #[cfg(test)]
@@ -113,42 +162,86 @@ mod tests {
     use LockKind::{Exclusive, Shared};
     use std::sync::atomic::AtomicU64;
 
-    #[test]
-    fn requests_are_granted_in_their_order() {
-        // The counters are about to wrap.
-        let word = AtomicU64::new(MASK << NEXT | MASK << READERS | MASK << FREE);
-        let ask = |kind| ask(&word, kind);
-        let reader = ask(Shared);
-        assert_eq!(reader, Ticket { number: MASK, granted: true });
-        assert!(ask(Shared).granted);
-        let writer = ask(Exclusive);
-        assert_eq!(writer, Ticket { number: 1, granted: false });
-        // A reader that comes after the writer waits for the writer.
-        let late = ask(Shared);
-        assert!(!late.granted);
-        let last = ask(Exclusive);
-        assert_eq!(waiting(&word), Some(writer.number));
-        release(&word, Shared);
-        assert!(!is_granted(&word, Exclusive, writer.number));
-        release(&word, Shared);
-        assert!(is_granted(&word, Exclusive, writer.number));
-        assert!(!is_granted(&word, Shared, late.number));
-        release(&word, Exclusive);
-        assert_eq!(waiting(&word), Some(late.number));
-        assert!(is_granted(&word, Shared, late.number));
-        assert_eq!(waiting(&word), Some(last.number));
-        assert!(!is_granted(&word, Exclusive, last.number));
-        release(&word, Shared);
-        assert!(is_granted(&word, Exclusive, last.number));
-        release(&word, Exclusive);
-        assert!(ask(Exclusive).granted);
-        release(&word, Exclusive);
-        assert_eq!(waiting(&word), None);
+    /// Returns a word whose tickets are about to wrap.
+    fn free() -> AtomicU64 {
+        AtomicU64::new(MASK << NEXT | MASK << FRONT)
     }
 
-    /// Two ranks take the lock of these kinds; each waits with the queue as `wait.rs` does, and sleeps until another
+    const LOCK: Seen = Seen::Lock(None);
+
+    #[test]
+    fn the_queue_is_served_in_its_order() {
+        let word = free();
+        assert_eq!(ask(&word, Shared), None);
+        assert_eq!(ask(&word, Shared), None);
+        let writer = ask(&word, Exclusive).expect("readers hold the lock");
+        assert_eq!(writer, MASK);
+        let last = ask(&word, Exclusive).expect("readers hold the lock");
+        assert_eq!(last, 0);
+        assert_eq!(release(&word, Shared), None);
+        assert_eq!(
+            (look(&word, Exclusive, writer), look(&word, Exclusive, last)),
+            (Seen::Nothing, Seen::Nothing)
+        );
+        assert_eq!(release(&word, Shared), Some(writer));
+        // The lock is free, but the other rank is not the first one.
+        assert_eq!(look(&word, Exclusive, last), Seen::Nothing);
+        assert_eq!(look(&word, Exclusive, writer), LOCK);
+        assert_eq!(ask(&word, Shared), Some(1));
+        assert_eq!(ask(&word, Shared), Some(2));
+        assert_eq!(release(&word, Exclusive), Some(last));
+        assert_eq!(look(&word, Exclusive, last), LOCK);
+        assert_eq!(release(&word, Exclusive), Some(1));
+        // A reader lets the next reader in.
+        assert_eq!(look(&word, Shared, 1), Seen::Lock(Some(2)));
+        assert_eq!(look(&word, Shared, 2), LOCK);
+        assert_eq!((release(&word, Shared), release(&word, Shared)), (None, None));
+        assert_eq!(ask(&word, Exclusive), None);
+        assert_eq!(release(&word, Exclusive), None);
+        assert_eq!(word.into_inner(), 3 << NEXT | 3 << FRONT);
+    }
+
+    #[test]
+    fn newcomers_pass_the_queue_for_some_time() {
+        for kind in [Exclusive, Shared] {
+            let word = free();
+            assert_eq!(ask(&word, Exclusive), None);
+            let first = ask(&word, kind).expect("a rank holds the lock");
+            let second = ask(&word, Exclusive).expect("a rank holds the lock");
+            // The first release wakes the first rank, which does not look for a long time.
+            assert_eq!(release(&word, Exclusive), Some(first));
+            for _ in 0..MOST_PASSES {
+                assert_eq!(ask(&word, Exclusive), None);
+                assert_eq!(release(&word, Exclusive), None);
+            }
+            assert!(ask(&word, Exclusive).is_some() && ask(&word, Shared).is_some());
+            assert_eq!(look(&word, Exclusive, second), Seen::Nothing);
+            let Seen::Lock(shares) = look(&word, kind, first) else { panic!("the lock is free") };
+            assert_eq!(shares.is_some(), kind == Shared);
+            // Nobody has passed the new first rank yet.
+            let _other = release(&word, kind);
+            assert_eq!(ask(&word, Exclusive), None);
+        }
+    }
+
+    #[test]
+    fn a_rank_that_looks_in_vain_is_woken_again() {
+        let word = free();
+        assert_eq!(ask(&word, Exclusive), None);
+        let first = ask(&word, Exclusive).expect("a rank holds the lock");
+        assert_eq!(release(&word, Exclusive), Some(first));
+        assert_eq!(ask(&word, Exclusive), None);
+        // Until the first rank looks, nobody wakes it again.
+        assert_eq!(release(&word, Exclusive), None);
+        assert_eq!(ask(&word, Exclusive), None);
+        assert_eq!(look(&word, Exclusive, first), Seen::Nothing);
+        assert_eq!(release(&word, Exclusive), Some(first));
+        assert_eq!(look(&word, Exclusive, first), LOCK);
+    }
+
+    /// Two ranks take locks of these kinds, the first rank one after another; each waits with the queue as `wait.rs` does, and sleeps until another
     /// rank wakes it.
-    fn two_ranks(mine: LockKind, theirs: LockKind) {
+    fn two_ranks(mine: &'static [LockKind], theirs: LockKind) {
         use crate::rma::words::model::{ModelWord, explore};
         use loom::cell::UnsafeCell;
         use loom::sync::Arc;
@@ -159,8 +252,8 @@ mod tests {
             bells: [ModelWord; 2],
             memory: UnsafeCell<u64>,
         }
-        fn wake(scene: &Scene) {
-            let Some(ticket) = waiting(&scene.lock) else { return };
+        fn wake(scene: &Scene, ticket: Option<u64>) {
+            let Some(ticket) = ticket else { return };
             let rank = scene.queue[ticket as usize % 2].value();
             if (1..=2).contains(&rank) {
                 let bell = &scene.bells[rank as usize - 1];
@@ -168,14 +261,14 @@ mod tests {
             }
         }
         fn visit(scene: &Scene, rank: usize, kind: LockKind) {
-            let ticket = ask(&scene.lock, kind);
-            if !ticket.granted {
+            if let Some(ticket) = ask(&scene.lock, kind) {
                 // `wait.rs` stores with the order SeqCst.
-                let place = &scene.queue[ticket.number as usize % 2];
+                let place = &scene.queue[ticket as usize % 2];
                 place.replace(place.value(), rank as u64 + 1).unwrap();
                 loop {
                     let bell = scene.bells[rank].value();
-                    if is_granted(&scene.lock, kind, ticket.number) {
+                    if let Seen::Lock(next) = look(&scene.lock, kind, ticket) {
+                        wake(scene, next);
                         break;
                     }
                     // Sleeps: loom finds a rank that nobody wakes, because it never leaves this loop.
@@ -183,18 +276,14 @@ mod tests {
                         loom::thread::yield_now();
                     }
                 }
-                if kind == Shared {
-                    wake(scene);
-                }
             }
             match kind {
                 // SAFETY: the lock excludes other accesses. Loom reports one if it does not.
                 Exclusive => scene.memory.with_mut(|memory| unsafe { *memory += 1 }),
                 // SAFETY: the same.
-                Shared => scene.memory.with(|memory| assert!(unsafe { *memory } < 3)),
+                Shared => scene.memory.with(|memory| assert!(unsafe { *memory } < 4)),
             }
-            release(&scene.lock, kind);
-            wake(scene);
+            wake(scene, release(&scene.lock, kind));
         }
         explore(3, move || {
             let word = || ModelWord::new(0);
@@ -206,23 +295,31 @@ mod tests {
             });
             let other = Arc::clone(&scene);
             let thread = loom::thread::spawn(move || visit(&other, 1, theirs));
-            visit(&scene, 0, mine);
+            mine.iter().for_each(|kind| visit(&scene, 0, *kind));
             thread.join().unwrap();
         });
     }
 
     #[test]
     fn loom_exclusive_locks() {
-        two_ranks(Exclusive, Exclusive);
+        two_ranks(&[Exclusive], Exclusive);
+    }
+
+    /// The first rank passes the other one, which is in the queue.
+    #[test]
+    fn loom_a_rank_that_passes_the_queue() {
+        two_ranks(&[Exclusive, Exclusive], Exclusive);
+        two_ranks(&[Shared, Exclusive], Exclusive);
     }
 
     #[test]
     fn loom_a_shared_and_an_exclusive_lock() {
-        two_ranks(Shared, Exclusive);
+        two_ranks(&[Shared], Exclusive);
+        two_ranks(&[Exclusive], Shared);
     }
 
     #[test]
     fn loom_shared_locks() {
-        two_ranks(Shared, Shared);
+        two_ranks(&[Shared], Shared);
     }
 }

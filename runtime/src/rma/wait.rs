@@ -9,7 +9,7 @@
 //! and waits until rank `r - 2^k` has written the number into the block of `r` (both modulo the number of ranks). So
 //! every rank knows after the last round that all ranks have come.
 
-use super::lock::{self, LockKind};
+use super::lock::{self, LockKind, Seen};
 use super::words::{SharedWord, Word, Words};
 use crate::comm::Communicator;
 use crate::{ErrorKind, Result};
@@ -124,17 +124,18 @@ pub(super) fn lock(
     serves: bool,
 ) -> Result<()> {
     let word = words.get(target, Word::Lock)?;
-    let ticket = lock::ask(word, kind);
-    if ticket.granted {
-        return Ok(());
-    }
-    words.get(target, Word::Queue(ticket.number))?.store(comm.rank() as u64 + 1, Ordering::SeqCst);
-    until(comm, serves, || lock::is_granted(word, kind, ticket.number))?;
-    if kind == LockKind::Shared {
-        // This lock lets the next request in too if that request is for a shared lock.
-        wake(comm, words, target)?;
-    }
-    Ok(())
+    let Some(ticket) = lock::ask(word, kind) else { return Ok(()) };
+    words.get(target, Word::Queue(ticket))?.store(comm.rank() as u64 + 1, Ordering::SeqCst);
+    let mut next = None;
+    let is_over = || match lock::look(word, kind, ticket) {
+        Seen::Nothing => false,
+        Seen::Lock(ticket) => {
+            next = ticket;
+            true
+        }
+    };
+    until(comm, serves, is_over)?;
+    wake(comm, words, target, next)
 }
 
 /// Releases the lock of the memory at rank `target`.
@@ -147,13 +148,13 @@ pub(super) fn unlock(
     target: usize,
     kind: LockKind,
 ) -> Result<()> {
-    lock::release(words.get(target, Word::Lock)?, kind);
-    wake(comm, words, target)
+    let next = lock::release(words.get(target, Word::Lock)?, kind);
+    wake(comm, words, target, next)
 }
 
-/// Wakes the rank that may have the lock next.
-fn wake(comm: &Communicator, words: &Words, target: usize) -> Result<()> {
-    let Some(ticket) = lock::waiting(words.get(target, Word::Lock)?) else { return Ok(()) };
+/// Wakes the rank in the queue of the lock that has this ticket, if any.
+fn wake(comm: &Communicator, words: &Words, target: usize, ticket: Option<u64>) -> Result<()> {
+    let Some(ticket) = ticket else { return Ok(()) };
     let who = words.get(target, Word::Queue(ticket))?.load(Ordering::SeqCst);
     // The rank may not have written its number yet. Then it looks at the lock after it has written the number.
     match usize::try_from(who) {

@@ -1,5 +1,5 @@
 //! `typepack info --measure`: exchanges real messages, so that the library measures which way of copying long
-//! messages is fastest on this machine, and shows the measured times.
+//! messages is fastest on this machine, and shows the measured times. The same for blocking collective calls of all ranks.
 //!
 //! `mod.rs` calls [`run`] after the process has joined the job. Rank 0 exchanges messages with one rank at each
 //! [`Distance`]; the other ranks wait. The library measures at the receiver, so rank 0 shows its own choices. Every
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use typepack::tuned::Choice;
-use typepack::{Communicator, Datatype, Distance, Named, Placement, Plan, Universe, commit};
+use typepack::{Communicator, Datatype, Distance, Named, Op, Placement, Plan, Universe, commit};
 
 use super::{line, name};
 use crate::agree::{FAILURE, Stop, USAGE, agree};
@@ -78,11 +78,35 @@ pub fn run(universe: &Universe, seconds: u16) -> Result<(), Stop> {
         };
         agree(&world, done?, FAILURE)?;
     }
+    collectives(&world, Duration::from_secs(seconds.into()) / 4)?;
     let printed = match world.rank() {
         0 => super::print(&table(&partners, &universe.choices()?)),
         _ => Ok(()),
     };
     agree(&world, printed, FAILURE)
+}
+
+/// Makes blocking collective calls of all sizes and of several kinds for about `time`. All ranks call this function.
+fn collectives(world: &Communicator, time: Duration) -> typepack::Result<()> {
+    let sizes = u32::try_from(SIZES.len()).unwrap_or(u32::MAX);
+    for bytes in SIZES {
+        let mut values = vec![1u64; bytes / size_of::<u64>()];
+        let mut result = vec![0u64; values.len()];
+        let end = Instant::now() + time / sizes;
+        let mut goes_on = [1u64];
+        while goes_on != [0] {
+            for _ in 0..BATCH {
+                world.broadcast_slice(&mut values, 0)?;
+                world.reduce(&values, &mut result, Op::Max, 0)?;
+                result.copy_from_slice(&values);
+                world.allreduce(&mut result, Op::Max)?;
+                world.scan(&values, &mut result, Op::Max)?;
+            }
+            goes_on = [u64::from(Instant::now() < end)];
+            world.broadcast_slice(&mut goes_on, 0)?;
+        }
+    }
+    Ok(())
 }
 
 /// Checks that this job can run `--measure`.
@@ -199,7 +223,10 @@ fn table(partners: &[(usize, Option<Distance>)], choices: &[Choice]) -> String {
         let _infallible = write!(text, "{comma} rank {rank} ({words})");
     }
     text.push('\n');
-    line(&mut text, "  us per message from the match to the last byte; * marks the present choice");
+    line(
+        &mut text,
+        "  us per message from the match to the last byte, or per collective call; * marks the present choice",
+    );
     let mut kinds: BTreeMap<&str, Vec<&Choice>> = BTreeMap::new();
     for choice in choices {
         kinds.entry(&choice.kind).or_default().push(choice);

@@ -99,6 +99,23 @@ pub(super) trait DecisionMemory {
     fn time(&self, rank: usize, place: usize, word: usize) -> &AtomicU64;
 }
 
+/// Number of cost units in a nanosecond per byte. Costs are per byte, so that calls of one class can be compared.
+const UNIT: f64 = (1 << 20) as f64;
+
+/// What rank 0 of a communicator has measured for the calls of one kind and size class.
+#[derive(Clone, Debug)]
+pub(crate) struct MeasuredCalls {
+    pub kind: String,
+    /// The first length of the size class, in bytes of each rank.
+    pub bytes: u64,
+    /// The ways, with the medians of their times in nanoseconds per byte.
+    pub ways: Vec<(&'static str, Option<f64>)>,
+    /// The index of the present way.
+    pub best: usize,
+    /// True if the present way has been compared with all others.
+    pub settled: bool,
+}
+
 /// A way of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Way {
@@ -268,6 +285,12 @@ impl Choices {
         word(0).store(call, Ordering::Release);
     }
 
+    /// Returns what has been measured for each key. Only rank 0 has anything.
+    pub(super) fn measured(&self) -> Vec<MeasuredCalls> {
+        let keys = self.leader.iter().flat_map(|leader| leader.keys.iter().flatten());
+        keys.map(|state| state.measured(self.size)).collect()
+    }
+
     /// Returns one line for each key whose ways rank 0 has compared. Other ranks have no lines.
     pub(super) fn report(&self) -> Vec<String> {
         let keys = self.leader.iter().flat_map(|leader| leader.keys.iter().flatten());
@@ -314,6 +337,21 @@ impl KeyState {
         word.store(from << ENTRY_BITS | entry, Ordering::Relaxed);
         self.next = (self.next + 1) % ENTRIES;
         self.holds_from = from;
+    }
+
+    fn measured(&self, size: usize) -> MeasuredCalls {
+        let (_, name) = OPERATIONS[usize::from(self.key.operation)];
+        let way = |way: u8| {
+            let time = self.chooser.median(way).map(|cost| cost as f64 / UNIT);
+            (self.list[usize::from(way)].name(self.key.reduces()), time)
+        };
+        MeasuredCalls {
+            kind: format!("collective {name} of {size} ranks"),
+            bytes: self.key.bytes(),
+            ways: (0..self.chooser.ways() as u8).map(way).collect(),
+            best: usize::from(self.chooser.best()),
+            settled: self.chooser.is_settled(),
+        }
     }
 
     fn line(&self) -> String {
@@ -407,10 +445,8 @@ impl Leader {
         while let Some(sample) = self.samples.front().filter(|sample| sample.call + 1 < call)
             && have_ended(sample.call)
         {
-            let cost = seconds(memory, size, sample.call).map(|time| {
-                // In units of 2^-20 ns per byte, so that calls of one class can be compared.
-                (time * 1e9 * f64::from(1 << 20) / sample.bytes.max(1) as f64) as u64
-            });
+            let cost = seconds(memory, size, sample.call)
+                .map(|time| (time * 1e9 * UNIT / sample.bytes.max(1) as f64) as u64);
             if let (Some(cost), Some(Some(state))) = (cost, self.keys.get_mut(sample.key.index())) {
                 let present = state.chooser.median(state.chooser.best());
                 let most = present.map_or(u64::MAX, |present| present.saturating_mul(OUTLIER));

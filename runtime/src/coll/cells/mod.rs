@@ -39,6 +39,7 @@ use crate::shm::cells::{CALLS, CELLS, Seat, step};
 use crate::{Error, ErrorKind, Result};
 use block::Block;
 use choices::Choices;
+pub(crate) use choices::MeasuredCalls;
 use copies::Copies;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -336,18 +337,28 @@ unsafe fn run_with(comm: &Communicator, state: &mut State, call: &Collective<'_>
 
 /// Returns what this rank has chosen by measurement for the blocking calls on a communicator, one line each.
 pub(crate) fn report(comm: &Communicator) -> Vec<String> {
+    let lines = |cells: &Cells| {
+        let mut lines = cells.choices.report();
+        lines.extend(cells.copies.report());
+        lines
+    };
+    with_cells(comm, lines).unwrap_or_default()
+}
+
+/// Returns what rank 0, if this rank is rank 0, has measured for the blocking calls on a communicator.
+pub(crate) fn measured(comm: &Communicator) -> Vec<MeasuredCalls> {
+    with_cells(comm, |cells| cells.choices.measured()).unwrap_or_default()
+}
+
+/// Calls `look` with the cells of a communicator, if it has cells.
+fn with_cells<R>(comm: &Communicator, look: impl FnOnce(&Cells) -> R) -> Option<R> {
     if !are_possible(comm) {
-        return Vec::new();
+        return None;
     }
-    let Some(kept) = comm.attached(Kept::default) else { return Vec::new() };
-    let Ok(state) = kept.lock() else { return Vec::new() };
+    let state = comm.attached(Kept::default)?.lock().ok()?;
     match &state.cells {
-        Made::Cells(cells) => {
-            let mut lines = cells.choices.report();
-            lines.extend(cells.copies.report());
-            lines
-        }
-        Made::NotYet | Made::Denied => Vec::new(),
+        Made::Cells(cells) => Some(look(cells)),
+        Made::NotYet | Made::Denied => None,
     }
 }
 
