@@ -120,13 +120,13 @@ fn values_in_collective_calls() {
             world.broadcast_values(&mut values, root).expect("a broadcast");
             assert_eq!(values[3], particle(10 * root + 3));
             let mut all = vec![Particle::default(); if rank == root { 4 * size } else { 0 }];
-            world.gather_values(&mine, &mut all, root).expect("a gather");
+            world.gather(&mine, &mut all, root).expect("a gather");
             for (n, value) in all.iter().enumerate() {
                 assert_eq!(*value, particle(10 * (n / 4) + n % 4));
             }
         }
         let mut all = vec![Particle::default(); 4 * size];
-        world.all_gather_values(&mine, &mut all).expect("an allgather");
+        world.all_gather(&mine, &mut all).expect("an allgather");
         assert_eq!(all[4 * size - 1], particle(10 * (size - 1) + 3));
         // The composition of functions x -> a x + b does not commute: (kind, charge) is such a function here.
         let mut values = [Tag(3, rank as u32), Tag(1, 1)];
@@ -144,7 +144,7 @@ fn values_in_collective_calls() {
 
         // Wrong lengths are errors, and the next call works.
         let mut short = vec![Particle::default(); 3];
-        let error = world.all_gather_values(&mine, &mut short).expect_err("too short");
+        let error = world.all_gather(&mine, &mut short).expect_err("too short");
         assert_eq!((error.kind(), error.argument()), (ErrorKind::Buffer, "recv"));
         world.barrier().expect("a barrier");
     });

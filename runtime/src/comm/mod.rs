@@ -564,21 +564,41 @@ impl Communicator {
     ) -> Result<Status> {
         let outgoing = readable(send_buf, 0, send_plan, send_count, "send_buf")?;
         let incoming = writable(recv_buf, 0, recv_plan, recv_count, "recv_buf")?;
-        let (source, recv_tag) = (source.into(), recv_tag.into());
+        // SAFETY: `send_buf` and `recv_buf` hold the elements (`readable` and `writable` have checked this). They are
+        // borrowed until `send_receive` returns, one of them mutably, so they do not overlap.
+        unsafe {
+            self.send_receive(
+                (&outgoing, dest, send_tag),
+                (incoming, source.into(), recv_tag.into()),
+            )
+        }
+    }
+
+    /// Sends the elements of one layout and receives into another, and waits for both. Each is given with its rank and
+    /// its tag.
+    ///
+    /// # Safety
+    ///
+    /// - Until the call returns, the memory of the outgoing layout is readable and unchanged. The memory of the incoming
+    ///   layout is writable and nobody else accesses it. The two do not overlap.
+    pub(crate) unsafe fn send_receive(
+        &self,
+        (outgoing, dest, send_tag): (&LayoutRef<'_>, usize, i32),
+        (incoming, source, recv_tag): (LayoutRef<'_>, Source, Tag),
+    ) -> Result<Status> {
         let source = self.sender(source)?;
         check_receive_tag(recv_tag)?;
         let posting = Posting::new(incoming, self.context(Space::User), source, recv_tag)?;
         let dest = self.slot(dest, "dest", ErrorKind::Rank)?;
         check_tag(send_tag)?;
-        let bytes = send_plan.packed_bytes(send_count)?;
+        let bytes = outgoing.plan.packed_bytes(outgoing.count)?;
         let context = self.context(Space::User);
         let label = Label { context, tag: send_tag, bytes, types: OF_LAYOUT };
-        // SAFETY: `send_buf` and `recv_buf` hold the elements (`readable` and `writable` have checked this). They are
-        // borrowed until `send_receive` returns, one of them mutably, so they do not overlap. When `send_receive`
-        // returns, nobody uses their memory any more. `bytes` is the packed size of the outgoing elements, and
-        // `Posting::new` takes the capacity from the plan.
+        // SAFETY: the caller guarantees the memory of both layouts until this function returns (the condition of
+        // `# Safety`). When `send_receive` returns, nobody uses their memory any more. `bytes` is the packed size of the
+        // outgoing elements, and `Posting::new` takes the capacity from the plan.
         let status = unsafe {
-            let outgoing = (&outgoing, label, dest, How::STANDARD);
+            let outgoing = (outgoing, label, dest, How::STANDARD);
             self.shared.endpoint.send_receive(outgoing, &posting)?
         };
         self.local(status)

@@ -1,21 +1,36 @@
 //! Rust types that have an MPI datatype, and calls that take slices of their values.
 //!
 //! [`Equivalence`] is the trait of these types, which `#[derive(Equivalence)]` (`runtime/derive`) implements for
-//! structs. `calls.rs` has the messages and the collective calls. This folder calls `coll/`, so it comes after `coll/`
-//! in the order of the folders.
+//! structs. [`Buffer`] and [`BufferMut`] are the traits of the buffers that the calls take: values of these types, their
+//! slices, elements of committed datatypes, and views of `ndarray` (`buffer.rs`, `array.rs`).
+//!
+//! `calls.rs` has the messages, and the reductions of structs. `collectives.rs` has the collective calls that move data,
+//! `neighbors.rs` those between neighbours, and `scope.rs` the nonblocking forms. All of them describe their buffers in
+//! `divide.rs`. This folder calls `coll/`, so it comes after `coll/` in the order of the folders.
 
+#[cfg(feature = "ndarray")]
+mod array;
+mod buffer;
 mod calls;
+mod collectives;
+mod divide;
+mod neighbors;
+mod scope;
 
 use crate::commit::commit;
 use crate::{Datatype, Error, ErrorKind, Named, Plan, Result};
 use std::sync::OnceLock;
 pub use typepack_derive::Equivalence;
 
+#[cfg(feature = "ndarray")]
+pub(crate) use array::strided;
+pub use buffer::{Buffer, BufferMut, Elements, ElementsMut};
+
 /// A Rust type that has an MPI datatype: numbers, arrays of such types, and structs with
 /// `#[derive(Equivalence)]`.
 ///
-/// Slices of these types can be sent and used in collective calls: [`Communicator::send_values`] and the calls beside
-/// it. The bytes between the fields of a struct are gaps of the datatype, which no call reads or writes. So unlike the
+/// Values and slices of these types can be sent and used in collective calls: [`Communicator::send_values`] and the calls
+/// beside it, which take every [`Buffer`]. The bytes between the fields of a struct are gaps of the datatype, which no call reads or writes. So unlike the
 /// types of [`Communicator::send`], a struct may have padding.
 ///
 /// ```
@@ -98,6 +113,7 @@ pub use typepack_derive::Equivalence;
 ///
 /// - [`datatype`](Self::datatype) returns a type whose data lie within the bytes of one value, whose lower bound is 0,
 ///   and whose extent is the size of the Rust type. [`plan`](Self::plan) is the plan of this type.
+/// - The provided methods stay as they are.
 /// - In every value, the bytes of the data are initialised.
 /// - A value remains valid if the bytes of the data change in any way.
 ///
@@ -121,6 +137,13 @@ pub unsafe trait Equivalence: Copy + Send + 'static {
     /// # Errors
     /// Returns the errors of [`datatype`](Self::datatype) and of [`commit`].
     fn plan() -> Result<&'static Plan>;
+
+    /// Returns how a buffer of one value is divided into items: the number of items, and the committed type and the
+    /// number of the elements of an item. An array is divided into its elements.
+    #[doc(hidden)]
+    fn items() -> Result<(usize, &'static Plan, u64)> {
+        Ok((1, Self::plan()?, 1))
+    }
 }
 
 /// A place for the plan of one type. The first use makes the plan.
@@ -188,6 +211,11 @@ unsafe impl<T: Equivalence, const N: usize> Equivalence for [T; N] {
         // All instances of a generic function share its statics, so a static here cannot hold one plan per array type.
         // A table holds the plans.
         arrays::plan::<Self>()
+    }
+
+    fn items() -> Result<(usize, &'static Plan, u64)> {
+        let (items, plan, each) = T::items()?;
+        Ok((N, plan, items as u64 * each))
     }
 }
 
