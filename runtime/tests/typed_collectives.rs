@@ -90,15 +90,15 @@ fn equal_parts(world: &Communicator) {
         assert_eq!((&each, &here, &gathered, &gathered_here), (&got, &got, &all, &all));
     }
     // Single values and arrays are buffers too.
-    let mut squares = vec![0usize as u64; size];
-    world.all_gather(&((rank * rank) as u64), &mut squares).unwrap();
-    assert_eq!(squares, Vec::from_iter((0..size as u64).map(|rank| rank * rank)));
+    let mut squares = vec![0; size];
+    world.all_gather(&(rank * rank), &mut squares).unwrap();
+    assert_eq!(squares, Vec::from_iter((0..size).map(|rank| rank * rank)));
     let pairs: Vec<[u32; 2]> = (0..size as u32).map(|to| [rank as u32, to]).collect();
     let mut got = vec![[0u32; 2]; size];
     world.all_to_all(&pairs, &mut got).unwrap();
     assert!(got.iter().enumerate().all(|(from, pair)| *pair == [from as u32, rank as u32]));
     let mut row = [0u8; 3];
-    world.scatter(&vec![[4u8, 5, 6]; size], &mut row, size - 1).unwrap();
+    world.scatter(vec![[4u8, 5, 6]; size].as_flattened(), &mut row, size - 1).unwrap();
     assert_eq!(row, [4, 5, 6]);
     let mut value = if rank == 0 { 2.5 } else { 0.0 };
     world.broadcast_values(&mut value, 0).unwrap();
@@ -356,6 +356,34 @@ fn between_neighbors(world: &Communicator) {
     world.barrier().unwrap();
 }
 
+/// Calls that return their result.
+fn single_values(world: &Communicator) {
+    let (rank, size) = (world.rank(), world.size());
+    let root = size - 1;
+    let is_root = rank == root;
+    assert_eq!(world.all_reduce_value(rank, Op::Sum).unwrap(), (0..size).sum());
+    assert_eq!(world.all_reduce_value(-(rank as isize), Op::Min).unwrap(), 1 - size as isize);
+    assert_eq!(world.all_reduce_value(rank as u8 + 1, |a: u8, b| a.max(b)).unwrap(), size as u8);
+    let product = world.reduce_value(2.0, Op::Prod, root).unwrap();
+    assert_eq!(product, is_root.then(|| 2f64.powi(size as i32)));
+    assert_eq!(world.scan_value(rank, Op::Sum).unwrap(), (0..=rank).sum());
+    let before = world.exscan_value(rank, Op::Sum).unwrap();
+    assert_eq!(before, (rank > 0).then(|| (0..rank).sum()));
+    assert_eq!(world.broadcast_value(rank, root).unwrap(), root);
+    assert_eq!(world.broadcast_value([rank; 2], root).unwrap(), [root; 2]);
+    let lines: Vec<Line> = (0..size).map(Line::of).collect();
+    assert_eq!(world.all_gather_value(Line::of(rank)).unwrap(), lines);
+    assert_eq!(world.gather_value(Line::of(rank), root).unwrap(), is_root.then_some(lines));
+    // Wrong roots and operations.
+    let error = world.reduce_value(1, Op::Sum, size).unwrap_err();
+    assert_eq!((error.kind(), error.argument()), (ErrorKind::Root, "root"), "{error}");
+    let error = world.gather_value(1, size).unwrap_err();
+    assert_eq!((error.kind(), error.argument()), (ErrorKind::Root, "root"), "{error}");
+    let error = world.all_reduce_value(1.5, Op::Bor).unwrap_err();
+    assert_eq!((error.kind(), error.argument()), (ErrorKind::Argument, "op"), "{error}");
+    world.barrier().unwrap();
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Equivalence)]
 struct Line {
     slope: u8,
@@ -545,6 +573,9 @@ tests! {
     neighbors_of_two: between_neighbors, 2;
     neighbors_of_three: between_neighbors, 3;
     neighbors_of_five: between_neighbors, 5;
+    single_values_of_one: single_values, 1;
+    single_values_of_two: single_values, 2;
+    single_values_of_five: single_values, 5;
     structs_of_one: structs, 1;
     structs_of_two: structs, 2;
     structs_of_five: structs, 5;

@@ -53,6 +53,8 @@ reducible! {
     i32: Named::I32;
     i64: Named::I64;
     i128: Named::INTEGER16;
+    isize: Named::AINT;
+    usize: Named::U64;
     u8: Named::U8;
     u16: Named::U16;
     u32: Named::U32;

@@ -82,10 +82,10 @@ fn sequence<T: Equivalence>(
     let origin = origin.cast::<u8>();
     let (items, inner) = shape.split_first().map_or((1, &[][..]), |(first, inner)| (*first, inner));
     if standard {
-        let (values, plan, each) = T::items()?;
+        let (plan, each) = T::elements()?;
         // The products fit: `inner` is the shape of a part of an array in memory, or `items` is 0.
         let inner = inner.iter().fold(1, |product: usize, length| product.saturating_mul(*length));
-        let each = (inner as u64).saturating_mul(values as u64 * each);
+        let each = (inner as u64).saturating_mul(each);
         return Ok(Sequence { origin, plan: Cow::Borrowed(plan), items, each, apart: true });
     }
     let plan = Cow::Owned(entry::<T>(shape, strides)?);
@@ -96,7 +96,7 @@ fn sequence<T: Equivalence>(
 // SAFETY: the sequence has the elements of the array and no other data: a value's type has the size of the value (first
 // condition of `Equivalence`), and lengths and strides are those of the array. The elements are initialised values. They
 // are borrowed as long as the array.
-unsafe impl<T: Equivalence, S: Data<Elem = T>, D: Dimension> Readable for ArrayBase<S, D> {
+unsafe impl<T: Equivalence, S: Data<Elem = T>, D: Dimension> Readable<T> for ArrayBase<S, D> {
     fn sequence(&self, _argument: &'static str) -> Result<Sequence<'_>> {
         let view: ArrayView<'_, T, D> = self.view();
         let standard = view.is_standard_layout();
@@ -107,7 +107,7 @@ unsafe impl<T: Equivalence, S: Data<Elem = T>, D: Dimension> Readable for ArrayB
 // SAFETY: the sequence has the elements of the array and no other data, as above. The elements are initialised values,
 // which may get any bytes (third condition of `Equivalence`). The array is mutably borrowed, and no two of its elements
 // share memory (`DataMut`).
-unsafe impl<T: Equivalence, S: DataMut<Elem = T>, D: Dimension> Writable for ArrayBase<S, D> {
+unsafe impl<T: Equivalence, S: DataMut<Elem = T>, D: Dimension> Writable<T> for ArrayBase<S, D> {
     fn sequence_mut(&mut self, _argument: &'static str) -> Result<Sequence<'_>> {
         // `view_mut` makes the memory of a shared array unique first, which may change the strides.
         let mut view = self.view_mut();

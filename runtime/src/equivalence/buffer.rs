@@ -6,7 +6,7 @@
 //! Invariant: a [`Sequence`] covers only initialised data of the buffer that made it. The sequence of a [`BufferMut`]
 //! covers only data that may have any bytes.
 
-use super::Equivalence;
+use super::{Equivalence, Single};
 use crate::comm::{readable, writable};
 use crate::message::payload::LayoutRef;
 use crate::schedule::Part;
@@ -72,7 +72,7 @@ pub(super) mod sealed {
     /// # Safety
     ///
     /// - While the value is borrowed, the data of the sequence are readable and initialised, and nobody changes them.
-    pub unsafe trait Readable {
+    pub unsafe trait Readable<T> {
         /// Returns the data of the buffer. `argument` is the buffer's name in errors.
         fn sequence(&self, argument: &'static str) -> Result<Sequence<'_>>;
     }
@@ -81,7 +81,7 @@ pub(super) mod sealed {
     ///
     /// - While the value is mutably borrowed, the data of the sequence are readable, writable and initialised, nobody
     ///   else accesses them, and they may get any bytes.
-    pub unsafe trait Writable {
+    pub unsafe trait Writable<T> {
         /// Returns the data of the buffer. `argument` is the buffer's name in errors.
         fn sequence_mut(&mut self, argument: &'static str) -> Result<Sequence<'_>>;
     }
@@ -89,104 +89,115 @@ pub(super) mod sealed {
 
 use sealed::{Readable, Writable};
 
-/// Data that a call reads. Every buffer is a sequence of items:
+/// Data that a call reads: values of type `T`. Every buffer is a sequence of items:
 ///
 /// | buffer | items |
 /// |---|---|
-/// | a value of a type `T` with a datatype ([`Equivalence`]) | one item |
-/// | `[T]`, `[T; N]`, `Vec<T>` | the values |
-/// | [`Elements`] | the elements of a committed datatype |
+/// | `[T]`, `[T; N]`, `Vec<T>`, where `T` has a datatype ([`Equivalence`]) | the values |
+/// | a number or a struct `T` ([`Single`]) | one item |
+/// | [`Elements`] of a slice of `T` | the elements of a committed datatype |
 /// | an array or a view of the crate `ndarray` (feature `ndarray`), with any strides | the entries along the first dimension |
-/// | `()` | none |
+/// | `()`, for every `T` | none |
 ///
 /// A call that divides a buffer among the ranks counts in items. So rank `i` of a [`scatter`] of a matrix gets rows.
 ///
 /// [`scatter`]: crate::Communicator::scatter
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a buffer of values with an MPI datatype",
-    label = "the trait `Buffer` is not implemented for `{Self}`",
+    message = "`{Self}` is not a buffer of values of type `{T}`",
+    label = "the trait `Buffer<{T}>` is not implemented for `{Self}`",
     note = "buffers are values of types with a datatype (`Equivalence`), their slices, arrays and vectors, `Elements`, and with the feature `ndarray` arrays and views"
 )]
-pub trait Buffer: Readable {}
+pub trait Buffer<T>: Readable<T> {}
 
-impl<B: Readable + ?Sized> Buffer for B {}
+impl<T, B: Readable<T> + ?Sized> Buffer<T> for B {}
 
 /// Data that a call writes. The same types as those of [`Buffer`] are buffers for writing, but [`ElementsMut`] takes
 /// the place of [`Elements`]. `()` takes no data.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a buffer that a call can write values to",
-    label = "the trait `BufferMut` is not implemented for `{Self}`",
+    message = "`{Self}` is not a buffer that a call can write values of type `{T}` to",
+    label = "the trait `BufferMut<{T}>` is not implemented for `{Self}`",
     note = "such buffers are values of types with a datatype (`Equivalence`), their slices, arrays and vectors, `ElementsMut`, and with the feature `ndarray` arrays and mutable views"
 )]
-pub trait BufferMut: Writable {}
+pub trait BufferMut<T>: Writable<T> {}
 
-impl<B: Writable + ?Sized> BufferMut for B {}
+impl<T, B: Writable<T> + ?Sized> BufferMut<T> for B {}
 
-/// Returns the sequence of `length` values of `T` at `origin`.
-fn values<T: Equivalence>(origin: *mut T, length: Option<usize>) -> Result<Sequence<'static>> {
-    let (inner, plan, each) = T::items()?;
+/// Returns the sequence of `items` values of `T` at `origin`.
+fn values<T: Equivalence>(origin: *mut T, items: usize) -> Result<Sequence<'static>> {
+    let (plan, each) = T::elements()?;
     let (origin, plan) = (origin.cast::<u8>(), Cow::Borrowed(plan));
-    Ok(match length {
-        Some(items) => Sequence { origin, plan, items, each: inner as u64 * each, apart: true },
-        None => Sequence { origin, plan, items: inner, each, apart: true },
-    })
+    Ok(Sequence { origin, plan, items, each, apart: true })
 }
 
 // SAFETY: the data of the sequence lie within the value and are initialised (first two conditions of `Equivalence`).
-unsafe impl<T: Equivalence> Readable for T {
+unsafe impl<T: Single> Readable<T> for T {
     fn sequence(&self, _argument: &'static str) -> Result<Sequence<'_>> {
-        values((&raw const *self).cast_mut(), None)
+        values((&raw const *self).cast_mut(), 1)
     }
 }
 
 // SAFETY: the data of the sequence lie within the value, are initialised, and may get any bytes (the conditions of
 // `Equivalence`). The value is mutably borrowed.
-unsafe impl<T: Equivalence> Writable for T {
+unsafe impl<T: Single> Writable<T> for T {
     fn sequence_mut(&mut self, _argument: &'static str) -> Result<Sequence<'_>> {
-        values(self, None)
+        values(self, 1)
     }
 }
 
 // SAFETY: the data of the sequence lie within the values and are initialised (first two conditions of `Equivalence`).
-unsafe impl<T: Equivalence> Readable for [T] {
+unsafe impl<T: Equivalence> Readable<T> for [T] {
     fn sequence(&self, _argument: &'static str) -> Result<Sequence<'_>> {
-        values(self.as_ptr().cast_mut(), Some(self.len()))
+        values(self.as_ptr().cast_mut(), self.len())
     }
 }
 
 // SAFETY: the data of the sequence lie within the values, are initialised, and may get any bytes (the conditions of
 // `Equivalence`). The slice is mutably borrowed.
-unsafe impl<T: Equivalence> Writable for [T] {
+unsafe impl<T: Equivalence> Writable<T> for [T] {
     fn sequence_mut(&mut self, _argument: &'static str) -> Result<Sequence<'_>> {
-        values(self.as_mut_ptr(), Some(self.len()))
+        values(self.as_mut_ptr(), self.len())
+    }
+}
+
+// SAFETY: the sequence is that of the slice of all values, which is borrowed as long as the array.
+unsafe impl<T: Equivalence, const N: usize> Readable<T> for [T; N] {
+    fn sequence(&self, argument: &'static str) -> Result<Sequence<'_>> {
+        self.as_slice().sequence(argument)
+    }
+}
+
+// SAFETY: the sequence is that of the slice of all values, which is mutably borrowed as long as the array.
+unsafe impl<T: Equivalence, const N: usize> Writable<T> for [T; N] {
+    fn sequence_mut(&mut self, argument: &'static str) -> Result<Sequence<'_>> {
+        self.as_mut_slice().sequence_mut(argument)
     }
 }
 
 // SAFETY: the sequence is that of the slice of all values, which is borrowed as long as the vector.
-unsafe impl<T: Equivalence> Readable for Vec<T> {
+unsafe impl<T: Equivalence> Readable<T> for Vec<T> {
     fn sequence(&self, argument: &'static str) -> Result<Sequence<'_>> {
         self.as_slice().sequence(argument)
     }
 }
 
 // SAFETY: the sequence is that of the slice of all values, which is mutably borrowed as long as the vector.
-unsafe impl<T: Equivalence> Writable for Vec<T> {
+unsafe impl<T: Equivalence> Writable<T> for Vec<T> {
     fn sequence_mut(&mut self, argument: &'static str) -> Result<Sequence<'_>> {
         self.as_mut_slice().sequence_mut(argument)
     }
 }
 
 // SAFETY: the sequence has no data.
-unsafe impl Readable for () {
+unsafe impl<T> Readable<T> for () {
     fn sequence(&self, argument: &'static str) -> Result<Sequence<'_>> {
-        <[u8] as Readable>::sequence(&[], argument)
+        <[u8] as Readable<u8>>::sequence(&[], argument)
     }
 }
 
 // SAFETY: the sequence has no data.
-unsafe impl Writable for () {
+unsafe impl<T> Writable<T> for () {
     fn sequence_mut(&mut self, argument: &'static str) -> Result<Sequence<'_>> {
-        <[u8] as Writable>::sequence_mut(&mut [], argument)
+        <[u8] as Writable<u8>>::sequence_mut(&mut [], argument)
     }
 }
 
@@ -266,7 +277,7 @@ fn elements<'a>(layout: LayoutRef<'a>, argument: &'static str) -> Result<Sequenc
 
 // SAFETY: the slice has the elements (`readable` has checked this), and is borrowed as long as the value. All bytes of a
 // `NoUninit` type are initialised.
-unsafe impl<T: NoUninit> Readable for Elements<'_, T> {
+unsafe impl<T: NoUninit> Readable<T> for Elements<'_, T> {
     fn sequence(&self, argument: &'static str) -> Result<Sequence<'_>> {
         elements(readable(self.slice, self.origin, self.plan, self.count, argument)?, argument)
     }
@@ -274,7 +285,7 @@ unsafe impl<T: NoUninit> Readable for Elements<'_, T> {
 
 // SAFETY: the slice has the elements (`writable` has checked this), and is mutably borrowed as long as the value. All
 // bytes of a `NoUninit` type are initialised, and an `AnyBitPattern` type may get any bytes.
-unsafe impl<T: NoUninit + AnyBitPattern> Writable for ElementsMut<'_, T> {
+unsafe impl<T: NoUninit + AnyBitPattern> Writable<T> for ElementsMut<'_, T> {
     fn sequence_mut(&mut self, argument: &'static str) -> Result<Sequence<'_>> {
         elements(writable(self.slice, self.origin, self.plan, self.count, argument)?, argument)
     }

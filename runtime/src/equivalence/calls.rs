@@ -45,7 +45,12 @@ impl Communicator {
     /// # Errors
     /// Returns the errors of [`send`](Self::send).
     #[doc(alias = "MPI_Send")]
-    pub fn send_values<S: Buffer + ?Sized>(&self, values: &S, dest: usize, tag: i32) -> Result<()> {
+    pub fn send_values<T, S: Buffer<T> + ?Sized>(
+        &self,
+        values: &S,
+        dest: usize,
+        tag: i32,
+    ) -> Result<()> {
         let sequence = values.sequence("values")?;
         // SAFETY: the data of the sequence are readable, initialised and unchanged while the buffer is borrowed
         // (`Readable`). It is borrowed until `finish` returns, and then the send is complete or detached.
@@ -60,7 +65,7 @@ impl Communicator {
     /// Returns the errors of [`recv`](Self::recv), and [`ErrorKind::Count`] if the message ends within an
     /// item. In the case of `ErrorKind::Count`, the data of the message have arrived in the buffer.
     #[doc(alias = "MPI_Recv")]
-    pub fn recv_values<R: BufferMut + ?Sized>(
+    pub fn recv_values<T, R: BufferMut<T> + ?Sized>(
         &self,
         values: &mut R,
         source: impl Into<Source>,
@@ -91,7 +96,7 @@ impl Communicator {
     /// # Errors
     /// Returns the errors of [`send_values`](Self::send_values) and [`recv_values`](Self::recv_values).
     #[doc(alias = "MPI_Sendrecv")]
-    pub fn sendrecv_values<S: Buffer + ?Sized, R: BufferMut + ?Sized>(
+    pub fn sendrecv_values<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &self,
         send: &S,
         dest: usize,
@@ -116,7 +121,7 @@ impl Communicator {
     /// # Errors
     /// Returns the errors of [`broadcast`](Self::broadcast).
     #[doc(alias = "MPI_Bcast")]
-    pub fn broadcast_values<R: BufferMut + ?Sized>(
+    pub fn broadcast_values<T, R: BufferMut<T> + ?Sized>(
         &self,
         values: &mut R,
         root: impl Into<Root>,

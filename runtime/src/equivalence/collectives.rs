@@ -8,22 +8,22 @@ use crate::coll::Root;
 use crate::comm::Communicator;
 
 /// Returns a buffer for sending as one side of a call.
-pub(super) fn one<S: Buffer + ?Sized>(send: &S) -> Result<Side<'_>> {
+pub(super) fn one<T, S: Buffer<T> + ?Sized>(send: &S) -> Result<Side<'_>> {
     send.sequence("send").map(Side::One)
 }
 
 /// Returns a buffer for receiving as one side of a call.
-pub(super) fn one_mut<R: BufferMut + ?Sized>(recv: &mut R) -> Result<Side<'_>> {
+pub(super) fn one_mut<T, R: BufferMut<T> + ?Sized>(recv: &mut R) -> Result<Side<'_>> {
     recv.sequence_mut("recv").map(Side::One)
 }
 
 /// Returns the buffers of the parts as one side of a call.
-pub(super) fn several<S: Buffer>(send: &[S]) -> Result<Side<'_>> {
+pub(super) fn several<T, S: Buffer<T>>(send: &[S]) -> Result<Side<'_>> {
     send.iter().map(|part| part.sequence("send")).collect::<Result<_>>().map(Side::Parts)
 }
 
 /// Returns the buffers of the parts as one side of a call.
-pub(super) fn several_mut<R: BufferMut>(recv: &mut [R]) -> Result<Side<'_>> {
+pub(super) fn several_mut<T, R: BufferMut<T>>(recv: &mut [R]) -> Result<Side<'_>> {
     recv.iter_mut().map(|part| part.sequence_mut("recv")).collect::<Result<_>>().map(Side::Parts)
 }
 
@@ -60,7 +60,7 @@ impl Communicator {
     /// Returns [`ErrorKind::Buffer`](crate::ErrorKind) if `recv` has another length at the root, and the errors of
     /// [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Gather")]
-    pub fn gather<S: Buffer + ?Sized, R: BufferMut + ?Sized>(
+    pub fn gather<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &self,
         send: &S,
         recv: &mut R,
@@ -89,7 +89,7 @@ impl Communicator {
     /// [`ErrorKind::Buffer`](crate::ErrorKind) if `recv` does not have the length that `counts` says, and the errors of
     /// [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Gatherv")]
-    pub fn gather_varcount<S: Buffer + ?Sized, R: BufferMut + ?Sized>(
+    pub fn gather_varcount<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &self,
         send: &S,
         recv: &mut R,
@@ -108,7 +108,7 @@ impl Communicator {
     /// [`ErrorKind::Buffer`](crate::ErrorKind) if the root's own buffers have different lengths, and the errors of
     /// [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Gatherv")]
-    pub fn gather_parts<S: Buffer + ?Sized, R: BufferMut>(
+    pub fn gather_parts<T, S: Buffer<T> + ?Sized, R: BufferMut<T>>(
         &self,
         send: &S,
         recv: &mut [R],
@@ -138,7 +138,7 @@ impl Communicator {
     /// Returns [`ErrorKind::Buffer`](crate::ErrorKind) if `send` cannot be divided into equal parts, or if the root's
     /// `recv` does not have the length of a part, and the errors of [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Scatter")]
-    pub fn scatter<S: Buffer + ?Sized, R: BufferMut + ?Sized>(
+    pub fn scatter<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &self,
         send: &S,
         recv: &mut R,
@@ -156,7 +156,7 @@ impl Communicator {
     /// [`ErrorKind::Buffer`](crate::ErrorKind) if a buffer of the root does not have the length that `counts` says, and
     /// the errors of [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Scatterv")]
-    pub fn scatter_varcount<S: Buffer + ?Sized, R: BufferMut + ?Sized>(
+    pub fn scatter_varcount<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &self,
         send: &S,
         counts: &[usize],
@@ -175,7 +175,7 @@ impl Communicator {
     /// [`ErrorKind::Buffer`](crate::ErrorKind) if the root's own buffers have different lengths, and the errors of
     /// [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Scatterv")]
-    pub fn scatter_parts<S: Buffer, R: BufferMut + ?Sized>(
+    pub fn scatter_parts<T, S: Buffer<T>, R: BufferMut<T> + ?Sized>(
         &self,
         send: &[S],
         recv: &mut R,
@@ -192,7 +192,7 @@ impl Communicator {
     /// Returns [`ErrorKind::Buffer`](crate::ErrorKind) if `recv` has another length, and the errors of
     /// [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Allgather")]
-    pub fn all_gather<S: Buffer + ?Sized, R: BufferMut + ?Sized>(
+    pub fn all_gather<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &self,
         send: &S,
         recv: &mut R,
@@ -207,7 +207,7 @@ impl Communicator {
     /// Returns [`ErrorKind::Buffer`](crate::ErrorKind) if `values` cannot be divided into equal parts, and the errors of
     /// [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Allgather")]
-    pub fn all_gather_in_place<R: BufferMut + ?Sized>(&self, values: &mut R) -> Result<()> {
+    pub fn all_gather_in_place<T, R: BufferMut<T> + ?Sized>(&self, values: &mut R) -> Result<()> {
         self.move_now(Kind::AllGather { counts: None }, || Ok(Side::None), || one_mut(values))
     }
 
@@ -219,7 +219,7 @@ impl Communicator {
     /// [`ErrorKind::Buffer`](crate::ErrorKind) if a buffer does not have the length that `counts` says, and the errors of
     /// [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Allgatherv")]
-    pub fn all_gather_varcount<S: Buffer + ?Sized, R: BufferMut + ?Sized>(
+    pub fn all_gather_varcount<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &self,
         send: &S,
         recv: &mut R,
@@ -235,7 +235,7 @@ impl Communicator {
     /// [`ErrorKind::Buffer`](crate::ErrorKind) if the buffers of this rank's own data have different lengths, and the
     /// errors of [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Allgatherv")]
-    pub fn all_gather_parts<S: Buffer + ?Sized, R: BufferMut>(
+    pub fn all_gather_parts<T, S: Buffer<T> + ?Sized, R: BufferMut<T>>(
         &self,
         send: &S,
         recv: &mut [R],
@@ -261,7 +261,7 @@ impl Communicator {
     /// Returns [`ErrorKind::Buffer`](crate::ErrorKind) if a buffer cannot be divided into equal parts, or if the parts of
     /// the two buffers have different lengths, and the errors of [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Alltoall")]
-    pub fn all_to_all<S: Buffer + ?Sized, R: BufferMut + ?Sized>(
+    pub fn all_to_all<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &self,
         send: &S,
         recv: &mut R,
@@ -276,7 +276,7 @@ impl Communicator {
     /// Returns [`ErrorKind::Buffer`](crate::ErrorKind) if `values` cannot be divided into equal parts, and the errors of
     /// [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Alltoall")]
-    pub fn all_to_all_in_place<R: BufferMut + ?Sized>(&self, values: &mut R) -> Result<()> {
+    pub fn all_to_all_in_place<T, R: BufferMut<T> + ?Sized>(&self, values: &mut R) -> Result<()> {
         self.move_now(Kind::AllToAll { counts: None }, || Ok(Side::None), || one_mut(values))
     }
 
@@ -289,7 +289,7 @@ impl Communicator {
     /// [`ErrorKind::Buffer`](crate::ErrorKind) if a buffer does not have the length that its counts say, or if the two
     /// parts of this rank for itself have different lengths, and the errors of [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Alltoallv")]
-    pub fn all_to_all_varcount<S: Buffer + ?Sized, R: BufferMut + ?Sized>(
+    pub fn all_to_all_varcount<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &self,
         send: &S,
         send_counts: &[usize],
@@ -307,7 +307,7 @@ impl Communicator {
     /// [`ErrorKind::Buffer`](crate::ErrorKind) if the two buffers of this rank for itself have different lengths, and the
     /// errors of [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Alltoallw")]
-    pub fn all_to_all_parts<S: Buffer, R: BufferMut>(
+    pub fn all_to_all_parts<T, S: Buffer<T>, R: BufferMut<T>>(
         &self,
         send: &[S],
         recv: &mut [R],

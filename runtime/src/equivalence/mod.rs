@@ -6,7 +6,7 @@
 //!
 //! `calls.rs` has the messages, and the reductions of structs. `collectives.rs` has the collective calls that move data,
 //! `neighbors.rs` those between neighbours, and `scope.rs` the nonblocking forms. All of them describe their buffers in
-//! `divide.rs`. This folder calls `coll/`, so it comes after `coll/` in the order of the folders.
+//! `divide.rs`. `single.rs` has calls of single values, which return their result. This folder calls `coll/`, so it comes after `coll/` in the order of the folders.
 
 #[cfg(feature = "ndarray")]
 mod array;
@@ -16,6 +16,7 @@ mod collectives;
 mod divide;
 mod neighbors;
 mod scope;
+mod single;
 
 use crate::commit::commit;
 use crate::{Datatype, Error, ErrorKind, Named, Plan, Result};
@@ -138,13 +139,15 @@ pub unsafe trait Equivalence: Copy + Send + 'static {
     /// Returns the errors of [`datatype`](Self::datatype) and of [`commit`].
     fn plan() -> Result<&'static Plan>;
 
-    /// Returns how a buffer of one value is divided into items: the number of items, and the committed type and the
-    /// number of the elements of an item. An array is divided into its elements.
+    /// Returns the committed type of which a value has elements, and their number. An array has those of its elements.
     #[doc(hidden)]
-    fn items() -> Result<(usize, &'static Plan, u64)> {
-        Ok((1, Self::plan()?, 1))
+    fn elements() -> Result<(&'static Plan, u64)> {
+        Ok((Self::plan()?, 1))
     }
 }
+
+/// Types whose single values are buffers: all types with a datatype, except arrays. An array is a buffer of its elements.
+pub trait Single: Equivalence {}
 
 /// A place for the plan of one type. The first use makes the plan.
 #[doc(hidden)]
@@ -178,9 +181,14 @@ macro_rules! numbers {
                     PLAN.plan::<$t>()
                 }
             }
+
+            impl Single for $t {}
         )*
     };
 }
+
+// The types of addresses and lengths have 64 bits.
+const _: () = assert!(usize::BITS == 64, "typepack needs a machine with 64-bit addresses");
 
 numbers! {
     i8: Named::I8;
@@ -189,6 +197,7 @@ numbers! {
     i64: Named::I64;
     i128: Named::INTEGER16;
     isize: Named::AINT;
+    usize: Named::U64;
     u8: Named::U8;
     u16: Named::U16;
     u32: Named::U32;
@@ -213,9 +222,9 @@ unsafe impl<T: Equivalence, const N: usize> Equivalence for [T; N] {
         arrays::plan::<Self>()
     }
 
-    fn items() -> Result<(usize, &'static Plan, u64)> {
-        let (items, plan, each) = T::items()?;
-        Ok((N, plan, items as u64 * each))
+    fn elements() -> Result<(&'static Plan, u64)> {
+        let (plan, each) = T::elements()?;
+        Ok((plan, N as u64 * each))
     }
 }
 

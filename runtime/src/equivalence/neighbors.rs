@@ -18,15 +18,11 @@ impl Communicator {
     /// # let universe = typepack::init()?;
     /// # let world = universe.world();
     /// let line = world.cartesian(&[world.size()], &[false])?;
-    /// // The ranks on the two sides; `None` beyond the ends of the line.
-    /// let mut sides = [None; 2];
-    /// let mut ranks = [u64::MAX; 2];
-    /// line.comm().neighbor_all_gather(&(line.comm().rank() as u64), &mut ranks)?;
-    /// for (side, rank) in sides.iter_mut().zip(ranks) {
-    ///     *side = (rank != u64::MAX).then_some(rank as usize);
-    /// }
+    /// let comm = line.comm();
+    /// let mut sides = [usize::MAX; 2]; // stays as it is at the two ends of the line
+    /// comm.neighbor_all_gather(&comm.rank(), &mut sides)?;
     /// let (below, above) = line.shift(0, 1)?;
-    /// assert_eq!(sides, [below, above]);
+    /// assert_eq!(sides, [below, above].map(|rank| rank.unwrap_or(usize::MAX)));
     /// # Ok::<(), typepack::Error>(())
     /// ```
     ///
@@ -35,7 +31,7 @@ impl Communicator {
     /// [`ErrorKind::Buffer`](crate::ErrorKind) if `recv` does not have room for the data of all sources, and the errors of
     /// [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Neighbor_allgather")]
-    pub fn neighbor_all_gather<S: Buffer + ?Sized, R: BufferMut + ?Sized>(
+    pub fn neighbor_all_gather<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &self,
         send: &S,
         recv: &mut R,
@@ -52,7 +48,7 @@ impl Communicator {
     /// [`ErrorKind::Buffer`](crate::ErrorKind) if `recv` does not have the length that `counts` says, and the errors of
     /// [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Neighbor_allgatherv")]
-    pub fn neighbor_all_gather_varcount<S: Buffer + ?Sized, R: BufferMut + ?Sized>(
+    pub fn neighbor_all_gather_varcount<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &self,
         send: &S,
         recv: &mut R,
@@ -70,7 +66,7 @@ impl Communicator {
     /// [`ErrorKind::Buffer`](crate::ErrorKind) if a buffer cannot be divided into equal parts, or if the parts of the two
     /// buffers have different lengths, and the errors of [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Neighbor_alltoall")]
-    pub fn neighbor_all_to_all<S: Buffer + ?Sized, R: BufferMut + ?Sized>(
+    pub fn neighbor_all_to_all<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &self,
         send: &S,
         recv: &mut R,
@@ -87,7 +83,7 @@ impl Communicator {
     /// [`ErrorKind::Buffer`](crate::ErrorKind) if a buffer does not have the length that its counts say, and the errors of
     /// [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Neighbor_alltoallv")]
-    pub fn neighbor_all_to_all_varcount<S: Buffer + ?Sized, R: BufferMut + ?Sized>(
+    pub fn neighbor_all_to_all_varcount<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &self,
         send: &S,
         send_counts: &[usize],
@@ -109,7 +105,7 @@ impl Communicator {
     /// [`ErrorKind::Argument`](crate::ErrorKind) if the numbers of buffers are not those of destinations and sources, and
     /// the errors of [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Neighbor_alltoallw")]
-    pub fn neighbor_all_to_all_parts<S: Buffer, R: BufferMut>(
+    pub fn neighbor_all_to_all_parts<T, S: Buffer<T>, R: BufferMut<T>>(
         &self,
         send: &[S],
         recv: &mut [R],

@@ -32,7 +32,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// # Errors
     /// Returns the errors of [`Communicator::send_values`]. If the call returns an error, no operation has started.
     #[doc(alias = "MPI_Isend")]
-    pub fn isend_values<S: Buffer + ?Sized>(
+    pub fn isend_values<T, S: Buffer<T> + ?Sized>(
         &'scope self,
         values: &'env S,
         dest: usize,
@@ -52,7 +52,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// # Errors
     /// Returns the errors of [`Communicator::recv_values`]. If the call returns an error, no operation has started.
     #[doc(alias = "MPI_Irecv")]
-    pub fn irecv_values<R: BufferMut + ?Sized>(
+    pub fn irecv_values<T, R: BufferMut<T> + ?Sized>(
         &'scope self,
         values: &'env mut R,
         source: impl Into<Source>,
@@ -73,7 +73,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// # Errors
     /// Returns the errors of [`Communicator::broadcast_values`].
     #[doc(alias = "MPI_Ibcast")]
-    pub fn ibroadcast_values<R: BufferMut + ?Sized>(
+    pub fn ibroadcast_values<T, R: BufferMut<T> + ?Sized>(
         &'scope self,
         values: &'env mut R,
         root: impl Into<Root>,
@@ -108,7 +108,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// # Errors
     /// Returns the errors of [`Communicator::gather`].
     #[doc(alias = "MPI_Igather")]
-    pub fn igather<S: Buffer + ?Sized, R: BufferMut + ?Sized>(
+    pub fn igather<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &'scope self,
         send: &'env S,
         recv: &'env mut R,
@@ -123,7 +123,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// # Errors
     /// Returns the errors of [`Communicator::gather_varcount`].
     #[doc(alias = "MPI_Igatherv")]
-    pub fn igather_varcount<S: Buffer + ?Sized, R: BufferMut + ?Sized>(
+    pub fn igather_varcount<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &'scope self,
         send: &'env S,
         recv: &'env mut R,
@@ -139,7 +139,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// # Errors
     /// Returns the errors of [`Communicator::gather_parts`].
     #[doc(alias = "MPI_Igatherv")]
-    pub fn igather_parts<S: Buffer + ?Sized, R: BufferMut>(
+    pub fn igather_parts<T, S: Buffer<T> + ?Sized, R: BufferMut<T>>(
         &'scope self,
         send: &'env S,
         recv: &'env mut [R],
@@ -154,7 +154,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// # Errors
     /// Returns the errors of [`Communicator::scatter`].
     #[doc(alias = "MPI_Iscatter")]
-    pub fn iscatter<S: Buffer + ?Sized, R: BufferMut + ?Sized>(
+    pub fn iscatter<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &'scope self,
         send: &'env S,
         recv: &'env mut R,
@@ -169,7 +169,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// # Errors
     /// Returns the errors of [`Communicator::scatter_varcount`].
     #[doc(alias = "MPI_Iscatterv")]
-    pub fn iscatter_varcount<S: Buffer + ?Sized, R: BufferMut + ?Sized>(
+    pub fn iscatter_varcount<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &'scope self,
         send: &'env S,
         counts: &[usize],
@@ -185,7 +185,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// # Errors
     /// Returns the errors of [`Communicator::scatter_parts`].
     #[doc(alias = "MPI_Iscatterv")]
-    pub fn iscatter_parts<S: Buffer, R: BufferMut + ?Sized>(
+    pub fn iscatter_parts<T, S: Buffer<T>, R: BufferMut<T> + ?Sized>(
         &'scope self,
         send: &'env [S],
         recv: &'env mut R,
@@ -200,7 +200,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// # Errors
     /// Returns the errors of [`Communicator::all_gather`].
     #[doc(alias = "MPI_Iallgather")]
-    pub fn iall_gather<S: Buffer + ?Sized, R: BufferMut + ?Sized>(
+    pub fn iall_gather<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &'scope self,
         send: &'env S,
         recv: &'env mut R,
@@ -214,7 +214,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// # Errors
     /// Returns the errors of [`Communicator::all_gather_in_place`].
     #[doc(alias = "MPI_Iallgather")]
-    pub fn iall_gather_in_place<R: BufferMut + ?Sized>(
+    pub fn iall_gather_in_place<T, R: BufferMut<T> + ?Sized>(
         &'scope self,
         values: &'env mut R,
     ) -> Result<Request<'scope>> {
@@ -227,7 +227,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// # Errors
     /// Returns the errors of [`Communicator::all_gather_varcount`].
     #[doc(alias = "MPI_Iallgatherv")]
-    pub fn iall_gather_varcount<S: Buffer + ?Sized, R: BufferMut + ?Sized>(
+    pub fn iall_gather_varcount<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &'scope self,
         send: &'env S,
         recv: &'env mut R,
@@ -242,7 +242,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// # Errors
     /// Returns the errors of [`Communicator::all_gather_parts`].
     #[doc(alias = "MPI_Iallgatherv")]
-    pub fn iall_gather_parts<S: Buffer + ?Sized, R: BufferMut>(
+    pub fn iall_gather_parts<T, S: Buffer<T> + ?Sized, R: BufferMut<T>>(
         &'scope self,
         send: &'env S,
         recv: &'env mut [R],
@@ -256,7 +256,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// # Errors
     /// Returns the errors of [`Communicator::all_to_all`].
     #[doc(alias = "MPI_Ialltoall")]
-    pub fn iall_to_all<S: Buffer + ?Sized, R: BufferMut + ?Sized>(
+    pub fn iall_to_all<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &'scope self,
         send: &'env S,
         recv: &'env mut R,
@@ -270,7 +270,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// # Errors
     /// Returns the errors of [`Communicator::all_to_all_in_place`].
     #[doc(alias = "MPI_Ialltoall")]
-    pub fn iall_to_all_in_place<R: BufferMut + ?Sized>(
+    pub fn iall_to_all_in_place<T, R: BufferMut<T> + ?Sized>(
         &'scope self,
         values: &'env mut R,
     ) -> Result<Request<'scope>> {
@@ -283,7 +283,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// # Errors
     /// Returns the errors of [`Communicator::all_to_all_varcount`].
     #[doc(alias = "MPI_Ialltoallv")]
-    pub fn iall_to_all_varcount<S: Buffer + ?Sized, R: BufferMut + ?Sized>(
+    pub fn iall_to_all_varcount<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &'scope self,
         send: &'env S,
         send_counts: &[usize],
@@ -299,7 +299,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// # Errors
     /// Returns the errors of [`Communicator::all_to_all_parts`].
     #[doc(alias = "MPI_Ialltoallw")]
-    pub fn iall_to_all_parts<S: Buffer, R: BufferMut>(
+    pub fn iall_to_all_parts<T, S: Buffer<T>, R: BufferMut<T>>(
         &'scope self,
         send: &'env [S],
         recv: &'env mut [R],
@@ -313,7 +313,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// # Errors
     /// Returns the errors of [`Communicator::neighbor_all_gather`].
     #[doc(alias = "MPI_Ineighbor_allgather")]
-    pub fn ineighbor_all_gather<S: Buffer + ?Sized, R: BufferMut + ?Sized>(
+    pub fn ineighbor_all_gather<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &'scope self,
         send: &'env S,
         recv: &'env mut R,
@@ -327,7 +327,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// # Errors
     /// Returns the errors of [`Communicator::neighbor_all_gather_varcount`].
     #[doc(alias = "MPI_Ineighbor_allgatherv")]
-    pub fn ineighbor_all_gather_varcount<S: Buffer + ?Sized, R: BufferMut + ?Sized>(
+    pub fn ineighbor_all_gather_varcount<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &'scope self,
         send: &'env S,
         recv: &'env mut R,
@@ -342,7 +342,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// # Errors
     /// Returns the errors of [`Communicator::neighbor_all_to_all`].
     #[doc(alias = "MPI_Ineighbor_alltoall")]
-    pub fn ineighbor_all_to_all<S: Buffer + ?Sized, R: BufferMut + ?Sized>(
+    pub fn ineighbor_all_to_all<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &'scope self,
         send: &'env S,
         recv: &'env mut R,
@@ -356,7 +356,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// # Errors
     /// Returns the errors of [`Communicator::neighbor_all_to_all_varcount`].
     #[doc(alias = "MPI_Ineighbor_alltoallv")]
-    pub fn ineighbor_all_to_all_varcount<S: Buffer + ?Sized, R: BufferMut + ?Sized>(
+    pub fn ineighbor_all_to_all_varcount<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &'scope self,
         send: &'env S,
         send_counts: &[usize],
@@ -372,7 +372,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// # Errors
     /// Returns the errors of [`Communicator::neighbor_all_to_all_parts`].
     #[doc(alias = "MPI_Ineighbor_alltoallw")]
-    pub fn ineighbor_all_to_all_parts<S: Buffer, R: BufferMut>(
+    pub fn ineighbor_all_to_all_parts<T, S: Buffer<T>, R: BufferMut<T>>(
         &'scope self,
         send: &'env [S],
         recv: &'env mut [R],
