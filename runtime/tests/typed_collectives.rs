@@ -595,6 +595,10 @@ fn other_ways() {
     let _output = ranks_with(3, NAME, &[("TYPEPACK_CHECK_TYPES", "1")], |world| {
         equal_parts(world);
         unequal_parts(world);
+        layouts(world);
+        between_neighbors(world);
+        single_values(world);
+        structs(world);
         wrong_lengths(world);
     });
 }

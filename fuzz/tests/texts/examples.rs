@@ -23,6 +23,7 @@ const IN_RUST: &[(&str, &[usize])] = &[
     ("particles", &[1, 2, 3, 4]),
     ("collectives", &[1, 2, 3, 4]),
     ("immediate", &[1, 2, 3, 4]),
+    ("views", &[1, 2, 3, 4]),
 ];
 
 /// The examples that exist only in C, and the numbers of ranks that each runs with.

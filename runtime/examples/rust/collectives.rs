@@ -103,11 +103,9 @@ fn operations(world: &Communicator) -> typepack::Result<()> {
     };
     assert_eq!(world.all_reduce_value(12 * (rank as u64 + 1), gcd)?, 12);
 
+    let warmer = |a: Reading, b: Reading| if b.celsius > a.celsius { b } else { a };
     let mut warmest = [Reading { station: 100 + rank as u16, celsius: 20.0 - rank as f64 }];
-    world.all_reduce_values(
-        &mut warmest,
-        |a: Reading, b| if b.celsius > a.celsius { b } else { a },
-    )?;
+    world.all_reduce_values(&mut warmest, warmer)?;
     assert_eq!(warmest, [Reading { station: 100, celsius: 20.0 }]);
     let mine = Reading { station: rank as u16, celsius: -0.5 };
     let readings = world.gather_value(mine, root(world))?.unwrap_or_default();
