@@ -6,7 +6,7 @@ mod job;
 use job::ranks;
 use std::mem::{MaybeUninit, offset_of};
 use typepack::engine::typemap::typemap;
-use typepack::{Datatype, Equivalence, ErrorKind, Named};
+use typepack::{Datatype, Equivalence, ErrorKind, Named, Source};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Equivalence)]
 struct Particle {
@@ -147,6 +147,45 @@ fn values_in_collective_calls() {
         let error = world.all_gather(&mine, &mut short).expect_err("too short");
         assert_eq!((error.kind(), error.argument()), (ErrorKind::Buffer, "recv"));
         world.barrier().expect("a barrier");
+    });
+}
+
+#[test]
+fn messages_of_any_length() {
+    ranks(3, "messages_of_any_length", |world| {
+        let (rank, size) = (world.rank(), world.size());
+        for count in [0, 1, 7, 30_000] {
+            let mine: Vec<Particle> = (0..count * rank).map(|n| particle(n + rank)).collect();
+            let mut from = Vec::new();
+            world
+                .scope(|scope| -> typepack::Result<()> {
+                    for to in 0..size {
+                        scope.isend_values(&mine, to, 9)?;
+                    }
+                    for _ in 0..size {
+                        let (status, got) = world.recv_vec::<Particle>(Source::Any, 9)?;
+                        assert_eq!(got.len(), count * status.source);
+                        assert!(
+                            got.iter().enumerate().all(|(n, p)| *p == particle(n + status.source))
+                        );
+                        from.push(status.source);
+                    }
+                    Ok(())
+                })
+                .expect("sent")
+                .expect("received");
+            from.sort_unstable();
+            assert_eq!(from, [0, 1, 2]);
+            world.barrier().expect("a barrier");
+        }
+        // A message that ends within a value, and wrong arguments.
+        world.send_values(&[1u8, 2, 3], (rank + 1) % size, 1).expect("sent");
+        let error = world.recv_vec::<u16>(Source::Any, 1).expect_err("three bytes");
+        assert_eq!((error.kind(), error.argument()), (ErrorKind::Count, "values"));
+        let error = world.recv_vec::<u16>(size, 1).expect_err("no such rank");
+        assert_eq!((error.kind(), error.argument()), (ErrorKind::Rank, "source"));
+        let error = world.recv_vec::<u16>(0, -1).expect_err("no such tag");
+        assert_eq!((error.kind(), error.argument()), (ErrorKind::Tag, "tag"));
     });
 }
 

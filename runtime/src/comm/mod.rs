@@ -604,6 +604,32 @@ impl Communicator {
         self.local(status)
     }
 
+    /// Waits for a message, and receives it into the layout that `room` returns for its status.
+    ///
+    /// # Safety
+    ///
+    /// - Until the call returns, the memory of the layout is writable and nobody else accesses it.
+    pub(crate) unsafe fn receive_of_any_length<'a>(
+        &self,
+        source: Source,
+        tag: Tag,
+        room: impl FnOnce(Status) -> LayoutRef<'a>,
+    ) -> Result<Status> {
+        let source = self.sender(source)?;
+        check_receive_tag(tag)?;
+        let endpoint = &self.shared.endpoint;
+        let taken = endpoint.take(self.context(Space::User), source, tag, true)?;
+        let taken = taken.ok_or_else(|| {
+            Error::new(ErrorKind::Internal, "source", "a waiting probe ended without a message")
+        })?;
+        let layout = room(taken.status());
+        let capacity = layout.plan.packed_bytes(layout.count)?;
+        // SAFETY: the caller guarantees the memory of the layout until this function returns (the condition of
+        // `# Safety`), and then the receive is complete or detached. `capacity` is the packed size of the layout.
+        let started = unsafe { endpoint.receive_taken(&layout, capacity, taken)? };
+        self.finish(self.local_start(started)?)
+    }
+
     /// Waits for a message that a receive with these arguments would match, and returns its status. The
     /// message stays in its queue.
     ///

@@ -3,9 +3,11 @@
 //! Each call describes its buffer as elements of a datatype, and then makes the call of `comm/` or `coll/`.
 
 use super::Equivalence;
+use super::buffer::sealed::Writable;
 use super::buffer::{Buffer, BufferMut, Sequence};
 use crate::coll::{Combine, ReductionKind, Root, described};
 use crate::comm::{Communicator, Source, Space, Status, Tag};
+use crate::message::payload::LayoutRef;
 use crate::{Error, ErrorKind, Result};
 
 /// Returns a reduction operation that calls `combine` for each pair of values.
@@ -78,6 +80,56 @@ impl Communicator {
         // detached.
         let started = unsafe { self.start_receive(&sequence.layout(), source, tag, Space::User)? };
         arrived(&sequence, self.finish(started)?)
+    }
+
+    /// Receives a message of any length into a new vector. Returns the status of the message, too.
+    ///
+    /// ```
+    /// # let universe = typepack::init()?;
+    /// # let world = universe.world();
+    /// // Every rank tells the next one which of its numbers are prime.
+    /// let primes: Vec<usize> = [2, 3, 5, 7].into_iter().take(world.rank() + 1).collect();
+    /// let (status, theirs) = world.scope(|scope| {
+    ///     scope.isend_values(&primes, (world.rank() + 1) % world.size(), 0)?;
+    ///     world.recv_vec::<usize>(typepack::Source::Any, 0)
+    /// })??;
+    /// assert_eq!(theirs.len(), (status.source + 1).min(4));
+    /// # Ok::<(), typepack::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the errors of [`recv_values`](Self::recv_values), and [`ErrorKind::NoMemory`] if there is too little memory
+    /// for the message. In the case of `ErrorKind::NoMemory`, the message is lost.
+    #[doc(alias = "MPI_Mprobe")]
+    pub fn recv_vec<T: Equivalence + Default>(
+        &self,
+        source: impl Into<Source>,
+        tag: impl Into<Tag>,
+    ) -> Result<(Status, Vec<T>)> {
+        let (plan, fresh) = (T::plan()?, T::default());
+        let each = plan.element_bytes();
+        let (mut values, mut needed) = (Vec::new(), 0);
+        let room = |status: Status| {
+            needed = usize::try_from(status.bytes).unwrap_or(usize::MAX);
+            let items = if each == 0 { 0 } else { needed.div_ceil(each as usize) };
+            if values.try_reserve_exact(items).is_ok() {
+                values.resize(items, fresh);
+            }
+            let origin = values.as_mut_ptr().cast::<u8>();
+            LayoutRef { origin, plan, count: values.len() as u64 }
+        };
+        // SAFETY: the layout has the data of the values of the vector, which may get any bytes (the conditions of
+        // `Equivalence`). Nobody else accesses the vector until the call returns.
+        let received = unsafe { self.receive_of_any_length(source.into(), tag.into(), room) };
+        let status = received.map_err(|error| {
+            if !values.is_empty() || needed == 0 || each == 0 {
+                return error;
+            }
+            let detail = format!("cannot allocate memory for a message of {needed} bytes");
+            Error::new(ErrorKind::NoMemory, "values", detail)
+        })?;
+        let (status, _items) = arrived(&values.sequence_mut("values")?, status)?;
+        Ok((status, values))
     }
 
     /// Sends one buffer and receives into another at the same time. Neither operation waits for the other. Returns what
