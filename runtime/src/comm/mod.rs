@@ -581,6 +581,7 @@ impl Communicator {
     ///
     /// - Until the call returns, the memory of the outgoing layout is readable and unchanged. The memory of the incoming
     ///   layout is writable and nobody else accesses it. The two do not overlap.
+    #[inline]
     pub(crate) unsafe fn send_receive(
         &self,
         (outgoing, dest, send_tag): (&LayoutRef<'_>, usize, i32),

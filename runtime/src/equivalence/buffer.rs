@@ -101,6 +101,16 @@ use sealed::{Readable, Writable};
 ///
 /// A call that divides a buffer among the ranks counts in items. So rank `i` of a [`scatter`] of a matrix gets rows.
 ///
+/// Both buffers of a call have values of one type. The compiler refuses a call whose buffers differ:
+///
+/// ```compile_fail,E0277
+/// # let universe = typepack::init()?;
+/// # let world = universe.world();
+/// let (mine, mut all) = ([1.5f64; 3], vec![0.0f32; 3 * world.size()]);
+/// world.all_gather(&mine, &mut all)?;
+/// # Ok::<(), typepack::Error>(())
+/// ```
+///
 /// [`scatter`]: crate::Communicator::scatter
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a buffer of values of type `{T}`",

@@ -182,7 +182,7 @@ fn parts<'a>(
             let (sources, destinations) = neighbors.map_or((0, 0), lengths);
             let receive = received.parts(sources, counts)?;
             if counts.is_none() {
-                received.check(&receive, &sent, (sources > 0).then_some(0))?;
+                received.check(&receive, &sent, (sources > 0 && destinations > 0).then_some(0))?;
             }
             Ok(Parts {
                 mine: None,
