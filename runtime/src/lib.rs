@@ -68,7 +68,7 @@ pub use comm::{
     Scope, SendMode,
 };
 pub use commit::{commit, jit, threads};
-pub use equivalence::Equivalence;
+pub use equivalence::{Buffer, BufferMut, Elements, ElementsMut, Equivalence};
 pub use error::{Error, ErrorKind, FileErrorKind, Result, WindowErrorKind};
 pub use memory::SharedBuffer;
 pub use message::{Operation, Source, Status, TAG_UB, Tag};

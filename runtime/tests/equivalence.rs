@@ -6,7 +6,7 @@ mod job;
 use job::ranks;
 use std::mem::{MaybeUninit, offset_of};
 use typepack::engine::typemap::typemap;
-use typepack::{Datatype, Equivalence, ErrorKind, Named};
+use typepack::{Datatype, Equivalence, ErrorKind, Named, Source};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Equivalence)]
 struct Particle {
@@ -120,13 +120,13 @@ fn values_in_collective_calls() {
             world.broadcast_values(&mut values, root).expect("a broadcast");
             assert_eq!(values[3], particle(10 * root + 3));
             let mut all = vec![Particle::default(); if rank == root { 4 * size } else { 0 }];
-            world.gather_values(&mine, &mut all, root).expect("a gather");
+            world.gather(&mine, &mut all, root).expect("a gather");
             for (n, value) in all.iter().enumerate() {
                 assert_eq!(*value, particle(10 * (n / 4) + n % 4));
             }
         }
         let mut all = vec![Particle::default(); 4 * size];
-        world.all_gather_values(&mine, &mut all).expect("an allgather");
+        world.all_gather(&mine, &mut all).expect("an allgather");
         assert_eq!(all[4 * size - 1], particle(10 * (size - 1) + 3));
         // The composition of functions x -> a x + b does not commute: (kind, charge) is such a function here.
         let mut values = [Tag(3, rank as u32), Tag(1, 1)];
@@ -144,9 +144,48 @@ fn values_in_collective_calls() {
 
         // Wrong lengths are errors, and the next call works.
         let mut short = vec![Particle::default(); 3];
-        let error = world.all_gather_values(&mine, &mut short).expect_err("too short");
+        let error = world.all_gather(&mine, &mut short).expect_err("too short");
         assert_eq!((error.kind(), error.argument()), (ErrorKind::Buffer, "recv"));
         world.barrier().expect("a barrier");
+    });
+}
+
+#[test]
+fn messages_of_any_length() {
+    ranks(3, "messages_of_any_length", |world| {
+        let (rank, size) = (world.rank(), world.size());
+        for count in [0, 1, 7, 30_000] {
+            let mine: Vec<Particle> = (0..count * rank).map(|n| particle(n + rank)).collect();
+            let mut from = Vec::new();
+            world
+                .scope(|scope| -> typepack::Result<()> {
+                    for to in 0..size {
+                        scope.isend_values(&mine, to, 9)?;
+                    }
+                    for _ in 0..size {
+                        let (status, got) = world.recv_vec::<Particle>(Source::Any, 9)?;
+                        assert_eq!(got.len(), count * status.source);
+                        assert!(
+                            got.iter().enumerate().all(|(n, p)| *p == particle(n + status.source))
+                        );
+                        from.push(status.source);
+                    }
+                    Ok(())
+                })
+                .expect("sent")
+                .expect("received");
+            from.sort_unstable();
+            assert_eq!(from, [0, 1, 2]);
+            world.barrier().expect("a barrier");
+        }
+        // A message that ends within a value, and wrong arguments.
+        world.send_values(&[1u8, 2, 3], (rank + 1) % size, 1).expect("sent");
+        let error = world.recv_vec::<u16>(Source::Any, 1).expect_err("three bytes");
+        assert_eq!((error.kind(), error.argument()), (ErrorKind::Count, "values"));
+        let error = world.recv_vec::<u16>(size, 1).expect_err("no such rank");
+        assert_eq!((error.kind(), error.argument()), (ErrorKind::Rank, "source"));
+        let error = world.recv_vec::<u16>(0, -1).expect_err("no such tag");
+        assert_eq!((error.kind(), error.argument()), (ErrorKind::Tag, "tag"));
     });
 }
 

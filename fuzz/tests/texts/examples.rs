@@ -18,7 +18,13 @@ const IN_RUST_AND_C: &[(&str, &[usize])] =
     &[("distributed", &[1, 2, 3, 5]), ("queue", &[1, 2, 3, 5]), ("stencil", &[1, 2, 3, 5])];
 
 /// The examples that exist only in Rust, and the numbers of ranks that each runs with.
-const IN_RUST: &[(&str, &[usize])] = &[("shift", &[1, 2, 4]), ("particles", &[1, 2, 3, 4])];
+const IN_RUST: &[(&str, &[usize])] = &[
+    ("shift", &[1, 2, 4]),
+    ("particles", &[1, 2, 3, 4]),
+    ("collectives", &[1, 2, 3, 4]),
+    ("immediate", &[1, 2, 3, 4]),
+    ("views", &[1, 2, 3, 4]),
+];
 
 /// The examples that exist only in C, and the numbers of ranks that each runs with.
 const IN_C: &[(&str, &[usize])] = &[("halos", &[1, 2, 3, 5, 8])];

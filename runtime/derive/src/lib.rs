@@ -67,6 +67,9 @@ fn implementation(input: &DeriveInput) -> syn::Result<TokenStream> {
                     PLAN.plan::<#name>()
                 }
             }
+
+            #[automatically_derived]
+            impl ::typepack::equivalence::Single for #name {}
         };
     })
 }

@@ -52,6 +52,7 @@ mod topology;
 mod values;
 
 pub(crate) use cells::{MeasuredCalls, measured, report};
+pub(crate) use values::{Kind as ReductionKind, described};
 
 pub use crate::endpoint::sources::{Combine, Combiner};
 pub use crate::schedule::Part;

@@ -163,6 +163,22 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         self.values(Kind::ReduceScatter(counts), Some(send), recv, op)
     }
 
+    /// Starts a reduction whose result is divided into blocks of equal length; see
+    /// [`Communicator::reduce_scatter_block`](crate::Communicator::reduce_scatter_block). Collective.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Communicator::reduce_scatter_block`](crate::Communicator::reduce_scatter_block).
+    #[doc(alias = "MPI_Ireduce_scatter_block")]
+    pub fn ireduce_scatter_block<T: NoUninit + AnyBitPattern>(
+        &'scope self,
+        send: &'env [T],
+        recv: &'env mut [T],
+        op: impl Reduction<T>,
+    ) -> Result<Request<'scope>> {
+        let counts = vec![recv.len(); self.comm().size()];
+        self.values(Kind::ReduceScatter(&counts), Some(send), recv, op)
+    }
+
     /// Starts a reduction of values.
     fn values<T: NoUninit + AnyBitPattern>(
         &'scope self,

@@ -53,6 +53,8 @@ reducible! {
     i32: Named::I32;
     i64: Named::I64;
     i128: Named::INTEGER16;
+    isize: Named::AINT;
+    usize: Named::U64;
     u8: Named::U8;
     u16: Named::U16;
     u32: Named::U32;
@@ -138,7 +140,7 @@ pub(super) fn greatest() -> Result<(&'static Plan, Combine)> {
 
 /// What a reduction does with its result.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Kind<'k> {
+pub(crate) enum Kind<'k> {
     Allreduce,
     /// The result goes to this root.
     Reduce(usize),
@@ -166,7 +168,23 @@ pub(super) fn call<T: NoUninit + AnyBitPattern, R>(
     skip: impl FnOnce(&Communicator),
     make: impl FnOnce(&Collective<'_>) -> Result<R>,
 ) -> Result<R> {
-    let checked = check(comm, kind, send, recv).and_then(|count| Ok((count, op.combine()?)));
+    described(comm, kind, send, recv, || op.combine(), skip, make)
+}
+
+/// Does what [`call`] does, for values of any type. `combine` returns the datatype of one value and the operation.
+///
+/// # Errors
+/// Returns the errors of [`call`], and those of `combine`.
+pub(crate) fn described<T, R>(
+    comm: &Communicator,
+    kind: Kind<'_>,
+    send: Option<&[T]>,
+    recv: &mut [T],
+    combine: impl FnOnce() -> Result<(Plan, Combine)>,
+    skip: impl FnOnce(&Communicator),
+    make: impl FnOnce(&Collective<'_>) -> Result<R>,
+) -> Result<R> {
+    let checked = check(comm, kind, send, recv).and_then(|count| Ok((count, combine()?)));
     let (count, (plan, combine)) = checked.inspect_err(|_| skip(comm))?;
     let (plan, combine) = (&plan, &combine);
     let send = send.map(|send| send.as_ptr().cast::<u8>());
@@ -232,7 +250,7 @@ impl Communicator {
         values: &mut [T],
         op: impl Reduction<T>,
     ) -> Result<()> {
-        self.reduce_values(Kind::Allreduce, None, values, op)
+        self.reduce_slices(Kind::Allreduce, None, values, op)
     }
 
     /// Writes the element-wise reduction of the values at `send` of all ranks to `recv` of all ranks. All ranks get
@@ -258,7 +276,7 @@ impl Communicator {
         recv: &mut [T],
         op: impl Reduction<T>,
     ) -> Result<()> {
-        self.reduce_values(Kind::Allreduce, Some(send), recv, op)
+        self.reduce_slices(Kind::Allreduce, Some(send), recv, op)
     }
 
     /// Writes the element-wise reduction of the values at `send` of all ranks to `recv` of `root`. Other ranks may
@@ -275,7 +293,7 @@ impl Communicator {
         op: impl Reduction<T>,
         root: usize,
     ) -> Result<()> {
-        self.reduce_values(Kind::Reduce(root), Some(send), recv, op)
+        self.reduce_slices(Kind::Reduce(root), Some(send), recv, op)
     }
 
     /// Writes the element-wise reduction of the values at `send` of the ranks up to and including this rank to
@@ -302,7 +320,7 @@ impl Communicator {
         recv: &mut [T],
         op: impl Reduction<T>,
     ) -> Result<()> {
-        self.reduce_values(Kind::Scan, Some(send), recv, op)
+        self.reduce_slices(Kind::Scan, Some(send), recv, op)
     }
 
     /// Writes the element-wise reduction of the values at `send` of the ranks below this rank to `recv`. On rank 0,
@@ -317,7 +335,7 @@ impl Communicator {
         recv: &mut [T],
         op: impl Reduction<T>,
     ) -> Result<()> {
-        self.reduce_values(Kind::Exscan, Some(send), recv, op)
+        self.reduce_slices(Kind::Exscan, Some(send), recv, op)
     }
 
     /// Reduces the values at `send` of all ranks, and divides the result among the ranks: `counts[i]` values go to
@@ -327,7 +345,6 @@ impl Communicator {
     /// Returns `ErrorKind::Argument` if the number of counts is not the number of ranks, `ErrorKind::Buffer` if a
     /// slice does not have the length that `counts` says, and the errors of [`allreduce`](Self::allreduce).
     #[doc(alias = "MPI_Reduce_scatter")]
-    #[doc(alias = "MPI_Reduce_scatter_block")]
     pub fn reduce_scatter<T: NoUninit + AnyBitPattern>(
         &self,
         send: &[T],
@@ -335,10 +352,27 @@ impl Communicator {
         counts: &[usize],
         op: impl Reduction<T>,
     ) -> Result<()> {
-        self.reduce_values(Kind::ReduceScatter(counts), Some(send), recv, op)
+        self.reduce_slices(Kind::ReduceScatter(counts), Some(send), recv, op)
     }
 
-    fn reduce_values<T: NoUninit + AnyBitPattern>(
+    /// Reduces the values at `send` of all ranks, and divides the result into blocks of equal length: block `i` goes to
+    /// `recv` of rank `i`. All ranks pass slices of the same lengths. Collective.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Buffer` if `send` does not have the length of `recv` times the number of ranks, and the errors
+    /// of [`allreduce`](Self::allreduce).
+    #[doc(alias = "MPI_Reduce_scatter_block")]
+    pub fn reduce_scatter_block<T: NoUninit + AnyBitPattern>(
+        &self,
+        send: &[T],
+        recv: &mut [T],
+        op: impl Reduction<T>,
+    ) -> Result<()> {
+        let counts = vec![recv.len(); self.size()];
+        self.reduce_slices(Kind::ReduceScatter(&counts), Some(send), recv, op)
+    }
+
+    fn reduce_slices<T: NoUninit + AnyBitPattern>(
         &self,
         kind: Kind<'_>,
         send: Option<&[T]>,

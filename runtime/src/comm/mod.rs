@@ -564,24 +564,71 @@ impl Communicator {
     ) -> Result<Status> {
         let outgoing = readable(send_buf, 0, send_plan, send_count, "send_buf")?;
         let incoming = writable(recv_buf, 0, recv_plan, recv_count, "recv_buf")?;
-        let (source, recv_tag) = (source.into(), recv_tag.into());
+        // SAFETY: `send_buf` and `recv_buf` hold the elements (`readable` and `writable` have checked this). They are
+        // borrowed until `send_receive` returns, one of them mutably, so they do not overlap.
+        unsafe {
+            self.send_receive(
+                (&outgoing, dest, send_tag),
+                (incoming, source.into(), recv_tag.into()),
+            )
+        }
+    }
+
+    /// Sends the elements of one layout and receives into another, and waits for both. Each is given with its rank and
+    /// its tag.
+    ///
+    /// # Safety
+    ///
+    /// - Until the call returns, the memory of the outgoing layout is readable and unchanged. The memory of the incoming
+    ///   layout is writable and nobody else accesses it. The two do not overlap.
+    #[inline]
+    pub(crate) unsafe fn send_receive(
+        &self,
+        (outgoing, dest, send_tag): (&LayoutRef<'_>, usize, i32),
+        (incoming, source, recv_tag): (LayoutRef<'_>, Source, Tag),
+    ) -> Result<Status> {
         let source = self.sender(source)?;
         check_receive_tag(recv_tag)?;
         let posting = Posting::new(incoming, self.context(Space::User), source, recv_tag)?;
         let dest = self.slot(dest, "dest", ErrorKind::Rank)?;
         check_tag(send_tag)?;
-        let bytes = send_plan.packed_bytes(send_count)?;
+        let bytes = outgoing.plan.packed_bytes(outgoing.count)?;
         let context = self.context(Space::User);
         let label = Label { context, tag: send_tag, bytes, types: OF_LAYOUT };
-        // SAFETY: `send_buf` and `recv_buf` hold the elements (`readable` and `writable` have checked this). They are
-        // borrowed until `send_receive` returns, one of them mutably, so they do not overlap. When `send_receive`
-        // returns, nobody uses their memory any more. `bytes` is the packed size of the outgoing elements, and
-        // `Posting::new` takes the capacity from the plan.
+        // SAFETY: the caller guarantees the memory of both layouts until this function returns (the condition of
+        // `# Safety`). When `send_receive` returns, nobody uses their memory any more. `bytes` is the packed size of the
+        // outgoing elements, and `Posting::new` takes the capacity from the plan.
         let status = unsafe {
-            let outgoing = (&outgoing, label, dest, How::STANDARD);
+            let outgoing = (outgoing, label, dest, How::STANDARD);
             self.shared.endpoint.send_receive(outgoing, &posting)?
         };
         self.local(status)
+    }
+
+    /// Waits for a message, and receives it into the layout that `room` returns for its status.
+    ///
+    /// # Safety
+    ///
+    /// - Until the call returns, the memory of the layout is writable and nobody else accesses it.
+    pub(crate) unsafe fn receive_of_any_length<'a>(
+        &self,
+        source: Source,
+        tag: Tag,
+        room: impl FnOnce(Status) -> LayoutRef<'a>,
+    ) -> Result<Status> {
+        let source = self.sender(source)?;
+        check_receive_tag(tag)?;
+        let endpoint = &self.shared.endpoint;
+        let taken = endpoint.take(self.context(Space::User), source, tag, true)?;
+        let taken = taken.ok_or_else(|| {
+            Error::new(ErrorKind::Internal, "source", "a waiting probe ended without a message")
+        })?;
+        let layout = room(taken.status());
+        let capacity = layout.plan.packed_bytes(layout.count)?;
+        // SAFETY: the caller guarantees the memory of the layout until this function returns (the condition of
+        // `# Safety`), and then the receive is complete or detached. `capacity` is the packed size of the layout.
+        let started = unsafe { endpoint.receive_taken(&layout, capacity, taken)? };
+        self.finish(self.local_start(started)?)
     }
 
     /// Waits for a message that a receive with these arguments would match, and returns its status. The

@@ -1,28 +1,14 @@
-//! Messages and collective calls of slices of values that have a datatype ([`Equivalence`]).
+//! Messages and broadcasts of buffers, and reductions of values that have a datatype ([`Equivalence`]).
 //!
-//! Each call describes its slices as elements of the datatype, and then makes the call of `comm/` or `coll/`.
+//! Each call describes its buffer as elements of a datatype, and then makes the call of `comm/` or `coll/`.
 
 use super::Equivalence;
-use crate::coll::{Collective, Combine, Part};
+use super::buffer::sealed::Writable;
+use super::buffer::{Buffer, BufferMut, Sequence};
+use crate::coll::{Combine, ReductionKind, Root, described};
 use crate::comm::{Communicator, Source, Space, Status, Tag};
 use crate::message::payload::LayoutRef;
-use crate::{Error, ErrorKind, Plan, Result};
-
-/// Returns the values of a slice as a part of a collective call. The call must not write to the part.
-fn readable<'a, T: Equivalence>(values: &[T], plan: &'a Plan) -> Part<'a> {
-    let origin = values.as_ptr().cast::<u8>().cast_mut();
-    Part { origin, plan, count: values.len() as u64 }
-}
-
-/// Returns the values of a slice as a part of a collective call.
-fn writable<'a, T: Equivalence>(values: &mut [T], plan: &'a Plan) -> Part<'a> {
-    Part { origin: values.as_mut_ptr().cast(), plan, count: values.len() as u64 }
-}
-
-fn layout(part: Part<'_>) -> LayoutRef<'_> {
-    let Part { origin, plan, count } = part;
-    LayoutRef { origin, plan, count }
-}
+use crate::{Error, ErrorKind, Result};
 
 /// Returns a reduction operation that calls `combine` for each pair of values.
 fn combiner<T: Equivalence>(combine: impl Fn(T, T) -> T + Send + Sync + 'static) -> Combine {
@@ -41,125 +27,161 @@ fn combiner<T: Equivalence>(combine: impl Fn(T, T) -> T + Send + Sync + 'static)
     })
 }
 
-/// Cuts `values` into as many parts of equal length as there are ranks.
-fn rows<'a, T: Equivalence>(
-    comm: &Communicator,
-    values: &mut [T],
-    each: usize,
-    plan: &'a Plan,
-) -> Result<Vec<Part<'a>>> {
-    let ranks = comm.peers().size();
-    if each.checked_mul(ranks) != Some(values.len()) {
-        let detail = format!(
-            "the slice has {} values; {ranks} times {each} values are needed",
-            values.len()
-        );
-        return Err(Error::new(ErrorKind::Buffer, "recv", detail));
+/// Returns the status of a message that has arrived in `sequence`, and the number of items of the message.
+fn arrived(sequence: &Sequence<'_>, status: Status) -> Result<(Status, usize)> {
+    let each = sequence.bytes(1)?;
+    match status.bytes.checked_rem(each) {
+        None => Ok((status, 0)),
+        Some(0) => Ok((status, (status.bytes / each) as usize)),
+        Some(_) => {
+            let detail =
+                format!("{} bytes arrived; an item has {each} bytes of data", status.bytes);
+            Err(Error::new(ErrorKind::Count, "values", detail))
+        }
     }
-    Ok((0..ranks).map(|rank| writable(&mut values[each * rank..][..each], plan)).collect())
 }
 
 impl Communicator {
-    /// Sends values to rank `dest`. Returns as soon as the program may change the values again.
+    /// Sends a buffer to rank `dest`. Returns as soon as the program may change the buffer again.
     ///
     /// # Errors
     /// Returns the errors of [`send`](Self::send).
     #[doc(alias = "MPI_Send")]
-    pub fn send_values<T: Equivalence>(&self, values: &[T], dest: usize, tag: i32) -> Result<()> {
-        let layout = layout(readable(values, T::plan()?));
-        // SAFETY: the data of the layout lie within the values and are initialised (first two conditions of
-        // `Equivalence`). The slice is borrowed until `finish` returns, and then the send is complete or detached.
-        let sent = unsafe { self.start_send(&layout, dest, tag, Space::User)? };
+    pub fn send_values<T, S: Buffer<T> + ?Sized>(
+        &self,
+        values: &S,
+        dest: usize,
+        tag: i32,
+    ) -> Result<()> {
+        let sequence = values.sequence("values")?;
+        // SAFETY: the data of the sequence are readable, initialised and unchanged while the buffer is borrowed
+        // (`Readable`). It is borrowed until `finish` returns, and then the send is complete or detached.
+        let sent = unsafe { self.start_send(&sequence.layout(), dest, tag, Space::User)? };
         self.finish(sent).map(drop)
     }
 
-    /// Receives at most as many values as the slice has. Returns the status of the message, and how many values have
-    /// arrived.
+    /// Receives at most as many items as the buffer has. Returns the status of the message, and how many items have
+    /// arrived: how many values of a slice, or how many entries along the first dimension of an array.
     ///
     /// # Errors
-    /// Returns the errors of [`recv`](Self::recv), and [`ErrorKind::Count`] if the message ends within a
-    /// value. In the case of `ErrorKind::Count`, the data of the message have arrived in the slice.
+    /// Returns the errors of [`recv`](Self::recv), and [`ErrorKind::Count`] if the message ends within an
+    /// item. In the case of `ErrorKind::Count`, the data of the message have arrived in the buffer.
     #[doc(alias = "MPI_Recv")]
-    pub fn recv_values<T: Equivalence>(
+    pub fn recv_values<T, R: BufferMut<T> + ?Sized>(
         &self,
-        values: &mut [T],
+        values: &mut R,
         source: impl Into<Source>,
         tag: impl Into<Tag>,
     ) -> Result<(Status, usize)> {
-        let plan = T::plan()?;
-        let layout = layout(writable(values, plan));
-        // SAFETY: the data of the layout lie within the values, which remain valid whatever the receive writes there
-        // (first and third condition of `Equivalence`). The slice is mutably borrowed until `finish` returns, and then
-        // the receive is complete or detached.
-        let started =
-            unsafe { self.start_receive(&layout, source.into(), tag.into(), Space::User)? };
-        let status = self.finish(started)?;
-        let each = plan.element_bytes();
-        match status.bytes.checked_rem(each) {
-            None => Ok((status, 0)),
-            Some(0) => Ok((status, (status.bytes / each) as usize)),
-            Some(_) => {
-                let detail =
-                    format!("{} bytes arrived; a value has {each} bytes of data", status.bytes);
-                Err(Error::new(ErrorKind::Count, "values", detail))
-            }
-        }
+        let sequence = values.sequence_mut("values")?;
+        let (source, tag) = (source.into(), tag.into());
+        // SAFETY: the data of the sequence are writable, may get any bytes, and nobody else accesses them while the buffer
+        // is mutably borrowed (`Writable`). It is borrowed until `finish` returns, and then the receive is complete or
+        // detached.
+        let started = unsafe { self.start_receive(&sequence.layout(), source, tag, Space::User)? };
+        arrived(&sequence, self.finish(started)?)
     }
 
-    /// Copies the values of `root` into the slices of all ranks, which have the same length. Collective.
+    /// Receives a message of any length into a new vector. Returns the status of the message, too.
+    ///
+    /// ```
+    /// # let universe = typepack::init()?;
+    /// # let world = universe.world();
+    /// // Every rank tells the next one which of its numbers are prime.
+    /// let primes: Vec<usize> = [2, 3, 5, 7].into_iter().take(world.rank() + 1).collect();
+    /// let (status, theirs) = world.scope(|scope| {
+    ///     scope.isend_values(&primes, (world.rank() + 1) % world.size(), 0)?;
+    ///     world.recv_vec::<usize>(typepack::Source::Any, 0)
+    /// })??;
+    /// assert_eq!(theirs.len(), (status.source + 1).min(4));
+    /// # Ok::<(), typepack::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the errors of [`recv_values`](Self::recv_values), and [`ErrorKind::NoMemory`] if there is too little memory
+    /// for the message. In the case of `ErrorKind::NoMemory`, the message is lost.
+    #[doc(alias = "MPI_Mprobe")]
+    pub fn recv_vec<T: Equivalence + Default>(
+        &self,
+        source: impl Into<Source>,
+        tag: impl Into<Tag>,
+    ) -> Result<(Status, Vec<T>)> {
+        let (plan, fresh) = (T::plan()?, T::default());
+        let each = plan.element_bytes();
+        let (mut values, mut needed) = (Vec::new(), 0);
+        let room = |status: Status| {
+            needed = usize::try_from(status.bytes).unwrap_or(usize::MAX);
+            let items = if each == 0 { 0 } else { needed.div_ceil(each as usize) };
+            if values.try_reserve_exact(items).is_ok() {
+                values.resize(items, fresh);
+            }
+            let origin = values.as_mut_ptr().cast::<u8>();
+            LayoutRef { origin, plan, count: values.len() as u64 }
+        };
+        // SAFETY: the layout has the data of the values of the vector, which may get any bytes (the conditions of
+        // `Equivalence`). Nobody else accesses the vector until the call returns.
+        let received = unsafe { self.receive_of_any_length(source.into(), tag.into(), room) };
+        let status = received.map_err(|error| {
+            if !values.is_empty() || needed == 0 || each == 0 {
+                return error;
+            }
+            let detail = format!("cannot allocate memory for a message of {needed} bytes");
+            Error::new(ErrorKind::NoMemory, "values", detail)
+        })?;
+        let (status, _items) = arrived(&values.sequence_mut("values")?, status)?;
+        Ok((status, values))
+    }
+
+    /// Sends one buffer and receives into another at the same time. Neither operation waits for the other. Returns what
+    /// [`recv_values`](Self::recv_values) returns.
+    ///
+    /// ```
+    /// # let universe = typepack::init()?;
+    /// # let world = universe.world();
+    /// let (rank, size) = (world.rank(), world.size());
+    /// let mut left = 0;
+    /// world.sendrecv_values(&rank, (rank + 1) % size, 0, &mut left, (rank + size - 1) % size, 0)?;
+    /// assert_eq!(left, (rank + size - 1) % size);
+    /// # Ok::<(), typepack::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the errors of [`send_values`](Self::send_values) and [`recv_values`](Self::recv_values).
+    #[doc(alias = "MPI_Sendrecv")]
+    pub fn sendrecv_values<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
+        &self,
+        send: &S,
+        dest: usize,
+        send_tag: i32,
+        recv: &mut R,
+        source: impl Into<Source>,
+        recv_tag: impl Into<Tag>,
+    ) -> Result<(Status, usize)> {
+        let (outgoing, incoming) = (send.sequence("send")?, recv.sequence_mut("recv")?);
+        // SAFETY: the data of `incoming` are writable, may get any bytes, and nobody else accesses them while `recv` is
+        // mutably borrowed (`Writable`), so the two do not overlap. The data of `outgoing` are readable and unchanged while
+        // `send` is borrowed (`Readable`). Both are borrowed until this function returns.
+        let status = unsafe {
+            let outgoing = (&outgoing.layout(), dest, send_tag);
+            self.send_receive(outgoing, (incoming.layout(), source.into(), recv_tag.into()))?
+        };
+        arrived(&incoming, status)
+    }
+
+    /// Copies the data of `root` into the buffers of all ranks, which have data of the same length. Collective.
     ///
     /// # Errors
     /// Returns the errors of [`broadcast`](Self::broadcast).
     #[doc(alias = "MPI_Bcast")]
-    pub fn broadcast_values<T: Equivalence>(&self, values: &mut [T], root: usize) -> Result<()> {
-        let plan = T::plan().inspect_err(|_| self.skip_collective())?;
-        let part = writable(values, plan);
-        // SAFETY: the data of the part lie within the values, are initialised, and may be overwritten (the conditions of
-        // `Equivalence`). The slice is mutably borrowed until the call returns.
-        unsafe { self.broadcast_raw(part, root) }
-    }
-
-    /// Copies `send` of rank `i` into the `i`th part of `recv` of the rank `root`. All ranks pass the same number of
-    /// values in `send`. At the root, `recv` has room for the values of all ranks. The other ranks may pass an empty
-    /// slice. Collective.
-    ///
-    /// # Errors
-    /// Returns [`ErrorKind::Buffer`] if `recv` has another length at the root, and the errors of
-    /// [`run_raw`](Self::run_raw).
-    #[doc(alias = "MPI_Gather")]
-    pub fn gather_values<T: Equivalence>(
+    pub fn broadcast_values<T, R: BufferMut<T> + ?Sized>(
         &self,
-        send: &[T],
-        recv: &mut [T],
-        root: usize,
+        values: &mut R,
+        root: impl Into<Root>,
     ) -> Result<()> {
-        let made = T::plan().and_then(|plan| {
-            let is_root = !self.is_inter() && self.rank() == root;
-            let parts = if is_root { rows(self, recv, send.len(), plan)? } else { Vec::new() };
-            Ok((Some(readable(send, plan)), parts))
-        });
-        let (mine, parts) = made.inspect_err(|_| self.skip_collective())?;
-        let call = Collective::Gather { mine, parts: &parts, root: root.into() };
-        // SAFETY: the data of the parts lie within the two slices, are initialised, and may be overwritten (the
-        // conditions of `Equivalence`). The slices are borrowed until the call returns, `recv` mutably, so they do not
-        // overlap. The call reads `mine` and writes `parts`.
-        unsafe { self.run_raw(&call) }
-    }
-
-    /// Copies `send` of rank `i` into the `i`th part of `recv` of every rank. All ranks pass the same number of values
-    /// in `send`, and `recv` has room for the values of all ranks. Collective.
-    ///
-    /// # Errors
-    /// Returns [`ErrorKind::Buffer`] if `recv` has another length, and the errors of [`run_raw`](Self::run_raw).
-    #[doc(alias = "MPI_Allgather")]
-    pub fn all_gather_values<T: Equivalence>(&self, send: &[T], recv: &mut [T]) -> Result<()> {
-        let made = T::plan()
-            .and_then(|plan| Ok((Some(readable(send, plan)), rows(self, recv, send.len(), plan)?)));
-        let (mine, parts) = made.inspect_err(|_| self.skip_collective())?;
-        // SAFETY: the data of the parts lie within the two slices, are initialised, and may be overwritten (the
-        // conditions of `Equivalence`). The slices are borrowed until the call returns, `recv` mutably, so they do not
-        // overlap. The call reads `mine`, and writes and reads `parts`.
-        unsafe { self.run_raw(&Collective::Allgather { mine, parts: &parts }) }
+        let sequence = values.sequence_mut("values").inspect_err(|_| self.skip_collective())?;
+        // SAFETY: the data of the part are readable, writable and initialised, may get any bytes, and nobody else accesses
+        // them while the buffer is mutably borrowed (`Writable`). It is borrowed until the call returns.
+        unsafe { self.broadcast_raw(sequence.whole(), root) }
     }
 
     /// Combines the values of all ranks place by place, in the order of the ranks, and copies the result into `values`
@@ -191,13 +213,81 @@ impl Communicator {
         values: &mut [T],
         combine: impl Fn(T, T) -> T + Send + Sync + 'static,
     ) -> Result<()> {
-        let plan = T::plan().inspect_err(|_| self.skip_collective())?;
-        let combine = combiner(combine);
-        let (recv, count) = (values.as_mut_ptr().cast::<u8>(), values.len() as u64);
-        let call = Collective::Allreduce { send: None, recv, plan, count, combine: &combine };
-        // SAFETY: the data of the elements at `recv` lie within the values, are initialised, and may be overwritten (the
-        // conditions of `Equivalence`). The slice is mutably borrowed until the call returns. `combiner` makes an
-        // operation on elements of this datatype.
-        unsafe { self.run_raw(&call) }
+        self.combine_values(ReductionKind::Allreduce, None, values, combine)
+    }
+
+    /// Combines the values at `send` of all ranks place by place, in the order of the ranks, and writes the result to
+    /// `recv` of `root`. All ranks pass the same number of values in `send`. Other ranks may pass a slice of any length as
+    /// `recv`, which stays as it is. Collective.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::Buffer`] if the two slices of the root have different lengths, and the errors of
+    /// [`run_raw`](Self::run_raw).
+    ///
+    /// # Panics
+    /// Panics if `combine` panics.
+    #[doc(alias = "MPI_Reduce")]
+    pub fn reduce_values<T: Equivalence>(
+        &self,
+        send: &[T],
+        recv: &mut [T],
+        combine: impl Fn(T, T) -> T + Send + Sync + 'static,
+        root: usize,
+    ) -> Result<()> {
+        self.combine_values(ReductionKind::Reduce(root), Some(send), recv, combine)
+    }
+
+    /// Combines the values at `send` of the ranks up to and including this rank place by place, in the order of the
+    /// ranks, and writes the result to `recv`. All ranks pass the same number of values. Collective.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::Buffer`] if the two slices have different lengths, and the errors of
+    /// [`run_raw`](Self::run_raw).
+    ///
+    /// # Panics
+    /// Panics if `combine` panics.
+    #[doc(alias = "MPI_Scan")]
+    pub fn scan_values<T: Equivalence>(
+        &self,
+        send: &[T],
+        recv: &mut [T],
+        combine: impl Fn(T, T) -> T + Send + Sync + 'static,
+    ) -> Result<()> {
+        self.combine_values(ReductionKind::Scan, Some(send), recv, combine)
+    }
+
+    /// Does what [`scan_values`](Self::scan_values) does, for the ranks below this rank. On rank 0, `recv` stays as it is.
+    /// Collective.
+    ///
+    /// # Errors
+    /// Returns the errors of [`scan_values`](Self::scan_values).
+    ///
+    /// # Panics
+    /// Panics if `combine` panics.
+    #[doc(alias = "MPI_Exscan")]
+    pub fn exscan_values<T: Equivalence>(
+        &self,
+        send: &[T],
+        recv: &mut [T],
+        combine: impl Fn(T, T) -> T + Send + Sync + 'static,
+    ) -> Result<()> {
+        self.combine_values(ReductionKind::Exscan, Some(send), recv, combine)
+    }
+
+    fn combine_values<T: Equivalence>(
+        &self,
+        kind: ReductionKind<'_>,
+        send: Option<&[T]>,
+        recv: &mut [T],
+        combine: impl Fn(T, T) -> T + Send + Sync + 'static,
+    ) -> Result<()> {
+        let combine = || Ok((T::plan()?.clone(), combiner(combine)));
+        described(self, kind, send, recv, combine, Self::skip_collective, |call| {
+            // SAFETY: `call` uses only the values of the slices, whose lengths `described` has checked. The data of the
+            // values are initialised and may get any bytes (the conditions of `Equivalence`). The slices are borrowed
+            // until this function returns, `recv` mutably, so nobody else uses `recv` and the two do not overlap.
+            // `combiner` makes an operation on elements of this datatype.
+            unsafe { self.run_raw(call) }
+        })
     }
 }

@@ -1,21 +1,37 @@
 //! Rust types that have an MPI datatype, and calls that take slices of their values.
 //!
 //! [`Equivalence`] is the trait of these types, which `#[derive(Equivalence)]` (`runtime/derive`) implements for
-//! structs. `calls.rs` has the messages and the collective calls. This folder calls `coll/`, so it comes after `coll/`
-//! in the order of the folders.
+//! structs. [`Buffer`] and [`BufferMut`] are the traits of the buffers that the calls take: values of these types, their
+//! slices, elements of committed datatypes, and views of `ndarray` (`buffer.rs`, `array.rs`).
+//!
+//! `calls.rs` has the messages, and the reductions of structs. `collectives.rs` has the collective calls that move data,
+//! `neighbors.rs` those between neighbours, and `scope.rs` the nonblocking forms. All of them describe their buffers in
+//! `divide.rs`. `single.rs` has calls of single values, which return their result. This folder calls `coll/`, so it comes after `coll/` in the order of the folders.
 
+#[cfg(feature = "ndarray")]
+mod array;
+mod buffer;
 mod calls;
+mod collectives;
+mod divide;
+mod neighbors;
+mod scope;
+mod single;
 
 use crate::commit::commit;
 use crate::{Datatype, Error, ErrorKind, Named, Plan, Result};
 use std::sync::OnceLock;
 pub use typepack_derive::Equivalence;
 
+#[cfg(feature = "ndarray")]
+pub(crate) use array::strided;
+pub use buffer::{Buffer, BufferMut, Elements, ElementsMut};
+
 /// A Rust type that has an MPI datatype: numbers, arrays of such types, and structs with
 /// `#[derive(Equivalence)]`.
 ///
-/// Slices of these types can be sent and used in collective calls: [`Communicator::send_values`] and the calls beside
-/// it. The bytes between the fields of a struct are gaps of the datatype, which no call reads or writes. So unlike the
+/// Values and slices of these types can be sent and used in collective calls: [`Communicator::send_values`] and the calls
+/// beside it, which take every [`Buffer`]. The bytes between the fields of a struct are gaps of the datatype, which no call reads or writes. So unlike the
 /// types of [`Communicator::send`], a struct may have padding.
 ///
 /// ```
@@ -98,6 +114,7 @@ pub use typepack_derive::Equivalence;
 ///
 /// - [`datatype`](Self::datatype) returns a type whose data lie within the bytes of one value, whose lower bound is 0,
 ///   and whose extent is the size of the Rust type. [`plan`](Self::plan) is the plan of this type.
+/// - The provided methods stay as they are.
 /// - In every value, the bytes of the data are initialised.
 /// - A value remains valid if the bytes of the data change in any way.
 ///
@@ -121,7 +138,16 @@ pub unsafe trait Equivalence: Copy + Send + 'static {
     /// # Errors
     /// Returns the errors of [`datatype`](Self::datatype) and of [`commit`].
     fn plan() -> Result<&'static Plan>;
+
+    /// Returns the committed type of which a value has elements, and their number. An array has those of its elements.
+    #[doc(hidden)]
+    fn elements() -> Result<(&'static Plan, u64)> {
+        Ok((Self::plan()?, 1))
+    }
 }
+
+/// Types whose single values are buffers: all types with a datatype, except arrays. An array is a buffer of its elements.
+pub trait Single: Equivalence {}
 
 /// A place for the plan of one type. The first use makes the plan.
 #[doc(hidden)]
@@ -155,9 +181,14 @@ macro_rules! numbers {
                     PLAN.plan::<$t>()
                 }
             }
+
+            impl Single for $t {}
         )*
     };
 }
+
+// The types of addresses and lengths have 64 bits.
+const _: () = assert!(usize::BITS == 64, "typepack needs a machine with 64-bit addresses");
 
 numbers! {
     i8: Named::I8;
@@ -166,6 +197,7 @@ numbers! {
     i64: Named::I64;
     i128: Named::INTEGER16;
     isize: Named::AINT;
+    usize: Named::U64;
     u8: Named::U8;
     u16: Named::U16;
     u32: Named::U32;
@@ -188,6 +220,11 @@ unsafe impl<T: Equivalence, const N: usize> Equivalence for [T; N] {
         // All instances of a generic function share its statics, so a static here cannot hold one plan per array type.
         // A table holds the plans.
         arrays::plan::<Self>()
+    }
+
+    fn elements() -> Result<(&'static Plan, u64)> {
+        let (plan, each) = T::elements()?;
+        Ok((plan, N as u64 * each))
     }
 }
 

@@ -5,14 +5,15 @@
 
 use super::access::Access;
 use super::file::File;
+use crate::equivalence::strided;
 use crate::halo::Element;
 use crate::schedule::Part;
-use crate::{Datatype, Error, ErrorKind, Plan, Result, commit};
+use crate::{Error, ErrorKind, Plan, Result, commit};
 use ndarray::{ArrayView, ArrayViewMut, Dimension};
 
 /// Returns the committed layout of an array, relative to its element with all indices 0.
 fn layout<T: Element>(shape: &[usize], strides: &[isize]) -> Result<Plan> {
-    let mut datatype = T::datatype();
+    let datatype = T::datatype();
     let bytes = size_of::<T>() as i64;
     let bounds = [datatype.lb(), datatype.extent(), datatype.true_lb(), datatype.true_ub()];
     if bounds[..2] != [0, bytes] || bounds[2] < 0 || bounds[3] > bytes {
@@ -23,12 +24,7 @@ fn layout<T: Element>(shape: &[usize], strides: &[isize]) -> Result<Plan> {
         );
         return Err(Error::new(ErrorKind::Argument, "T::datatype", detail));
     }
-    for (&length, &stride) in shape.iter().zip(strides).rev() {
-        // Lossless: the lengths and strides are those of an array in memory.
-        let step = stride as i64 * bytes;
-        datatype = Datatype::hvector(length as i64, 1, step, &datatype)?;
-    }
-    commit(&datatype)
+    commit(&strided(datatype, size_of::<T>(), shape, strides)?)
 }
 
 impl File {
