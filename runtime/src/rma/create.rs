@@ -11,7 +11,7 @@
 //! The memory of a shared window is one piece in the heap of rank 0, unless all ranks allow several pieces by the hint
 //! `alloc_shared_noncontig`.
 
-use super::asks::Asks;
+use super::answers::Asks;
 use super::dynamic::Attached;
 use super::epochs::Epochs;
 use super::place::Memory as Requested;
@@ -193,6 +193,7 @@ impl Window {
         Ok(Self {
             comm: comm.clone(),
             flavor,
+            asks: Asks::new(comm.endpoint().clone(), &words, comm.rank()),
             words,
             meetings: Meetings::new(),
             epochs: Epochs::new(comm.size()),
@@ -207,7 +208,6 @@ impl Window {
             stored: AtomicBool::new(false),
             tag,
             alone: Mutex::new(()),
-            asks: Asks::new(comm.endpoint().clone(), comm.size()),
             hosting,
         })
     }

@@ -587,6 +587,7 @@ static void private_memory(void)
     OK(MPI_Win_lock_all(0, win));
     struct { double value; int index; } pair = {rank, rank}, before;
     OK(MPI_Fetch_and_op(&pair, &before, MPI_DOUBLE_INT, next, theirs, MPI_MAXLOC, win));
+    OK(MPI_Win_flush_local(next, win));
     CHECK(before.value == -1 && before.index == 7);
     RAISES(MPI_ERR_RMA_RANGE, MPI_Get(&before, 1, MPI_DOUBLE_INT, next, theirs + 8, 1, MPI_DOUBLE_INT, win));
     OK(MPI_Win_unlock_all(win));
@@ -600,8 +601,10 @@ static void private_memory(void)
                     MPI_STATUS_IGNORE));
     OK(MPI_Win_lock(MPI_LOCK_SHARED, next, 0, win));
     OK(MPI_Compare_and_swap(&swap[0], &swap[1], &swap[2], MPI_INT32_T, next, theirs, win));
+    OK(MPI_Win_flush(next, win));
     CHECK(swap[2] == 7);
     OK(MPI_Compare_and_swap(&swap[0], &swap[1], &swap[2], MPI_INT32_T, next, theirs, win));
+    OK(MPI_Win_flush_local_all(win));
     CHECK(swap[2] == 5);
     OK(MPI_Win_unlock(next, win));
     OK(MPI_Win_detach(win, &most));
@@ -674,6 +677,12 @@ static void errors(void)
     OK(MPI_Win_fence(0, win));
     OK(MPI_Put(&value, 1, MPI_INT, rank, 0, 1, MPI_INT, win));
     RAISES(MPI_ERR_RMA_SYNC, MPI_Win_free(&win));
+    OK(MPI_Win_fence(0, win));
+    /* If one rank must not free the window, the others do not wait, and the window stays on all ranks. */
+    if (rank == size - 1) OK(MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win));
+    RAISES(MPI_ERR_RMA_SYNC, MPI_Win_free(&win));
+    CHECK(win != MPI_WIN_NULL);
+    if (rank == size - 1) OK(MPI_Win_unlock(0, win));
     OK(MPI_Win_fence(0, win));
     MPI_Win stale = win;
     OK(MPI_Win_free(&win));
