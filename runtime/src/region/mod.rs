@@ -29,15 +29,21 @@ use crate::comm::{Communicator, Space};
 use crate::commit::bytes;
 use crate::memory::heaps::Heaps;
 use crate::memory::{self, Block};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, WindowErrorKind};
 use parts::{OwnPart, Part};
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 
-/// The words that a rank sends to all other ranks after one of the steps above: 1 if the step succeeded and
-/// 0 if it failed, then the offset of the rank's part in its heap and the length of the part, both in
+/// The words that a rank sends to all other ranks after one of the steps above: 1 if the step succeeded,
+/// [`CANNOT_SHARE`] if the memory of ranks cannot be shared and 0 if the step failed for another reason, then the offset of the rank's part in its heap and the length of the part, both in
 /// bytes. The last two words have a meaning only after step 1, and only if step 1 succeeded.
 type Words = [u64; 3];
+
+/// See [`Words`].
+const CANNOT_SHARE: u64 = 2;
+
+/// The kind of the error if the memory of ranks cannot be shared.
+const SHARED: ErrorKind = ErrorKind::Window(WindowErrorKind::Shared);
 
 /// Memory in which every rank of a communicator has a part, and which every rank can read and write.
 ///
@@ -93,6 +99,19 @@ impl SharedRegion {
     /// other parts, and [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Win_allocate_shared")]
     pub fn allocate(comm: &Communicator, bytes: usize) -> Result<Self> {
+        let refused = |error: Error| match error.kind() {
+            SHARED => Error::new(ErrorKind::NoMemory, "bytes", error.to_string()),
+            _ => error,
+        };
+        Self::share(comm, bytes).map_err(refused)
+    }
+
+    /// Makes a region like [`allocate`](Self::allocate).
+    ///
+    /// # Errors
+    /// Returns the errors of [`allocate`](Self::allocate), but `WindowErrorKind::Shared` if other ranks cannot map the
+    /// memory of a rank.
+    pub(crate) fn share(comm: &Communicator, bytes: usize) -> Result<Self> {
         Ok(Self { comm: comm.clone(), parts: Parts::allocate(comm, bytes)? })
     }
 
@@ -160,7 +179,7 @@ impl Parts {
         let own = take(comm, bytes);
         let said = match &own {
             Ok(own) => [1, own.offset(), bytes as u64],
-            Err(_) => [0; 3],
+            Err(_) => [code(&own), 0, 0],
         };
         let all = tell(comm, said)?;
         let own = match all_could(&all, own, "has too little memory for its part") {
@@ -169,7 +188,7 @@ impl Parts {
         };
         // 2. Map the parts of the other ranks.
         let parts = find(comm, &own, &all);
-        let all = match tell(comm, [parts.is_ok().into(), 0, 0]) {
+        let all = match tell(comm, [code(&parts), 0, 0]) {
             Ok(all) => all,
             Err(error) => {
                 // Other ranks may already have received success from all ranks and use this part. So this
@@ -220,7 +239,9 @@ fn take(comm: &Communicator, bytes: usize) -> Result<OwnPart> {
     if members > 1 && !block.is_shared() {
         // Other ranks cannot map this block. The reason is that the job has no heaps, or that this rank's
         // heap does not fit in the address space of this process.
-        return Err(refused());
+        let detail =
+            format!("this rank's memory lies in no heap that other ranks can map: {}", refused());
+        return Err(Error::new(SHARED, "bytes", detail));
     }
     let group = comm.group();
     let members = (0..members).filter_map(|rank| group.world_rank(rank)).collect();
@@ -238,7 +259,7 @@ fn find(comm: &Communicator, own: &OwnPart, all: &[Words]) -> Result<Vec<Part>> 
         let world = comm.world_rank(rank, "rank", ErrorKind::Rank)?;
         let map = heaps.and_then(|heaps| Heaps::of(heaps, world)).ok_or_else(|| {
             let detail = format!("cannot map the shared heap of rank {rank}");
-            Error::new(ErrorKind::NoMemory, "bytes", detail)
+            Error::new(SHARED, "bytes", detail)
         })?;
         Part::of(map, all.len(), offset, bytes).ok_or_else(|| {
             let detail = format!(
@@ -258,11 +279,21 @@ fn all_could<T>(all: &[Words], mine: Result<T>, what: &str) -> Result<T> {
     let failed = all.iter().position(|words| words[0] != 1);
     match (failed, mine) {
         (None, mine) => mine,
-        (Some(_), Err(error)) if error.kind() == ErrorKind::NoMemory => Err(error),
+        (Some(_), Err(error)) if matches!(error.kind(), ErrorKind::NoMemory | SHARED) => Err(error),
         (Some(rank), _) => {
             let detail = format!("rank {rank} of the communicator {what}");
-            Err(Error::new(ErrorKind::NoMemory, "bytes", detail))
+            let shared = all[rank][0] == CANNOT_SHARE;
+            Err(Error::new(if shared { SHARED } else { ErrorKind::NoMemory }, "bytes", detail))
         }
+    }
+}
+
+/// Returns the first of the words that a rank sends after a step.
+fn code<T>(result: &Result<T>) -> u64 {
+    match result {
+        Ok(_) => 1,
+        Err(error) if error.kind() == SHARED => CANNOT_SHARE,
+        Err(_) => 0,
     }
 }
 

@@ -120,11 +120,11 @@ impl Window {
         let (origin, plan, count) = (packed.as_mut_ptr(), bytes_plan()?, label.bytes);
         let layout = LayoutRef { origin, plan, count };
         let what = (asked, Use::Queued(weight));
-        // SAFETY: the buffer is readable and has `label.bytes` bytes, and a queued request uses it only during the
-        // call.
         endpoint.with_core(|core| {
-            core.with(|answers: &mut Answers, engine| unsafe {
-                answers.send(engine, &layout, (label, dest), what, &mut None)
+            core.with(|answers: &mut Answers, engine| {
+                // SAFETY: the buffer is readable and has `label.bytes` bytes, and a queued request uses it only during
+                // the call.
+                unsafe { answers.send(engine, &layout, (label, dest), what, &mut None) }
             })
         })??
     }
@@ -326,12 +326,12 @@ impl Window {
         let layout = LayoutRef { origin: from.origin, plan: from.plan, count: from.count };
         let label = Label { context, tag, bytes, types: UNKNOWN };
         let dest = self.comm.slot(asked.target, "target_rank", ErrorKind::Rank)?;
-        // SAFETY: the elements stay readable and unchanged until the put is complete at this rank (the condition of
-        // `# Safety`). The calls that complete operations wait for the message, or abandon it. `bytes` is the packed
-        // size of the elements.
         let started = self.comm.endpoint().start(|core| {
-            core.with(|answers: &mut Answers, engine| unsafe {
-                answers.send(engine, &layout, (label, dest), (asked, Use::Put), ids)
+            core.with(|answers: &mut Answers, engine| {
+                // SAFETY: the elements stay readable and unchanged until the put is complete at this rank (the
+                // condition of `# Safety`). The calls that complete operations wait for the message, or abandon it.
+                // `bytes` is the packed size of the elements.
+                unsafe { answers.send(engine, &layout, (label, dest), (asked, Use::Put), ids) }
             })?
         });
         if started.is_err() {

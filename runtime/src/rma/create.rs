@@ -88,7 +88,8 @@ impl Window {
     /// the hint `alloc_shared_noncontig` is true on all ranks. Collective.
     ///
     /// # Errors
-    /// Returns the errors of [`allocate`](Self::allocate).
+    /// Returns the errors of [`allocate`](Self::allocate), but `WindowErrorKind::Shared` if a rank cannot map the memory
+    /// of another one.
     #[doc(alias = "MPI_Win_allocate_shared")]
     pub fn allocate_shared(
         comm: &Communicator,
@@ -161,7 +162,14 @@ impl Window {
         let lengths = lengths(&all, flavor, in_one_piece);
         // If a sum does not fit, this rank asks for `usize::MAX` bytes, so that the allocation fails on all ranks.
         let more = lengths.as_ref().map_or(usize::MAX, |lengths| lengths[comm.rank()]);
-        let words = Words::new(comm, more)?;
+        let words = Words::new(comm, more).map_err(|error| match (error.kind(), flavor) {
+            (ErrorKind::Window(WindowErrorKind::Shared), Flavor::Shared) => error,
+            // The program has not asked for memory that it can share.
+            (ErrorKind::Window(WindowErrorKind::Shared), _) => {
+                Error::new(ErrorKind::NoMemory, "size", error.to_string())
+            }
+            _ => error,
+        })?;
         let lengths =
             lengths.ok_or_else(|| internal("the blocks were allocated without a length"))?;
         for (rank, &length) in lengths.iter().enumerate() {

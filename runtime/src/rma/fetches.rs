@@ -99,12 +99,12 @@ impl Window {
         let context = self.comm.space(Space::Window);
         let posting = Posting::new(layout, context, Sender::Slot(dest), Tag::Is(tag))?;
         self.asks.any.store(true, Ordering::Relaxed);
-        // SAFETY: the elements of `room` are writable and not in use until the operation is complete (the condition of
-        // `# Safety`); the calls that complete operations wait for the message, or abandon it. A buffer belongs to the
-        // entry of the message.
         let id = endpoint.with_core(|core| {
-            core.with(|answers: &mut Answers, engine| unsafe {
-                answers.receive(engine, &posting, (asked, what), ids)
+            core.with(|answers: &mut Answers, engine| {
+                // SAFETY: the elements of `room` are writable and not in use until the operation is complete (the
+                // condition of `# Safety`); the calls that complete operations wait for the message, or abandon it. A
+                // buffer belongs to the entry of the message.
+                unsafe { answers.receive(engine, &posting, (asked, what), ids) }
             })
         })???;
         let mut guard = OnUnwind::new(|| {

@@ -156,12 +156,12 @@ impl Words {
     /// Makes the blocks, with `more` bytes behind the block of this rank. Collective.
     ///
     /// # Errors
-    /// Returns the errors of [`SharedRegion::allocate`] on all ranks.
+    /// Returns the errors of [`SharedRegion::share`] on all ranks.
     pub fn new(comm: &Communicator, more: usize) -> Result<Self> {
         let members = comm.size();
         // If the sum does not fit, `allocate` gets `usize::MAX` and fails on all ranks.
         let bytes = Self::bytes(members).saturating_add(more);
-        let region = SharedRegion::allocate(comm, bytes)?;
+        let region = SharedRegion::share(comm, bytes)?;
         let group = comm.group();
         let worlds = (0..members).filter_map(|rank| group.world_rank(rank)).collect();
         let length = Self::bytes(members);
