@@ -103,16 +103,50 @@ impl SharedRegion {
             SHARED => Error::new(ErrorKind::NoMemory, "bytes", error.to_string()),
             _ => error,
         };
-        Self::share(comm, bytes).map_err(refused)
+        Self::share(comm, bytes, bytes).map_err(refused)
     }
 
-    /// Makes a region like [`allocate`](Self::allocate).
+    /// Makes a region like [`allocate`](Self::allocate). Only the first `filled` bytes of this rank's part are certain to
+    /// have memory; other ranks give it to the rest ([`fill`](Self::fill)), and all ranks then call
+    /// [`filled`](Self::filled). Nobody accesses the rest before that.
     ///
     /// # Errors
     /// Returns the errors of [`allocate`](Self::allocate), but `WindowErrorKind::Shared` if other ranks cannot map the
     /// memory of a rank.
-    pub(crate) fn share(comm: &Communicator, bytes: usize) -> Result<Self> {
-        Ok(Self { comm: comm.clone(), parts: Parts::allocate(comm, bytes)? })
+    pub(crate) fn share(comm: &Communicator, bytes: usize, filled: usize) -> Result<Self> {
+        let parts = Parts::agree(comm, bytes, filled)??;
+        Ok(Self { comm: comm.clone(), parts })
+    }
+
+    /// Gives memory to `range`, a range of bytes of the part of another rank. It comes from the NUMA node of this rank.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::NoMemory`] if there is too little memory.
+    pub(crate) fn fill(&self, rank: usize, range: std::ops::Range<usize>) -> Result<()> {
+        let world = self.comm.world_rank(rank, "rank", ErrorKind::Rank)?;
+        let (Some(heaps), Some(start)) = (memory::heaps(), self.as_ptr(rank)) else {
+            return Ok(());
+        };
+        let Some((map, own)) = heaps.of(world).zip(heaps.own()).filter(|_| !range.is_empty())
+        else {
+            return Ok(());
+        };
+        let at = (start as u64).wrapping_sub(map.base().as_ptr() as u64);
+        let range = at + range.start as u64..at + range.end as u64;
+        own.fill_of(world, map, range).map_err(memory::of_heap)
+    }
+
+    /// Ends what [`fill`](Self::fill) has begun: `result` is its result at this rank. Collective.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::NoMemory` on all ranks if a rank has failed, and `ErrorKind::ProcAborted` if a rank has died.
+    pub(crate) fn filled(&self, result: Result<()>) -> Result<()> {
+        let all = tell(&self.comm, [code(&result), 0, 0])?;
+        let all = all_could(&all, result, "has too little memory for its part");
+        if let Some(own) = &self.parts.own {
+            own.complete(all.is_ok());
+        }
+        all
     }
 
     /// Ends the region. When the call returns, all ranks have left the region, and this rank's part has
@@ -161,22 +195,14 @@ impl SharedRegion {
 }
 
 impl Parts {
-    /// Makes the parts; see [`SharedRegion::allocate`].
-    ///
-    /// # Errors
-    /// Returns the errors of [`SharedRegion::allocate`].
-    pub(crate) fn allocate(comm: &Communicator, bytes: usize) -> Result<Self> {
-        Self::agree(comm, bytes)?
-    }
-
-    /// Makes the parts like [`allocate`](Self::allocate). The inner result is the answer of all ranks: if one rank has
+    /// Makes the parts; see [`SharedRegion::share`]. The inner result is the answer of all ranks: if one rank has
     /// too little memory, all ranks get an error there. An outer error is an error of this rank alone, whose messages
     /// have failed. The other ranks may wait for this rank then, or may have the parts.
-    pub(crate) fn agree(comm: &Communicator, bytes: usize) -> Result<Result<Self>> {
+    pub(crate) fn agree(comm: &Communicator, bytes: usize, filled: usize) -> Result<Result<Self>> {
         comm.check_intra("comm")?;
         parts::sweep();
         // 1. Allocate this rank's part.
-        let own = take(comm, bytes);
+        let own = take(comm, bytes, filled);
         let said = match &own {
             Ok(own) => [1, own.offset(), bytes as u64],
             Err(_) => [code(&own), 0, 0],
@@ -226,7 +252,7 @@ impl Drop for Parts {
 }
 
 /// Allocates this rank's part, with room for the notes of the ranks that leave.
-fn take(comm: &Communicator, bytes: usize) -> Result<OwnPart> {
+fn take(comm: &Communicator, bytes: usize, filled: usize) -> Result<OwnPart> {
     let members = comm.size();
     let refused = || {
         let detail = format!(
@@ -235,7 +261,8 @@ fn take(comm: &Communicator, bytes: usize) -> Result<OwnPart> {
         Error::new(ErrorKind::NoMemory, "bytes", detail)
     };
     let len = parts::notes(members).checked_add(bytes).ok_or_else(refused)?;
-    let block = Block::new(len, parts::LINE, true)?;
+    let filled = parts::notes(members).saturating_add(filled);
+    let block = Block::partly(len, parts::LINE, true, filled)?;
     if members > 1 && !block.is_shared() {
         // Other ranks cannot map this block. The reason is that the job has no heaps, or that this rank's
         // heap does not fit in the address space of this process.

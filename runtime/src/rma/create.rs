@@ -162,14 +162,18 @@ impl Window {
         let lengths = lengths(&all, flavor, in_one_piece);
         // If a sum does not fit, this rank asks for `usize::MAX` bytes, so that the allocation fails on all ranks.
         let more = lengths.as_ref().map_or(usize::MAX, |lengths| lengths[comm.rank()]);
-        let words = Words::new(comm, more).map_err(|error| match (error.kind(), flavor) {
-            (ErrorKind::Window(WindowErrorKind::Shared), Flavor::Shared) => error,
-            // The program has not asked for memory that it can share.
-            (ErrorKind::Window(WindowErrorKind::Shared), _) => {
-                Error::new(ErrorKind::NoMemory, "size", error.to_string())
-            }
-            _ => error,
-        })?;
+        // Each rank gives memory to its own part of a piece, so that the memory comes from its NUMA node.
+        let apart = in_one_piece && comm.size() > 1;
+        let filled = if apart { more.min(all[0][4] as usize + all[0][2] as usize) } else { more };
+        let words =
+            Words::new(comm, more, filled).map_err(|error| match (error.kind(), flavor) {
+                (ErrorKind::Window(WindowErrorKind::Shared), Flavor::Shared) => error,
+                // The program has not asked for memory that it can share.
+                (ErrorKind::Window(WindowErrorKind::Shared), _) => {
+                    Error::new(ErrorKind::NoMemory, "size", error.to_string())
+                }
+                _ => error,
+            })?;
         let lengths =
             lengths.ok_or_else(|| internal("the blocks were allocated without a length"))?;
         for (rank, &length) in lengths.iter().enumerate() {
@@ -178,6 +182,12 @@ impl Window {
             }
         }
         let pads = pads(comm, &words, &all)?;
+        if apart {
+            let before: u64 = all[..comm.rank()].iter().map(|words| words[2]).sum();
+            let start = Words::bytes(comm.size()) + (pads[0] + before) as usize;
+            let own = start..start + all[comm.rank()][2] as usize;
+            words.region.filled(words.region.fill(0, own))?;
+        }
         let targets = targets(comm, &words, flavor, in_one_piece, &all, &pads)?;
         for (rank, said) in all.iter().enumerate() {
             mechanism::fix(&words, rank, said[8])?;

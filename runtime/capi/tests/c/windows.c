@@ -116,6 +116,31 @@ static void freed_in_callbacks(void)
     OK(MPI_Errhandler_free(&handler));
 }
 
+/* The parts of a shared window begin and end anywhere in pages, are zero also if other windows have used the memory, and
+   follow each other. */
+static void shared_pages(void)
+{
+    static const MPI_Aint sizes[] = {0, 100, 5000, 3 << 20, (1 << 20) + 8};
+    for (int round = 0; round < 12; round++) {
+        MPI_Aint bytes = sizes[(round + rank) % 5], other;
+        char *base, *start, *expected = NULL;
+        int unit;
+        MPI_Win win;
+        OK(MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
+        for (MPI_Aint i = 0; i < bytes; i++) CHECK(base[i] == 0);
+        memset(base, rank + 1, (size_t)bytes);
+        OK(MPI_Win_fence(0, win));
+        for (int target = 0; target < size; target++) {
+            OK(MPI_Win_shared_query(win, target, &other, &unit, &start));
+            CHECK(other == sizes[(round + target) % 5] && (target == 0 || start == expected));
+            for (MPI_Aint i = 0; i < other; i += other < 200 ? 1 : 97) CHECK(start[i] == target + 1);
+            expected = start + other;
+        }
+        OK(MPI_Win_fence(0, win));
+        OK(MPI_Win_free(&win));
+    }
+}
+
 static void flavors(void)
 {
     long *base = NULL;
@@ -700,6 +725,7 @@ int main(int argc, char **argv)
     flavors();
     freed_in_callbacks();
     shared();
+    shared_pages();
     hints();
     derived();
     active_target();
