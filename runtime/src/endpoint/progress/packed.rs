@@ -117,7 +117,7 @@ impl Endpoint {
             return Ok(false);
         }
         let (state, found) = self.look_until(Instant::now() + self.spin, |core| {
-            // SAFETY: as above.
+            // SAFETY: the condition of the first call, which is the same, holds for every call of `pack`.
             match unsafe { core.engine.send_packed(label, dest, &mut pack) } {
                 Ok(Packed::Full) => None,
                 other => Some(other),
