@@ -289,6 +289,8 @@ fn get_and_check(window: &Window) {
             window.get_raw(&contiguous(&mut packed), 1, first, &from, 1).expect("a get");
             window.get_raw(&gapped, 1, first, &from, 1).expect("a get");
         }
+        // Waits only for gets that the target answers.
+        window.flush_local(1).expect("complete");
         let mut cursor = typepack_engine::Cursor::at(&from, 1, 0).expect("a cursor");
         let mut expected = Vec::new();
         let mut whole = vec![0; WORDS];

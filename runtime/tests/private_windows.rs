@@ -265,6 +265,7 @@ fn a_type_with_a_long_form() {
                     window.accumulate_raw(Some(&from), Some(&result), other, 0, &sparse, 1, sum);
                 done.expect("a sum with result");
             }
+            window.flush_local(other).expect("complete");
             assert!(
                 old.iter()
                     .enumerate()
@@ -276,6 +277,7 @@ fn a_type_with_a_long_form() {
                 let result = part(&mut old, &byte, count);
                 window.get_raw(&result, other, 0, &sparse, 1).expect("a get");
             }
+            window.flush(other).expect("complete");
             assert!(
                 old.iter()
                     .enumerate()
@@ -327,6 +329,7 @@ fn long_updates_of_private_memory() {
                         );
                         done.expect("a sum with result");
                     }
+                    window.flush_local(target).expect("complete");
                     // This rank has made three updates of each of these elements in each round, and sees its own.
                     assert!(old[..LEN / 2].iter().all(|value| *value > 2 * round));
                 }
@@ -375,6 +378,7 @@ fn threads_put_to_private_memory() {
                                 let to = part(&mut back, near, 1);
                                 window.get_raw(&to, other, at, far, 1).expect("a get");
                             }
+                            window.flush_local(other).expect("complete");
                             let words = words_of(near, 0);
                             assert!(words.iter().all(|word| back[*word] == data[*word]));
                         }

@@ -11,7 +11,8 @@ use job::{Random, body, is_rank, mpiexec, ranks, run, text};
 use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use typepack::{Communicator, ErrorKind, Op, SharedRegion};
+use typepack::rma::Window;
+use typepack::{Communicator, ErrorKind, Op, SharedRegion, WindowErrorKind};
 
 /// Returns the value with which `fill` marks word `word` in the part of rank `rank`.
 fn mark(rank: usize, word: usize, seed: u64) -> u64 {
@@ -156,6 +157,11 @@ fn too_little_address_space_at_one_rank_is_everybodys_error() {
         let error = SharedRegion::allocate(world, 64).expect_err("no room");
         assert_eq!(error.kind(), ErrorKind::NoMemory, "{error}");
         assert!(world.rank() == 1 || error.to_string().contains("rank 1"), "{error}");
+        // A shared window says that the memory cannot be shared, and another window that there is too little.
+        let error = Window::allocate_shared(world, 64, 1, &[]).expect_err("no room");
+        assert_eq!(error.kind(), ErrorKind::Window(WindowErrorKind::Shared), "{error}");
+        let error = Window::allocate(world, 64, 1, &[]).expect_err("no room");
+        assert_eq!(error.kind(), ErrorKind::NoMemory, "{error}");
         // The other ranks must still be able to make a region.
         let half = world.split((world.rank() != 1).then_some(0), 0).expect("a communicator");
         if let Some(half) = half {

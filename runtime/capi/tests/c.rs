@@ -93,6 +93,7 @@ programs! {
     windows: [0, 1, 2, 3, 5];
     attached_windows: [0, 1, 2, 3, 5];
     window_campaign: [0, 1, 2, 3, 4, 5];
+    window_starts: [0, 1, 2, 3, 5];
 }
 
 // The programs below test messages and requests.
@@ -261,6 +262,17 @@ fn campaign_with_settings() {
     ] {
         run_with("campaign", &[3, 6], &[(name, value), ("CAMPAIGN_SEED", "500")]);
         run_with("campaign_between", &[3, 6], &[(name, value), ("CAMPAIGN_SEED", "500")]);
+    }
+}
+
+/// Runs one-sided calls without system calls that read the memory of other ranks, and without spinning.
+#[test]
+fn windows_with_settings() {
+    for (name, value) in [("TYPEPACK_CMA", "off"), ("TYPEPACK_SPIN_US", "0")] {
+        run_with("windows", &[2, 3], &[(name, value)]);
+        run_with("attached_windows", &[2, 3], &[(name, value)]);
+        run_with("window_starts", &[2, 3], &[(name, value)]);
+        run_with("window_campaign", &[2, 3, 5], &[(name, value), ("CAMPAIGN_SEED", "500")]);
     }
 }
 

@@ -595,6 +595,20 @@ impl Endpoint {
         settled
     }
 
+    /// Starts operations of a source of progress that have no number for the caller, and runs one turn. In contrast to
+    /// [`begin`](Self::begin), the engine counts the caller as a thread that waits for the operations.
+    ///
+    /// # Errors
+    /// Returns the errors of `start` and of the turn, `ErrorKind::State` after finalization or in a forked child, and
+    /// `ErrorKind::Internal` after a panic inside the library.
+    pub fn start<R>(&self, start: impl FnOnce(&mut Core) -> Result<R>) -> Result<R> {
+        let mut state = self.lock()?;
+        let news = state.news();
+        let started = start(&mut state.core)?;
+        self.started(&mut state, news)?;
+        Ok(started)
+    }
+
     /// Returns the status of the message that a receive would match now. If there is none, waits for one
     /// if `wait` is true, and otherwise returns `None`.
     ///

@@ -73,6 +73,16 @@ impl Block {
     /// or if the kernel refuses the memory for another reason.
     #[doc(alias = "MPI_Alloc_mem")]
     pub fn new(len: usize, align: usize, zeroed: bool) -> Result<Self> {
+        Self::partly(len, align, zeroed, len)
+    }
+
+    /// Allocates like [`new`](Self::new). In a heap, whole pages behind the first `filled` bytes have no memory before
+    /// other ranks give it to them (`Heap::alloc_partly`).
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`new`](Self::new).
+    pub(crate) fn partly(len: usize, align: usize, zeroed: bool, filled: usize) -> Result<Self> {
         if !align.is_power_of_two() {
             let detail = format!("{align} is not a power of two");
             return Err(Error::new(ErrorKind::Argument, "align", detail));
@@ -80,7 +90,7 @@ impl Block {
         let align = align.max(LINE);
         let layout = Layout::from_size_align(len.max(1), align).map_err(|_| refused(len))?;
         if let Some(heap) = JOB.get().and_then(|heaps| heaps.own()) {
-            let start = heap.alloc(len, align, zeroed).map_err(of_heap)?;
+            let start = heap.alloc_partly(len, align, zeroed, filled).map_err(of_heap)?;
             return Ok(Self { start, layout: None });
         }
         // SAFETY: the size of `layout` is at least 1 (`len.max(1)` above), as both allocators require.
@@ -104,7 +114,7 @@ fn refused(len: usize) -> Error {
     Error::new(ErrorKind::NoMemory, "size", format!("cannot allocate {len} bytes"))
 }
 
-fn of_heap(error: typepack_job::Error) -> Error {
+pub(crate) fn of_heap(error: typepack_job::Error) -> Error {
     let kind = match error.kind() {
         typepack_job::ErrorKind::NoMemory => ErrorKind::NoMemory,
         _ => ErrorKind::State,

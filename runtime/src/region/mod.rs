@@ -29,15 +29,21 @@ use crate::comm::{Communicator, Space};
 use crate::commit::bytes;
 use crate::memory::heaps::Heaps;
 use crate::memory::{self, Block};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, WindowErrorKind};
 use parts::{OwnPart, Part};
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 
-/// The words that a rank sends to all other ranks after one of the steps above: 1 if the step succeeded and
-/// 0 if it failed, then the offset of the rank's part in its heap and the length of the part, both in
+/// The words that a rank sends to all other ranks after one of the steps above: 1 if the step succeeded,
+/// [`CANNOT_SHARE`] if the memory of ranks cannot be shared and 0 if the step failed for another reason, then the offset of the rank's part in its heap and the length of the part, both in
 /// bytes. The last two words have a meaning only after step 1, and only if step 1 succeeded.
 type Words = [u64; 3];
+
+/// See [`Words`].
+const CANNOT_SHARE: u64 = 2;
+
+/// The kind of the error if the memory of ranks cannot be shared.
+const SHARED: ErrorKind = ErrorKind::Window(WindowErrorKind::Shared);
 
 /// Memory in which every rank of a communicator has a part, and which every rank can read and write.
 ///
@@ -93,7 +99,54 @@ impl SharedRegion {
     /// other parts, and [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Win_allocate_shared")]
     pub fn allocate(comm: &Communicator, bytes: usize) -> Result<Self> {
-        Ok(Self { comm: comm.clone(), parts: Parts::allocate(comm, bytes)? })
+        let refused = |error: Error| match error.kind() {
+            SHARED => Error::new(ErrorKind::NoMemory, "bytes", error.to_string()),
+            _ => error,
+        };
+        Self::share(comm, bytes, bytes).map_err(refused)
+    }
+
+    /// Makes a region like [`allocate`](Self::allocate). Only the first `filled` bytes of this rank's part are certain to
+    /// have memory; other ranks give it to the rest ([`fill`](Self::fill)), and all ranks then call
+    /// [`filled`](Self::filled). Nobody accesses the rest before that.
+    ///
+    /// # Errors
+    /// Returns the errors of [`allocate`](Self::allocate), but `WindowErrorKind::Shared` if other ranks cannot map the
+    /// memory of a rank.
+    pub(crate) fn share(comm: &Communicator, bytes: usize, filled: usize) -> Result<Self> {
+        let parts = Parts::agree(comm, bytes, filled)??;
+        Ok(Self { comm: comm.clone(), parts })
+    }
+
+    /// Gives memory to `range`, a range of bytes of the part of another rank. It comes from the NUMA node of this rank.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::NoMemory`] if there is too little memory.
+    pub(crate) fn fill(&self, rank: usize, range: std::ops::Range<usize>) -> Result<()> {
+        let world = self.comm.world_rank(rank, "rank", ErrorKind::Rank)?;
+        let (Some(heaps), Some(start)) = (memory::heaps(), self.as_ptr(rank)) else {
+            return Ok(());
+        };
+        let Some((map, own)) = heaps.of(world).zip(heaps.own()).filter(|_| !range.is_empty())
+        else {
+            return Ok(());
+        };
+        let at = (start as u64).wrapping_sub(map.base().as_ptr() as u64);
+        let range = at + range.start as u64..at + range.end as u64;
+        own.fill_of(world, map, range).map_err(memory::of_heap)
+    }
+
+    /// Ends what [`fill`](Self::fill) has begun: `result` is its result at this rank. Collective.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::NoMemory` on all ranks if a rank has failed, and `ErrorKind::ProcAborted` if a rank has died.
+    pub(crate) fn filled(&self, result: Result<()>) -> Result<()> {
+        let all = tell(&self.comm, [code(&result), 0, 0])?;
+        let all = all_could(&all, result, "has too little memory for its part");
+        if let Some(own) = &self.parts.own {
+            own.complete(all.is_ok());
+        }
+        all
     }
 
     /// Ends the region. When the call returns, all ranks have left the region, and this rank's part has
@@ -142,25 +195,17 @@ impl SharedRegion {
 }
 
 impl Parts {
-    /// Makes the parts; see [`SharedRegion::allocate`].
-    ///
-    /// # Errors
-    /// Returns the errors of [`SharedRegion::allocate`].
-    pub(crate) fn allocate(comm: &Communicator, bytes: usize) -> Result<Self> {
-        Self::agree(comm, bytes)?
-    }
-
-    /// Makes the parts like [`allocate`](Self::allocate). The inner result is the answer of all ranks: if one rank has
+    /// Makes the parts; see [`SharedRegion::share`]. The inner result is the answer of all ranks: if one rank has
     /// too little memory, all ranks get an error there. An outer error is an error of this rank alone, whose messages
     /// have failed. The other ranks may wait for this rank then, or may have the parts.
-    pub(crate) fn agree(comm: &Communicator, bytes: usize) -> Result<Result<Self>> {
+    pub(crate) fn agree(comm: &Communicator, bytes: usize, filled: usize) -> Result<Result<Self>> {
         comm.check_intra("comm")?;
         parts::sweep();
         // 1. Allocate this rank's part.
-        let own = take(comm, bytes);
+        let own = take(comm, bytes, filled);
         let said = match &own {
             Ok(own) => [1, own.offset(), bytes as u64],
-            Err(_) => [0; 3],
+            Err(_) => [code(&own), 0, 0],
         };
         let all = tell(comm, said)?;
         let own = match all_could(&all, own, "has too little memory for its part") {
@@ -169,7 +214,7 @@ impl Parts {
         };
         // 2. Map the parts of the other ranks.
         let parts = find(comm, &own, &all);
-        let all = match tell(comm, [parts.is_ok().into(), 0, 0]) {
+        let all = match tell(comm, [code(&parts), 0, 0]) {
             Ok(all) => all,
             Err(error) => {
                 // Other ranks may already have received success from all ranks and use this part. So this
@@ -207,7 +252,7 @@ impl Drop for Parts {
 }
 
 /// Allocates this rank's part, with room for the notes of the ranks that leave.
-fn take(comm: &Communicator, bytes: usize) -> Result<OwnPart> {
+fn take(comm: &Communicator, bytes: usize, filled: usize) -> Result<OwnPart> {
     let members = comm.size();
     let refused = || {
         let detail = format!(
@@ -216,11 +261,14 @@ fn take(comm: &Communicator, bytes: usize) -> Result<OwnPart> {
         Error::new(ErrorKind::NoMemory, "bytes", detail)
     };
     let len = parts::notes(members).checked_add(bytes).ok_or_else(refused)?;
-    let block = Block::new(len, parts::LINE, true)?;
+    let filled = parts::notes(members).saturating_add(filled);
+    let block = Block::partly(len, parts::LINE, true, filled)?;
     if members > 1 && !block.is_shared() {
         // Other ranks cannot map this block. The reason is that the job has no heaps, or that this rank's
         // heap does not fit in the address space of this process.
-        return Err(refused());
+        let detail =
+            format!("this rank's memory lies in no heap that other ranks can map: {}", refused());
+        return Err(Error::new(SHARED, "bytes", detail));
     }
     let group = comm.group();
     let members = (0..members).filter_map(|rank| group.world_rank(rank)).collect();
@@ -238,7 +286,7 @@ fn find(comm: &Communicator, own: &OwnPart, all: &[Words]) -> Result<Vec<Part>> 
         let world = comm.world_rank(rank, "rank", ErrorKind::Rank)?;
         let map = heaps.and_then(|heaps| Heaps::of(heaps, world)).ok_or_else(|| {
             let detail = format!("cannot map the shared heap of rank {rank}");
-            Error::new(ErrorKind::NoMemory, "bytes", detail)
+            Error::new(SHARED, "bytes", detail)
         })?;
         Part::of(map, all.len(), offset, bytes).ok_or_else(|| {
             let detail = format!(
@@ -258,11 +306,21 @@ fn all_could<T>(all: &[Words], mine: Result<T>, what: &str) -> Result<T> {
     let failed = all.iter().position(|words| words[0] != 1);
     match (failed, mine) {
         (None, mine) => mine,
-        (Some(_), Err(error)) if error.kind() == ErrorKind::NoMemory => Err(error),
+        (Some(_), Err(error)) if matches!(error.kind(), ErrorKind::NoMemory | SHARED) => Err(error),
         (Some(rank), _) => {
             let detail = format!("rank {rank} of the communicator {what}");
-            Err(Error::new(ErrorKind::NoMemory, "bytes", detail))
+            let shared = all[rank][0] == CANNOT_SHARE;
+            Err(Error::new(if shared { SHARED } else { ErrorKind::NoMemory }, "bytes", detail))
         }
+    }
+}
+
+/// Returns the first of the words that a rank sends after a step.
+fn code<T>(result: &Result<T>) -> u64 {
+    match result {
+        Ok(_) => 1,
+        Err(error) if error.kind() == SHARED => CANNOT_SHARE,
+        Err(_) => 0,
     }
 }
 

@@ -136,6 +136,13 @@ impl OwnPart {
         base.map_or(0, |base| (self.block.as_ptr() as u64).wrapping_sub(base.as_ptr() as u64))
     }
 
+    /// Ends an allocation whose rest other ranks have given memory, if `filled` is true.
+    pub(super) fn complete(&self, filled: bool) {
+        if let Some(heap) = memory::heaps().and_then(|heaps| heaps.used()) {
+            heap.complete(self.block.as_ptr(), filled);
+        }
+    }
+
     /// Returns this memory as a [`Part`], the form in which every rank of the region uses it.
     pub(super) fn part(&self, members: usize, len: usize) -> Result<Part> {
         Ok(Part { start: self.start()?, members, len, _heap: None })

@@ -181,13 +181,15 @@ pub(super) struct Job<'a> {
 impl Window {
     /// Updates `count` elements of `plan` at displacement `displacement` of the memory of rank `target`. `from` has the
     /// operands; it may be `None` if the update is [`Update::NoOp`]. The old values go to `result`, if given. The
-    /// update of each element is atomic with respect to the updates by all ranks. All updates are complete when the
-    /// call returns.
+    /// update of each element is atomic with respect to the updates by all ranks. If this rank can map the target's
+    /// memory, all updates are complete when the call returns; if not, a call that completes operations completes them.
     ///
     /// # Safety
     ///
     /// - The elements `from` are readable. The elements `result` are writable, and nobody else accesses them during
     ///   the call. Neither overlaps the other, nor the elements at the target.
+    /// - If this rank cannot map the target's memory, nobody else accesses the elements `result` until the update is
+    ///   complete ([`flush_local`](Self::flush_local), and the calls that end an epoch), or the window is dropped.
     ///
     /// # Errors
     /// Returns the errors of [`put_raw`](Self::put_raw), `ErrorKind::Truncated` also if `result` has too little room,
@@ -221,7 +223,41 @@ impl Window {
         }
         // SAFETY: the caller guarantees the elements of `from` and `result` (the condition of `# Safety`), which is the
         // condition of `update_many`.
-        unsafe { self.update_many((from, result), target, displacement, (plan, count), update) }
+        unsafe {
+            let what = (update, &mut None);
+            self.update_many((from, result), target, displacement, (plan, count), what)
+        }
+    }
+
+    /// Does the same as [`accumulate_raw`](Self::accumulate_raw), and returns the numbers of the operations that end when
+    /// the elements `result` have the old values. There is none if there are no such elements, or if they have the old
+    /// values already.
+    ///
+    /// # Safety
+    ///
+    /// - The conditions of [`accumulate_raw`](Self::accumulate_raw), until the operations have ended.
+    ///
+    /// # Errors
+    /// Returns the errors of [`accumulate_raw`](Self::accumulate_raw).
+    #[doc(hidden)]
+    #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
+    pub unsafe fn accumulate_request(
+        &self,
+        from: Option<&Part<'_>>,
+        result: Option<&Part<'_>>,
+        target: usize,
+        displacement: i64,
+        plan: &Plan,
+        count: u64,
+        update: Update,
+    ) -> Result<Vec<u64>> {
+        let mut ids = Some(Vec::new());
+        // SAFETY: the caller guarantees the elements of `from` and `result` (the conditions of `# Safety`).
+        let updated = unsafe {
+            let what = (update, &mut ids);
+            self.update_many((from, result), target, displacement, (plan, count), what)
+        };
+        self.started(updated, ids)
     }
 
     /// Does the work of [`accumulate_raw`](Self::accumulate_raw) for all elements that `update_element` does not
@@ -237,7 +273,7 @@ impl Window {
         target: usize,
         displacement: i64,
         (plan, count): (&Plan, u64),
-        update: Update,
+        (update, ids): (Update, &mut Option<Vec<u64>>),
     ) -> Result<()> {
         self.check_target(target)?;
         let alone = self.epochs.check_access(target)?;
@@ -277,7 +313,9 @@ impl Window {
                 let (far, one) = (Far { target, offset, plan, count }, element.by_name()?);
                 // SAFETY: the elements of `from` and `result` are valid (condition of `# Safety`), and have at least
                 // `bytes` packed bytes (checked above).
-                return unsafe { self.accumulate_there(&far, one, from, result, bytes, update) };
+                return unsafe {
+                    self.accumulate_there(&far, one, (from, result), bytes, update, ids)
+                };
             }
         };
         let offset = self.offset_of(target, displacement);
@@ -303,15 +341,46 @@ impl Window {
     /// # Safety
     ///
     /// - `new` and `compare` are readable for an element, and `result` is writable for one.
+    /// - If this rank cannot map the target's memory, nobody else accesses `result` until the operation is complete
+    ///   ([`flush_local`](Self::flush_local), and the calls that end an epoch), or the window is dropped.
     ///
     /// # Errors
     /// Returns the errors of [`put_raw`](Self::put_raw), and an error of the class `MPI_ERR_TYPE` if `plan` is
     /// not the plan of one integer (`MPI_CHAR` is one here), truth value or byte.
     #[doc(alias = "MPI_Compare_and_swap")]
+    #[inline]
     pub unsafe fn compare_and_swap_raw(
         &self,
         new: *const u8,
         compare: *const u8,
+        result: *mut u8,
+        plan: &Plan,
+        target: usize,
+        displacement: i64,
+    ) -> Result<()> {
+        if let Some(named) = plan.datatype().and_then(Datatype::as_named) {
+            // SAFETY: the caller guarantees the elements (the first condition of `# Safety`). The element of a predefined
+            // type begins at its origin.
+            let is_done =
+                unsafe { self.swap_element(named, (new, compare), result, target, displacement)? };
+            if is_done {
+                return Ok(());
+            }
+        }
+        // SAFETY: the caller guarantees the elements (the conditions of `# Safety`).
+        unsafe { self.swap_any((new, compare), result, plan, target, displacement) }
+    }
+
+    /// Does the work of [`compare_and_swap_raw`](Self::compare_and_swap_raw) for all elements that `swap_element` does
+    /// not swap.
+    ///
+    /// # Safety
+    ///
+    /// - The conditions of [`compare_and_swap_raw`](Self::compare_and_swap_raw).
+    #[inline(never)]
+    unsafe fn swap_any(
+        &self,
+        (new, compare): (*const u8, *const u8),
         result: *mut u8,
         plan: &Plan,
         target: usize,
@@ -334,13 +403,9 @@ impl Window {
             Located::Here(at) => at,
             Located::There(offset) => {
                 let start = offset.wrapping_add(plan.footprint().true_lb);
-                // SAFETY: `new` and `compare` are readable for an element of `size` bytes (the condition of `#
-                // Safety`).
-                let old = unsafe { self.compare_there(target, start, (new, compare), size)? };
-                // SAFETY: `result` is writable for an element of `size` bytes (the condition of `# Safety`), and
-                // `old` has as many (`compare_there`).
-                unsafe { result.copy_from_nonoverlapping(old.as_ptr(), size) };
-                return Ok(());
+                // SAFETY: `new` and `compare` are readable and `result` is writable for an element of `size` bytes, the
+                // latter until the operation is complete (the conditions of `# Safety`).
+                return unsafe { self.compare_there(target, start, (new, compare), result, size) };
             }
         };
         let endpoint = self.comm.endpoint();

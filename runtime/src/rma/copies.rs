@@ -133,7 +133,42 @@ impl Window {
         }
         // SAFETY: the caller guarantees the elements of `from` (the condition of `# Safety`), which is the condition of
         // `put_any`.
-        unsafe { self.put_any(from, target, displacement, plan, count) }
+        unsafe { self.put_any(from, target, displacement, (plan, count), &mut None) }
+    }
+
+    /// Does the same as [`put_raw`](Self::put_raw), and returns the numbers of the operations that end when the program
+    /// may change the elements `from` again. There is none if the program may do so already.
+    ///
+    /// # Safety
+    ///
+    /// - The condition of [`put_raw`](Self::put_raw), until the operations have ended.
+    ///
+    /// # Errors
+    /// Returns the errors of [`put_raw`](Self::put_raw).
+    #[doc(hidden)]
+    pub unsafe fn put_request(
+        &self,
+        from: &Part<'_>,
+        target: usize,
+        displacement: i64,
+        plan: &Plan,
+        count: u64,
+    ) -> Result<Vec<u64>> {
+        let mut ids = Some(Vec::new());
+        // SAFETY: the caller guarantees the elements of `from` (the condition of `# Safety`).
+        let put = unsafe { self.put_any(from, target, displacement, (plan, count), &mut ids) };
+        self.started(put, ids)
+    }
+
+    /// Returns the numbers of the operations of a call, unless the call has failed: the operations that it has started
+    /// then use the program's memory no longer.
+    pub(super) fn started(&self, result: Result<()>, ids: Option<Vec<u64>>) -> Result<Vec<u64>> {
+        let ids = ids.unwrap_or_default();
+        if let Err(error) = result {
+            ids.into_iter().for_each(|id| self.comm.endpoint().detach(id));
+            return Err(error);
+        }
+        Ok(ids)
     }
 
     /// Puts elements that are not one short run in memory that this rank can map; see [`put_raw`](Self::put_raw).
@@ -147,8 +182,8 @@ impl Window {
         from: &Part<'_>,
         target: usize,
         displacement: i64,
-        plan: &Plan,
-        count: u64,
+        (plan, count): (&Plan, u64),
+        ids: &mut Option<Vec<u64>>,
     ) -> Result<()> {
         self.check_target(target)?;
         self.epochs.check_access(target)?;
@@ -165,7 +200,7 @@ impl Window {
                 let far = Far { target, offset, plan, count };
                 // SAFETY: `bytes` is the packed size of the elements `from`, which are readable and do not change until
                 // the put is complete at this rank (the condition of `# Safety`).
-                return unsafe { self.put_there(from, &far, bytes) };
+                return unsafe { self.put_there(from, &far, bytes, ids) };
             }
         };
         let src = Side {
@@ -187,12 +222,14 @@ impl Window {
     }
 
     /// Copies `count` elements of `plan` at displacement `displacement` of the memory of rank `target` to the
-    /// elements `to`. The copy is over when the call returns.
+    /// elements `to`. If this rank can map the target's memory, the copy is over when the call returns. (This is always
+    /// so for memory that a window has allocated.) If not, a call that completes operations completes it.
     ///
     /// # Safety
     ///
     /// - The elements `to` are writable, nobody else accesses them during the call, and they do not overlap those at
-    ///   the target.
+    ///   the target. If this rank cannot map the target's memory, this holds until the get is complete
+    ///   ([`flush_local`](Self::flush_local), and the calls that end an epoch), or the window is dropped.
     ///
     /// # Errors
     /// Returns the errors of [`put_raw`](Self::put_raw), but `ErrorKind::Truncated` if the elements at the target have
@@ -219,7 +256,31 @@ impl Window {
         }
         // SAFETY: the caller guarantees the elements of `to` (the condition of `# Safety`), which is the condition of
         // `get_any`.
-        unsafe { self.get_any(to, target, displacement, plan, count) }
+        unsafe { self.get_any(to, target, displacement, (plan, count), &mut None) }
+    }
+
+    /// Does the same as [`get_raw`](Self::get_raw), and returns the numbers of the operations that end when the elements
+    /// `to` have the data. There is none if they have the data already.
+    ///
+    /// # Safety
+    ///
+    /// - The condition of [`get_raw`](Self::get_raw), until the operations have ended.
+    ///
+    /// # Errors
+    /// Returns the errors of [`get_raw`](Self::get_raw).
+    #[doc(hidden)]
+    pub unsafe fn get_request(
+        &self,
+        to: &Part<'_>,
+        target: usize,
+        displacement: i64,
+        plan: &Plan,
+        count: u64,
+    ) -> Result<Vec<u64>> {
+        let mut ids = Some(Vec::new());
+        // SAFETY: the caller guarantees the elements of `to` (the condition of `# Safety`).
+        let got = unsafe { self.get_any(to, target, displacement, (plan, count), &mut ids) };
+        self.started(got, ids)
     }
 
     /// Gets elements that are not one short run in memory that this rank can map; see [`get_raw`](Self::get_raw).
@@ -233,8 +294,8 @@ impl Window {
         to: &Part<'_>,
         target: usize,
         displacement: i64,
-        plan: &Plan,
-        count: u64,
+        (plan, count): (&Plan, u64),
+        ids: &mut Option<Vec<u64>>,
     ) -> Result<()> {
         self.check_target(target)?;
         self.epochs.check_access(target)?;
@@ -250,9 +311,9 @@ impl Window {
             Located::Here(memory) => memory.cast_const(),
             Located::There(offset) => {
                 let far = Far { target, offset, plan, count };
-                // SAFETY: the elements `to` are writable and not in use (the condition of `# Safety`), and have at
-                // least `bytes` packed bytes (checked above).
-                return unsafe { self.get_far(to, &far, bytes) };
+                // SAFETY: the elements `to` are writable and not in use until the get is complete (the condition of
+                // `# Safety`), and have at least `bytes` packed bytes (checked above).
+                return unsafe { self.get_far(to, &far, bytes, ids) };
             }
         };
         let src = Side { plan, count, memory, origin: 0 };

@@ -11,7 +11,7 @@
 //! The memory of a shared window is one piece in the heap of rank 0, unless all ranks allow several pieces by the hint
 //! `alloc_shared_noncontig`.
 
-use super::asks::Asks;
+use super::answers::Asks;
 use super::dynamic::Attached;
 use super::epochs::Epochs;
 use super::place::Memory as Requested;
@@ -88,7 +88,8 @@ impl Window {
     /// the hint `alloc_shared_noncontig` is true on all ranks. Collective.
     ///
     /// # Errors
-    /// Returns the errors of [`allocate`](Self::allocate).
+    /// Returns the errors of [`allocate`](Self::allocate), but `WindowErrorKind::Shared` if a rank cannot map the memory
+    /// of another one.
     #[doc(alias = "MPI_Win_allocate_shared")]
     pub fn allocate_shared(
         comm: &Communicator,
@@ -161,7 +162,18 @@ impl Window {
         let lengths = lengths(&all, flavor, in_one_piece);
         // If a sum does not fit, this rank asks for `usize::MAX` bytes, so that the allocation fails on all ranks.
         let more = lengths.as_ref().map_or(usize::MAX, |lengths| lengths[comm.rank()]);
-        let words = Words::new(comm, more)?;
+        // Each rank gives memory to its own part of a piece, so that the memory comes from its NUMA node.
+        let apart = in_one_piece && comm.size() > 1;
+        let filled = if apart { more.min(all[0][4] as usize + all[0][2] as usize) } else { more };
+        let words =
+            Words::new(comm, more, filled).map_err(|error| match (error.kind(), flavor) {
+                (ErrorKind::Window(WindowErrorKind::Shared), Flavor::Shared) => error,
+                // The program has not asked for memory that it can share.
+                (ErrorKind::Window(WindowErrorKind::Shared), _) => {
+                    Error::new(ErrorKind::NoMemory, "size", error.to_string())
+                }
+                _ => error,
+            })?;
         let lengths =
             lengths.ok_or_else(|| internal("the blocks were allocated without a length"))?;
         for (rank, &length) in lengths.iter().enumerate() {
@@ -170,6 +182,12 @@ impl Window {
             }
         }
         let pads = pads(comm, &words, &all)?;
+        if apart {
+            let before: u64 = all[..comm.rank()].iter().map(|words| words[2]).sum();
+            let start = Words::bytes(comm.size()) + (pads[0] + before) as usize;
+            let own = start..start + all[comm.rank()][2] as usize;
+            words.region.filled(words.region.fill(0, own))?;
+        }
         let targets = targets(comm, &words, flavor, in_one_piece, &all, &pads)?;
         for (rank, said) in all.iter().enumerate() {
             mechanism::fix(&words, rank, said[8])?;
@@ -193,6 +211,7 @@ impl Window {
         Ok(Self {
             comm: comm.clone(),
             flavor,
+            asks: Asks::new(comm.endpoint().clone(), &words, comm.rank()),
             words,
             meetings: Meetings::new(),
             epochs: Epochs::new(comm.size()),
@@ -207,7 +226,6 @@ impl Window {
             stored: AtomicBool::new(false),
             tag,
             alone: Mutex::new(()),
-            asks: Asks::new(comm.endpoint().clone(), comm.size()),
             hosting,
         })
     }

@@ -2,18 +2,18 @@
 //! `serve.rs` carries them out.
 //!
 //! ```text
-//! request   kind (8 bits), update (8), number of the type (16), tag (32)          words of 64 bits
+//! request   kind (8 bits), update (7), answer by words (1),                       words of 64 bits
+//!           number of the type (16), tag (32)
 //!           offset of the elements' origin in the window's memory
 //!           number of elements, position of the first packed byte                 not if the elements are bytes
 //!           length in bytes                                                       long put, get, get-accumulate
 //!           the predefined type of all elements                                   accumulate, get-accumulate
 //!           data: packed bytes
-//! answer    0 or an error class                                                   a word of 64 bits
-//!           old values: packed bytes
 //! ```
 //!
-//! If the elements of a get or the old values have at most [`said::BYTES`] bytes, the target writes them to words of
-//! the calling rank's block instead of a message (`words.rs`).
+//! The answer is a message with the packed bytes of the elements or the old values. If the target refuses the request,
+//! it says the class of the error in a word of the calling rank's block (`words.rs`), and the answer has no data. An
+//! answer of at most [`said::BYTES`] bytes may be words of the calling rank's block too, together with the error class.
 //!
 //! In a dynamic window, an offset is an address in the target's process. A short request to put a value of 8 bytes has
 //! 24 bytes, which fit in a slot of a ring.
@@ -68,6 +68,8 @@ const KINDS: [Kind; 8] = [
 ];
 
 const OPERATORS: [Operator; 12] = Operator::ALL;
+/// The bit of the update's byte for [`Request::by_words`].
+const BY_WORDS: u8 = 1 << 7;
 const REPLACE: u8 = 100;
 const NO_OP: u8 = 101;
 
@@ -96,6 +98,8 @@ pub(super) struct Request {
     pub update: Update,
     /// The number of the type of the elements, or [`BYTES`].
     pub number: u16,
+    /// Whether the answer goes to words of the calling rank's block.
+    pub by_words: bool,
     /// The tag of the answer or of the message with the data.
     pub tag: i32,
     /// The offset of the elements' origin in the window's memory. If the elements are bytes: of the first byte of the
@@ -113,7 +117,8 @@ impl Request {
     pub fn new(kind: Kind, offset: i64) -> Self {
         let update = Update::NoOp;
         let (number, tag, count, start, length) = (BYTES, 0, 0, 0, 0);
-        Self { kind, update, number, tag, offset, count, start, length, named: None }
+        let (by_words, named) = (false, None);
+        Self { kind, update, number, by_words, tag, offset, count, start, length, named }
     }
 
     fn has_length(kind: Kind) -> bool {
@@ -127,8 +132,9 @@ impl Request {
     /// Returns the words of the request, and their number.
     #[inline]
     pub fn encode(&self) -> ([u64; HEAD], usize) {
+        let by_words = if self.by_words { BY_WORDS } else { 0 };
         let first = self.kind as u64
-            | u64::from(number_of(self.update)) << 8
+            | u64::from(number_of(self.update) | by_words) << 8
             | u64::from(self.number) << 16
             | u64::from(self.tag as u32) << 32;
         let mut words = [first, self.offset as u64, 0, 0, 0, 0];
@@ -163,7 +169,9 @@ impl Request {
         let first = next()?;
         let kind = KINDS.iter().copied().find(|known| *known as u64 == first & 0xff)?;
         let mut request = Self::new(kind, next()? as i64);
-        request.update = update_of((first >> 8) as u8)?;
+        let update = (first >> 8) as u8;
+        request.update = update_of(update & !BY_WORDS)?;
+        request.by_words = update & BY_WORDS != 0;
         request.number = (first >> 16) as u16;
         request.tag = i32::try_from(first >> 32).ok()?;
         if request.number != BYTES {
@@ -199,6 +207,7 @@ mod tests {
                 let mut request = Request::new(kind, -8);
                 request.update = Update::Combine(Operator::Sum);
                 request.tag = i32::MAX;
+                request.by_words = number == 17;
                 request.number = number;
                 if number != BYTES {
                     (request.count, request.start) = (u64::MAX, 77);

@@ -15,8 +15,9 @@
 //! - `create.rs`: making windows; `dynamic.rs`: windows to which the ranks attach memory;
 //! - `target.rs`: where the memory of a call lies, and whether it lies in the window;
 //! - `asks.rs`: operations on memory that the calling rank cannot map: it sends requests (`form.rs`, `types.rs`), which
-//!   the target carries out (`serve.rs`, `place.rs`); `reads.rs`: gets from such memory by system calls;
-//!   `tries.rs`: the choice between the two for gets;
+//!   the target carries out (`serve.rs`, `place.rs`); `fetches.rs`: the operations that bring data back; `answers.rs`:
+//!   what the calling rank waits for; `reads.rs`: gets from such memory by system calls; `tries.rs`: the choice between
+//!   the two for gets;
 //! - `copies.rs`: put and get; `accumulate.rs`: the operations that are atomic; `atomic.rs`: the
 //!   atomic instructions for their elements; `ranges.rs`: the locks for other elements; `mechanism.rs`: which of the
 //!   two a target uses; `scalar.rs`: the short way of one element.
@@ -27,16 +28,18 @@
 //! - The owner of a window's memory names its bounds when the window is made, and the other ranks check them against
 //!   the owner's heap at that time. Nothing that another rank writes later changes the bounds. (In a dynamic window,
 //!   the bounds are checked whenever they are used.)
-//! - An operation is over when its call returns, except a put or accumulate to memory that the calling rank cannot map:
-//!   the calls that complete operations wait for it.
+//! - An operation is over when its call returns, except one on memory that the calling rank cannot map: its call only
+//!   starts it, and the calls that complete operations wait for it.
 
 mod accumulate;
+mod answers;
 mod asks;
 mod atomic;
 mod copies;
 mod create;
 mod dynamic;
 mod epochs;
+mod fetches;
 mod form;
 mod hints;
 mod lock;
@@ -68,7 +71,7 @@ pub use typed::{
 
 use crate::comm::{Communicator, Group};
 use crate::{Error, ErrorKind, Result, WindowErrorKind};
-use asks::Asks;
+use answers::Asks;
 use dynamic::Attached;
 use epochs::Epochs;
 use reads::Reads;
@@ -281,24 +284,37 @@ impl Window {
     /// Frees the window after all ranks have made this call. Collective.
     ///
     /// # Errors
-    /// Returns `WindowErrorKind::Synchronization` if this rank is in an epoch, and `ErrorKind::ProcAborted` if a rank
-    /// has died. The window is freed in both cases, so that the other ranks do not wait.
+    /// Returns `WindowErrorKind::Synchronization` if this rank or another one is in an epoch, and
+    /// `ErrorKind::ProcAborted` if a rank has died. This rank's part in the window ends in both cases.
     #[doc(alias = "MPI_Win_free")]
     pub fn free(self) -> Result<()> {
         let checked = self.check_free();
-        let ended = self.end();
-        checked.and(ended)
+        let ended = self.end(checked.is_err());
+        checked.and(ended?.map_or(Ok(()), |rank| Err(kept(rank))))
     }
 
-    /// Waits until all ranks have called this function or [`free`](Self::free). The caller must not use the window
-    /// afterwards. In contrast to `free`, the window's memory stays until the value is dropped. Collective.
+    /// Waits until all ranks have called this function or [`free`](Self::free), also a rank that refuses to free the
+    /// window (`refuses`). Returns the lowest rank that refuses; the window then stays as it was. Otherwise, the caller
+    /// must not use the window afterwards; the window's memory stays until the value is dropped. Collective.
     ///
     /// # Errors
-    /// Returns the errors of [`free`](Self::free).
+    /// Returns `ErrorKind::ProcAborted` if a rank has died.
     #[doc(hidden)]
-    pub fn end(&self) -> Result<()> {
+    pub fn end(&self, refuses: bool) -> Result<Option<usize>> {
         // An error must not keep this rank from the meeting, where the other ranks wait.
-        let late = self.await_late();
-        self.meet().and(late)
+        let late = if refuses { Ok(()) } else { self.await_late() };
+        let serves = self.needs_progress();
+        let refusing = self.meetings.agree(&self.comm, &self.words, serves, refuses)?;
+        self.make_progress()?;
+        late.map(|()| refusing)
     }
+}
+
+/// Returns the error for a window that stays, because rank `rank` refuses to free it.
+#[cold]
+#[doc(hidden)]
+pub fn kept(rank: usize) -> Error {
+    epochs::outside(&format!(
+        "rank {rank} refuses to free the window, for example because it is in an epoch"
+    ))
 }

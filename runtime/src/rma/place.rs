@@ -41,16 +41,26 @@ impl Place<'_> {
     }
 }
 
+/// Returns the type of the elements of a request.
+pub(super) fn plan_of<'a>(heard: &'a Heard, request: &Request) -> Served<&'a Plan> {
+    match request.number {
+        BYTES => bytes().map_err(|error| error.class()),
+        number => heard.plan(number).ok_or(OTHER),
+    }
+}
+
 impl Memory {
     /// Returns the elements of a request for `length` packed bytes.
     ///
     /// # Errors
     /// Returns the class of an error if not all elements lie in the window's memory, or if they have fewer bytes.
     pub fn place(&self, heard: &Heard, request: &Request, length: u64) -> Served<Place<'_>> {
-        let (plan, count) = match request.number {
-            BYTES => (bytes().map_err(|error| error.class())?, length),
-            number => (heard.plan(number).ok_or(OTHER)?, request.count),
-        };
+        self.place_of(plan_of(heard, request)?, request, length)
+    }
+
+    /// Returns the elements of a request, whose type is `plan`; see [`place`](Self::place).
+    pub fn place_of(&self, plan: &Plan, request: &Request, length: u64) -> Served<Place<'_>> {
+        let count = if request.number == BYTES { length } else { request.count };
         let room = plan.packed_bytes(count).map_err(|_| RANGE)?;
         if request.start.checked_add(length).is_none_or(|end| end > room) {
             return Err(RANGE);

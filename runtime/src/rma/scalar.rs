@@ -133,8 +133,8 @@ impl Window {
 
     /// Replaces the element of type `named` at displacement `displacement` of the memory of rank `target` by the
     /// element at `new` if it equals the element at `compare`, by an instruction. The old value goes to `result`.
-    /// Returns whether the call has done this; if not, nothing has happened, and the caller calls
-    /// [`compare_and_swap_raw`](Self::compare_and_swap_raw), which serves all cases and returns all errors.
+    /// Returns whether the call has done this; if not, nothing has happened.
+    /// [`compare_and_swap_raw`](Self::compare_and_swap_raw) serves all cases and returns all errors.
     ///
     /// # Safety
     ///
@@ -142,8 +142,8 @@ impl Window {
     ///
     /// # Errors
     /// Returns `WindowErrorKind::Synchronization` if no epoch permits the access.
-    #[inline]
-    pub unsafe fn swap_element(
+    #[inline(always)]
+    pub(super) unsafe fn swap_element(
         &self,
         named: Named,
         (new, compare): (*const u8, *const u8),

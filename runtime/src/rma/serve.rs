@@ -7,13 +7,15 @@
 //! receive). It then counts the request in a word of the calling rank's block, and wakes that rank. The message of a
 //! long put or get goes straight to or from the memory of the window; a long put counts when its message has arrived.
 //!
+//! A get of a rank whose long puts are under way waits until they are over, so that the get sees their data.
+//!
 //! The target checks every word of a request: another rank may send anything. A request that the target refuses counts
 //! too; the error class goes to another word of the calling rank's block.
 
 use super::accumulate::{Element, Job, Place as At, Stream, Update};
 use super::atomic;
-use super::form::{BYTES, Kind, REQUEST, Request, WORD};
-use super::place::{Memory, OTHER, Place, RANGE, Served};
+use super::form::{BYTES, DATA, Kind, REQUEST, Request, WORD};
+use super::place::{Memory, OTHER, Place, RANGE, Served, plan_of};
 use super::types::Heard;
 use super::words::{SharedWord, Word, Words, said};
 use crate::comm::{Communicator, Space};
@@ -27,14 +29,15 @@ use crate::message::payload::{Backing, LayoutRef, Posting};
 use crate::message::typecheck::UNKNOWN;
 use crate::message::{Operation, Status, Tag};
 use crate::schedule::part::Part;
-use crate::{Datatype, ErrorClass, ErrorKind, Result};
+use crate::{Datatype, ErrorClass, ErrorKind, Plan, Result};
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use typepack_engine::{pack_raw, unpack_raw};
 
-/// The greatest number of long puts and gets of one rank that are under way. A calling rank has at most 64 puts, and
-/// one get in each of its threads; only a faulty rank has more.
+/// The greatest number of long puts and gets of one rank that are under way, and of its gets that wait. A calling rank has
+/// fewer (`asks.rs`), unless many of its threads start operations at the same time.
 const MOST_LONG: usize = 1 << 14;
 
 /// What this rank needs to carry out the requests of a window.
@@ -119,8 +122,8 @@ impl Host {
     }
 
     /// Carries out a get of a few bytes.
-    fn get(&self, heard: &Heard, request: &Request, to: &mut [u8]) -> Served {
-        let place = self.memory.place(heard, request, to.len() as u64)?;
+    fn get(&self, plan: &Plan, request: &Request, to: &mut [u8]) -> Served {
+        let place = self.memory.place_of(plan, request, to.len() as u64)?;
         let range = request.start..request.start + to.len() as u64;
         // SAFETY: the elements lie in the window's memory, and the range in their packed bytes, as for a put. `to` has
         // as many bytes, and is memory of this source.
@@ -228,6 +231,19 @@ struct Origin {
     heard: Heard,
     /// Number of messages of long puts and gets that are under way.
     long: usize,
+    /// Number of messages of long puts that are under way.
+    puts: usize,
+    /// Gets that wait until the long puts are over, with the types of their elements.
+    waiting: VecDeque<(Request, Plan)>,
+}
+
+impl Origin {
+    /// Counts a message that has ended. Returns whether gets can go on now.
+    fn end(&mut self, is_put: bool) -> bool {
+        self.long -= 1;
+        self.puts -= usize::from(is_put);
+        is_put && self.puts == 0 && !self.waiting.is_empty()
+    }
 }
 
 /// The message of a long put or get that is under way.
@@ -291,52 +307,41 @@ impl Hosted {
                 }
             }
             Kind::LongPut => {
-                if let Err(class) = self.transfer(engine, owner, from, &request) {
+                let plan = plan_of(&origin.heard, &request).cloned();
+                let put = plan.and_then(|plan| self.transfer(engine, owner, from, &request, &plan));
+                if let Err(class) = put {
+                    self.discard(engine, from, request.tag);
                     self.host.count(engine, from, &mut self.origins[from], Err(class));
                 }
             }
-            Kind::Get if request.length <= said::BYTES as u64 => {
-                let mut answer = [0_u64; said::BYTES / WORD];
-                let length = request.length as usize;
-                let to = &mut bytemuck::bytes_of_mut(&mut answer)[..length];
-                let served = host.get(&origin.heard, &request, to);
-                host.say(engine, from, request.tag, served, &answer, length);
-            }
-            Kind::Get => {
-                if let Err(class) = self.transfer(engine, owner, from, &request) {
-                    self.host.note(from, class);
-                    self.send(engine, from, request.tag, &mut []);
+            Kind::Get => match plan_of(&origin.heard, &request).cloned() {
+                Err(class) => self.answer(engine, from, &request, Err(class)),
+                Ok(_) if origin.waiting.len() >= MOST_LONG => {
+                    self.answer(engine, from, &request, Err(OTHER));
                 }
-            }
-            Kind::GetAccumulate if request.length <= said::BYTES as u64 => {
-                let mut answer = [0_u64; said::BYTES / WORD];
-                let length = request.length as usize;
-                let old = &mut bytemuck::bytes_of_mut(&mut answer)[..length];
-                let data = &mut bytes[head..];
-                let served = host.accumulate(&origin.heard, &request, data, old);
-                host.say(engine, from, request.tag, served, &answer, length);
-            }
+                Ok(plan) if origin.puts > 0 => origin.waiting.push_back((request, plan)),
+                Ok(plan) => self.get(engine, owner, from, &request, &plan),
+            },
             Kind::GetAccumulate => {
-                let length = usize::try_from(request.length).ok();
-                let served = match length.filter(|length| *length <= super::form::DATA) {
-                    Some(length) => {
-                        let mut old = vec![0; length];
+                let mut old = [0_u8; DATA];
+                let length = usize::try_from(request.length).unwrap_or(usize::MAX);
+                let served = match old.get_mut(..length) {
+                    Some(old) => {
                         let data = &mut bytes[head..];
-                        let served = host.accumulate(&origin.heard, &request, data, &mut old);
-                        served.map(|()| old)
+                        host.accumulate(&origin.heard, &request, data, old).map(|()| old)
                     }
                     None => Err(OTHER),
                 };
-                self.answer(engine, from, request.tag, served);
+                self.answer(engine, from, &request, served);
             }
             Kind::CompareAndSwap => {
-                let mut answer = [0_u64; said::BYTES / WORD];
+                let mut old = [0_u8; said::BYTES];
                 let length = (data.len() / 2).min(said::BYTES);
-                let old = &mut bytemuck::bytes_of_mut(&mut answer)[..length];
+                let old = &mut old[..length];
                 let served = host.compare_and_swap(&origin.heard, &request, data, old);
-                host.say(engine, from, request.tag, served, &answer, length);
+                self.answer(engine, from, &request, served.map(|()| old));
             }
-            Kind::Forget => self.forget(engine, from, request.tag),
+            Kind::Forget => self.forget(engine, owner, from, request.tag),
         }
     }
 
@@ -356,15 +361,76 @@ impl Hosted {
         }
     }
 
-    /// Answers a request.
-    #[inline(never)]
-    fn answer(&self, engine: &mut MessageEngine, from: usize, tag: i32, served: Served<Vec<u8>>) {
-        let mut answer = vec![0; WORD];
-        match served {
-            Ok(old) => answer.extend_from_slice(&old),
-            Err(class) => answer.copy_from_slice(&u64::from(class.0.unsigned_abs()).to_ne_bytes()),
+    /// Carries out a get, whose elements have the type `plan`.
+    fn get(
+        &mut self,
+        engine: &mut MessageEngine,
+        owner: (u32, usize),
+        from: usize,
+        request: &Request,
+        plan: &Plan,
+    ) {
+        if request.length <= said::BYTES as u64 {
+            let mut data = [0_u8; said::BYTES];
+            let data = &mut data[..request.length as usize];
+            let served = self.host.get(plan, request, data);
+            return self.answer(engine, from, request, served.map(|()| data));
         }
-        self.send(engine, from, tag, &mut answer);
+        if let Err(class) = self.transfer(engine, owner, from, request, plan) {
+            self.answer(engine, from, request, Err(class));
+        }
+    }
+
+    /// Carries out the gets of a rank that have waited for its long puts.
+    #[cold]
+    fn go_on(&mut self, engine: &mut MessageEngine, owner: (u32, usize), from: usize) {
+        for (request, plan) in std::mem::take(&mut self.origins[from].waiting) {
+            self.get(engine, owner, from, &request, &plan);
+        }
+    }
+
+    /// Receives the message of a long put that this rank refuses, without its data. The calling rank waits until the
+    /// message has gone.
+    #[cold]
+    fn discard(&self, engine: &mut MessageEngine, from: usize, tag: i32) {
+        let Ok(plan) = bytes() else { return };
+        let origin = std::ptr::NonNull::<u8>::dangling().as_ptr();
+        let layout = LayoutRef { origin, plan, count: 0 };
+        let sender = Sender::Slot(Slot::new(self.host.slots[from]));
+        let Ok(posting) = Posting::new(layout, self.context, sender, Tag::Is(tag)) else { return };
+        // SAFETY: the layout has no bytes. If the receive cannot be posted, memory has run out, and the asking rank
+        // waits until the job ends.
+        if let Ok(Operation::Pending(id)) = unsafe { engine.receive(&posting) } {
+            engine.requests().orphan(id);
+        }
+    }
+
+    /// Answers a request with data or an error class.
+    fn answer(
+        &self,
+        engine: &mut MessageEngine,
+        from: usize,
+        request: &Request,
+        served: Served<&mut [u8]>,
+    ) {
+        if request.by_words {
+            let mut answer = [0_u64; said::BYTES / WORD];
+            let bytes = bytemuck::bytes_of_mut(&mut answer);
+            // The calling rank asks for words only if they have room for the data.
+            let told = served.and_then(|data| {
+                bytes.get_mut(..data.len()).ok_or(OTHER)?.copy_from_slice(data);
+                Ok(data.len())
+            });
+            let length = told.unwrap_or(0);
+            return self.host.say(engine, from, request.tag, told.map(drop), &answer, length);
+        }
+        match served {
+            Ok(data) => self.send(engine, from, request.tag, data),
+            Err(class) => {
+                self.host.note(from, class);
+                self.send(engine, from, request.tag, &mut []);
+            }
+        }
     }
 
     /// Starts the message of a long put or get.
@@ -374,6 +440,7 @@ impl Hosted {
         (source, index): (u32, usize),
         from: usize,
         request: &Request,
+        plan: &Plan,
     ) -> Served {
         let Self { host, origins, long, context, .. } = self;
         let origin = &mut origins[from];
@@ -381,7 +448,7 @@ impl Hosted {
         if origin.long >= MOST_LONG || request.start != 0 {
             return Err(OTHER);
         }
-        let place = host.memory.place(&origin.heard, request, request.length)?;
+        let place = host.memory.place_of(plan, request, request.length)?;
         let addresses = place.addresses();
         let Place { origin: at, plan, count, attached } = place;
         // From here on, the endpoint's lock, which this source holds, keeps the memory attached: a thread that detaches
@@ -412,6 +479,7 @@ impl Hosted {
             Ok(Operation::Done(_)) => {}
             Ok(Operation::Pending(id)) => {
                 origin.long += 1;
+                origin.puts += usize::from(is_put);
                 let message = Some(Long { id, from, tag, addresses, is_put });
                 let place = long.iter().position(Option::is_none).unwrap_or(long.len());
                 match long.get_mut(place) {
@@ -427,45 +495,74 @@ impl Hosted {
     }
 
     /// Ends the message of a long put or get with the index `place`, which has the result `result`.
-    fn transferred(&mut self, engine: &mut MessageEngine, place: usize, result: Result<Status>) {
+    fn transferred(
+        &mut self,
+        engine: &mut MessageEngine,
+        owner: (u32, usize),
+        place: usize,
+        result: Result<Status>,
+    ) {
         let Some(long) = self.long.get_mut(place).and_then(Option::take) else { return };
         let origin = &mut self.origins[long.from];
-        origin.long -= 1;
+        let goes_on = origin.end(long.is_put);
         if long.is_put {
             let served = result.map(drop).map_err(|error| error.class());
             self.host.count(engine, long.from, origin, served);
+        }
+        if goes_on {
+            self.go_on(engine, owner, long.from);
         }
     }
 
     /// Ends the long put of rank `from` with this tag, whose message does not come.
     #[cold]
-    fn forget(&mut self, engine: &mut MessageEngine, from: usize, tag: i32) {
+    fn forget(&mut self, engine: &mut MessageEngine, owner: (u32, usize), from: usize, tag: i32) {
         let is = |long: &Long| long.from == from && long.tag == tag && long.is_put;
-        self.end(engine, is, OTHER);
+        self.end(engine, is, OTHER, false);
+        self.all_go_on(engine, owner);
     }
 
     /// Ends the messages that use memory in a range of addresses, which the program detaches.
     #[cold]
-    fn withdraw(&mut self, engine: &mut MessageEngine, range: &std::ops::Range<i128>) {
+    fn withdraw(
+        &mut self,
+        engine: &mut MessageEngine,
+        owner: (u32, usize),
+        range: &std::ops::Range<i128>,
+    ) {
         let uses =
             |long: &Long| long.addresses.start < range.end && range.start < long.addresses.end;
-        self.end(engine, uses, RANGE);
+        self.end(engine, uses, RANGE, true);
+        self.all_go_on(engine, owner);
     }
 
-    /// Ends the messages for which `which` returns true. Their puts count as refused with `class`.
+    /// Ends the messages for which `which` returns true. Their puts count as refused with `class`. `come` says whether
+    /// the messages that have not arrived will still come; their data are discarded then.
     fn end(
         &mut self,
         engine: &mut MessageEngine,
         which: impl Fn(&Long) -> bool,
         class: ErrorClass,
+        come: bool,
     ) {
         for place in &mut self.long {
             let Some(long) = place.take_if(|long| which(long)) else { continue };
-            engine.detach(long.id);
+            if !(come && long.is_put && engine.ignore_receive(long.id)) {
+                engine.detach(long.id);
+            }
             let origin = &mut self.origins[long.from];
-            origin.long -= 1;
+            origin.end(long.is_put);
             if long.is_put {
                 self.host.count(engine, long.from, origin, Err(class));
+            }
+        }
+    }
+
+    /// Carries out the gets of all ranks that no longer wait for long puts.
+    fn all_go_on(&mut self, engine: &mut MessageEngine, owner: (u32, usize)) {
+        for from in 0..self.origins.len() {
+            if self.origins[from].puts == 0 {
+                self.go_on(engine, owner, from);
             }
         }
     }
@@ -478,7 +575,7 @@ pub(super) struct Hosts {
     windows: Vec<Option<Hosted>>,
 }
 
-/// Adds the source of requests to an endpoint.
+/// Adds the sources of requests and of answers to an endpoint.
 ///
 /// # Errors
 /// Returns `ErrorKind::State` after finalization.
@@ -488,7 +585,8 @@ pub(crate) fn register(endpoint: &Endpoint) -> Result<()> {
         // The message of a long put follows its request in the ring. If the receive of the message exists when the rank
         // reads the message, the data goes straight to its place.
         core.with(|hosts: &mut Hosts, engine| engine.requests().set_prompt(hosts.number))
-    })?
+    })??;
+    super::answers::register(endpoint)
 }
 
 impl Hosts {
@@ -526,7 +624,10 @@ impl Source for Hosts {
     fn completed(&mut self, engine: &mut MessageEngine, token: u64, result: Result<Status>) {
         let (index, long) = (token as u32 as usize, (token >> 32) as usize);
         if long > 0 {
-            return self.with(index, |hosted| hosted.transferred(engine, long - 1, result));
+            let owner = (self.number, index);
+            return self.with(index, |hosted| {
+                hosted.transferred(engine, owner, long - 1, result);
+            });
         }
         if let Ok(status) = result {
             let owner = (self.number, index);
@@ -617,7 +718,8 @@ impl Hosting {
     pub fn withdraw(&self, range: std::ops::Range<i128>) -> Result<()> {
         self.endpoint.with_core(|core| {
             core.with(|hosts: &mut Hosts, engine| {
-                hosts.with(self.index, |hosted| hosted.withdraw(engine, &range));
+                let owner = (hosts.number, self.index);
+                hosts.with(self.index, |hosted| hosted.withdraw(engine, owner, &range));
             })
         })?
     }
@@ -631,7 +733,7 @@ impl Drop for Hosting {
             core.with(|hosts: &mut Hosts, engine| {
                 let mut hosted = hosts.windows.get_mut(index).and_then(Option::take);
                 if let Some(hosted) = &mut hosted {
-                    hosted.end(engine, |_| true, OTHER);
+                    hosted.end(engine, |_| true, OTHER, true);
                     if !engine.cancel_receive(hosted.receive) {
                         engine.requests().orphan(hosted.receive);
                         engine.detach(hosted.receive);

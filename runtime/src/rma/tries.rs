@@ -1,5 +1,5 @@
-//! Gets from memory that the calling rank cannot map: the target sends a message (`asks.rs`), or system calls read the
-//! memory (`reads.rs`).
+//! Gets from memory that the calling rank cannot map: the target sends a message (`fetches.rs`), or system calls read
+//! the memory (`reads.rs`).
 //!
 //! A message is often quicker: both ranks work, and only the data moves. But the target must help, and it may compute
 //! for a long time. So a get asks for a message, and waits no longer than a read of so much data has taken before. If
@@ -8,10 +8,13 @@
 //! message after the other is late, or slower than a read, more and more gets read before one asks again. If waiting
 //! ranks do not spin, the target may need a CPU first, so all gets read.
 //!
-//! A rank that may not read the memory, or whose read fails, waits for the message.
+//! A rank that may not read the memory, or whose read fails, only asks for the message: a call that completes operations
+//! waits for it. So does a rank that has requests at the target which are not over, because the data must include its
+//! earlier puts: the target answers after it has carried them out.
 
 use super::Window;
-use super::asks::{Far, Short};
+use super::asks::Far;
+use super::fetches::Short;
 use super::words::said;
 use crate::endpoint::progress::Brief;
 use crate::schedule::part::Part;
@@ -94,23 +97,30 @@ impl Tries {
 }
 
 impl Window {
-    /// Gets the elements `far`, which have `bytes` packed bytes.
+    /// Gets the elements `far`, which have `bytes` packed bytes, or starts to do so. If `ids` is given, adds the numbers
+    /// of the requests that end when the data are there.
     ///
     /// # Safety
     ///
-    /// - The elements `to` are writable, nobody else accesses them during the call, and they have at least `bytes`
-    ///   packed bytes.
+    /// - The elements `to` are writable and have at least `bytes` packed bytes, and nobody else accesses them until the
+    ///   get is complete.
     ///
     /// # Errors
     /// Returns an error of the class with which the target has refused the operation, and `ErrorKind::ProcAborted` if a
     /// rank has died.
-    pub(super) unsafe fn get_far(&self, to: &Part<'_>, far: &Far<'_>, bytes: u64) -> Result<()> {
+    pub(super) unsafe fn get_far(
+        &self,
+        to: &Part<'_>,
+        far: &Far<'_>,
+        bytes: u64,
+        ids: &mut Option<Vec<u64>>,
+    ) -> Result<()> {
         if bytes == 0 {
             return Ok(());
         }
         // Programs rely on gets that see earlier puts, although the standard does not demand this.
-        self.complete_at(far.target)?;
-        if self.may_read(far.target)?
+        if !self.has_pending(far.target)?
+            && self.may_read(far.target)?
             && let Some(known) = self.tries.0.get(far.target)
         {
             let class = class_of(bytes, far.plan.is_contiguous());
@@ -128,7 +138,7 @@ impl Window {
         }
         // SAFETY: the elements `to` are writable and have at least `bytes` packed bytes (the condition of `# Safety`),
         // which is the condition of `get_there`.
-        unsafe { self.get_there(to, far, bytes) }
+        unsafe { self.get_there(to, far, bytes, ids) }
     }
 
     /// Gets elements like [`get_far`](Self::get_far), by a message that must begin to arrive soon. Returns whether it
@@ -153,15 +163,15 @@ impl Window {
         let start = Instant::now();
         let end = start + limit;
         if bytes <= said::BYTES as u64 {
-            let send = |tag| self.send_get(far, bytes, tag);
-            let answer = match self.ask_shortly(far.target, Some(end), send)? {
+            let send = |tag| self.send_get(far, bytes, tag, true);
+            let answer = match self.ask_briefly(far.target, end, send)? {
                 Short::Answer(answer) => answer,
                 Short::Late(tag) => {
                     known.has_tried(false);
                     known.late.store(SHORT | u64::from(tag as u32), Ordering::Relaxed);
                     return Ok(false);
                 }
-                Short::TooLong => return Ok(false),
+                Short::Not => return Ok(false),
             };
             known.has_tried(Instant::now() <= end);
             // SAFETY: the elements `to` are writable and have at least `bytes` packed bytes (the condition of

@@ -38,8 +38,46 @@ impl Meetings {
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died.
     pub fn meet(&self, comm: &Communicator, words: &Words, serves: bool) -> Result<()> {
+        self.meet_as(comm, words, serves, false).map(drop)
+    }
+
+    /// Waits like [`meet`](Self::meet). `refuses` says whether this rank refuses what the ranks meet for. Returns the
+    /// lowest rank that has refused.
+    ///
+    /// All ranks make this call with meetings for the same purpose, and none makes another one if no rank has refused. So
+    /// a rank that has refused a later meeting has also been told of a refusal of this one.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::ProcAborted` if a rank has died.
+    pub fn agree(
+        &self,
+        comm: &Communicator,
+        words: &Words,
+        serves: bool,
+        refuses: bool,
+    ) -> Result<Option<usize>> {
+        let number = self.meet_as(comm, words, serves, refuses)?;
+        for rank in 0..comm.size() {
+            if has_come(words.get(rank, Word::Refusal)?, number) {
+                return Ok(Some(rank));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Waits until all ranks have called this function. Returns the number of the meeting.
+    fn meet_as(
+        &self,
+        comm: &Communicator,
+        words: &Words,
+        serves: bool,
+        refuses: bool,
+    ) -> Result<u64> {
         let (size, rank) = (comm.size(), comm.rank());
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        if refuses {
+            announce(words.get(rank, Word::Refusal)?, number);
+        }
         for round in 0..words.rounds() {
             let to = (rank + (1 << round)) % size;
             announce(words.get(to, Word::Round(round))?, number);
@@ -48,7 +86,7 @@ impl Meetings {
             // The other rank may be ahead, and may have written the number of a later meeting already.
             until(comm, serves, || has_come(word, number))?;
         }
-        Ok(())
+        Ok(number)
     }
 }
 

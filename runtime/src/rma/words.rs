@@ -5,7 +5,8 @@
 //! lock        the lock of the window's memory at this rank (`lock.rs`)                  a line
 //! ranges      locks of accumulates, each for some of the ranges of memory               a line each
 //! attached    the memory attached to a dynamic window (`dynamic.rs`)                    a line
-//! mode        what makes accumulates atomic (`mechanism.rs`)                            a line
+//! mode        what makes accumulates atomic (`mechanism.rs`), and the number of the     a line
+//!             last meeting at which the rank has refused to free the window
 //! inside      which threads of the block's rank update by instructions                  a line
 //! rounds      the numbers of the last meeting, one for each round (`wait.rs`)           a line each
 //! queue       who waits for the lock, by ticket                                         a word each
@@ -43,6 +44,8 @@ const RANGES: usize = LINE;
 pub(super) const RANGE_LOCKS: usize = 16;
 const ATTACHED: usize = RANGES + RANGE_LOCKS * LINE;
 const MODE: usize = ATTACHED + LINE;
+/// The number of a meeting: the second word of the line `mode`.
+const REFUSAL: usize = MODE + WORD;
 const INSIDES: usize = MODE + LINE;
 /// Number of words in the line `inside`.
 pub(super) const INSIDE: usize = LINE / WORD;
@@ -88,6 +91,7 @@ pub(super) enum Word {
     /// The word with this index (less than 8) in the line about attached memory.
     Attached(usize),
     Mode,
+    Refusal,
     /// The word with this index (less than [`INSIDE`]) in the line `inside`.
     Inside(usize),
     Round(usize),
@@ -149,15 +153,17 @@ impl Words {
         (ROUNDS + rounds(members) * LINE + words * WORD).next_multiple_of(LINE)
     }
 
-    /// Makes the blocks, with `more` bytes behind the block of this rank. Collective.
+    /// Makes the blocks, with `more` bytes behind the block of this rank, of which the first `filled` are certain to have
+    /// memory ([`SharedRegion::share`]). Collective.
     ///
     /// # Errors
-    /// Returns the errors of [`SharedRegion::allocate`] on all ranks.
-    pub fn new(comm: &Communicator, more: usize) -> Result<Self> {
+    /// Returns the errors of [`SharedRegion::share`] on all ranks.
+    pub fn new(comm: &Communicator, more: usize, filled: usize) -> Result<Self> {
         let members = comm.size();
         // If the sum does not fit, `allocate` gets `usize::MAX` and fails on all ranks.
         let bytes = Self::bytes(members).saturating_add(more);
-        let region = SharedRegion::allocate(comm, bytes)?;
+        let filled = Self::bytes(members).saturating_add(filled);
+        let region = SharedRegion::share(comm, bytes, filled)?;
         let group = comm.group();
         let worlds = (0..members).filter_map(|rank| group.world_rank(rank)).collect();
         let length = Self::bytes(members);
@@ -199,6 +205,7 @@ impl Words {
             Word::Range(number) => RANGES + number % RANGE_LOCKS * LINE,
             Word::Attached(index) => ATTACHED + index % (LINE / WORD) * WORD,
             Word::Mode => MODE,
+            Word::Refusal => REFUSAL,
             Word::Inside(index) => INSIDES + index % INSIDE * WORD,
             Word::Round(round) => ROUNDS + round * LINE,
             Word::Queue(ticket) => {

@@ -194,6 +194,7 @@ fn windows(world: &typepack::Communicator) {
     let requests = unsafe { Window::create_raw(world, private.as_mut_ptr().cast(), 512, 8, &[]) }
         .expect("a window");
     let word = typepack::commit(&Datatype::named(Named::U64)).expect("a type");
+    let (mut old, mut got) = (vec![0_u64; 40], vec![0_u64; 60]);
     let mut round = |round: usize| -> typepack::Result<()> {
         let other = (rank + 1 + round) % size;
         let locked = window.lock(other, LockKind::Exclusive)?;
@@ -211,8 +212,21 @@ fn windows(world: &typepack::Communicator) {
         let origin = std::ptr::from_mut(&mut one).cast();
         let part = Part { origin, plan: &word, count: 1 };
         let sum = Op::Sum.into();
-        // SAFETY: the operand is a local value.
-        unsafe { requests.accumulate_raw(Some(&part), None, other, 3, &word, 1, sum)? };
+        let part_of = |values: &mut [u64]| {
+            let (origin, count) = (values.as_mut_ptr().cast(), values.len() as u64);
+            Part { origin, plan: &word, count }
+        };
+        let (fetched, all) = (part_of(&mut old[..1]), part_of(&mut got));
+        let many = part_of(&mut old[1..]);
+        // SAFETY: the operand is a local value. The results live until the process ends, because the loop below does
+        // not end, and nobody else uses them.
+        unsafe {
+            requests.accumulate_raw(Some(&part), None, other, 3, &word, 1, sum)?;
+            requests.accumulate_raw(Some(&part), Some(&fetched), other, 3, &word, 1, sum)?;
+            requests.get_raw(&all, other, 4, &word, all.count)?;
+            let update = typepack::rma::Update::NoOp;
+            requests.accumulate_raw(None, Some(&many), other, 5, &word, many.count, update)?;
+        }
         requests.unlock_raw(other)?;
         let mut exposure = window.post(world.group())?;
         let access = exposure.start(world.group())?;

@@ -176,6 +176,7 @@ pub fn free(request: InOut<raw::Request>) -> Result {
             Running::Send(id) | Running::Receive(id) | Running::Access(id, _) => {
                 ongoing.forget(*id);
             }
+            Running::Window(ids, ..) => ids.iter().for_each(|id| ongoing.forget(*id)),
             Running::Both(send, receive, _) => {
                 for id in [*send, *receive].into_iter().flatten() {
                     ongoing.forget(id);

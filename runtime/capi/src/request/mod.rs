@@ -123,6 +123,25 @@ impl OfFile {
     }
 }
 
+/// The window of an operation: the handle and the error handler that a failure of the operation needs.
+#[derive(Debug)]
+pub struct OfWin {
+    /// The handle, which error handlers get as an argument.
+    pub handle: raw::Win,
+    /// The error handler of the window.
+    pub handler: Arc<HandlerCell>,
+}
+
+impl OfWin {
+    /// Returns `failure` after recording in it that the error handler of this window must be called.
+    #[cold]
+    fn raise(&self, failure: impl Into<Failure>) -> Failure {
+        let mut failure = failure.into();
+        failure.on = Some((self.handle.0, self.handler.get()));
+        failure
+    }
+}
+
 /// The state of an operation.
 #[derive(Debug)]
 pub enum Running {
@@ -146,6 +165,9 @@ pub enum Running {
     /// status of the receive, and the failure of the receive or else that of the send. The status is empty until
     /// the receive is complete.
     Both(Option<u64>, Option<u64>, Outcome),
+    /// A one-sided operation on a window. It is complete when the operations with these numbers are. The last field is
+    /// the failure of the first one that has failed.
+    Window(Vec<u64>, OfWin, Option<Failure>),
     /// A flush of a buffer. It is complete when the sends with these numbers are complete.
     Flush(Vec<u64>),
     /// A generalized request. The flag says whether the user has completed it.
@@ -221,6 +243,19 @@ impl Request {
                 ongoing.fetch(*id).map(|result| Outcome::of_receive(on, result))
             }
             (Running::Access(id, file), _) => ongoing.fetch(*id).map(|result| file.outcome(result)),
+            (Running::Window(ids, win, failure), _) => {
+                ids.retain(|id| match ongoing.fetch(*id) {
+                    None => true,
+                    Some(result) => {
+                        if let Err(error) = result {
+                            failure.get_or_insert_with(|| win.raise(error));
+                        }
+                        false
+                    }
+                });
+                let failure = failure.take_if(|_| ids.is_empty());
+                ids.is_empty().then(|| Outcome { status: Status::empty(), failure })
+            }
             (Running::Both(send, receive, outcome), Some(on)) => {
                 if let Some(result) = send.and_then(|id| ongoing.fetch(id)) {
                     *send = None;
@@ -262,8 +297,13 @@ impl Request {
     #[cold]
     fn abandon(&self, messages: &Messages, failure: &Failure) {
         let mut running = self.lock();
-        let ids: [Option<u64>; 2] = match &*running {
+        let mut others = Vec::new();
+        let ids: [Option<u64>; 2] = match &mut *running {
             Running::Inactive | Running::Finished(_) | Running::User(_, true) => return,
+            Running::Window(ids, ..) => {
+                others = std::mem::take(ids);
+                [None, None]
+            }
             Running::Send(id) | Running::Receive(id) | Running::Collective(id) => [Some(*id), None],
             Running::Access(id, _) => [Some(*id), None],
             Running::Both(send, receive, _) => [*send, *receive],
@@ -274,6 +314,7 @@ impl Request {
         let failure = match (&self.on, &*running) {
             (Some(on), _) => on.raise(failure.clone()),
             (None, Running::Access(_, file)) => file.raise(failure.clone()),
+            (None, Running::Window(_, win, _)) => win.raise(failure.clone()),
             (None, _) => failure.clone(),
         };
         // The user carries out the operation of a generalized request, so that operation may complete even
@@ -284,7 +325,7 @@ impl Request {
             *running = Running::Finished(outcome);
         }
         drop(running);
-        for id in ids.into_iter().flatten() {
+        for id in ids.into_iter().flatten().chain(others) {
             messages.abandon(Operation::Pending(id));
         }
     }
@@ -447,6 +488,14 @@ pub fn open_access(operation: Operation, file: OfFile, collective: bool) -> Resu
         Operation::Pending(id) => Running::Access(id, file),
     };
     insert(Request { collective, ..Request::new(None, running) })
+}
+
+/// Makes a request for a one-sided operation that has been started, and that ends with the operations `ids`.
+///
+/// # Errors
+/// Returns the errors of [`open`].
+pub fn open_window(ids: Vec<u64>, win: OfWin) -> Result<raw::Request> {
+    insert(Request::new(None, Running::Window(ids, win, None)))
 }
 
 /// Makes a request for an operation that can be started repeatedly.

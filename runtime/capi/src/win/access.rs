@@ -1,6 +1,8 @@
 //! The calls that read and write the memory of other ranks (MPI-5.0 section 12.3).
 //!
-//! A call that returns a request waits until this rank may use the buffers again, and returns a complete request.
+//! A call only starts its operation if this rank cannot map the target's memory. If it returns a request, the request
+//! ends when this rank may use the buffers again. Most operations are over when their calls return, and all these calls
+//! return one request, which is complete.
 
 use super::{Win, hold, target};
 use crate::abi;
@@ -11,7 +13,7 @@ use crate::count_width::{CountWidth, Number, count};
 use crate::datatype;
 use crate::error::{Failure, Result};
 use crate::raw::{self, Aint};
-use crate::request;
+use crate::request::{self, OfWin};
 use std::ffi::{c_int, c_void};
 use typepack::rma::{ElementUpdate, Update};
 use typepack::{Part, Plan};
@@ -73,25 +75,25 @@ fn update(operation: raw::Op, has_result: bool) -> Result<Update> {
     }
 }
 
-/// Runs a call that returns a request. This rank must have locked the target. The request is complete when the call
-/// returns: a put or accumulate is complete at this rank.
+/// Runs a call that returns a request. This rank must have locked the target. `call` adds the numbers of the operations
+/// that must end before this rank may use the buffers.
 fn with_request(
     win: raw::Win,
     rank: c_int,
     request: Output<raw::Request>,
-    call: impl FnOnce(&Win) -> Result,
+    call: impl FnOnce(&Win, &mut Vec<u64>) -> Result,
 ) -> Result {
-    let win = hold(win)?;
+    let held = hold(win)?;
     let out = request.required("request")?;
-    let rank = target(rank, "target_rank")?;
-    if let Some(rank) = rank {
-        win.window.check_passive(rank)?;
+    if let Some(rank) = target(rank, "target_rank")? {
+        held.window.check_passive(rank)?;
     }
-    call(&win)?;
-    if let Some(rank) = rank {
-        win.window.flush_local(rank)?;
-    }
-    out.set(request::sent()?);
+    let mut ids = Vec::new();
+    call(&held, &mut ids)?;
+    out.set(match ids.is_empty() {
+        true => request::sent()?,
+        false => request::open_window(ids, OfWin { handle: win, handler: held.handler.clone() })?,
+    });
     Ok(())
 }
 
@@ -99,14 +101,27 @@ fn with_request(
 ///
 /// # Safety
 ///
-/// - The origin's buffer is readable for its elements, which do not overlap those at the target.
+/// - The origin's buffer is readable for its elements, which do not overlap those at the target. They stay so and do
+///   not change until the operation is complete at this rank.
 #[inline(always)]
-unsafe fn put_to<W: CountWidth>(win: &Win, origin: Buffer<W>, target: AtTarget<W>) -> Result {
+unsafe fn put_to<W: CountWidth>(
+    win: &Win,
+    origin: Buffer<W>,
+    target: AtTarget<W>,
+    ids: Option<&mut Vec<u64>>,
+) -> Result {
     with_part(origin, "origin_addr", |from| {
         let known = Some((origin.2, from.plan));
         with_target::<W>(target, known, |rank, displacement, plan, count| {
             // SAFETY: the elements are readable and do not overlap (the condition of `# Safety`).
-            unsafe { win.window.put_raw(from, rank, displacement, plan, count)? };
+            unsafe {
+                match ids {
+                    None => win.window.put_raw(from, rank, displacement, plan, count)?,
+                    Some(ids) => {
+                        *ids = win.window.put_request(from, rank, displacement, plan, count)?;
+                    }
+                }
+            }
             Ok(())
         })
     })
@@ -117,15 +132,27 @@ unsafe fn put_to<W: CountWidth>(win: &Win, origin: Buffer<W>, target: AtTarget<W
 /// # Safety
 ///
 /// - The origin's buffer is writable for its elements, which nobody else accesses and which do not overlap those at
-///   the target.
+///   the target, until the operation is complete at this rank.
 #[inline(always)]
-unsafe fn get_from<W: CountWidth>(win: &Win, origin: Buffer<W>, target: AtTarget<W>) -> Result {
+unsafe fn get_from<W: CountWidth>(
+    win: &Win,
+    origin: Buffer<W>,
+    target: AtTarget<W>,
+    ids: Option<&mut Vec<u64>>,
+) -> Result {
     with_part(origin, "origin_addr", |to| {
         let known = Some((origin.2, to.plan));
         with_target::<W>(target, known, |rank, displacement, plan, count| {
             // SAFETY: the elements are writable, used by nobody else, and do not overlap (the condition of
             // `# Safety`).
-            unsafe { win.window.get_raw(to, rank, displacement, plan, count)? };
+            unsafe {
+                match ids {
+                    None => win.window.get_raw(to, rank, displacement, plan, count)?,
+                    Some(ids) => {
+                        *ids = win.window.get_request(to, rank, displacement, plan, count)?;
+                    }
+                }
+            }
             Ok(())
         })
     })
@@ -136,7 +163,8 @@ unsafe fn get_from<W: CountWidth>(win: &Win, origin: Buffer<W>, target: AtTarget
 /// # Safety
 ///
 /// - The origin's buffer is readable for its elements, unless the operation is `MPI_NO_OP`.
-/// - The result's buffer, if there is one, is writable for its elements, and nobody else accesses them.
+/// - The result's buffer, if there is one, is writable for its elements, and nobody else accesses them until the
+///   operation is complete at this rank.
 /// - No two of the buffers and the elements at the target overlap.
 #[inline(always)]
 unsafe fn accumulate_at<W: CountWidth>(
@@ -144,7 +172,7 @@ unsafe fn accumulate_at<W: CountWidth>(
     origin: Buffer<W>,
     result: Option<Buffer<W>>,
     target: AtTarget<W>,
-    op: raw::Op,
+    (op, ids): (raw::Op, Option<&mut Vec<u64>>),
 ) -> Result {
     let update = update(op, result.is_some())?;
     let run = |from: Option<&Part<'_>>, result: Option<&Part<'_>>| {
@@ -152,8 +180,17 @@ unsafe fn accumulate_at<W: CountWidth>(
         with_target::<W>(target, known, |rank, displacement, plan, count| {
             // SAFETY: the buffers are valid and do not overlap (the conditions of `# Safety`).
             unsafe {
-                win.window.accumulate_raw(from, result, rank, displacement, plan, count, update)?
-            };
+                let (window, at) = (&win.window, displacement);
+                match ids {
+                    None => {
+                        window.accumulate_raw(from, result, rank, at, plan, count, update)?;
+                    }
+                    Some(ids) => {
+                        *ids = window
+                            .accumulate_request(from, result, rank, at, plan, count, update)?;
+                    }
+                }
+            }
             Ok(())
         })
     };
@@ -195,7 +232,7 @@ pub unsafe fn put<W: CountWidth>(
     let origin = (origin_addr, origin_count, origin_datatype);
     let target = (target_rank, target_disp, target_count, target_datatype);
     // SAFETY: the elements are readable and do not overlap (the condition of `# Safety`).
-    unsafe { put_to::<W>(&win, origin, target) }
+    unsafe { put_to::<W>(&win, origin, target, None) }
 }
 
 /// `MPI_Get`.
@@ -219,7 +256,7 @@ pub unsafe fn get<W: CountWidth>(
     let origin = (origin_addr.cast_const(), origin_count, origin_datatype);
     let target = (target_rank, target_disp, target_count, target_datatype);
     // SAFETY: the elements are writable, used by nobody else, and do not overlap (the condition of `# Safety`).
-    unsafe { get_from::<W>(&win, origin, target) }
+    unsafe { get_from::<W>(&win, origin, target, None) }
 }
 
 /// `MPI_Rput`.
@@ -242,7 +279,9 @@ pub unsafe fn rput<W: CountWidth>(
     let origin = (origin_addr, origin_count, origin_datatype);
     let target = (target_rank, target_disp, target_count, target_datatype);
     // SAFETY: the elements are readable and do not overlap (the condition of `# Safety`).
-    with_request(win, target_rank, request, |win| unsafe { put_to::<W>(win, origin, target) })
+    with_request(win, target_rank, request, |win, ids| unsafe {
+        put_to::<W>(win, origin, target, Some(ids))
+    })
 }
 
 /// `MPI_Rget`.
@@ -266,7 +305,9 @@ pub unsafe fn rget<W: CountWidth>(
     let origin = (origin_addr.cast_const(), origin_count, origin_datatype);
     let target = (target_rank, target_disp, target_count, target_datatype);
     // SAFETY: the elements are writable, used by nobody else, and do not overlap (the condition of `# Safety`).
-    with_request(win, target_rank, request, |win| unsafe { get_from::<W>(win, origin, target) })
+    with_request(win, target_rank, request, |win, ids| unsafe {
+        get_from::<W>(win, origin, target, Some(ids))
+    })
 }
 
 /// `MPI_Accumulate`.
@@ -290,7 +331,7 @@ pub unsafe fn accumulate<W: CountWidth>(
     let origin = (origin_addr, origin_count, origin_datatype);
     let target = (target_rank, target_disp, target_count, target_datatype);
     // SAFETY: the elements are readable and do not overlap (the condition of `# Safety`). There is no result.
-    unsafe { accumulate_at::<W>(&win, origin, None, target, op) }
+    unsafe { accumulate_at::<W>(&win, origin, None, target, (op, None)) }
 }
 
 /// `MPI_Raccumulate`.
@@ -313,9 +354,9 @@ pub unsafe fn raccumulate<W: CountWidth>(
 ) -> Result {
     let origin = (origin_addr, origin_count, origin_datatype);
     let target = (target_rank, target_disp, target_count, target_datatype);
-    with_request(win, target_rank, request, |win| {
+    with_request(win, target_rank, request, |win, ids| {
         // SAFETY: the elements are readable and do not overlap (the condition of `# Safety`). There is no result.
-        unsafe { accumulate_at::<W>(win, origin, None, target, op) }
+        unsafe { accumulate_at::<W>(win, origin, None, target, (op, Some(ids))) }
     })
 }
 
@@ -346,7 +387,7 @@ pub unsafe fn get_accumulate<W: CountWidth>(
     let result = (result_addr.cast_const(), result_count, result_datatype);
     let target = (target_rank, target_disp, target_count, target_datatype);
     // SAFETY: the buffers are valid and do not overlap (the conditions of `# Safety`).
-    unsafe { accumulate_at::<W>(&win, origin, Some(result), target, op) }
+    unsafe { accumulate_at::<W>(&win, origin, Some(result), target, (op, None)) }
 }
 
 /// `MPI_Rget_accumulate`.
@@ -375,9 +416,9 @@ pub unsafe fn rget_accumulate<W: CountWidth>(
     let origin = (origin_addr, origin_count, origin_datatype);
     let result = (result_addr.cast_const(), result_count, result_datatype);
     let target = (target_rank, target_disp, target_count, target_datatype);
-    with_request(win, target_rank, request, |win| {
+    with_request(win, target_rank, request, |win, ids| {
         // SAFETY: the buffers are valid and do not overlap (the conditions of `# Safety`).
-        unsafe { accumulate_at::<W>(win, origin, Some(result), target, op) }
+        unsafe { accumulate_at::<W>(win, origin, Some(result), target, (op, Some(ids))) }
     })
 }
 
@@ -470,15 +511,6 @@ pub unsafe fn compare_and_swap(
         memory(result_addr, plan, 1, "result_addr")?;
         let Some(rank) = rank else { return Ok(()) };
         let (new, compare, result) = (origin_addr.cast(), compare_addr.cast(), result_addr.cast());
-        if let Some(named) = ty.tree().as_named() {
-            let (values, displacement) = ((new, compare), target_disp as i64);
-            // SAFETY: the elements are valid (the conditions of `# Safety`).
-            let is_done =
-                unsafe { win.window.swap_element(named, values, result, rank, displacement)? };
-            if is_done {
-                return Ok(());
-            }
-        }
         // SAFETY: the elements are valid (the conditions of `# Safety`).
         unsafe {
             let displacement = target_disp as i64;

@@ -65,7 +65,7 @@ fn create(
     let values = Values::of(&window);
     let win = Win {
         window,
-        handler: HandlerCell::new(Handler::Fatal),
+        handler: Arc::new(HandlerCell::new(Handler::Fatal)),
         name: Mutex::default(),
         attributes: Attributes::new(),
         values,
@@ -152,7 +152,8 @@ pub fn create_dynamic(info: raw::Info, comm: raw::Comm, win: Output<raw::Win>) -
     create(comm, arguments, make, |_| ())
 }
 
-/// `MPI_Win_free`. If the rank is in an epoch, the call fails and the window stays.
+/// `MPI_Win_free`. If a rank is in an epoch, or a delete callback of a rank fails, the call fails on all ranks and the
+/// window stays: this rank takes part in the agreement of the ranks even if it refuses, so that the others do not wait.
 ///
 /// A call on the window may still be running: a call of another thread, or a call that has called the program's
 /// function that frees the window (a delete callback or an error handler). This function does not wait for such a
@@ -166,25 +167,30 @@ pub fn free(win: InOut<raw::Win>) -> Result {
         failure.on = Some((handle.0, on.clone()));
         failure
     };
-    object.window.check_free().map_err(|error| raise(error.into()))?;
     // A delete callback of this call may call this function again.
     if object.is_freed.swap(true, Ordering::AcqRel) {
         let detail = "a delete callback or another thread frees a window that is being freed";
         return Err(raise(Failure::new(abi::ERR_WIN, "win", detail)));
     }
-    if let Err(failure) = object.attributes.clear(handle.0) {
+    let checked = object.window.check_free().map_err(Failure::from);
+    let checked = checked.and_then(|()| object.attributes.clear(handle.0));
+    let ended = object.window.end(checked.is_err());
+    let refused = match (checked, &ended) {
+        (Err(failure), _) => Some(failure),
+        (Ok(()), Ok(Some(rank))) => Some(typepack::rma::kept(*rank).into()),
+        (Ok(()), Ok(None) | Err(_)) => None,
+    };
+    if let Some(failure) = refused {
         object.is_freed.store(false, Ordering::Release);
         return Err(raise(failure));
     }
     // Only this call frees the window (`is_freed`), so the handle is still valid.
     WINDOWS.remove(handle.0);
     out.set(raw::Win::NULL);
-    // The other ranks wait for this rank, so this rank must meet them.
-    let met = object.window.end().map_err(|error| raise(error.into()));
     // If this thread has cached the window, its memory would stay allocated. Another thread that has cached the window
     // keeps the memory until it uses another window or ends.
     WINDOWS.forget(&CACHE, &HOME);
-    met
+    ended.map(drop).map_err(|error| raise(error.into()))
 }
 
 /// `MPI_Win_shared_query`. `MPI_PROC_NULL` stands for the lowest rank with memory.

@@ -24,14 +24,14 @@ use crate::raw;
 use attribute::Values;
 use std::ffi::c_int;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use typepack::rma::Window;
 
 /// A window behind a handle.
 #[derive(Debug)]
 pub struct Win {
     window: Window,
-    handler: HandlerCell,
+    handler: Arc<HandlerCell>,
     name: Mutex<Vec<u8>>,
     attributes: Attributes,
     values: Values,

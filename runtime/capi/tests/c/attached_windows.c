@@ -80,9 +80,11 @@ static void attached_in_pieces(int from_mpi)
     OK(MPI_Put(data, ALL, MPI_LONG, next, theirs[0], ALL, MPI_LONG, win));
     memset(back, 0, sizeof back);
     OK(MPI_Get(back, ALL, MPI_LONG, next, theirs[0], ALL, MPI_LONG, win));
+    OK(MPI_Win_flush(next, win));
     CHECK(memcmp(back, data, sizeof data) == 0);
     OK(MPI_Accumulate(data, ALL, MPI_LONG, next, theirs[0], ALL, MPI_LONG, MPI_SUM, win));
     OK(MPI_Get_accumulate(data, ALL, MPI_LONG, back, ALL, MPI_LONG, next, theirs[0], ALL, MPI_LONG, MPI_NO_OP, win));
+    OK(MPI_Win_flush_local(next, win));
     for (int i = 0; i < ALL; i++) CHECK(back[i] == 2 * data[i]);
     MPI_Aint beyond = theirs[0] + 8;
     RAISES(MPI_ERR_RMA_RANGE, MPI_Put(data, ALL, MPI_LONG, next, beyond, ALL, MPI_LONG, win));
@@ -96,6 +98,7 @@ static void attached_in_pieces(int from_mpi)
     OK(MPI_Put(data, 8 * (10 + APART), MPI_BYTE, next, (MPI_Aint)MPI_BOTTOM, 1, bytes, win));
     memset(back, 0, sizeof back);
     OK(MPI_Get(back, 8 * (10 + APART), MPI_BYTE, next, (MPI_Aint)MPI_BOTTOM, 1, bytes, win));
+    OK(MPI_Win_flush_local_all(win));
     CHECK(memcmp(back, data, 8 * (10 + APART)) == 0);
     OK(MPI_Win_unlock_all(win));
     OK(MPI_Barrier(MPI_COMM_WORLD));

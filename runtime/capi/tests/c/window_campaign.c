@@ -1,10 +1,12 @@
 /* Makes random one-sided calls, and checks the results. All ranks draw the same windows, epochs and calls, and
    each rank applies all calls to its own copy of the memory of all ranks. After each epoch, each rank compares its
-   memory with the copy, and the calls that read are compared when they return.
+   memory with the copy, and the data of the calls that read with what they must be. Some calls return requests, some
+   have large counts, and some name their memory by absolute addresses.
 
    In an epoch that writes, no two puts touch the same word, and all accumulates of a region of the memory have one
-   operation, so the result does not depend on the order. In an epoch that reads, only gets and fetches with MPI_NO_OP
-   run, and they may read any word. At last, all ranks update the same words without an order.
+   operation, so the result does not depend on the order; accumulates with MPI_REPLACE touch each word once. In an epoch
+   that reads, only gets and fetches with MPI_NO_OP run, and they may read any word. At last, all ranks update the same
+   words without an order.
 
    CAMPAIGN_SECONDS is the time to run (without it, the number of windows is fixed), and CAMPAIGN_SEED the first seed.
    A failure prints the seed of its window. */
@@ -131,6 +133,31 @@ static void free_window(void)
         OK(MPI_Free_mem(base));
 }
 
+/* Sets hints, and checks that they are in force. */
+static void set_info(void)
+{
+    static const char *const orders[] = {"none", "rar,raw,war,waw", "waw"};
+    const char *order = orders[below(3)], *ops = below(2) ? "same_op" : "same_op_no_op";
+    if (below(2)) return;
+    MPI_Info info;
+    char value[MPI_MAX_INFO_VAL];
+    int length = sizeof value, flag;
+    OK(MPI_Info_create(&info));
+    OK(MPI_Info_set(info, "accumulate_ordering", order));
+    OK(MPI_Info_set(info, "accumulate_ops", ops));
+    OK(MPI_Info_set(info, "no_locks", "false"));
+    OK(MPI_Info_set(info, "of_no_meaning", "1"));
+    OK(MPI_Win_set_info(win, info));
+    OK(MPI_Info_free(&info));
+    OK(MPI_Win_get_info(win, &info));
+    OK(MPI_Info_get_string(info, "accumulate_ordering", &length, value, &flag));
+    CHECK(flag && strcmp(value, order) == 0);
+    length = sizeof value;
+    OK(MPI_Info_get_string(info, "accumulate_ops", &length, value, &flag));
+    CHECK(flag && strcmp(value, ops) == 0);
+    OK(MPI_Info_free(&info));
+}
+
 /* The displacement of a byte of the memory of a rank. */
 static MPI_Aint disp(int target, long byte)
 {
@@ -141,40 +168,177 @@ static MPI_Aint disp(int target, long byte)
 /* ---- epochs ---- */
 
 enum epoch { FENCE, ACTIVE, LOCK, LOCK_EXCLUSIVE, LOCK_ALL, KINDS };
-static MPI_Group everybody;
+static char reaches[RANKS][RANKS]; /* whether the epoch lets a rank access another */
+static int reads;                  /* no call of the epoch writes */
+
+/* Returns the ranks that this rank reaches, or the ranks that reach this rank. */
+static MPI_Group partners(int targets)
+{
+    MPI_Group world, group;
+    int ranks[RANKS], count = 0;
+    for (int i = 0; i < size; i++)
+        if (targets ? reaches[rank][i] : reaches[i][rank]) ranks[count++] = i;
+    OK(MPI_Comm_group(MPI_COMM_WORLD, &world));
+    OK(MPI_Group_incl(world, count, ranks, &group));
+    OK(MPI_Group_free(&world));
+    return group;
+}
 
 static void begin(enum epoch epoch)
 {
-    switch (epoch) {
-    case FENCE: OK(MPI_Win_fence(0, win)); break;
-    case ACTIVE: OK(MPI_Win_post(everybody, 0, win)); OK(MPI_Win_start(everybody, 0, win)); break;
-    case LOCK_ALL: OK(MPI_Win_lock_all(0, win)); break;
-    default: break;
-    }
+    /* In an epoch of start, a rank accesses a part of the ranks, which all ranks draw. */
+    int sparse = epoch == ACTIVE && below(2);
+    for (int i = 0; i < size; i++)
+        for (int j = 0; j < size; j++) reaches[i][j] = !sparse || below(3) > 0;
+    /* No rank stores to its memory between the epochs. */
+    int promises = below(2) ? MPI_MODE_NOSTORE | (reads ? MPI_MODE_NOPUT : 0) : 0;
+    int checks = below(2), precede = below(2);
+    if (epoch == FENCE) OK(MPI_Win_fence(promises | (precede ? 0 : MPI_MODE_NOPRECEDE), win));
+    if (epoch == LOCK_ALL) OK(MPI_Win_lock_all(0, win));
+    if (epoch != ACTIVE) return;
+    MPI_Group targets = partners(1), origins = partners(0);
+    OK(MPI_Win_post(origins, promises | (checks ? 0 : MPI_MODE_NOCHECK), win));
+    if (!checks) OK(MPI_Barrier(MPI_COMM_WORLD));
+    OK(MPI_Win_start(targets, checks ? 0 : MPI_MODE_NOCHECK, win));
+    OK(MPI_Group_free(&targets));
+    OK(MPI_Group_free(&origins));
 }
+
+static void check_all(int target);
 
 static void end(enum epoch epoch)
 {
+    int waits = below(2);
     switch (epoch) {
-    case FENCE: OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win)); break;
-    case ACTIVE: OK(MPI_Win_complete(win)); OK(MPI_Win_wait(win)); break;
+    case FENCE: OK(MPI_Win_fence(MPI_MODE_NOSUCCEED | (below(2) ? MPI_MODE_NOSTORE : 0), win)); break;
+    case ACTIVE:
+        OK(MPI_Win_complete(win));
+        for (int flag = 0; !waits && !flag;) OK(MPI_Win_test(win, &flag));
+        if (waits) OK(MPI_Win_wait(win));
+        break;
     case LOCK_ALL: OK(MPI_Win_unlock_all(win)); break;
     default: break;
     }
+    check_all(-1);
     OK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
 static void before(enum epoch epoch, int target)
 {
+    int promised = size == 1 && below(2);
     if (epoch == LOCK || epoch == LOCK_EXCLUSIVE)
-        OK(MPI_Win_lock(epoch == LOCK ? MPI_LOCK_SHARED : MPI_LOCK_EXCLUSIVE, target, 0, win));
+        OK(MPI_Win_lock(epoch == LOCK ? MPI_LOCK_SHARED : MPI_LOCK_EXCLUSIVE, target, promised ? MPI_MODE_NOCHECK : 0,
+                        win));
 }
 
-static void after(enum epoch epoch, int target)
+/* ---- calls under way ---- */
+
+/* The memory of a call, which stays until the call is complete. */
+static struct kept {
+    int64_t data[200], old[200], wanted[200];
+    int target, at, reads;
+    MPI_Request request;
+} kept[CALLS];
+static int under_way;
+
+static struct kept *keep(int target, long at)
 {
-    if (epoch == LOCK || epoch == LOCK_EXCLUSIVE) OK(MPI_Win_unlock(target, win));
-    if (below(2) && epoch == LOCK_ALL) OK(MPI_Win_flush(target, win));
+    CHECK(under_way < CALLS);
+    struct kept *k = &kept[under_way++];
+    memset(k, 0, sizeof *k);
+    k->target = target, k->at = (int)at, k->request = MPI_REQUEST_NULL;
+    return k;
 }
+
+/* Checks the data of the calls to a target that are complete, or of all calls (-1). */
+static void check_all(int target)
+{
+    for (int i = 0; i < under_way; i++) {
+        struct kept *k = &kept[i];
+        if (target >= 0 && k->target != target) continue;
+        OK(MPI_Wait(&k->request, MPI_STATUS_IGNORE));
+        for (int j = 0; j < 200 && k->reads; j++)
+            if (k->data[j] != k->wanted[j]) fail("a wrong value was read", k->target, k->at);
+        k->reads = 0;
+    }
+    if (target < 0) under_way = 0;
+}
+
+static void after(enum epoch epoch, int target, struct kept *k)
+{
+    if (below(3) == 0) {
+        int flag;
+        OK(MPI_Test(&k->request, &flag, MPI_STATUS_IGNORE));
+    } else if (below(2)) {
+        OK(MPI_Wait(&k->request, MPI_STATUS_IGNORE));
+    }
+    if (epoch == LOCK || epoch == LOCK_EXCLUSIVE) {
+        OK(MPI_Win_unlock(target, win));
+        check_all(-1);
+    }
+    if (epoch != LOCK_ALL) return;
+    switch (below(8)) {
+    case 0: OK(MPI_Win_flush(target, win)); check_all(target); break;
+    case 1: OK(MPI_Win_flush_local(target, win)); check_all(target); break;
+    case 2: OK(MPI_Win_flush_all(win)); check_all(-1); break;
+    case 3: OK(MPI_Win_flush_local_all(win)); check_all(-1); break;
+    default: break;
+    }
+}
+
+/* Elements at the calling rank or at a target, as a call takes them. */
+struct elements {
+    void *address;
+    MPI_Aint disp;
+    int count;
+    MPI_Datatype type, absolute;
+};
+
+/* Names the elements at an address. Sometimes the type has absolute addresses, and the address is MPI_BOTTOM. */
+static struct elements near_elements(int64_t *address, int count, const struct layout *l)
+{
+    struct elements e = {address, 0, count, l->type, MPI_DATATYPE_NULL};
+    if (below(4)) return e;
+    MPI_Aint at;
+    OK(MPI_Get_address(address, &at));
+    OK(MPI_Type_create_hindexed_block(1, count, &at, l->type, &e.absolute));
+    OK(MPI_Type_commit(&e.absolute));
+    return (struct elements){MPI_BOTTOM, 0, 1, e.absolute, e.absolute};
+}
+
+/* Names elements at a target. In a dynamic window, the type sometimes has absolute addresses. */
+static struct elements far_elements(int target, long word, int count, const struct layout *l)
+{
+    struct elements e = {NULL, disp(target, 8 * word), count, l->type, MPI_DATATYPE_NULL};
+    if (flavor != DYNAMIC || below(2)) return e;
+    MPI_Aint at = e.disp;
+    OK(MPI_Type_create_hindexed_block(1, count, &at, l->type, &e.absolute));
+    OK(MPI_Type_commit(&e.absolute));
+    return (struct elements){NULL, (MPI_Aint)MPI_BOTTOM, 1, e.absolute, e.absolute};
+}
+
+/* A call may be complete later than its types. */
+static void release(struct elements *e)
+{
+    if (e->absolute != MPI_DATATYPE_NULL) OK(MPI_Type_free(&e->absolute));
+}
+
+/* How a call is made: with int counts or large ones, and with a request or without. */
+static int is_passive(enum epoch epoch) { return epoch == LOCK || epoch == LOCK_EXCLUSIVE || epoch == LOCK_ALL; }
+
+/* Makes one of the forms of a call. The macros get the same arguments for all forms. */
+#define FORMS(name, rname, epoch, request, ...)                                       \
+    do {                                                                              \
+        int asks = is_passive(epoch) && below(2), large = (int)below(2);              \
+        if (asks && large)                                                            \
+            OK(rname##_c(__VA_ARGS__, request));                                      \
+        else if (asks)                                                                \
+            OK(rname(__VA_ARGS__, request));                                          \
+        else if (large)                                                               \
+            OK(name##_c(__VA_ARGS__));                                                \
+        else                                                                          \
+            OK(name(__VA_ARGS__));                                                    \
+    } while (0)
 
 static int64_t value_of(int call, int word)
 {
@@ -212,24 +376,18 @@ static void put(int call, int origin, int target, enum epoch epoch)
         used[target][at + place(to, i)] = 1;
         model[target][at + place(to, i)] = value_of(call, i);
     }
-    int asks = below(2) && (epoch == LOCK || epoch == LOCK_EXCLUSIVE || epoch == LOCK_ALL);
-    if (origin == rank) {
-        int64_t data[200] = {0};
-        for (int i = 0; i < words; i++) data[2 + place(from, i)] = value_of(call, i);
-        before(epoch, target);
-        int counts[2] = {words / from->words, words / to->words};
-        if (asks) {
-            MPI_Request request;
-            OK(MPI_Rput(data + 2, counts[0], from->type, target, disp(target, 8 * at), counts[1], to->type, win,
-                        &request));
-            OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
-        } else {
-            OK(MPI_Put(data + 2, counts[0], from->type, target, disp(target, 8 * at), counts[1], to->type, win));
-        }
-        after(epoch, target);
-    } else {
-        below(2);
-    }
+    if (origin != rank) return;
+    uint64_t drawn = state;
+    struct kept *k = keep(target, at);
+    for (int i = 0; i < words; i++) k->data[2 + place(from, i)] = value_of(call, i);
+    before(epoch, target);
+    struct elements near = near_elements(k->data + 2, words / from->words, from);
+    struct elements far = far_elements(target, at, words / to->words, to);
+    FORMS(MPI_Put, MPI_Rput, epoch, &k->request, near.address, near.count, near.type, target, far.disp, far.count,
+          far.type, win);
+    release(&near), release(&far);
+    after(epoch, target, k);
+    state = drawn;
 }
 
 static int64_t combined(MPI_Op op, int64_t a, int64_t b)
@@ -239,6 +397,7 @@ static int64_t combined(MPI_Op op, int64_t a, int64_t b)
     if (op == MPI_BXOR) return a ^ b;
     if (op == MPI_BOR) return a | b;
     if (op == MPI_BAND) return a & b;
+    if (op == MPI_REPLACE) return b;
     return op == MPI_MAX ? (a > b ? a : b) : (a < b ? a : b);
 }
 
@@ -251,27 +410,32 @@ static void accumulate(int call, int origin, int target, enum epoch epoch, MPI_O
     if (fetches == 2) words = 1, from = to = back = &layouts[0];
     long at = draw(to, words, LONG, INT - LONG);
     if (at < 0) return;
+    for (int i = 0; i < words && op == MPI_REPLACE; i++)
+        if (used[target][at + place(to, i)]) return;
     for (int i = 0; i < words; i++) {
+        used[target][at + place(to, i)] = 1;
         int64_t *there = &model[target][at + place(to, i)];
         *there = combined(op, *there, value_of(call, i));
     }
-    if (origin == rank) {
-        int64_t data[200] = {0}, old[200] = {0};
-        for (int i = 0; i < words; i++) data[2 + place(from, i)] = value_of(call, i);
-        MPI_Aint where = disp(target, 8 * at);
-        before(epoch, target);
-        int counts[3] = {words / from->words, words / to->words, words / back->words};
-        if (fetches == 0)
-            OK(MPI_Accumulate(data + 2, counts[0], from->type, target, where, counts[1], to->type, op, win));
-        else if (fetches == 1)
-            OK(MPI_Get_accumulate(data + 2, counts[0], from->type, old + 2, counts[2], back->type, target, where,
-                                  counts[1], to->type, op, win));
-        else
-            OK(MPI_Fetch_and_op(data + 2, old + 2, MPI_INT64_T, target, where, op, win));
-        after(epoch, target);
-    } else {
-        below(2);
-    }
+    if (origin != rank) return;
+    uint64_t drawn = state;
+    struct kept *k = keep(target, at);
+    for (int i = 0; i < words; i++) k->data[2 + place(from, i)] = value_of(call, i);
+    before(epoch, target);
+    struct elements near = near_elements(k->data + 2, words / from->words, from);
+    struct elements result = near_elements(k->old + 2, words / back->words, back);
+    struct elements far = far_elements(target, at, words / to->words, to);
+    if (fetches == 0)
+        FORMS(MPI_Accumulate, MPI_Raccumulate, epoch, &k->request, near.address, near.count, near.type, target,
+              far.disp, far.count, far.type, op, win);
+    else if (fetches == 1)
+        FORMS(MPI_Get_accumulate, MPI_Rget_accumulate, epoch, &k->request, near.address, near.count, near.type,
+              result.address, result.count, result.type, target, far.disp, far.count, far.type, op, win);
+    else
+        OK(MPI_Fetch_and_op(k->data + 2, k->old + 2, MPI_INT64_T, target, disp(target, 8 * at), op, win));
+    release(&near), release(&result), release(&far);
+    after(epoch, target, k);
+    state = drawn;
 }
 
 /* Accumulates elements of other sizes. Each type has one operation. */
@@ -280,8 +444,8 @@ static void small(int call, int origin, int target, enum epoch epoch)
     int kind = (int)below(4);
     int first = (int)below(20), elements = 1 + (int)below(12);
     char *there = (char *)model[target];
-    union { int32_t ints[16]; uint8_t bytes[16]; double complex_[32]; struct { double value; int index; } pairs[16]; }
-        data;
+    union elements_of { int32_t ints[16]; uint8_t bytes[16]; double complex_[32];
+        struct { double value; int index; } pairs[16]; } data;
     memset(&data, 0, sizeof data);
     MPI_Datatype type = MPI_INT32_T;
     MPI_Op op = MPI_SUM;
@@ -317,9 +481,13 @@ static void small(int call, int origin, int target, enum epoch epoch)
     }
     int step = unit[target];
     if (origin == rank) {
+        uint64_t drawn = state;
+        struct kept *k = keep(target, at / 8);
+        memcpy(k->data, &data, sizeof data);
         before(epoch, target);
         if (at % step == 0) {
-            OK(MPI_Accumulate(&data, elements, type, target, disp(target, at), elements, type, op, win));
+            FORMS(MPI_Accumulate, MPI_Raccumulate, epoch, &k->request, k->data, elements, type, target,
+                  disp(target, at), elements, type, op, win);
         } else {
             /* The displacement counts units of the window, so the type adds the remaining bytes. */
             MPI_Datatype later;
@@ -327,12 +495,11 @@ static void small(int call, int origin, int target, enum epoch epoch)
             MPI_Aint displacements[1] = {at % step};
             OK(MPI_Type_create_hindexed(1, lengths, displacements, type, &later));
             OK(MPI_Type_commit(&later));
-            OK(MPI_Accumulate(&data, elements, type, target, disp(target, at - at % step), 1, later, op, win));
+            OK(MPI_Accumulate(k->data, elements, type, target, disp(target, at - at % step), 1, later, op, win));
             OK(MPI_Type_free(&later));
         }
-        after(epoch, target);
-    } else {
-        below(2);
+        after(epoch, target, k);
+        state = drawn;
     }
 }
 
@@ -344,24 +511,24 @@ static void read_back(int origin, int target, enum epoch epoch)
     int words = 6 * (1 + (int)below(4)), fetches = (int)below(2);
     long at = draw(from, words, PUT, END - PUT);
     if (at < 0) return;
-    if (origin != rank) {
-        below(2);
-        return;
-    }
-    int64_t data[200], wanted[200];
-    for (int i = 0; i < 200; i++) data[i] = wanted[i] = (int64_t)i << 32 | i;
-    for (int i = 0; i < words; i++) wanted[2 + place(to, i)] = model[target][at + place(from, i)];
-    MPI_Aint where = disp(target, 8 * at);
-    int counts[2] = {words / to->words, words / from->words};
+    if (origin != rank) return;
+    uint64_t drawn = state;
+    struct kept *k = keep(target, at);
+    k->reads = 1;
+    for (int i = 0; i < 200; i++) k->data[i] = k->wanted[i] = (int64_t)i << 32 | i;
+    for (int i = 0; i < words; i++) k->wanted[2 + place(to, i)] = model[target][at + place(from, i)];
     before(epoch, target);
+    struct elements near = near_elements(k->data + 2, words / to->words, to);
+    struct elements far = far_elements(target, at, words / from->words, from);
     if (fetches)
-        OK(MPI_Get_accumulate(NULL, 0, MPI_INT64_T, data + 2, counts[0], to->type, target, where, counts[1],
-                              from->type, MPI_NO_OP, win));
+        FORMS(MPI_Get_accumulate, MPI_Rget_accumulate, epoch, &k->request, NULL, 0, MPI_INT64_T, near.address,
+              near.count, near.type, target, far.disp, far.count, far.type, MPI_NO_OP, win);
     else
-        OK(MPI_Get(data + 2, counts[0], to->type, target, where, counts[1], from->type, win));
-    after(epoch, target);
-    for (int i = 0; i < 200; i++)
-        if (data[i] != wanted[i]) fail("a wrong value was read", target, (int)at);
+        FORMS(MPI_Get, MPI_Rget, epoch, &k->request, near.address, near.count, near.type, target, far.disp, far.count,
+              far.type, win);
+    release(&near), release(&far);
+    after(epoch, target, k);
+    state = drawn;
 }
 
 /* ---- updates of the same words at the same time ---- */
@@ -380,10 +547,11 @@ static void contend(void)
     OK(MPI_Win_lock_all(0, win));
     /* Sums must not wrap, because the values of a word must grow. */
     for (int i = 0; i < SUM_WORDS; i++) {
-        int64_t zero = 0, old;
+        static int64_t zero = 0, old;
         if (rank == target)
             OK(MPI_Fetch_and_op(&zero, &old, MPI_INT64_T, target, disp(target, 8 * (LONG + i)), MPI_REPLACE, win));
     }
+    OK(MPI_Win_flush_all(win));
     OK(MPI_Barrier(MPI_COMM_WORLD));
     for (int update = 0; update < UPDATES; update++) {
         int word = (int)below(8);
@@ -397,12 +565,15 @@ static void contend(void)
             break;
         case 1:
             OK(MPI_Fetch_and_op(NULL, &old, MPI_INT64_T, target, at, MPI_NO_OP, win));
+            OK(MPI_Win_flush(target, win));
             next = old + 1;
             OK(MPI_Compare_and_swap(&next, &old, &all[0], MPI_INT64_T, target, at, win));
+            OK(MPI_Win_flush_local(target, win));
             added[word] += all[0] == old;
             break;
         default:
             OK(MPI_Fetch_and_op(&one, &old, MPI_INT64_T, target, at, MPI_SUM, win));
+            OK(MPI_Win_flush_local_all(win));
             added[word]++;
             if (old <= last[word]) fail("fetched values do not grow", target, LONG + word);
             last[word] = old;
@@ -431,11 +602,10 @@ int main(int argc, char **argv)
     OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
     CHECK(size <= RANKS);
-    OK(MPI_Comm_group(MPI_COMM_WORLD, &everybody));
     make_layouts();
     const char *seconds = getenv("CAMPAIGN_SECONDS"), *first = getenv("CAMPAIGN_SEED");
     double until = seconds ? MPI_Wtime() + atof(seconds) : 0;
-    MPI_Op ops[] = {MPI_SUM, MPI_PROD, MPI_BXOR, MPI_BOR, MPI_BAND, MPI_MAX, MPI_MIN};
+    MPI_Op ops[] = {MPI_SUM, MPI_PROD, MPI_BXOR, MPI_BOR, MPI_BAND, MPI_MAX, MPI_MIN, MPI_REPLACE};
     for (int window = 0;; window++) {
         int more = seconds ? MPI_Wtime() < until : window < WINDOWS;
         OK(MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD));
@@ -447,11 +617,14 @@ int main(int argc, char **argv)
             enum epoch epoch = below(KINDS);
             MPI_Op op = ops[below(sizeof ops / sizeof *ops)];
             memset(used, 0, sizeof used);
+            reads = i % 2;
+            set_info();
             begin(epoch);
             for (int call = 0; call < CALLS; call++) {
                 int origin = (int)below((unsigned)size), target = (int)below((unsigned)size);
                 int number = CALLS * i + call;
-                switch (i % 2 ? 3 : below(3)) {
+                if (!reaches[origin][target]) continue;
+                switch (reads ? 3 : below(3)) {
                 case 0: put(number, origin, target, epoch); break;
                 case 1: accumulate(number, origin, target, epoch, op); break;
                 case 2: small(number, origin, target, epoch); break;
@@ -464,7 +637,6 @@ int main(int argc, char **argv)
         contend();
         free_window();
     }
-    OK(MPI_Group_free(&everybody));
     OK(MPI_Finalize());
     return 0;
 }

@@ -116,6 +116,31 @@ static void freed_in_callbacks(void)
     OK(MPI_Errhandler_free(&handler));
 }
 
+/* The parts of a shared window begin and end anywhere in pages, are zero also if other windows have used the memory, and
+   follow each other. */
+static void shared_pages(void)
+{
+    static const MPI_Aint sizes[] = {0, 100, 5000, 3 << 20, (1 << 20) + 8};
+    for (int round = 0; round < 12; round++) {
+        MPI_Aint bytes = sizes[(round + rank) % 5], other;
+        char *base, *start, *expected = NULL;
+        int unit;
+        MPI_Win win;
+        OK(MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
+        for (MPI_Aint i = 0; i < bytes; i++) CHECK(base[i] == 0);
+        memset(base, rank + 1, (size_t)bytes);
+        OK(MPI_Win_fence(0, win));
+        for (int target = 0; target < size; target++) {
+            OK(MPI_Win_shared_query(win, target, &other, &unit, &start));
+            CHECK(other == sizes[(round + target) % 5] && (target == 0 || start == expected));
+            for (MPI_Aint i = 0; i < other; i += other < 200 ? 1 : 97) CHECK(start[i] == target + 1);
+            expected = start + other;
+        }
+        OK(MPI_Win_fence(0, win));
+        OK(MPI_Win_free(&win));
+    }
+}
+
 static void flavors(void)
 {
     long *base = NULL;
@@ -587,6 +612,7 @@ static void private_memory(void)
     OK(MPI_Win_lock_all(0, win));
     struct { double value; int index; } pair = {rank, rank}, before;
     OK(MPI_Fetch_and_op(&pair, &before, MPI_DOUBLE_INT, next, theirs, MPI_MAXLOC, win));
+    OK(MPI_Win_flush_local(next, win));
     CHECK(before.value == -1 && before.index == 7);
     RAISES(MPI_ERR_RMA_RANGE, MPI_Get(&before, 1, MPI_DOUBLE_INT, next, theirs + 8, 1, MPI_DOUBLE_INT, win));
     OK(MPI_Win_unlock_all(win));
@@ -600,8 +626,10 @@ static void private_memory(void)
                     MPI_STATUS_IGNORE));
     OK(MPI_Win_lock(MPI_LOCK_SHARED, next, 0, win));
     OK(MPI_Compare_and_swap(&swap[0], &swap[1], &swap[2], MPI_INT32_T, next, theirs, win));
+    OK(MPI_Win_flush(next, win));
     CHECK(swap[2] == 7);
     OK(MPI_Compare_and_swap(&swap[0], &swap[1], &swap[2], MPI_INT32_T, next, theirs, win));
+    OK(MPI_Win_flush_local_all(win));
     CHECK(swap[2] == 5);
     OK(MPI_Win_unlock(next, win));
     OK(MPI_Win_detach(win, &most));
@@ -675,6 +703,12 @@ static void errors(void)
     OK(MPI_Put(&value, 1, MPI_INT, rank, 0, 1, MPI_INT, win));
     RAISES(MPI_ERR_RMA_SYNC, MPI_Win_free(&win));
     OK(MPI_Win_fence(0, win));
+    /* If one rank must not free the window, the others do not wait, and the window stays on all ranks. */
+    if (rank == size - 1) OK(MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win));
+    RAISES(MPI_ERR_RMA_SYNC, MPI_Win_free(&win));
+    CHECK(win != MPI_WIN_NULL);
+    if (rank == size - 1) OK(MPI_Win_unlock(0, win));
+    OK(MPI_Win_fence(0, win));
     MPI_Win stale = win;
     OK(MPI_Win_free(&win));
     RAISES(MPI_ERR_WIN, MPI_Win_fence(0, stale));
@@ -691,6 +725,7 @@ int main(int argc, char **argv)
     flavors();
     freed_in_callbacks();
     shared();
+    shared_pages();
     hints();
     derived();
     active_target();

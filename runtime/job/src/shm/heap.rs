@@ -113,6 +113,24 @@ impl Heap {
     /// [`ErrorKind::System`] if this process is a forked child of the rank or the kernel refuses for
     /// another reason.
     pub fn alloc(&self, len: usize, align: usize, zeroed: bool) -> Result<NonNull<u8>, Error> {
+        self.alloc_partly(len, align, zeroed, len)
+    }
+
+    /// Allocates like [`alloc`](Self::alloc), but leaves whole pages behind the first `filled` bytes without memory.
+    /// Other ranks give them memory ([`fill_of`](Self::fill_of)), which then comes from their NUMA nodes. Nobody accesses
+    /// these pages before that. When all ranks have done so, or one has failed, the caller calls
+    /// [`complete`](Self::complete).
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`alloc`](Self::alloc).
+    pub fn alloc_partly(
+        &self,
+        len: usize,
+        align: usize,
+        zeroed: bool,
+        filled: usize,
+    ) -> Result<NonNull<u8>, Error> {
         if fork::is_child() {
             let detail = "the forked child of a rank cannot allocate shared memory";
             return Err(Error::new(ErrorKind::System, detail));
@@ -148,9 +166,24 @@ impl Heap {
         let start = start.ok_or_else(refused)?;
         let range = start..start + bytes;
         state.free.remove(range.clone());
-        if let Err(error) = self.fill(&mut state, &range, zeroed) {
-            state.free.insert(range);
-            return Err(error);
+        let hole = (start + filled.min(len) as u64).next_multiple_of(page)..range.end / page * page;
+        let parts = match hole.is_empty() {
+            true => [range.clone(), range.end..range.end],
+            false => [range.start..hole.start, hole.end..range.end],
+        };
+        // Pages of the hole that still have memory lose it, so that the other ranks place them. They are zero then.
+        for part in state.filled.within(&hole) {
+            if self.give_back(&part) {
+                state.filled.remove(part);
+            } else if zeroed {
+                self.clear(&part);
+            }
+        }
+        for part in parts.iter().filter(|part| !part.is_empty()) {
+            if let Err(error) = self.fill(&mut state, part, zeroed) {
+                state.free.insert(range);
+                return Err(error);
+            }
         }
         state.pieces.insert(start, bytes);
         state.count += 1;
@@ -168,22 +201,59 @@ impl Heap {
         let gaps = state.filled.gaps(&pages);
         let used = if zeroed { state.filled.within(range) } else { Vec::new() };
         if !gaps.is_empty() {
-            self.reserve(&gaps)?;
+            self.reserve(self.rank, &self.map, &gaps)?;
             for gap in gaps {
                 self.map.dump(gap.start as usize, (gap.end - gap.start) as usize, true);
                 state.filled.insert(gap);
             }
         }
-        for part in used {
-            let start = self.base().as_ptr().wrapping_add(part.start as usize);
-            // SAFETY: the bytes lie within `range`. The range was free, so no one else uses them.
-            unsafe { start.write_bytes(0, (part.end - part.start) as usize) };
-        }
+        used.iter().for_each(|part| self.clear(part));
         Ok(())
     }
 
-    /// Reserves memory for the ranges `gaps` of the heap if the memory limits allow it.
-    fn reserve(&self, gaps: &[Range<u64>]) -> Result<(), Error> {
+    /// Clears a range of the heap that has memory and was free.
+    fn clear(&self, part: &Range<u64>) {
+        let start = self.base().as_ptr().wrapping_add(part.start as usize);
+        // SAFETY: the range lies within the heap. It was free, so no one else uses its bytes.
+        unsafe { start.write_bytes(0, (part.end - part.start) as usize) };
+    }
+
+    /// Gives memory to all pages that a range of the heap of another rank touches. `map` is the mapping of that heap.
+    /// Pages that have memory keep it.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ErrorKind::NoMemory`] if the machine or a cgroup has too little memory left, and
+    /// [`ErrorKind::System`] if the kernel refuses for another reason.
+    pub fn fill_of(&self, rank: usize, map: &Mapping, range: Range<u64>) -> Result<(), Error> {
+        let page = PAGE as u64;
+        let pages =
+            range.start / page * page..range.end.next_multiple_of(page).min(map.len() as u64);
+        if pages.is_empty() { Ok(()) } else { self.reserve(rank, map, &[pages]) }
+    }
+
+    /// Ends the allocation of a piece by [`alloc_partly`](Self::alloc_partly). `filled` says whether all its pages have
+    /// memory; otherwise the pages without memory of this rank lose what other ranks have given them.
+    pub fn complete(&self, start: *const u8, filled: bool) {
+        let offset = (start as usize).wrapping_sub(self.base().as_ptr() as usize) as u64;
+        let mut state = self.lock();
+        let Some(bytes) = state.pieces.get(&offset) else { return };
+        let page = PAGE as u64;
+        let pages = offset / page * page..(offset + bytes).next_multiple_of(page);
+        for gap in state.filled.gaps(&pages) {
+            if filled {
+                self.map.dump(gap.start as usize, (gap.end - gap.start) as usize, true);
+                state.filled.insert(gap);
+            } else {
+                // The kernel does not refuse a range within the file.
+                let _given = self.give_back(&gap);
+            }
+        }
+    }
+
+    /// Reserves memory for the ranges `gaps` of the heap of `rank`, whose mapping is `map`, if the memory limits allow
+    /// it.
+    fn reserve(&self, rank: usize, map: &Mapping, gaps: &[Range<u64>]) -> Result<(), Error> {
         let bytes: u64 = gaps.iter().map(|gap| gap.end - gap.start).sum();
         let needed = bytes.saturating_add(MARGIN);
         // Several ranks may check at the same time, and each of them may count on the same remaining bytes.
@@ -208,12 +278,13 @@ impl Heap {
         } else {
             None
         };
-        let at = self.segment.layout().heap_of(self.rank) as u64;
+        let at = self.segment.layout().heap_of(rank) as u64;
         for (done, gap) in gaps.iter().enumerate() {
-            self.map.populate(gap.start as usize, (gap.end - gap.start) as usize);
+            map.populate(gap.start as usize, (gap.end - gap.start) as usize);
             let filled = memory::reserve(self.segment.fd(), at + gap.start, gap.end - gap.start);
             if let Err(error) = filled {
-                for gap in &gaps[..=done] {
+                // The owner of another heap gives its pages back.
+                for gap in gaps[..=done].iter().filter(|_| rank == self.rank) {
                     self.give_back(gap);
                 }
                 return Err(Error::system(
@@ -282,6 +353,39 @@ mod tests {
         // SAFETY: the caller guarantees that `start` is a piece of at least `len` bytes to which no other
         // reference exists (the only condition of `# Safety`).
         unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) }
+    }
+
+    /// Checks that another rank gives memory to the pages of a hole, and that a failed allocation keeps none.
+    #[test]
+    fn another_rank_fills_the_hole_of_a_piece() {
+        const LEN: usize = 1 << 20;
+        let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0).expect("a segment"));
+        let heaps = [0, 1].map(|rank| Heap::new(segment.clone(), rank).expect("a heap"));
+        let theirs = segment.map_heap(1, Inherit::No).expect("a mapping");
+        // The memory has been used, so a hole must not show old bytes.
+        let used = heaps[1].alloc(LEN, 64, false).expect("room");
+        // SAFETY: `alloc` has just returned the piece, so no other reference to it exists.
+        unsafe { bytes(used, LEN) }.fill(7);
+        assert!(heaps[1].free(used.as_ptr()));
+        for filled in [true, false, true] {
+            let before = heaps[1].filled();
+            let start = heaps[1].alloc_partly(LEN, 64, true, 100_000).expect("room");
+            let hole = heaps[1].filled();
+            assert!(hole + (LEN as u64 / 2) < before.max(LEN as u64), "{hole} of {before}");
+            let offset = start.as_ptr() as u64 - heaps[1].base().as_ptr() as u64;
+            heaps[0].fill_of(1, &theirs, offset + 100_000..offset + LEN as u64).expect("memory");
+            heaps[1].complete(start.as_ptr(), filled);
+            if filled {
+                assert!(heaps[1].filled() >= LEN as u64);
+                // SAFETY: the piece has `LEN` bytes with memory, and no other reference to it exists.
+                let data = unsafe { bytes(start, LEN) };
+                assert!(data.iter().all(|byte| *byte == 0));
+                data.fill(9);
+            } else {
+                assert_eq!(heaps[1].filled(), hole);
+            }
+            assert!(heaps[1].free(start.as_ptr()));
+        }
     }
 
     #[test]

@@ -85,6 +85,48 @@ impl Endpoint {
         }
     }
 
+    /// Sends a message of `label.bytes` bytes, which `pack` writes, if the ring of `dest` has room, or gets room soon: if
+    /// `patient` is true, makes turns for no longer than the spin time. Returns whether the message is sent. `pack` may be
+    /// called several times.
+    ///
+    /// # Safety
+    ///
+    /// - The condition of [`send_packed`](Self::send_packed).
+    ///
+    /// # Errors
+    /// Returns the errors of [`send_packed`](Self::send_packed).
+    pub unsafe fn send_packed_soon(
+        &self,
+        label: Label,
+        dest: Slot,
+        patient: bool,
+        mut pack: impl FnMut(*mut u8),
+    ) -> Result<bool> {
+        let mut state = self.lock()?;
+        let news = state.news();
+        // SAFETY: `pack` writes no more than `label.bytes` bytes, at most `EAGER_MAX` (the condition of `# Safety`).
+        let sent = unsafe { state.core.engine.send_packed(label, dest, &mut pack)? };
+        if sent == Packed::Sent {
+            self.started(&mut state, news)?;
+            return Ok(true);
+        }
+        drop(state);
+        if sent == Packed::TooLong || !patient {
+            // Every call makes progress.
+            self.enter()?;
+            return Ok(false);
+        }
+        let (state, found) = self.look_until(Instant::now() + self.spin, |core| {
+            // SAFETY: the condition of the first call, which is the same, holds for every call of `pack`.
+            match unsafe { core.engine.send_packed(label, dest, &mut pack) } {
+                Ok(Packed::Full) => None,
+                other => Some(other),
+            }
+        })?;
+        drop(state);
+        found.map_or(Ok(false), |sent| Ok(sent? == Packed::Sent))
+    }
+
     /// Sends a message of `label.bytes` bytes, which `pack` writes. Waits until the ring of `dest` has room. Meanwhile
     /// this rank makes progress, so two ranks may do this to each other. The message is complete when the call returns.
     /// `pack` may be called several times.

@@ -1,0 +1,450 @@
+//! What this rank waits for from the targets of its requests (`asks.rs`, `fetches.rs`): the messages with data and old
+//! values, and the sends of long puts.
+//!
+//! [`Answers`] is a source of progress, so a message ends in any call of this rank that makes progress. The data then
+//! lie in the memory of the calling rank. A message that a request of the program stands for (`MPI_Rget`) also ends
+//! this request. The calls that complete operations wait until no message of a target uses memory of the program any
+//! more ([`Asked::is_quiet`]).
+//!
+//! Old values and gets of a few bytes are words of the calling rank's block instead of a message. These words have room
+//! for one answer of each target. A call that finds them in use asks for a message.
+//!
+//! Invariant: as long as an entry of [`Answers`] or an awaited short answer exists, the memory that it names is valid,
+//! and the program does not use it. Whoever ends a wait early removes them first ([`Asks::abandon`]).
+
+use super::types::Told;
+use super::words::{SharedWord, Word, Words, said};
+use crate::endpoint::engine::{How, MessageEngine};
+use crate::endpoint::progress::Endpoint;
+use crate::endpoint::requests::{Owner, Request};
+use crate::endpoint::sources::{Errand, Panic, Source};
+use crate::message::label::{Label, Slot};
+use crate::message::payload::{Backing, Layout, LayoutRef, Posting};
+use crate::message::{Operation, Status};
+use crate::{Error, ErrorClass, ErrorKind, Result};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A short answer of a target.
+pub(super) type Answer = [u64; said::BYTES / size_of::<u64>()];
+
+/// A short answer that has been asked for, and the elements that it goes to.
+#[derive(Debug)]
+pub(super) struct Awaited {
+    pub tag: i32,
+    pub to: Layout,
+    pub bytes: u64,
+}
+
+/// What this rank has asked one target for.
+#[derive(Debug)]
+pub(super) struct Asked {
+    words: Arc<Words>,
+    /// This rank in the window.
+    rank: usize,
+    pub target: usize,
+    /// Number of requests that the target counts.
+    pub sent: AtomicU64,
+    pub told: Mutex<Told>,
+    /// Number of messages under way that use memory of the program.
+    pub messages: AtomicUsize,
+    /// Number of bytes of requests that wait for room in the ring of the target.
+    pub queued: AtomicU64,
+    /// The short answer that is under way. A thread that waits for a short answer holds the lock meanwhile.
+    pub short: Mutex<Option<Awaited>>,
+}
+
+impl Asked {
+    fn new(words: &Arc<Words>, rank: usize, target: usize) -> Self {
+        Self {
+            words: words.clone(),
+            rank,
+            target,
+            sent: AtomicU64::new(0),
+            told: Mutex::default(),
+            messages: AtomicUsize::new(0),
+            queued: AtomicU64::new(0),
+            short: Mutex::default(),
+        }
+    }
+
+    /// Returns a word that the target says to this rank.
+    pub fn said(&self, index: usize) -> Result<&AtomicU64> {
+        self.words.get(self.rank, Word::Said(self.target, index))
+    }
+
+    /// Returns the error of the first request that the target has refused since the last call.
+    pub fn refusal(&self) -> Option<Error> {
+        let word = self.said(said::REFUSED).ok()?;
+        if word.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        Some(refused(self.target, word.swap(0, Ordering::AcqRel)))
+    }
+
+    /// Keeps the class of an error for the next call that completes operations, which returns it. The first error
+    /// counts.
+    fn note(&self, class: ErrorClass) {
+        if let Ok(word) = self.said(said::REFUSED) {
+            let _first = word.replace(0, u64::from(class.0.unsigned_abs()).max(1));
+        }
+    }
+
+    /// Returns the short answer with this tag, or the class of the error, if the answer has come.
+    pub fn short_answer(&self, tag: i32) -> Result<Option<std::result::Result<Answer, u64>>> {
+        let answered = self.said(said::ANSWERED)?.load(Ordering::Acquire);
+        if answered as u32 != tag as u32 {
+            return Ok(None);
+        }
+        let class = answered >> 32;
+        if class != 0 {
+            return Ok(Some(Err(class)));
+        }
+        let mut answer = Answer::default();
+        for (index, value) in answer.iter_mut().enumerate() {
+            *value = self.said(said::ANSWER + index)?.load(Ordering::Relaxed);
+        }
+        Ok(Some(Ok(answer)))
+    }
+
+    /// Takes the short answer that is under way, if it has come. Returns whether none is under way any more.
+    pub fn take_short(&self, short: &mut Option<Awaited>) -> bool {
+        let Some(awaited) = short else { return true };
+        let answer = match self.short_answer(awaited.tag) {
+            Ok(None) => return false,
+            Ok(Some(answer)) => answer,
+            // In a forked child there is no answer, and nobody reads the memory.
+            Err(error) => Err(u64::from(error.class().0.unsigned_abs())),
+        };
+        match answer {
+            // SAFETY: the elements are valid and not in use (the invariant of this file). `bytes` is at most their
+            // packed size, and at most the length of the answer (`Window::ask_for_words` has checked both).
+            Ok(answer) => unsafe {
+                awaited.to.view().unpack(0..awaited.bytes, answer.as_ptr().cast());
+            },
+            Err(class) => {
+                self.note(ErrorClass(i32::try_from(class).unwrap_or(ErrorClass::OTHER.0)))
+            }
+        }
+        *short = None;
+        true
+    }
+
+    /// Returns whether no message and no short answer of the target uses memory of the program. This function may be
+    /// called under the endpoint's lock: it does not wait for a thread that holds the lock of `short`, because this
+    /// thread may wait for the endpoint's lock.
+    pub fn is_quiet(&self) -> bool {
+        if self.messages.load(Ordering::Acquire) > 0 {
+            return false;
+        }
+        match self.short.try_lock() {
+            Ok(mut short) => self.take_short(&mut short),
+            Err(std::sync::TryLockError::Poisoned(short)) => {
+                self.take_short(&mut short.into_inner())
+            }
+            Err(std::sync::TryLockError::WouldBlock) => false,
+        }
+    }
+
+    /// Returns whether the target has carried out all requests that it counts.
+    ///
+    /// Long puts of several threads may end in another order than they began, so a count that has reached an earlier
+    /// count of requests does not say which of them are over. But all are over at a moment at which the two counts are
+    /// equal. The target's count is read first: then the count of requests at that moment is not greater than the one
+    /// that is read after it.
+    pub fn is_served(&self, served: &AtomicU64) -> bool {
+        let served = served.value();
+        served >= self.sent.load(Ordering::Acquire)
+    }
+}
+
+/// What this rank has asked the other ranks of a window for.
+#[derive(Debug)]
+pub(super) struct Asks {
+    pub endpoint: Arc<Endpoint>,
+    /// Whether this rank has sent a request. If not, no call need look at the counts.
+    pub any: AtomicBool,
+    pub targets: Box<[Arc<Asked>]>,
+}
+
+impl Asks {
+    pub fn new(endpoint: Arc<Endpoint>, words: &Arc<Words>, rank: usize) -> Self {
+        let targets = (0..words.members()).map(|target| Arc::new(Asked::new(words, rank, target)));
+        Self { endpoint, any: AtomicBool::new(false), targets: targets.collect() }
+    }
+
+    /// Ends the use of the program's memory by all messages of a target. The requests of the program for these messages
+    /// end with an error.
+    #[cold]
+    pub fn abandon(&self, asked: &Arc<Asked>) {
+        self.endpoint.let_go(|core| {
+            // The source is registered as long as windows exist.
+            let _abandoned = core.with(|answers: &mut Answers, engine| {
+                for at in 0..answers.entries.len() {
+                    let entry = &mut answers.entries[at];
+                    if entry.as_ref().is_some_and(|entry| Arc::ptr_eq(&entry.asked, asked)) {
+                        answers.drop_entry(engine, at);
+                    }
+                }
+            });
+            true
+        });
+        *lock(&asked.short) = None;
+    }
+}
+
+impl Drop for Asks {
+    fn drop(&mut self) {
+        // Nothing is under way unless an epoch has ended with an error.
+        for asked in &self.targets {
+            // The last reference to the blocks must not be dropped under the endpoint's lock, so no entry stays.
+            let queued = asked.queued.load(Ordering::Acquire);
+            if queued > 0 || asked.messages.load(Ordering::Acquire) > 0 {
+                self.abandon(asked);
+            }
+        }
+    }
+}
+
+/// Locks a mutex. No code that holds one of the locks of windows leaves the value in a state that is not whole.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the error for an operation that the target has refused with this class.
+#[cold]
+pub(super) fn refused(target: usize, class: u64) -> Error {
+    let class = i32::try_from(class).ok();
+    let kind = class.map_or(ErrorKind::Other, |class| ErrorKind::Engine(ErrorClass(class)));
+    Error::new(kind, "target_rank", format!("rank {target} has refused the operation"))
+}
+
+/// What a message is for.
+#[derive(Debug)]
+pub(super) enum Use {
+    /// The message has this number of bytes, and goes straight to memory of the program.
+    Direct(u64),
+    /// The message goes to the buffer, and from there to the packed bytes `range` of the elements.
+    Buffered { data: Vec<u8>, to: Layout, range: Range<u64> },
+    /// The send of a long put, from memory of the program.
+    Put,
+    /// The send of a request that waits for room in the ring: a copy with this number of bytes.
+    Queued(u64),
+}
+
+/// A message that is under way.
+#[derive(Debug)]
+struct Entry {
+    message: u64,
+    asked: Arc<Asked>,
+    what: Use,
+    /// The request of the program that ends with this message.
+    request: Option<u64>,
+}
+
+/// The messages that this rank waits for: a source of progress.
+#[derive(Debug)]
+pub(super) struct Answers {
+    number: u32,
+    entries: Vec<Option<Entry>>,
+    unused: Vec<usize>,
+}
+
+/// Adds the source of answers to an endpoint.
+///
+/// # Errors
+/// Returns `ErrorKind::State` after finalization.
+pub(super) fn register(endpoint: &Endpoint) -> Result<()> {
+    endpoint.register(|number| Answers { number, entries: Vec::new(), unused: Vec::new() })
+}
+
+impl Answers {
+    /// Adds a message, whose number is `message`. If `ids` is given, opens a request of the program for the message and
+    /// adds the number of the request to `ids`.
+    fn add(
+        &mut self,
+        engine: &mut MessageEngine,
+        message: u64,
+        (asked, what): (&Arc<Asked>, Use),
+        ids: &mut Option<Vec<u64>>,
+    ) {
+        let at = self.unused.pop().unwrap_or_else(|| {
+            self.entries.push(None);
+            self.entries.len() - 1
+        });
+        let owner = Owner { source: self.number, token: at as u64 };
+        let request = ids.as_mut().map(|ids| {
+            let id = engine.requests().open(Request::Source(owner));
+            ids.push(id);
+            id
+        });
+        match what {
+            Use::Queued(bytes) => _ = asked.queued.fetch_add(bytes, Ordering::Relaxed),
+            _ => _ = asked.messages.fetch_add(1, Ordering::Relaxed),
+        }
+        self.entries[at] = Some(Entry { message, asked: asked.clone(), what, request });
+        // The message may be complete already. The source gets the result in the next turn.
+        engine.requests().own(message, owner);
+    }
+
+    /// Posts the receive of a message of a target.
+    ///
+    /// # Safety
+    ///
+    /// - The elements of `posting` are writable, and nobody else accesses them until the message has come or
+    ///   [`Asks::abandon`] has ended.
+    pub unsafe fn receive(
+        &mut self,
+        engine: &mut MessageEngine,
+        posting: &Posting<'_>,
+        purpose: (&Arc<Asked>, Use),
+        ids: &mut Option<Vec<u64>>,
+    ) -> Result<u64> {
+        // SAFETY: the caller guarantees the elements. `Posting::new` takes the capacity from the plan.
+        match unsafe { engine.receive(posting)? } {
+            // No rank has seen the tag yet.
+            Operation::Done(_) => Err(super::copies::broken(purpose.0.target)),
+            Operation::Pending(id) => {
+                self.add(engine, id, purpose, ids);
+                Ok(id)
+            }
+        }
+    }
+
+    /// Starts the send of a message to a target.
+    ///
+    /// # Safety
+    ///
+    /// - The elements of `layout` are readable, and `label.bytes` is their packed size. Unless `what` is a queued
+    ///   request, they stay so and do not change until the message has gone or [`Asks::abandon`] has ended.
+    pub unsafe fn send(
+        &mut self,
+        engine: &mut MessageEngine,
+        layout: &LayoutRef<'_>,
+        (label, dest): (Label, Slot),
+        purpose: (&Arc<Asked>, Use),
+        ids: &mut Option<Vec<u64>>,
+    ) -> Result<()> {
+        let how = match purpose.1 {
+            Use::Queued(_) => How { synchronous: false, backing: Backing::Copy },
+            _ => How::STANDARD,
+        };
+        // SAFETY: the caller guarantees the elements (the condition of `# Safety`). No memory is lent.
+        if let Some(id) = unsafe { engine.start_send(layout, label, dest, how)? } {
+            self.add(engine, id, purpose, ids);
+        }
+        Ok(())
+    }
+
+    /// Removes the receive with this number, whose message nobody will send.
+    pub fn cancel(&mut self, engine: &mut MessageEngine, message: u64) {
+        let is = |entry: &Option<Entry>| entry.as_ref().is_some_and(|e| e.message == message);
+        if let Some(at) = self.entries.iter().position(is) {
+            if let Some(Entry { request: Some(id), .. }) = self.take(at) {
+                engine.requests().cancel(id);
+            }
+            engine.detach(message);
+        }
+    }
+
+    /// Removes a message and makes it use no memory of the program any more.
+    #[cold]
+    fn drop_entry(&mut self, engine: &mut MessageEngine, at: usize) {
+        let Some(entry) = self.take(at) else { return };
+        match entry.what {
+            Use::Queued(_) => engine.requests().orphan(entry.message),
+            // A message that comes later is discarded.
+            Use::Direct(_) | Use::Buffered { .. } if engine.ignore_receive(entry.message) => {}
+            _ => engine.detach(entry.message),
+        }
+        if let Some(id) = entry.request {
+            let detail = "the wait for the operation has failed";
+            let error = Error::new(ErrorKind::ProcAborted, "request", detail);
+            engine.requests().complete(id, Err(error));
+        }
+    }
+
+    /// Removes an entry from the list.
+    fn take(&mut self, at: usize) -> Option<Entry> {
+        let entry = self.entries.get_mut(at).and_then(Option::take)?;
+        self.unused.push(at);
+        // The count changes after the data is there.
+        match entry.what {
+            Use::Queued(bytes) => _ = entry.asked.queued.fetch_sub(bytes, Ordering::Relaxed),
+            _ => _ = entry.asked.messages.fetch_sub(1, Ordering::Release),
+        }
+        Some(entry)
+    }
+}
+
+/// Returns the result of a message of `found` bytes that should have `bytes` bytes. A target that refuses an operation
+/// says the class of the error, and then sends a message without data.
+fn checked(asked: &Asked, found: u64, bytes: u64) -> std::result::Result<(), Option<Error>> {
+    if found == bytes { Ok(()) } else { Err(asked.refusal()) }
+}
+
+impl Source for Answers {
+    fn completed(&mut self, engine: &mut MessageEngine, token: u64, result: Result<Status>) {
+        let at = token as usize;
+        let Some(Some(entry)) = self.entries.get_mut(at) else { return };
+        let asked = &entry.asked;
+        let received = result.as_ref().map_or(0, |status| status.bytes);
+        let ended = match (&entry.what, result) {
+            (_, Err(error)) => Err(Some(error)),
+            (Use::Direct(bytes), Ok(_)) => checked(asked, received, *bytes),
+            (Use::Buffered { data, to, range }, Ok(_)) => {
+                let come = checked(asked, received, data.len() as u64);
+                if come.is_ok() {
+                    // SAFETY: the elements are valid and not in use (the invariant of this file). The range lies in
+                    // their packed bytes, and the buffer has as many bytes (`Window::fetch_message`).
+                    unsafe { to.view().unpack(range.clone(), data.as_ptr()) };
+                }
+                come
+            }
+            (Use::Put | Use::Queued(_), Ok(_)) => Ok(()),
+        };
+        let ended =
+            ended.map_err(|error| error.unwrap_or_else(|| super::copies::broken(asked.target)));
+        match (entry.request, ended) {
+            (Some(id), ended) => {
+                let status = Status { source: asked.target, tag: 0, bytes: received };
+                engine.requests().complete(id, ended.map(|()| status));
+            }
+            (None, Err(error)) => asked.note(error.class()),
+            (None, Ok(())) => {}
+        }
+        self.take(at);
+    }
+
+    fn progress(&mut self, _engine: &mut MessageEngine) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn nap(&self) -> Option<Duration> {
+        None
+    }
+
+    fn has_errand(&self) -> bool {
+        false
+    }
+
+    fn errand(&mut self) -> Option<(u64, Errand)> {
+        None
+    }
+
+    fn ran(&mut self, _: &mut MessageEngine, _: u64, panic: Option<Panic>) -> Option<Panic> {
+        panic
+    }
+
+    /// Detaches the message of a request of the program.
+    fn detach(&mut self, engine: &mut MessageEngine, token: u64) -> bool {
+        self.drop_entry(engine, token as usize);
+        true
+    }
+
+    fn is_needed(&self) -> bool {
+        false
+    }
+}
