@@ -254,7 +254,7 @@ pub struct Settings {
     /// The method of all long contiguous copies (`TYPEPACK_COPY`); `None` leaves the choice to the library.
     pub copy: Option<Method>,
     /// True if the library measures which protocol is best for long messages, and which method for long
-    /// copies (`TYPEPACK_TUNE`).
+    /// copies, and which way for collective calls (`TYPEPACK_TUNE`).
     pub tune: bool,
     /// The file that keeps what the library has measured (`TYPEPACK_TUNE_FILE`).
     pub tune_file: Option<PathBuf>,

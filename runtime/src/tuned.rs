@@ -20,9 +20,10 @@ pub struct Choice {
     /// The kind of the messages: where and how the data lies at the sender and at the receiver, and the
     /// distance of the two ranks. For collective calls: the operation and the number of ranks.
     pub kind: String,
-    /// The length of the shortest message, or of each rank's data in a collective call, in bytes. The longest message is shorter than twice this
-    /// length. The first size class (1 KiB) also has all shorter messages, and the last one (512 MiB) all
-    /// longer ones.
+    /// The length of the shortest message, or of each rank's data in a collective call, in bytes. The longest message
+    /// is shorter than twice this length. The first size class of messages (1 KiB) also has all shorter messages, and
+    /// the last one (512 MiB) all longer ones. The last size class of collective calls (4 MiB) also has all longer
+    /// calls.
     pub bytes: u64,
     /// The ways that messages of this kind can go. There are at least two.
     pub ways: Vec<TimedWay>,

@@ -422,7 +422,8 @@ impl Universe {
     }
 
     /// Returns what this rank has measured about the ways of the long messages that it has received: one value
-    /// for each kind and size of messages that can go several ways.
+    /// for each kind and size of messages that can go several ways. At rank 0, also returns what it has measured about
+    /// blocking collective calls on the world communicator, unless another thread makes such a call now.
     ///
     /// # Errors
     /// Returns `ErrorKind::State` in a forked child.
@@ -435,7 +436,8 @@ impl Universe {
     /// Returns the report of this rank. The first line is about the messages that the rank has sent, the kernels that
     /// it has compiled, and how it has packed data. Each further line is about one protocol for long messages that the
     /// rank has chosen by measurement, or, at rank 0, has taken from the tune file, or about the method with which it
-    /// copies pieces of data in blocking collective calls on the world communicator. If the rank found news after the
+    /// copies pieces of data in blocking collective calls on the world communicator, or, at rank 0, about the ways of
+    /// these calls. If the rank found news after the
     /// time limit of a sleep that no other rank had ended, a line says how often.
     fn report(&self) -> Result<String> {
         let traffic = self.world.endpoint().traffic()?;

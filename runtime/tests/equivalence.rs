@@ -40,8 +40,8 @@ fn particle(n: usize) -> Particle {
 /// Returns the bytes of values. The bytes between the fields may be uninitialised.
 fn bytes<T: Copy>(values: &mut [T]) -> &mut [MaybeUninit<u8>] {
     let len = size_of_val(values);
-    // SAFETY: the result covers the bytes of the slice and borrows the slice mutably. The tests write only bytes that are
-    // valid for the fields.
+    // SAFETY: the result covers the bytes of the slice and borrows the slice mutably. The tests write only bytes that
+    // are valid for the fields.
     unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), len) }
 }
 

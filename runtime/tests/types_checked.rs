@@ -531,8 +531,8 @@ fn differing_nonblocking_calls_end() {
                     the same order";
         assert_eq!(error.to_string(), text);
 
-        // The second of three operations fails, and the ranks wait for them in the reverse order. If the other ranks are
-        // ahead, the operation fails while it starts, and the start returns the error.
+        // The second of three operations fails, and the ranks wait for them in the reverse order. If the other ranks
+        // are ahead, the operation fails while it starts, and the start returns the error.
         let finish = |started: Result<Operation>| {
             started.and_then(|operation| world.messages().finish(operation))
         };

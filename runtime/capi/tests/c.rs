@@ -198,8 +198,8 @@ fn allocations() {
     run_with("allocations", &[2], &[("TYPEPACK_SPIN_US", "0")]);
 }
 
-/// Runs a program under valgrind. The library once read the address of the kernel's vDSO from the kernel, where valgrind
-/// does not hide it, and crashed in the first call of `MPI_Wtime`.
+/// Runs a program under valgrind. The library once read the address of the kernel's vDSO from the kernel, where
+/// valgrind does not hide it, and crashed in the first call of `MPI_Wtime`.
 #[test]
 fn a_program_runs_under_valgrind() {
     // valgrind needs executable memory, which a run of these tests denies.

@@ -9,8 +9,8 @@ const ROWS: usize = 6;
 /// The number of columns of each rank.
 const WIDTH: usize = 4;
 
-/// Returns the mean of each cell and its neighbours to the left and to the right. The first and the last column are only
-/// neighbours.
+/// Returns the mean of each cell and its neighbours to the left and to the right. The first and the last column are
+/// only neighbours.
 fn smooth(cells: ArrayView2<'_, f64>) -> Array2<f64> {
     let last = cells.ncols() - 1;
     let (left, right) = (cells.slice(s![.., ..last - 1]), cells.slice(s![.., 2..]));

@@ -359,8 +359,8 @@ impl Communicator {
     /// `recv` of rank `i`. All ranks pass slices of the same lengths. Collective.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Buffer` if `send` does not have the length of `recv` times the number of ranks, and the errors
-    /// of [`allreduce`](Self::allreduce).
+    /// Returns `ErrorKind::Buffer` if `send` does not have the length of `recv` times the number of ranks, and the
+    /// errors of [`allreduce`](Self::allreduce).
     #[doc(alias = "MPI_Reduce_scatter_block")]
     pub fn reduce_scatter_block<T: NoUninit + AnyBitPattern>(
         &self,

@@ -579,8 +579,8 @@ impl Communicator {
     ///
     /// # Safety
     ///
-    /// - Until the call returns, the memory of the outgoing layout is readable and unchanged. The memory of the incoming
-    ///   layout is writable and nobody else accesses it. The two do not overlap.
+    /// - Until the call returns, the memory of the outgoing layout is readable and unchanged. The memory of the
+    ///   incoming layout is writable and nobody else accesses it. The two do not overlap.
     #[inline]
     pub(crate) unsafe fn send_receive(
         &self,
@@ -595,8 +595,8 @@ impl Communicator {
         let bytes = outgoing.plan.packed_bytes(outgoing.count)?;
         let context = self.context(Space::User);
         let label = Label { context, tag: send_tag, bytes, types: OF_LAYOUT };
-        // SAFETY: the caller guarantees the memory of both layouts until this function returns (the condition of
-        // `# Safety`). When `send_receive` returns, nobody uses their memory any more. `bytes` is the packed size of the
+        // SAFETY: the caller guarantees the memory of both layouts until this function returns (the condition of `#
+        // Safety`). When `send_receive` returns, nobody uses their memory any more. `bytes` is the packed size of the
         // outgoing elements, and `Posting::new` takes the capacity from the plan.
         let status = unsafe {
             let outgoing = (outgoing, label, dest, How::STANDARD);

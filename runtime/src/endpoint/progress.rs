@@ -229,8 +229,8 @@ impl Endpoint {
         Ok(pending.map_or(Operation::Done(status), Operation::Pending))
     }
 
-    /// Starts a send in the mode `how`. Returns the number of the send if the send is pending, and `None` if the send is
-    /// complete ([`MessageEngine::start_send`] says why it returns no status).
+    /// Starts a send in the mode `how`. Returns the number of the send if the send is pending, and `None` if the send
+    /// is complete ([`MessageEngine::start_send`] says why it returns no status).
     ///
     /// # Safety
     ///
@@ -415,8 +415,9 @@ impl Endpoint {
         settled
     }
 
-    /// Runs the turn that follows the start of an operation, whose number is `pending` unless the operation is complete.
-    /// If the turn fails, the caller never learns the number, so this function detaches the operation from its memory.
+    /// Runs the turn that follows the start of an operation, whose number is `pending` unless the operation is
+    /// complete. If the turn fails, the caller never learns the number, so this function detaches the operation from
+    /// its memory.
     #[inline]
     fn settle(&self, state: &mut State, news: u64, pending: Option<u64>) -> Result<()> {
         if let Err(error) = self.started(state, news) {

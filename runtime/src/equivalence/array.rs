@@ -48,8 +48,8 @@ struct Kept {
 /// what the library learns about a plan (what peers know, whether compiled code pays) is kept with the plan.
 static PLANS: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
 
-/// Returns the plan of an entry along the first dimension of a view. The extent of the entry is the distance to the next
-/// one.
+/// Returns the plan of an entry along the first dimension of a view. The extent of the entry is the distance to the
+/// next one.
 fn entry<T: Equivalence>(shape: &[usize], strides: &[isize]) -> Result<Plan> {
     let value = TypeId::of::<T>();
     let mut plans = PLANS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -94,8 +94,8 @@ fn sequence<T: Equivalence>(
 }
 
 // SAFETY: the sequence has the elements of the array and no other data: a value's type has the size of the value (first
-// condition of `Equivalence`), and lengths and strides are those of the array. The elements are initialised values. They
-// are borrowed as long as the array.
+// condition of `Equivalence`), and lengths and strides are those of the array. The elements are initialised values.
+// They are borrowed as long as the array.
 unsafe impl<T: Equivalence, S: Data<Elem = T>, D: Dimension> Readable<T> for ArrayBase<S, D> {
     fn sequence(&self, _argument: &'static str) -> Result<Sequence<'_>> {
         let view: ArrayView<'_, T, D> = self.view();

@@ -285,8 +285,8 @@ fn elements<'a>(layout: LayoutRef<'a>, argument: &'static str) -> Result<Sequenc
     Ok(Sequence { origin, plan: Cow::Borrowed(plan), items, each: 1, apart: false })
 }
 
-// SAFETY: the slice has the elements (`readable` has checked this), and is borrowed as long as the value. All bytes of a
-// `NoUninit` type are initialised.
+// SAFETY: the slice has the elements (`readable` has checked this), and is borrowed as long as the value. All bytes of
+// a `NoUninit` type are initialised.
 unsafe impl<T: NoUninit> Readable<T> for Elements<'_, T> {
     fn sequence(&self, argument: &'static str) -> Result<Sequence<'_>> {
         elements(readable(self.slice, self.origin, self.plan, self.count, argument)?, argument)

@@ -75,9 +75,9 @@ impl Communicator {
     ) -> Result<(Status, usize)> {
         let sequence = values.sequence_mut("values")?;
         let (source, tag) = (source.into(), tag.into());
-        // SAFETY: the data of the sequence are writable, may get any bytes, and nobody else accesses them while the buffer
-        // is mutably borrowed (`Writable`). It is borrowed until `finish` returns, and then the receive is complete or
-        // detached.
+        // SAFETY: the data of the sequence are writable, may get any bytes, and nobody else accesses them while the
+        // buffer is mutably borrowed (`Writable`). It is borrowed until `finish` returns, and then the receive is
+        // complete or detached.
         let started = unsafe { self.start_receive(&sequence.layout(), source, tag, Space::User)? };
         arrived(&sequence, self.finish(started)?)
     }
@@ -98,8 +98,8 @@ impl Communicator {
     /// ```
     ///
     /// # Errors
-    /// Returns the errors of [`recv_values`](Self::recv_values), and [`ErrorKind::NoMemory`] if there is too little memory
-    /// for the message. In the case of `ErrorKind::NoMemory`, the message is lost.
+    /// Returns the errors of [`recv_values`](Self::recv_values), and [`ErrorKind::NoMemory`] if there is too little
+    /// memory for the message. In the case of `ErrorKind::NoMemory` or `ErrorKind::Count`, the message is lost.
     #[doc(alias = "MPI_Mprobe")]
     pub fn recv_vec<T: Equivalence + Default>(
         &self,
@@ -159,8 +159,8 @@ impl Communicator {
     ) -> Result<(Status, usize)> {
         let (outgoing, incoming) = (send.sequence("send")?, recv.sequence_mut("recv")?);
         // SAFETY: the data of `incoming` are writable, may get any bytes, and nobody else accesses them while `recv` is
-        // mutably borrowed (`Writable`), so the two do not overlap. The data of `outgoing` are readable and unchanged while
-        // `send` is borrowed (`Readable`). Both are borrowed until this function returns.
+        // mutably borrowed (`Writable`), so the two do not overlap. The data of `outgoing` are readable and unchanged
+        // while `send` is borrowed (`Readable`). Both are borrowed until this function returns.
         let status = unsafe {
             let outgoing = (&outgoing.layout(), dest, send_tag);
             self.send_receive(outgoing, (incoming.layout(), source.into(), recv_tag.into()))?
@@ -179,8 +179,8 @@ impl Communicator {
         root: impl Into<Root>,
     ) -> Result<()> {
         let sequence = values.sequence_mut("values").inspect_err(|_| self.skip_collective())?;
-        // SAFETY: the data of the part are readable, writable and initialised, may get any bytes, and nobody else accesses
-        // them while the buffer is mutably borrowed (`Writable`). It is borrowed until the call returns.
+        // SAFETY: the data of the part are readable, writable and initialised, may get any bytes, and nobody else
+        // accesses them while the buffer is mutably borrowed (`Writable`). It is borrowed until the call returns.
         unsafe { self.broadcast_raw(sequence.whole(), root) }
     }
 
@@ -217,8 +217,8 @@ impl Communicator {
     }
 
     /// Combines the values at `send` of all ranks place by place, in the order of the ranks, and writes the result to
-    /// `recv` of `root`. All ranks pass the same number of values in `send`. Other ranks may pass a slice of any length as
-    /// `recv`, which stays as it is. Collective.
+    /// `recv` of `root`. All ranks pass the same number of values in `send`. Other ranks may pass a slice of any length
+    /// as `recv`, which stays as it is. Collective.
     ///
     /// # Errors
     /// Returns [`ErrorKind::Buffer`] if the two slices of the root have different lengths, and the errors of
@@ -256,8 +256,8 @@ impl Communicator {
         self.combine_values(ReductionKind::Scan, Some(send), recv, combine)
     }
 
-    /// Does what [`scan_values`](Self::scan_values) does, for the ranks below this rank. On rank 0, `recv` stays as it is.
-    /// Collective.
+    /// Does what [`scan_values`](Self::scan_values) does, for the ranks below this rank. On rank 0, `recv` stays as it
+    /// is. Collective.
     ///
     /// # Errors
     /// Returns the errors of [`scan_values`](Self::scan_values).

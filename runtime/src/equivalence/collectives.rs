@@ -71,8 +71,8 @@ impl Communicator {
     }
 
     /// Copies `send` of rank `i` into the `i`th part of `recv` of the rank `root`. At the root, `counts[i]` is the
-    /// number of items from rank `i`, and `recv` has the parts one after the other. The other ranks may pass anything as
-    /// `recv` and `counts`. Collective.
+    /// number of items from rank `i`, and `recv` has the parts one after the other. The other ranks may pass anything
+    /// as `recv` and `counts`. Collective.
     ///
     /// ```
     /// # let universe = typepack::init()?;
@@ -85,9 +85,9 @@ impl Communicator {
     /// ```
     ///
     /// # Errors
-    /// Returns [`ErrorKind::Argument`](crate::ErrorKind) if the number of counts at the root is not the number of ranks,
-    /// [`ErrorKind::Buffer`](crate::ErrorKind) if `recv` does not have the length that `counts` says, and the errors of
-    /// [`run_raw`](Self::run_raw).
+    /// Returns [`ErrorKind::Argument`](crate::ErrorKind) if the number of counts at the root is not the number of
+    /// ranks, [`ErrorKind::Buffer`](crate::ErrorKind) if `recv` does not have the length that `counts` says, and the
+    /// errors of [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Gatherv")]
     pub fn gather_varcount<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &self,
@@ -100,13 +100,13 @@ impl Communicator {
         self.move_now(kind, || one(send), || one_mut(recv))
     }
 
-    /// Copies `send` of rank `i` into the buffer `recv[i]` of the rank `root`. The other ranks may pass an empty slice as
-    /// `recv`. Collective.
+    /// Copies `send` of rank `i` into the buffer `recv[i]` of the rank `root`. The other ranks may pass an empty slice
+    /// as `recv`. Collective.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::Argument`](crate::ErrorKind) if the number of buffers at the root is not the number of ranks,
-    /// [`ErrorKind::Buffer`](crate::ErrorKind) if the root's own buffers have different lengths, and the errors of
-    /// [`run_raw`](Self::run_raw).
+    /// Returns [`ErrorKind::Argument`](crate::ErrorKind) if the number of buffers at the root is not the number of
+    /// ranks, [`ErrorKind::Buffer`](crate::ErrorKind) if the root's own buffers have different lengths, and the errors
+    /// of [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Gatherv")]
     pub fn gather_parts<T, S: Buffer<T> + ?Sized, R: BufferMut<T>>(
         &self,
@@ -118,8 +118,8 @@ impl Communicator {
         self.move_now(kind, || one(send), || several_mut(recv))
     }
 
-    /// Copies the `i`th part of `send` of the rank `root` into `recv` of rank `i`. All parts have the same length. Ranks
-    /// other than the root may pass anything as `send`, for example `&()`. Collective.
+    /// Copies the `i`th part of `send` of the rank `root` into `recv` of rank `i`. All parts have the same length.
+    /// Ranks other than the root may pass anything as `send`, for example `&()`. Collective.
     ///
     /// ```
     /// # let universe = typepack::init()?;
@@ -148,13 +148,13 @@ impl Communicator {
         self.move_now(kind, || one(send), || one_mut(recv))
     }
 
-    /// Copies the `i`th part of `send` of the rank `root` into `recv` of rank `i`. At the root, `counts[i]` is the number
-    /// of items for rank `i`. Ranks other than the root may pass anything as `send` and `counts`. Collective.
+    /// Copies the `i`th part of `send` of the rank `root` into `recv` of rank `i`. At the root, `counts[i]` is the
+    /// number of items for rank `i`. Ranks other than the root may pass anything as `send` and `counts`. Collective.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::Argument`](crate::ErrorKind) if the number of counts at the root is not the number of ranks,
-    /// [`ErrorKind::Buffer`](crate::ErrorKind) if a buffer of the root does not have the length that `counts` says, and
-    /// the errors of [`run_raw`](Self::run_raw).
+    /// Returns [`ErrorKind::Argument`](crate::ErrorKind) if the number of counts at the root is not the number of
+    /// ranks, [`ErrorKind::Buffer`](crate::ErrorKind) if a buffer of the root does not have the length that `counts`
+    /// says, and the errors of [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Scatterv")]
     pub fn scatter_varcount<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &self,
@@ -167,13 +167,13 @@ impl Communicator {
         self.move_now(kind, || one(send), || one_mut(recv))
     }
 
-    /// Copies the buffer `send[i]` of the rank `root` into `recv` of rank `i`. Ranks other than the root may pass an empty
-    /// slice as `send`. Collective.
+    /// Copies the buffer `send[i]` of the rank `root` into `recv` of rank `i`. Ranks other than the root may pass an
+    /// empty slice as `send`. Collective.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::Argument`](crate::ErrorKind) if the number of buffers at the root is not the number of ranks,
-    /// [`ErrorKind::Buffer`](crate::ErrorKind) if the root's own buffers have different lengths, and the errors of
-    /// [`run_raw`](Self::run_raw).
+    /// Returns [`ErrorKind::Argument`](crate::ErrorKind) if the number of buffers at the root is not the number of
+    /// ranks, [`ErrorKind::Buffer`](crate::ErrorKind) if the root's own buffers have different lengths, and the errors
+    /// of [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Scatterv")]
     pub fn scatter_parts<T, S: Buffer<T>, R: BufferMut<T> + ?Sized>(
         &self,
@@ -204,20 +204,20 @@ impl Communicator {
     /// Collective.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::Buffer`](crate::ErrorKind) if `values` cannot be divided into equal parts, and the errors of
-    /// [`run_raw`](Self::run_raw).
+    /// Returns [`ErrorKind::Buffer`](crate::ErrorKind) if `values` cannot be divided into equal parts, and the errors
+    /// of [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Allgather")]
     pub fn all_gather_in_place<T, R: BufferMut<T> + ?Sized>(&self, values: &mut R) -> Result<()> {
         self.move_now(Kind::AllGather { counts: None }, || Ok(Side::None), || one_mut(values))
     }
 
-    /// Copies `send` of rank `i` into the `i`th part of `recv` of every rank. `counts[i]` is the number of items from rank
-    /// `i`, and `recv` has the parts one after the other. Collective.
+    /// Copies `send` of rank `i` into the `i`th part of `recv` of every rank. `counts[i]` is the number of items from
+    /// rank `i`, and `recv` has the parts one after the other. Collective.
     ///
     /// # Errors
     /// Returns [`ErrorKind::Argument`](crate::ErrorKind) if the number of counts is not the number of ranks,
-    /// [`ErrorKind::Buffer`](crate::ErrorKind) if a buffer does not have the length that `counts` says, and the errors of
-    /// [`run_raw`](Self::run_raw).
+    /// [`ErrorKind::Buffer`](crate::ErrorKind) if a buffer does not have the length that `counts` says, and the errors
+    /// of [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Allgatherv")]
     pub fn all_gather_varcount<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &self,
@@ -243,8 +243,8 @@ impl Communicator {
         self.move_now(Kind::AllGather { counts: None }, || one(send), || several_mut(recv))
     }
 
-    /// Copies the `j`th part of `send` of rank `i` into the `i`th part of `recv` of rank `j`. All parts of all ranks have
-    /// the same length. Collective.
+    /// Copies the `j`th part of `send` of rank `i` into the `i`th part of `recv` of rank `j`. All parts of all ranks
+    /// have the same length. Collective.
     ///
     /// ```
     /// # let universe = typepack::init()?;
@@ -258,8 +258,8 @@ impl Communicator {
     /// ```
     ///
     /// # Errors
-    /// Returns [`ErrorKind::Buffer`](crate::ErrorKind) if a buffer cannot be divided into equal parts, or if the parts of
-    /// the two buffers have different lengths, and the errors of [`run_raw`](Self::run_raw).
+    /// Returns [`ErrorKind::Buffer`](crate::ErrorKind) if a buffer cannot be divided into equal parts, or if the parts
+    /// of the two buffers have different lengths, and the errors of [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Alltoall")]
     pub fn all_to_all<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &self,
@@ -273,16 +273,16 @@ impl Communicator {
     /// ranks. Collective.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::Buffer`](crate::ErrorKind) if `values` cannot be divided into equal parts, and the errors of
-    /// [`run_raw`](Self::run_raw).
+    /// Returns [`ErrorKind::Buffer`](crate::ErrorKind) if `values` cannot be divided into equal parts, and the errors
+    /// of [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Alltoall")]
     pub fn all_to_all_in_place<T, R: BufferMut<T> + ?Sized>(&self, values: &mut R) -> Result<()> {
         self.move_now(Kind::AllToAll { counts: None }, || Ok(Side::None), || one_mut(values))
     }
 
     /// Copies the `j`th part of `send` of rank `i` into the `i`th part of `recv` of rank `j`. This rank sends
-    /// `send_counts[j]` items to rank `j`, and receives `recv_counts[i]` items from rank `i`. Both buffers have the parts
-    /// one after the other. Collective.
+    /// `send_counts[j]` items to rank `j`, and receives `recv_counts[i]` items from rank `i`. Both buffers have the
+    /// parts one after the other. Collective.
     ///
     /// # Errors
     /// Returns [`ErrorKind::Argument`](crate::ErrorKind) if a number of counts is not the number of ranks,
@@ -304,8 +304,8 @@ impl Communicator {
     ///
     /// # Errors
     /// Returns [`ErrorKind::Argument`](crate::ErrorKind) if a number of buffers is not the number of ranks,
-    /// [`ErrorKind::Buffer`](crate::ErrorKind) if the two buffers of this rank for itself have different lengths, and the
-    /// errors of [`run_raw`](Self::run_raw).
+    /// [`ErrorKind::Buffer`](crate::ErrorKind) if the two buffers of this rank for itself have different lengths, and
+    /// the errors of [`run_raw`](Self::run_raw).
     #[doc(alias = "MPI_Alltoallw")]
     pub fn all_to_all_parts<T, S: Buffer<T>, R: BufferMut<T>>(
         &self,

@@ -73,9 +73,9 @@ struct Parts<'a> {
 /// The described call uses only data of these buffers, as the invariant at the top says.
 ///
 /// # Errors
-/// Returns `ErrorKind::Buffer` if a buffer has a wrong length, `ErrorKind::Argument` if there is a wrong number of parts
-/// or counts, `ErrorKind::Topology` if the communicator has no neighbours, the errors of `send` and `recv`, and those of
-/// `make`.
+/// Returns `ErrorKind::Buffer` if a buffer has a wrong length, `ErrorKind::Argument` if there is a wrong number of
+/// parts or counts, `ErrorKind::Topology` if the communicator has no neighbours, the errors of `send` and `recv`, and
+/// those of `make`.
 pub(super) fn call<'a, R>(
     comm: &Communicator,
     kind: Kind<'_>,

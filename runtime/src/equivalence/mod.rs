@@ -1,12 +1,13 @@
 //! Rust types that have an MPI datatype, and calls that take slices of their values.
 //!
 //! [`Equivalence`] is the trait of these types, which `#[derive(Equivalence)]` (`runtime/derive`) implements for
-//! structs. [`Buffer`] and [`BufferMut`] are the traits of the buffers that the calls take: values of these types, their
-//! slices, elements of committed datatypes, and views of `ndarray` (`buffer.rs`, `array.rs`).
+//! structs. [`Buffer`] and [`BufferMut`] are the traits of the buffers that the calls take: values of these types,
+//! their slices, elements of committed datatypes, and views of `ndarray` (`buffer.rs`, `array.rs`).
 //!
-//! `calls.rs` has the messages, and the reductions of structs. `collectives.rs` has the collective calls that move data,
-//! `neighbors.rs` those between neighbours, and `scope.rs` the nonblocking forms. All of them describe their buffers in
-//! `divide.rs`. `single.rs` has calls of single values, which return their result. This folder calls `coll/`, so it comes after `coll/` in the order of the folders.
+//! `calls.rs` has the messages, and the reductions of structs. `collectives.rs` has the collective calls that move
+//! data, `neighbors.rs` those between neighbours, and `scope.rs` the nonblocking forms. All of them describe their
+//! buffers in `divide.rs`. `single.rs` has calls of single values, which return their result. This folder calls
+//! `coll/`, so it comes after `coll/` in the order of the folders.
 
 #[cfg(feature = "ndarray")]
 mod array;
@@ -30,9 +31,9 @@ pub use buffer::{Buffer, BufferMut, Elements, ElementsMut};
 /// A Rust type that has an MPI datatype: numbers, arrays of such types, and structs with
 /// `#[derive(Equivalence)]`.
 ///
-/// Values and slices of these types can be sent and used in collective calls: [`Communicator::send_values`] and the calls
-/// beside it, which take every [`Buffer`]. The bytes between the fields of a struct are gaps of the datatype, which no call reads or writes. So unlike the
-/// types of [`Communicator::send`], a struct may have padding.
+/// Values and slices of these types can be sent and used in collective calls: [`Communicator::send_values`] and the
+/// calls beside it, which take every [`Buffer`]. The bytes between the fields of a struct are gaps of the datatype,
+/// which no call reads or writes. So unlike the types of [`Communicator::send`], a struct may have padding.
 ///
 /// ```
 /// use typepack::Equivalence;
@@ -117,6 +118,8 @@ pub use buffer::{Buffer, BufferMut, Elements, ElementsMut};
 /// - The provided methods stay as they are.
 /// - In every value, the bytes of the data are initialised.
 /// - A value remains valid if the bytes of the data change in any way.
+/// - A value is valid whatever its other bytes are, also if they are not initialised: the function of a reduction gets
+///   values of which only the bytes of the data are defined.
 ///
 /// [`Communicator::send_values`]: crate::Communicator::send_values
 /// [`Communicator::send`]: crate::Communicator::send
@@ -146,7 +149,8 @@ pub unsafe trait Equivalence: Copy + Send + 'static {
     }
 }
 
-/// Types whose single values are buffers: all types with a datatype, except arrays. An array is a buffer of its elements.
+/// Types whose single values are buffers: all types with a datatype, except arrays. An array is a buffer of its
+/// elements.
 pub trait Single: Equivalence {}
 
 /// A place for the plan of one type. The first use makes the plan.

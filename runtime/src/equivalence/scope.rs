@@ -40,8 +40,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ) -> Result<Request<'scope>> {
         let sequence = values.sequence("values")?;
         // SAFETY: the data of the sequence are readable, initialised and unchanged while the buffer is borrowed
-        // (`Readable`). It is borrowed for 'env, which outlives the scope; the scope ends after the operation is complete
-        // or detached.
+        // (`Readable`). It is borrowed for 'env, which outlives the scope; the scope ends after the operation is
+        // complete or detached.
         let started =
             unsafe { self.comm().start_send(&sequence.layout(), dest, tag, Space::User)? };
         Ok(self.keep(started))
@@ -60,9 +60,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ) -> Result<Request<'scope>> {
         let sequence = values.sequence_mut("values")?;
         let (source, tag) = (source.into(), tag.into());
-        // SAFETY: the data of the sequence are writable, may get any bytes, and nobody else accesses them while the buffer
-        // is mutably borrowed (`Writable`). It is borrowed for 'env, which outlives the scope; the scope ends after the
-        // operation is complete or detached.
+        // SAFETY: the data of the sequence are writable, may get any bytes, and nobody else accesses them while the
+        // buffer is mutably borrowed (`Writable`). It is borrowed for 'env, which outlives the scope; the scope ends
+        // after the operation is complete or detached.
         let started =
             unsafe { self.comm().start_receive(&sequence.layout(), source, tag, Space::User)? };
         Ok(self.keep(started))
@@ -81,9 +81,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let sequence = values.sequence_mut("values");
         let sequence = sequence.inspect_err(|_| self.comm().skip_started())?;
         let call = Collective::Broadcast { part: sequence.whole(), root: root.into() };
-        // SAFETY: the data of the part are readable, writable and initialised, may get any bytes, and nobody else accesses
-        // them while the buffer is mutably borrowed (`Writable`). It is borrowed for 'env, which outlives the scope; the
-        // scope ends after the operation is complete or detached. The plan needs to live only until the call returns.
+        // SAFETY: the data of the part are readable, writable and initialised, may get any bytes, and nobody else
+        // accesses them while the buffer is mutably borrowed (`Writable`). It is borrowed for 'env, which outlives the
+        // scope; the scope ends after the operation is complete or detached. The plan needs to live only until the call
+        // returns.
         Ok(self.keep(unsafe { self.comm().start_raw(&call)? }))
     }
 
@@ -222,7 +223,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         self.move_later(kind, || Ok(Side::None), || one_mut(values))
     }
 
-    /// Starts a gather of parts of different lengths to all ranks; see [`Communicator::all_gather_varcount`]. Collective.
+    /// Starts a gather of parts of different lengths to all ranks; see [`Communicator::all_gather_varcount`].
+    /// Collective.
     ///
     /// # Errors
     /// Returns the errors of [`Communicator::all_gather_varcount`].
@@ -265,7 +267,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         self.move_later(kind, || one(send), || one_mut(recv))
     }
 
-    /// Starts an exchange of equal parts between all ranks, in place; see [`Communicator::all_to_all_in_place`]. Collective.
+    /// Starts an exchange of equal parts between all ranks, in place; see [`Communicator::all_to_all_in_place`].
+    /// Collective.
     ///
     /// # Errors
     /// Returns the errors of [`Communicator::all_to_all_in_place`].
@@ -278,7 +281,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         self.move_later(kind, || Ok(Side::None), || one_mut(values))
     }
 
-    /// Starts an exchange of parts of different lengths between all ranks; see [`Communicator::all_to_all_varcount`]. Collective.
+    /// Starts an exchange of parts of different lengths between all ranks; see [`Communicator::all_to_all_varcount`].
+    /// Collective.
     ///
     /// # Errors
     /// Returns the errors of [`Communicator::all_to_all_varcount`].
@@ -294,7 +298,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         self.move_later(kind, || one(send), || one_mut(recv))
     }
 
-    /// Starts an exchange between all ranks, of one buffer for each rank; see [`Communicator::all_to_all_parts`]. Collective.
+    /// Starts an exchange between all ranks, of one buffer for each rank; see [`Communicator::all_to_all_parts`].
+    /// Collective.
     ///
     /// # Errors
     /// Returns the errors of [`Communicator::all_to_all_parts`].
@@ -322,7 +327,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         self.move_later(kind, || one(send), || one_mut(recv))
     }
 
-    /// Starts a gather of parts of different lengths from the neighbours; see [`Communicator::neighbor_all_gather_varcount`]. Collective.
+    /// Starts a gather of parts of different lengths from the neighbours; see
+    /// [`Communicator::neighbor_all_gather_varcount`]. Collective.
     ///
     /// # Errors
     /// Returns the errors of [`Communicator::neighbor_all_gather_varcount`].
@@ -351,7 +357,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         self.move_later(kind, || one(send), || one_mut(recv))
     }
 
-    /// Starts an exchange of parts of different lengths with the neighbours; see [`Communicator::neighbor_all_to_all_varcount`]. Collective.
+    /// Starts an exchange of parts of different lengths with the neighbours; see
+    /// [`Communicator::neighbor_all_to_all_varcount`]. Collective.
     ///
     /// # Errors
     /// Returns the errors of [`Communicator::neighbor_all_to_all_varcount`].
@@ -367,7 +374,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         self.move_later(kind, || one(send), || one_mut(recv))
     }
 
-    /// Starts an exchange with the neighbours, of one buffer for each; see [`Communicator::neighbor_all_to_all_parts`]. Collective.
+    /// Starts an exchange with the neighbours, of one buffer for each; see [`Communicator::neighbor_all_to_all_parts`].
+    /// Collective.
     ///
     /// # Errors
     /// Returns the errors of [`Communicator::neighbor_all_to_all_parts`].

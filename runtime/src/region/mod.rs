@@ -35,8 +35,9 @@ use std::fmt;
 use std::sync::atomic::AtomicU64;
 
 /// The words that a rank sends to all other ranks after one of the steps above: 1 if the step succeeded,
-/// [`CANNOT_SHARE`] if the memory of ranks cannot be shared and 0 if the step failed for another reason, then the offset of the rank's part in its heap and the length of the part, both in
-/// bytes. The last two words have a meaning only after step 1, and only if step 1 succeeded.
+/// [`CANNOT_SHARE`] if the memory of ranks cannot be shared and 0 if the step failed for another reason, then the
+/// offset of the rank's part in its heap and the length of the part, both in bytes. The last two words have a meaning
+/// only after step 1, and only if step 1 succeeded.
 type Words = [u64; 3];
 
 /// See [`Words`].
@@ -106,8 +107,8 @@ impl SharedRegion {
         Self::share(comm, bytes, bytes).map_err(refused)
     }
 
-    /// Makes a region like [`allocate`](Self::allocate). Only the first `filled` bytes of this rank's part are certain to
-    /// have memory; other ranks give it to the rest ([`fill`](Self::fill)), and all ranks then call
+    /// Makes a region like [`allocate`](Self::allocate). Only the first `filled` bytes of this rank's part are certain
+    /// to have memory; other ranks give it to the rest ([`fill`](Self::fill)), and all ranks then call
     /// [`filled`](Self::filled). Nobody accesses the rest before that.
     ///
     /// # Errors
@@ -139,7 +140,8 @@ impl SharedRegion {
     /// Ends what [`fill`](Self::fill) has begun: `result` is its result at this rank. Collective.
     ///
     /// # Errors
-    /// Returns `ErrorKind::NoMemory` on all ranks if a rank has failed, and `ErrorKind::ProcAborted` if a rank has died.
+    /// Returns `ErrorKind::NoMemory` on all ranks if a rank has failed, and `ErrorKind::ProcAborted` if a rank has
+    /// died.
     pub(crate) fn filled(&self, result: Result<()>) -> Result<()> {
         let all = tell(&self.comm, [code(&result), 0, 0])?;
         let all = all_could(&all, result, "has too little memory for its part");

@@ -229,9 +229,9 @@ impl Window {
         }
     }
 
-    /// Does the same as [`accumulate_raw`](Self::accumulate_raw), and returns the numbers of the operations that end when
-    /// the elements `result` have the old values. There is none if there are no such elements, or if they have the old
-    /// values already.
+    /// Does the same as [`accumulate_raw`](Self::accumulate_raw), and returns the numbers of the operations that end
+    /// when the elements `result` have the old values. There is none if there are no such elements, or if they have the
+    /// old values already.
     ///
     /// # Safety
     ///
@@ -359,8 +359,8 @@ impl Window {
         displacement: i64,
     ) -> Result<()> {
         if let Some(named) = plan.datatype().and_then(Datatype::as_named) {
-            // SAFETY: the caller guarantees the elements (the first condition of `# Safety`). The element of a predefined
-            // type begins at its origin.
+            // SAFETY: the caller guarantees the elements (the first condition of `# Safety`). The element of a
+            // predefined type begins at its origin.
             let is_done =
                 unsafe { self.swap_element(named, (new, compare), result, target, displacement)? };
             if is_done {

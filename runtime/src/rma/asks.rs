@@ -112,7 +112,8 @@ impl Window {
         let most = Settings::current().map_or(UNEXPECTED_MAX, |settings| settings.unexpected_max);
         let weight = label.bytes + QUEUED;
         if queued + weight > most {
-            // SAFETY: `write` writes no more than `label.bytes` bytes, which is less than `EAGER_MAX` (see the call above).
+            // SAFETY: `write` writes no more than `label.bytes` bytes, which is less than `EAGER_MAX` (see the call
+            // above).
             return unsafe { endpoint.send_packed(label, dest, bytes_plan()?, write) };
         }
         let mut packed = vec![0_u8; head + length];

@@ -259,8 +259,8 @@ impl Window {
         unsafe { self.get_any(to, target, displacement, (plan, count), &mut None) }
     }
 
-    /// Does the same as [`get_raw`](Self::get_raw), and returns the numbers of the operations that end when the elements
-    /// `to` have the data. There is none if they have the data already.
+    /// Does the same as [`get_raw`](Self::get_raw), and returns the numbers of the operations that end when the
+    /// elements `to` have the data. There is none if they have the data already.
     ///
     /// # Safety
     ///

@@ -88,8 +88,8 @@ impl Window {
     /// the hint `alloc_shared_noncontig` is true on all ranks. Collective.
     ///
     /// # Errors
-    /// Returns the errors of [`allocate`](Self::allocate), but `WindowErrorKind::Shared` if a rank cannot map the memory
-    /// of another one.
+    /// Returns the errors of [`allocate`](Self::allocate), but `WindowErrorKind::Shared` if a rank cannot map the
+    /// memory of another one.
     #[doc(alias = "MPI_Win_allocate_shared")]
     pub fn allocate_shared(
         comm: &Communicator,

@@ -1,7 +1,8 @@
 //! The lock of a window: one word, in the block of the rank whose memory the lock protects.
 //!
-//! The lock may be shared by several ranks, or held by one rank exclusively. If nobody holds it, one atomic operation
-//! takes it. A rank that cannot have the lock at once joins a queue and sleeps. The word has these fields:
+//! The lock may be shared by several ranks, or held by one rank exclusively. If nobody holds it and nobody waits, one
+//! atomic operation takes it. A rank that cannot have the lock at once joins a queue and sleeps. The word has these
+//! fields:
 //!
 //! - `next`: the number of tickets that have been taken. Each rank that joins the queue takes one.
 //! - `front`: the ticket of the first rank in the queue. If it equals `next`, the queue is empty.
@@ -97,8 +98,8 @@ fn change(word: &impl SharedWord, mut to: impl FnMut(u64) -> u64) -> (u64, u64) 
     }
 }
 
-/// Asks for the lock. Returns `None` if the caller has the lock now. Otherwise returns the caller's ticket in the queue:
-/// the caller waits until [`look`] says that it has the lock.
+/// Asks for the lock. Returns `None` if the caller has the lock now. Otherwise returns the caller's ticket in the
+/// queue: the caller waits until [`look`] says that it has the lock.
 pub(super) fn ask(word: &impl SharedWord, kind: LockKind) -> Option<u64> {
     let takes = |old: u64| is_free(old, kind) && (!has_queue(old) || old >> PASSES < MOST_PASSES);
     let (old, _) = change(word, |old| match (takes(old), has_queue(old)) {
@@ -239,8 +240,8 @@ mod tests {
         assert_eq!(look(&word, Exclusive, first), LOCK);
     }
 
-    /// Two ranks take locks of these kinds, the first rank one after another; each waits with the queue as `wait.rs` does, and sleeps until another
-    /// rank wakes it.
+    /// Two ranks take locks of these kinds, the first rank one after another; each waits with the queue as `wait.rs`
+    /// does, and sleeps until another rank wakes it.
     fn two_ranks(mine: &'static [LockKind], theirs: LockKind) {
         use crate::rma::words::model::{ModelWord, explore};
         use loom::cell::UnsafeCell;

@@ -36,8 +36,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use typepack_engine::{pack_raw, unpack_raw};
 
-/// The greatest number of long puts and gets of one rank that are under way, and of its gets that wait. A calling rank has
-/// fewer (`asks.rs`), unless many of its threads start operations at the same time.
+/// The greatest number of long puts and gets of one rank that are under way, and of its gets that wait. A calling rank
+/// has fewer (`asks.rs`), unless many of its threads start operations at the same time.
 const MOST_LONG: usize = 1 << 14;
 
 /// What this rank needs to carry out the requests of a window.

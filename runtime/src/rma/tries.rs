@@ -8,9 +8,9 @@
 //! message after the other is late, or slower than a read, more and more gets read before one asks again. If waiting
 //! ranks do not spin, the target may need a CPU first, so all gets read.
 //!
-//! A rank that may not read the memory, or whose read fails, only asks for the message: a call that completes operations
-//! waits for it. So does a rank that has requests at the target which are not over, because the data must include its
-//! earlier puts: the target answers after it has carried them out.
+//! A rank that may not read the memory, or whose read fails, only asks for the message: a call that completes
+//! operations waits for it. So does a rank that has requests at the target which are not over, because the data must
+//! include its earlier puts: the target answers after it has carried them out.
 
 use super::Window;
 use super::asks::Far;
@@ -97,8 +97,8 @@ impl Tries {
 }
 
 impl Window {
-    /// Gets the elements `far`, which have `bytes` packed bytes, or starts to do so. If `ids` is given, adds the numbers
-    /// of the requests that end when the data are there.
+    /// Gets the elements `far`, which have `bytes` packed bytes, or starts to do so. If `ids` is given, adds the
+    /// numbers of the requests that end when the data are there.
     ///
     /// # Safety
     ///

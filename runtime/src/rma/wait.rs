@@ -44,8 +44,8 @@ impl Meetings {
     /// Waits like [`meet`](Self::meet). `refuses` says whether this rank refuses what the ranks meet for. Returns the
     /// lowest rank that has refused.
     ///
-    /// All ranks make this call with meetings for the same purpose, and none makes another one if no rank has refused. So
-    /// a rank that has refused a later meeting has also been told of a refusal of this one.
+    /// All ranks make this call with meetings for the same purpose, and none makes another one if no rank has refused.
+    /// So a rank that has refused a later meeting has also been told of a refusal of this one.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died.

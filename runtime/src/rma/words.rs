@@ -153,8 +153,8 @@ impl Words {
         (ROUNDS + rounds(members) * LINE + words * WORD).next_multiple_of(LINE)
     }
 
-    /// Makes the blocks, with `more` bytes behind the block of this rank, of which the first `filled` are certain to have
-    /// memory ([`SharedRegion::share`]). Collective.
+    /// Makes the blocks, with `more` bytes behind the block of this rank, of which the first `filled` are certain to
+    /// have memory ([`SharedRegion::share`]). Collective.
     ///
     /// # Errors
     /// Returns the errors of [`SharedRegion::share`] on all ranks.

@@ -1,5 +1,6 @@
-//! `typepack info --measure`: exchanges real messages, so that the library measures which way of copying long
-//! messages is fastest on this machine, and shows the measured times. The same for blocking collective calls of all ranks.
+//! `typepack info --measure`: exchanges real messages, so that the library measures which way of copying long messages
+//! is fastest on this machine, and shows the measured times. It does the same for blocking collective calls of all
+//! ranks.
 //!
 //! `mod.rs` calls [`run`] after the process has joined the job. Rank 0 exchanges messages with one rank at each
 //! [`Distance`]; the other ranks wait. The library measures at the receiver, so rank 0 shows its own choices. Every
@@ -69,7 +70,9 @@ pub fn run(universe: &Universe, seconds: u16) -> Result<(), Stop> {
     agree(&world, possible(world.size()), USAGE)?;
     let partners = partners(universe.placement().as_ref(), world.size());
     let cases = partners.len() * LAYOUTS.len() * SIZES.len() * 2;
-    let time = Duration::from_secs(seconds.into()) / u32::try_from(cases).unwrap_or(u32::MAX);
+    // A fifth of the time is for collective calls.
+    let whole = Duration::from_secs(seconds.into());
+    let time = whole * 4 / 5 / u32::try_from(cases).unwrap_or(u32::MAX);
     for &(partner, _) in &partners {
         let done = match world.rank() {
             0 => with(universe, &world, partner, time),
@@ -78,7 +81,7 @@ pub fn run(universe: &Universe, seconds: u16) -> Result<(), Stop> {
         };
         agree(&world, done?, FAILURE)?;
     }
-    collectives(&world, Duration::from_secs(seconds.into()) / 4)?;
+    collectives(&world, whole / 5)?;
     let printed = match world.rank() {
         0 => super::print(&table(&partners, &universe.choices()?)),
         _ => Ok(()),

@@ -117,8 +117,8 @@ impl Heap {
     }
 
     /// Allocates like [`alloc`](Self::alloc), but leaves whole pages behind the first `filled` bytes without memory.
-    /// Other ranks give them memory ([`fill_of`](Self::fill_of)), which then comes from their NUMA nodes. Nobody accesses
-    /// these pages before that. When all ranks have done so, or one has failed, the caller calls
+    /// Other ranks give them memory ([`fill_of`](Self::fill_of)), which then comes from their NUMA nodes. Nobody
+    /// accesses these pages before that. When all ranks have done so, or one has failed, the caller calls
     /// [`complete`](Self::complete).
     ///
     /// # Errors

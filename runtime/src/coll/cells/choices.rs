@@ -30,8 +30,9 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use typepack_engine::choice::Chooser;
 
-/// The call goes the static way if all ranks together have less data than this number of bytes. Such a call takes less
-/// than two microseconds between busy ranks, and reading the clock would take a noticeable part of it.
+/// A call goes the static way if all ranks together have less data than this number of bytes, or, in an alltoall, each
+/// rank. Such a call takes less than two microseconds between busy ranks, and reading the clock would take a noticeable
+/// part of it.
 const LEAST: u64 = 16 << 10;
 
 /// The operations that have keys.
@@ -81,12 +82,18 @@ fn is_often_timed(call: u64) -> bool {
 /// Number of calls of a look at a way whose costs are not known.
 const SHORT_LOOK: u64 = 2;
 
-/// Number of calls of a look at a way whose costs are known.
+/// Number of calls of a look at a way whose costs are known, and less than twice those of the present way.
 const LONG_LOOK: u64 = 5;
 
-/// A cost counts as at most this number of medians of the present way. A rank may lose its CPU for milliseconds during a
-/// short call. One such time would use up the budget of all looks.
+/// A cost counts as at most this number of medians of its way, or of the present way if that is slower. A rank may lose
+/// its CPU for milliseconds during a short call. One such time would use up the budget of all looks.
 const OUTLIER: u64 = 8;
+
+/// The same for the first cost of a way, for which there is no median yet.
+const FIRST_OUTLIER: u64 = 64;
+
+/// Number of distances between calls from which the length of a look is computed.
+const DISTANCES: usize = 4;
 
 /// Largest distance of two calls with the same key by which a look is lengthened.
 const FARTHEST: u64 = 1 << 16;
@@ -106,7 +113,7 @@ const UNIT: f64 = (1 << 20) as f64;
 #[derive(Clone, Debug)]
 pub(crate) struct MeasuredCalls {
     pub kind: String,
-    /// The first length of the size class, in bytes of each rank.
+    /// The first length of the size class, in bytes of each rank, or in an alltoall of each part.
     pub bytes: u64,
     /// The ways, with the medians of their times in nanoseconds per byte.
     pub ways: Vec<(&'static str, Option<f64>)>,
@@ -149,8 +156,8 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// Returns the key of a call in which each rank has `bytes` bytes, or `None` if the call goes the static way. All
-    /// `size` ranks pass the same arguments.
+    /// Returns the key of a call in which each rank, or in an alltoall each part, has `bytes` bytes, or `None` if the
+    /// call goes the static way. All `size` ranks pass the same arguments.
     #[inline]
     pub(super) fn new(name: CollectiveName, bytes: u64, size: usize) -> Option<Self> {
         if bytes.saturating_mul(size as u64) < LEAST {
@@ -204,7 +211,7 @@ pub(super) struct Choices {
     size: usize,
     /// Number of calls that a rank may be ahead of another.
     lead: u64,
-    /// False if the program has switched measurements off.
+    /// False if a rank has switched measurements off (`TYPEPACK_TUNE`).
     measures: bool,
     /// The state of rank 0.
     leader: Option<Leader>,
@@ -224,14 +231,14 @@ pub(super) struct Competition {
     pub key: Key,
     /// The number of the call on the communicator.
     pub call: u64,
-    /// Number of bytes of each rank.
+    /// Number of bytes of each rank; in an alltoall, of each part.
     pub bytes: u64,
 }
 
 impl Choices {
-    /// Returns the state of rank `rank` before the first call. All ranks pass the same `lead` and `size`.
-    pub(super) fn new(rank: usize, size: usize, lead: u64) -> Self {
-        let measures = Settings::current().is_some_and(|settings| settings.tune);
+    /// Returns the state of rank `rank` of `size` ranks before the first call. All ranks pass the same `size`, `lead`
+    /// and `measures`.
+    pub(super) fn new((rank, size): (usize, usize), lead: u64, measures: bool) -> Self {
         Self { rank, size, lead, measures, leader: (rank == 0).then(Leader::default) }
     }
 
@@ -328,6 +335,9 @@ struct KeyState {
     next: usize,
     /// The number of the last call with the key.
     last: u64,
+    /// The last distances between calls with the key. The shortest one tells how far a look must reach: a pause of the
+    /// program must not make a look longer.
+    distances: [u64; DISTANCES],
 }
 
 impl KeyState {
@@ -389,6 +399,7 @@ impl Leader {
                 holds_from: 0,
                 next: 0,
                 last: call.saturating_sub(1),
+                distances: [FARTHEST; DISTANCES],
             })
         })
     }
@@ -403,8 +414,10 @@ impl Leader {
     ) {
         let call = competition.call;
         let state = self.state(competition, ways);
-        let distance = (call - state.last.min(call)).clamp(1, FARTHEST);
+        state.distances.rotate_right(1);
+        state.distances[0] = (call - state.last.min(call)).clamp(1, FARTHEST);
         state.last = call;
+        let distance = state.distances.iter().fold(FARTHEST, |least, next| least.min(*next));
         let pick = state.chooser.pick();
         if call < state.holds_from {
             return;
@@ -412,9 +425,10 @@ impl Leader {
         let best = state.chooser.best();
         let from = call + lead;
         if pick.way != best {
-            let calls = match state.chooser.median(pick.way) {
-                Some(_) => LONG_LOOK,
-                None => SHORT_LOOK,
+            let calls = match (state.chooser.median(pick.way), state.chooser.median(best)) {
+                (None, _) => SHORT_LOOK,
+                (Some(other), Some(present)) if other / 2 > present => 1,
+                _ => LONG_LOOK,
             };
             state.announce(memory, from, LOOK | u64::from(pick.way));
             state.announce(memory, from + calls * distance, u64::from(best));
@@ -449,7 +463,11 @@ impl Leader {
                 .map(|time| (time * 1e9 * UNIT / sample.bytes.max(1) as f64) as u64);
             if let (Some(cost), Some(Some(state))) = (cost, self.keys.get_mut(sample.key.index())) {
                 let present = state.chooser.median(state.chooser.best());
-                let most = present.map_or(u64::MAX, |present| present.saturating_mul(OUTLIER));
+                let most = match (state.chooser.median(sample.way), present) {
+                    (Some(own), Some(present)) => own.max(present).saturating_mul(OUTLIER),
+                    (None, Some(present)) => present.saturating_mul(FIRST_OUTLIER),
+                    (_, None) => u64::MAX,
+                };
                 state.chooser.report(sample.way, cost.min(most));
             }
             self.samples.pop_front();

@@ -4,11 +4,12 @@
 //! The ranks number the blocking calls on the communicator. A call has one step, or more if the data are longer than a
 //! piece of a ring. In a step, a rank publishes a piece of its data in its cell of this step, and the ranks that need
 //! the piece read it there. `shm/cells.rs` of the job crate has the protocol, `block.rs` the memory, `turn.rs` the
-//! steps, `piece.rs` the pieces, `competition.rs` and `choices.rs` the way of longer calls, `copies.rs` the method of copies, `moves.rs` and `exchanges.rs` the calls that move data, `reductions.rs`,
-//! `blocks.rs`, `fold.rs` and `link.rs` the reductions. A nonblocking or persistent call is a schedule of messages. All
-//! ranks decide alike: the standard does not let a blocking call match a nonblocking one, and only the kind of the
-//! call, the length of the data and, in a reduction, the size of an element decide, and for longer data what rank 0 has
-//! measured. In a gather, each rank and the root decide for the data of this rank.
+//! steps, `piece.rs` the pieces, `competition.rs` and `choices.rs` the way of longer calls, `copies.rs` the method of
+//! copies, `moves.rs` and `exchanges.rs` the calls that move data, `reductions.rs`, `blocks.rs`, `fold.rs` and
+//! `link.rs` the reductions. A nonblocking or persistent call is a schedule of messages. All ranks decide alike: the
+//! standard does not let a blocking call match a nonblocking one, and only the kind of the call, the length of the data
+//! and, in a reduction, the size of an element decide, and for longer data what rank 0 has measured. In a gather, each
+//! rank and the root decide for the data of this rank.
 //!
 //! Reductions combine in the order of `reduce.rs`, `allreduce.rs` and `scan.rs`, so that the result has the same
 //! bits whichever way a call goes.
@@ -182,10 +183,14 @@ struct Cells {
 impl Cells {
     /// Makes the cells, or returns `None` on all ranks if a rank has too little memory. Collective.
     fn new(comm: &Communicator) -> Result<Option<Self>> {
-        let sleeps = tell(comm, [u64::from(comm.endpoint().sleeps_at_once())])?;
+        let measures = Settings::current().is_some_and(|settings| settings.tune);
+        let sleeps = comm.endpoint().sleeps_at_once();
+        let told = tell(comm, [u64::from(sleeps), u64::from(measures)])?;
         let Some(block) = Block::new(comm)? else { return Ok(None) };
         let world = (0..comm.size()).map(|rank| comm.world_rank(rank, "rank", ErrorKind::Rank));
-        let share_cpus = sleeps.iter().any(|[sleeps]| *sleeps != 0);
+        let share_cpus = told.iter().any(|[sleeps, _]| *sleeps != 0);
+        // A rank may have other settings than the others. All ranks must choose, or none.
+        let measures = told.iter().all(|[_, measures]| *measures != 0);
         let cells = if share_cpus { CELLS } else { CELLS_ALONE };
         Ok(Some(Self {
             seat: Seat::new(comm.rank(), comm.size(), cells),
@@ -193,7 +198,7 @@ impl Cells {
             world: world.collect::<Result<_>>()?,
             share_cpus,
             wishes: false,
-            choices: Choices::new(comm.rank(), comm.size(), cells as u64),
+            choices: Choices::new((comm.rank(), comm.size()), cells as u64, measures),
             copies: Copies::new(),
             scratch: Vec::new(),
             found: Vec::new(),
@@ -350,12 +355,13 @@ pub(crate) fn measured(comm: &Communicator) -> Vec<MeasuredCalls> {
     with_cells(comm, |cells| cells.choices.measured()).unwrap_or_default()
 }
 
-/// Calls `look` with the cells of a communicator, if it has cells.
+/// Calls `look` with the cells of a communicator, if it has cells and no call uses them.
 fn with_cells<R>(comm: &Communicator, look: impl FnOnce(&Cells) -> R) -> Option<R> {
     if !are_possible(comm) {
         return None;
     }
-    let state = comm.attached(Kept::default)?.lock().ok()?;
+    // A blocking call of another thread holds the lock until the call ends. It may wait for what this thread does next.
+    let state = comm.attached(Kept::default)?.state.try_lock().ok()?;
     match &state.cells {
         Made::Cells(cells) => Some(look(cells)),
         Made::NotYet | Made::Denied => None,

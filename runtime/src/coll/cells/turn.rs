@@ -66,8 +66,11 @@ pub(super) const FAILURES: u64 = OTHER_RING;
 /// made the longer ring. The other had too little memory for the messages by which the ranks make the longer ring.
 const OTHER_RING: u64 = u64::MAX - 1;
 
-/// Stands for the head of a rank that makes this call by messages, although its data would fit in cells.
-pub(super) const BY_MESSAGES: u64 = LONG - 1;
+/// The bit of a head that says that the rank makes this call by messages, although its data would fit in cells. The
+/// lower bits have the number of bytes.
+pub(super) const BY_MESSAGES: u64 = 1 << 61;
+
+const _: () = assert!(LONGEST < BY_MESSAGES);
 
 /// The bit of a head in a cell that says that the owner uses the longer ring.
 const LONG: u64 = 1 << 62;
@@ -741,7 +744,7 @@ fn unexpected(from: usize, head: u64, bytes: u64) -> Error {
             );
             Error::new(ErrorKind::NoMemory, "memory", detail)
         }
-        _ if head == BY_MESSAGES || bytes == BY_MESSAGES => {
+        _ if (head | bytes) & BY_MESSAGES != 0 => {
             let detail = format!(
                 "rank {from} passes another number of bytes than this rank, or makes another call"
             );

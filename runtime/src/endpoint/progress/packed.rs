@@ -85,9 +85,9 @@ impl Endpoint {
         }
     }
 
-    /// Sends a message of `label.bytes` bytes, which `pack` writes, if the ring of `dest` has room, or gets room soon: if
-    /// `patient` is true, makes turns for no longer than the spin time. Returns whether the message is sent. `pack` may be
-    /// called several times.
+    /// Sends a message of `label.bytes` bytes, which `pack` writes, if the ring of `dest` has room, or gets room soon:
+    /// if `patient` is true, makes turns for no longer than the spin time. Returns whether the message is sent. `pack`
+    /// may be called several times.
     ///
     /// # Safety
     ///

@@ -43,7 +43,7 @@ impl Job {
     fn new(size: usize, lead: u64, seed: u64) -> Self {
         Self {
             memory: Memory::new(size),
-            ranks: (0..size).map(|rank| Choices::new(rank, size, lead)).collect(),
+            ranks: (0..size).map(|rank| Choices::new((rank, size), lead, true)).collect(),
             ended: vec![0; size],
             lead,
             random: seed * 2 + 1,
@@ -189,6 +189,23 @@ fn rare_calls_are_compared_too() {
     assert!(states.iter().all(|state| state.present == 1 && state.chooser.is_settled()));
 }
 
+/// The calls come in bursts with long pauses, and one way is very slow. The looks at it must stay short.
+#[test]
+fn a_very_slow_way_costs_little() {
+    for pause in [0, 300, 3000] {
+        let mut job = Job::new(3, 16, 17 + pause);
+        let competition = |call: u64| match call % (30 + pause) {
+            0..30 => Some(allreduce(call, BYTES)),
+            _ => None,
+        };
+        let cost = |_call, way: Way| if way.messages { 2e-3 } else { 1e-4 };
+        let calls = 10_000;
+        job.run_until(calls / 30 * (30 + pause), competition, cost);
+        let regret = job.spent / (calls as f64 * 1e-4);
+        assert!(regret < 1.12, "pauses of {pause} calls: {regret}");
+    }
+}
+
 /// A rank whose call fails stores no times, and skips calls without asking. The other ranks still agree.
 #[test]
 fn missing_times_are_left_out() {
@@ -212,7 +229,7 @@ fn missing_times_are_left_out() {
 #[test]
 fn false_times_are_no_times() {
     let memory = Memory::new(2);
-    let ranks: Vec<Choices> = (0..2).map(|rank| Choices::new(rank, 2, 16)).collect();
+    let ranks: Vec<Choices> = (0..2).map(|rank| Choices::new((rank, 2), 16, true)).collect();
     for (begin, end, valid) in [
         (1.0, 2.0, true),
         (1.0, 1.0, true),
