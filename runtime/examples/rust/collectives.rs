@@ -69,7 +69,9 @@ fn unequal_parts(world: &Communicator) -> typepack::Result<()> {
 
     // The counts matter at the root. The other ranks receive nothing in a gather, and send nothing in a scatter.
     if rank == root {
+        let gathered = std::mem::replace(&mut all, vec![u32::MAX; size * (size - 1) / 2]);
         world.gather_varcount(&mine, &mut all, &counts, root)?;
+        assert_eq!(all, gathered);
     } else {
         world.gather_varcount(&mine, &mut (), &counts, root)?;
     }
@@ -110,6 +112,7 @@ fn operations(world: &Communicator) -> typepack::Result<()> {
     let mine = Reading { station: rank as u16, celsius: -0.5 };
     let readings = world.gather_value(mine, root(world))?.unwrap_or_default();
     assert!(readings.len() == if rank == root(world) { size } else { 0 });
+    assert!(readings.iter().enumerate().all(|(n, reading)| usize::from(reading.station) == n));
     Ok(())
 }
 
