@@ -32,7 +32,7 @@ fn particle(n: usize) -> Particle {
     Particle {
         kind: n as u8,
         position: [n as f64, 0.5, -1.0],
-        charge: -(n as i16),
+        charge: (n as i16).wrapping_neg(),
         tags: [tag(0), tag(1)],
     }
 }
