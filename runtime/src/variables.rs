@@ -128,12 +128,12 @@ impl Variable {
                  (`repeat`), or `streaming` stores. The processor must have the method."
             }
             "TYPEPACK_TUNE" => {
-                "`on` measures during the run which way is best for long messages, long copies, kernels and files; \
-                 `off` always takes the first way of the static order."
+                "`on` measures during the run which way is best for long messages, long copies, kernels, files and \
+                 blocking collective calls; `off` always takes the first way of the static order."
             }
             "TYPEPACK_TUNE_FILE" => {
-                "Keeps what was measured in this file, and starts the next job with it. A file of another \
-                 processor or version is ignored and replaced; a file that is not a tune file is left alone."
+                "Keeps what was measured in this file (not for collective calls), and starts the next job with it. A \
+                 file of another processor or version is ignored and replaced; a file that is not a tune file is left alone."
             }
             "TYPEPACK_BIND" => "The default of `mpiexec -bind-to`.",
             "TYPEPACK_INTERPOSE" => {

@@ -97,7 +97,9 @@ fn choices_are_measured_kept_and_shown() {
     let out = shown(&[("TYPEPACK_TUNE_FILE", name)]);
     let (_, file) = out.split_once(&format!("Choices in {name} (TYPEPACK_TUNE_FILE)\n")).unwrap();
     let lines = file.lines().take_while(|line| line.starts_with("  from "));
-    assert_eq!(lines.count(), compared.len(), "{out}");
+    // The file has the choices of messages, and the table also those of collective calls.
+    let messages = compared.iter().filter(|row| !row.contains("messages "));
+    assert_eq!(lines.count(), messages.count(), "{out}");
     std::fs::write(&path, "something else\n").unwrap();
     let out = shown(&[("TYPEPACK_TUNE_FILE", name)]);
     assert!(out.contains("  the file is ignored: its first line is not"), "{out}");
