@@ -7,6 +7,7 @@
 use crate::coll::MeasuredCalls;
 use crate::sys::text_file;
 use crate::transport::learnt::{self, Learnt};
+use crate::transport::part_choice::MeasuredParts;
 use crate::transport::tuning::{self, Measured};
 use std::io;
 use std::path::Path;
@@ -48,6 +49,12 @@ impl Choice {
     pub(crate) fn of_calls(measured: MeasuredCalls) -> Self {
         let MeasuredCalls { kind, bytes, ways, best, settled } = measured;
         let way = |(name, ns_per_byte): (&str, _)| TimedWay { name: name.to_owned(), ns_per_byte };
+        Self { kind, bytes, ways: ways.into_iter().map(way).collect(), best, settled }
+    }
+
+    pub(crate) fn of_parts(measured: MeasuredParts) -> Self {
+        let MeasuredParts { kind, bytes, ways, best, settled } = measured;
+        let way = |(name, ns_per_byte)| TimedWay { name, ns_per_byte };
         Self { kind, bytes, ways: ways.into_iter().map(way).collect(), best, settled }
     }
 

@@ -47,7 +47,7 @@ pub fn variables() -> Vec<Variable> {
             "auto, ring, eager, parts, pipeline, streamed, heap, cma",
             "auto".into(),
         ),
-        ("TYPEPACK_COPY", "auto, vector, repeat, streaming", "auto".into()),
+        ("TYPEPACK_COPY", "auto, vector, pages, repeat, streaming", "auto".into()),
         ("TYPEPACK_TUNE", "on, off", "on".into()),
         ("TYPEPACK_TUNE_FILE", "a path", "none".into()),
         ("TYPEPACK_BIND", "a value of mpiexec -bind-to", "core".into()),
@@ -124,8 +124,8 @@ impl Variable {
                 "Forces one protocol for all messages that the protocol can carry."
             }
             "TYPEPACK_COPY" => {
-                "Forces one method for copies of long runs: `vector` registers, the instruction `rep movsb` \
-                 (`repeat`), or `streaming` stores. The processor must have the method."
+                "Forces one method for copies of long runs: `vector` registers, the same in two `pages` by turns, the \
+                 instruction `rep movsb` (`repeat`), or `streaming` stores. The processor must have the method."
             }
             "TYPEPACK_TUNE" => {
                 "`on` measures during the run which way is best for long messages, long copies, kernels, files and \

@@ -429,8 +429,11 @@ impl Universe {
     /// Returns `ErrorKind::State` in a forked child.
     pub fn choices(&self) -> Result<Vec<Choice>> {
         let messages = self.world.endpoint().measured()?;
+        let parts = self.world.endpoint().measured_parts()?;
         let calls = crate::coll::measured(&self.world);
-        Ok(messages.iter().map(Choice::of).chain(calls.into_iter().map(Choice::of_calls)).collect())
+        let messages =
+            messages.iter().map(Choice::of).chain(parts.into_iter().map(Choice::of_parts));
+        Ok(messages.chain(calls.into_iter().map(Choice::of_calls)).collect())
     }
 
     /// Returns the report of this rank. The first line is about the messages that the rank has sent, the kernels that

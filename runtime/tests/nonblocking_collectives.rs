@@ -323,7 +323,7 @@ fn compared_types_in_nonblocking_calls() {
 
 #[test]
 fn every_message_by_rendezvous() {
-    ranks_with(4, "every_message_by_rendezvous", &[("TYPEPACK_EAGER_LIMIT", "0")], campaign);
+    ranks_with(4, "every_message_by_rendezvous", &[("TYPEPACK_TRANSPORT", "pipeline")], campaign);
 }
 
 /// Checks that many safe nonblocking calls may be under way at the same time.
@@ -601,7 +601,8 @@ fn duplicates_overlap_and_may_be_dropped() {
 #[test]
 fn a_duplicate_that_is_not_complete_has_no_communicator() {
     let name = "a_duplicate_that_is_not_complete_has_no_communicator";
-    ranks_with(2, name, &[("TYPEPACK_EAGER_LIMIT", "0")], |world| {
+    // By rendezvous, the sends of rank 0 wait for the other rank, so its operations are not complete at the start.
+    ranks_with(2, name, &[("TYPEPACK_TRANSPORT", "pipeline")], |world| {
         let word = commit(&Datatype::named(Named::I64)).unwrap();
         if world.rank() == 0 {
             let (good, bad) = (world.idup().unwrap(), world.idup().unwrap());

@@ -506,6 +506,14 @@ impl Row {
         matches!(&self.what, What::Message { layout, .. } if layout.starts_with("contig "))
     }
 
+    /// Returns the number of bytes of a message that the last part of the row's name gives, as in `contig-64K`.
+    pub fn message_bytes(&self) -> Option<u64> {
+        match &self.what {
+            What::Message { .. } => bytes(self.name.rsplit('-').next()?).ok(),
+            _ => None,
+        }
+    }
+
     /// Returns the name of the row's collective operation, or `None` if the row has none.
     pub fn collective(&self) -> Option<&str> {
         match &self.what {

@@ -34,7 +34,7 @@
 mod tests;
 
 /// Maximum number of ways of a chooser.
-pub const WAYS: usize = 8;
+pub const WAYS: usize = 10;
 
 /// Number of latest costs by whose median a way is judged.
 pub const SAMPLES: usize = 7;

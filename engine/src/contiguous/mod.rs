@@ -5,7 +5,7 @@
 //! On Zen 3 its choice (`rep movsb`) was ten times slower than vector moves for lines that another core
 //! holds, and on Zen 5 it was 2.5 times faster.
 //!
-//! There are three methods ([`Method`]), one file each: `vector.rs`, `repeat.rs` and `streaming.rs`. Runs
+//! There are four methods ([`Method`]), one file each: `vector.rs`, `pages.rs`, `repeat.rs` and `streaming.rs`. Runs
 //! below [`LONG`] bytes always take vector moves. For longer runs the caller can ask for a method with
 //! [`with`]; a transport does so for the messages whose copies it times. If no caller has asked, `own.rs`
 //! picks the method: it times some of the runs of 16 KiB or more and leaves the choice to a chooser
@@ -14,6 +14,7 @@
 //! No method writes a byte outside the destination, and none reads a byte outside the source.
 
 mod own;
+mod pages;
 mod repeat;
 mod streaming;
 #[cfg(test)]
@@ -44,16 +45,18 @@ pub enum Method {
     /// Stores that bypass the caches. The method ends with a store fence, so the bytes are visible to
     /// other processors before any later store.
     Streaming = 2,
+    /// Like `Vector`, but in two memory pages by turns, so that more cache lines are on their way.
+    Pages = 3,
 }
 
 impl Method {
-    /// All methods. The first is available on every machine.
-    pub const ALL: [Self; 3] = [Self::Vector, Self::Repeat, Self::Streaming];
+    /// All methods, in the order in which they are tried. The first is available on every machine.
+    pub const ALL: [Self; 4] = [Self::Vector, Self::Pages, Self::Repeat, Self::Streaming];
 
     /// Returns whether this machine has the method.
     pub fn is_available(self) -> bool {
         match self {
-            Self::Vector => true,
+            Self::Vector | Self::Pages => true,
             Self::Repeat => repeat::is_available(),
             Self::Streaming => streaming::is_available(),
         }
@@ -66,6 +69,7 @@ impl Method {
             0 => Some(Self::Vector),
             1 => Some(Self::Repeat),
             2 => Some(Self::Streaming),
+            3 => Some(Self::Pages),
             _ => None,
         }
     }
@@ -82,6 +86,7 @@ impl Method {
             Self::Vector => "vector",
             Self::Repeat => "repeat",
             Self::Streaming => "streaming",
+            Self::Pages => "pages",
         }
     }
 }
@@ -214,8 +219,8 @@ unsafe fn beyond_short(from: *const u8, to: *mut u8, bytes: usize) {
 /// - The conditions of [`copy`] hold.
 pub unsafe fn copy_by(method: Method, from: *const u8, to: *mut u8, bytes: usize) {
     // SAFETY: the caller guarantees that both ranges are valid for `bytes` bytes and do not overlap.
-    // `vector::short` gets at most 64 bytes and `vector::copy` more than 64. The other two methods get at
-    // least `LONG` bytes, and are called only if the machine has them.
+    // `vector::short` gets at most 64 bytes and `vector::copy` more than 64. The other methods get at least `LONG`
+    // bytes, and are called only if the machine has them.
     unsafe {
         match method {
             _ if bytes <= 64 => vector::short(from, to, bytes),
@@ -225,6 +230,7 @@ pub unsafe fn copy_by(method: Method, from: *const u8, to: *mut u8, bytes: usize
             Method::Streaming if bytes >= LONG && method.is_available() => {
                 streaming::copy(from, to, bytes);
             }
+            Method::Pages if bytes >= LONG => pages::copy(from, to, bytes),
             _ => vector::copy(from, to, bytes),
         }
     }
@@ -234,4 +240,5 @@ pub unsafe fn copy_by(method: Method, from: *const u8, to: *mut u8, bytes: usize
 /// first call has an effect, and only if no run has been copied with such moves yet.
 pub fn limit(isa: Isa) {
     vector::limit(isa);
+    pages::limit(isa);
 }

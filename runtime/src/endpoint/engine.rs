@@ -45,6 +45,7 @@ use crate::transport::fabric::Fabric;
 use crate::transport::failure::{broken, lost, lost_at};
 use crate::transport::in_flight::{Receive, Send, SendStage, Told, received};
 use crate::transport::learnt::Learnt;
+use crate::transport::part_choice::MeasuredParts;
 use crate::transport::peer::Peer;
 use crate::transport::protocol::{Arrival, Matched, Payload, Work};
 use crate::transport::stage::Stage;
@@ -184,6 +185,11 @@ impl MessageEngine {
     /// Returns what this rank has measured about the ways of long messages.
     pub fn measured(&self) -> Vec<Measured> {
         self.tuning.measured()
+    }
+
+    /// Returns what this rank has measured about messages that can go out in parts.
+    pub fn measured_parts(&self) -> Vec<MeasuredParts> {
+        self.tuning.parts.measured()
     }
 
     /// Returns the ways of long messages that this rank has from earlier jobs, one line each.

@@ -19,14 +19,16 @@
 //! | DefineLong | sender | the same, for a type whose encoded form lies in the sender's heap |
 //! | Defined | receiver | the receiver has copied the encoded form of a DefineLong |
 //! | Withdraw | sender | the receiver must not read the data of an RTS in place any more |
+//! | Allow | receiver | how messages of one size class should begin from now on (`transport/part_choice.rs`) |
 //! | Recall | sender | the sender has recalled a message that no receive had matched |
 //! ```text
 //! word 0   bits 0..8 kind; bits 8..32 types of the message, zero if it has no data or its types are
 //!          unknown (`typecheck.rs`); bits 32..64 tag  (Define, DefineLong, Defined: the type's number)
-//! word 1   messages: context of the communicator; CTS: bits 0..8 copy method, bits 8..16 0, or 1 plus the copy
-//!          method with which similar messages may go out in parts; Help: bits 0..32 number of the split,
+//! word 1   messages: context of the communicator; CTS: copy method; Allow: 0, or 1 plus the
+//!          copy method with which messages of the size class go out in parts; Help: bits 0..32 number of the split,
 //!          bits 32..64 copy method                                (else 0)
-//! word 2   messages and Help: packed bytes of the whole message; Part: bytes of this part
+//! word 2   messages and Help: packed bytes of the whole message; Part: bytes of this part; Allow: length of a
+//!          message of the size class
 //!          Define, DefineLong: bytes of the encoded type          (else 0)
 //! word 3   Inline: payload bytes 0..8; First: bits 0..32 bytes of the first part, bits 32..64 copy method;
 //!          DefineLong: offset of the encoded type in the sender's heap; all others but Eager, Part, Define and
@@ -72,9 +74,7 @@ const DEFINE_LONG: u64 = 13;
 const DEFINED: u64 = 14;
 const FIRST: u64 = 15;
 const PART: u64 = 16;
-
-/// The lowest bit, in word 1 of a CTS, of the copy method of messages in parts.
-const PARTS_AT: u32 = 8;
+const ALLOW: u64 = 17;
 
 /// Number of bits of the kind in word 0. The check bits of the types are above the kind.
 const KIND_BITS: u32 = 8;
@@ -273,8 +273,12 @@ pub enum Envelope {
         id: u64,
         /// The method by which the sender copies long runs.
         method: Method,
-        /// If messages of similar length may go out in parts from now on, without an RTS: the method by which both
-        /// ranks copy their long runs (`transport/parts.rs`).
+    },
+    /// How messages of one size class should begin from now on.
+    Allow {
+        /// The length in bytes of a message of the size class.
+        bytes: u64,
+        /// The copy method of messages in parts, or `None` if the messages should begin with an RTS.
         parts: Option<Method>,
     },
     /// The receiver has copied all data of the message with this request id.
@@ -370,16 +374,17 @@ impl Envelope {
                 ([head(SYNCHRONOUS, label), context, bytes, offer.id, offer.encode(), 0, 0], 5)
             }
             Self::Ack(id) => ([ACK, 0, 0, *id, 0, 0, 0], 4),
-            Self::Cts { id, method, parts } => {
-                let parts = parts.map_or(0, |parts| (u64::from(parts.code()) + 1) << PARTS_AT);
-                ([CTS, u64::from(method.code()) | parts, 0, *id, 0, 0, 0], 4)
-            }
+            Self::Cts { id, method } => ([CTS, u64::from(method.code()), 0, *id, 0, 0, 0], 4),
             Self::First(label, bytes, method) => {
                 let Label { context, bytes: total, .. } = *label;
                 let first = u64::from(*bytes) | u64::from(method.code()) << 32;
                 ([head(FIRST, label), context, total, first, 0, 0, 0], 4)
             }
             Self::Part(bytes) => ([PART, 0, u64::from(*bytes), 0, 0, 0, 0], 3),
+            Self::Allow { bytes, parts } => {
+                let parts = parts.map_or(0, |parts| u64::from(parts.code()) + 1);
+                ([ALLOW, parts, *bytes, 0, 0, 0, 0], 3)
+            }
             Self::Fin(id) => ([FIN, 0, 0, *id, 0, 0, 0], 4),
             Self::Refused(id) => ([REFUSED, 0, 0, *id, 0, 0, 0], 4),
             Self::Define { number, bytes } => {
@@ -452,16 +457,11 @@ impl Envelope {
             SYNCHRONOUS | RTS | RECALL => Self::decode_offer(kind, label, words),
             ACK => Ok(Self::Ack(words[3])),
             FIRST | PART => Self::decode_part(kind, label, words),
-            CTS => {
-                let parts = (words[1] >> PARTS_AT).checked_sub(1).map(method);
-                match (method(words[1] & ((1 << PARTS_AT) - 1)), parts) {
-                    (Some(method), None) => Ok(Self::Cts { id: words[3], method, parts: None }),
-                    (Some(method), Some(Some(parts))) => {
-                        Ok(Self::Cts { id: words[3], method, parts: Some(parts) })
-                    }
-                    _ => Err(Malformed("a CTS has a copy method above 2")),
-                }
-            }
+            CTS => match method(words[1]) {
+                Some(method) => Ok(Self::Cts { id: words[3], method }),
+                None => Err(Malformed("a CTS has a copy method above 3")),
+            },
+            ALLOW => Self::decode_allow(words),
             FIN => Ok(Self::Fin(words[3])),
             REFUSED => Ok(Self::Refused(words[3])),
             DEFINE if (tag as usize) < TYPES && (1..=TYPE_MAX as u64).contains(&label.bytes) => {
@@ -477,7 +477,7 @@ impl Envelope {
                 let place = Place::decode([words[4], words[5], words[6]])?;
                 let number = words[1] as u32;
                 let Some(method) = method(words[1] >> 32) else {
-                    return Err(Malformed("a request for help has a copy method above 2"));
+                    return Err(Malformed("a request for help has a copy method above 3"));
                 };
                 // No rank writes to the private memory of another rank (`transport/private.rs`).
                 let Some(place) = place.filter(|place| place.space == Space::Heap) else {
@@ -515,6 +515,20 @@ impl Envelope {
         }
     }
 
+    /// Decodes the envelope that says how messages of a size class should begin.
+    #[cold]
+    fn decode_allow(words: &[u64; ENVELOPE_WORDS]) -> Result<Self, Malformed> {
+        let bytes = words[2];
+        if bytes == 0 || bytes > PARTS_MAX as u64 {
+            return Err(Malformed("an Allow is for messages of no byte or of more than 256 KiB"));
+        }
+        match words[1].checked_sub(1).map(method) {
+            None => Ok(Self::Allow { bytes, parts: None }),
+            Some(Some(method)) => Ok(Self::Allow { bytes, parts: Some(method) }),
+            Some(None) => Err(Malformed("an Allow has a copy method above 3")),
+        }
+    }
+
     /// Decodes the envelope of a part of a message.
     #[inline(never)]
     fn decode_part(
@@ -537,7 +551,7 @@ impl Envelope {
         }
         match method(words[3] >> 32) {
             Some(method) => Ok(Self::First(label, part as u32, method)),
-            None => Err(Malformed("a message in parts has a copy method above 2")),
+            None => Err(Malformed("a message in parts has a copy method above 3")),
         }
     }
 
@@ -619,9 +633,9 @@ mod tests {
             Envelope::Synchronous(label, Offer { recall: Some(55), ..9.into() }),
             Envelope::Recall(typed, Offer { recall: Some(3), ..u64::MAX.into() }),
             Envelope::Ack(1),
-            Envelope::Cts { id: u64::MAX, method: Method::Streaming, parts: None },
-            Envelope::Cts { id: 0, method: Method::Vector, parts: Some(Method::Streaming) },
-            Envelope::Cts { id: 1, method: Method::Repeat, parts: Some(Method::Vector) },
+            Envelope::Cts { id: u64::MAX, method: Method::Streaming },
+            Envelope::Cts { id: 0, method: Method::Vector },
+            Envelope::Cts { id: 1, method: Method::Pages },
             Envelope::First(typed, 19, Method::Repeat),
             Envelope::First(
                 Label { bytes: PARTS_MAX as u64, ..label },
@@ -630,6 +644,8 @@ mod tests {
             ),
             Envelope::Part(1),
             Envelope::Part(PART_MAX as u32),
+            Envelope::Allow { bytes: 1, parts: None },
+            Envelope::Allow { bytes: PARTS_MAX as u64, parts: Some(Method::Pages) },
             Envelope::Fin(2),
             Envelope::Refused(3),
             Envelope::Help {
@@ -664,12 +680,16 @@ mod tests {
         let eager = EAGER_MAX as u64;
         for words in [
             [0, 0, 0, 0, 0, 0, 0],
-            [17, 0, 0, 0, 0, 0, 0],
+            [18, 0, 0, 0, 0, 0, 0],
+            [ALLOW, 0, 0, 0, 0, 0, 0],
+            [ALLOW, 0, PARTS_MAX as u64 + 1, 0, 0, 0, 0],
+            [ALLOW, 5, 100, 0, 0, 0, 0],
+            [ALLOW | 1 << 9, 0, 100, 0, 0, 0, 0],
             [FIRST, 0, 100, 0, 0, 0, 0],
             [FIRST, 0, 100, 101, 0, 0, 0],
             [FIRST, 0, 1 << 17, PART_MAX as u64 + 1, 0, 0, 0],
             [FIRST, 0, PARTS_MAX as u64 + 1, 100, 0, 0, 0],
-            [FIRST, 0, 100, 100 | 3 << 32, 0, 0, 0],
+            [FIRST, 0, 100, 100 | 4 << 32, 0, 0, 0],
             [FIRST | 1 << 63, 0, 100, 100, 0, 0, 0],
             [PART, 0, 0, 0, 0, 0, 0],
             [PART, 0, PART_MAX as u64 + 1, 0, 0, 0, 0],
@@ -688,11 +708,10 @@ mod tests {
             [RTS, 0, 1, 0, PRIVATE << 32, 0, 0],
             [HELP, 1, 8, 0, 0, 0, 0],
             [HELP, 1, 0, 0, IN_HEAP << 32, 0, 0],
-            [HELP, 3 << 32, 8, 0, IN_HEAP << 32, 0, 0],
-            [CTS, 3, 0, 0, 0, 0, 0],
+            [HELP, 4 << 32, 8, 0, IN_HEAP << 32, 0, 0],
+            [CTS, 4, 0, 0, 0, 0, 0],
             [CTS, 1 << 32, 0, 0, 0, 0, 0],
-            [CTS, 3 | 1 << PARTS_AT, 0, 0, 0, 0, 0],
-            [CTS, 4 << PARTS_AT, 0, 0, 0, 0, 0],
+            [CTS, 1 << 8, 0, 0, 0, 0, 0],
             [CTS, 1 << 63, 0, 0, 0, 0, 0],
             [RTS, 0, 9, 0, 3 << SHAPE_AT, 0, 0],
             [RTS, 0, 9, 0, 1 << 63, 0, 0],

@@ -39,6 +39,7 @@ pub(crate) mod learnt;
 pub(crate) mod link;
 mod long_types;
 mod offers;
+pub mod part_choice;
 mod parts;
 pub(crate) mod peer;
 mod pipeline;

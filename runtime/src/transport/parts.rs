@@ -6,11 +6,8 @@
 //! message, and counts against the same bound. So only messages of at most [`PARTS_MAX`] bytes go out in parts, and only through
 //! a ring with a large payload area, which has room for several of them.
 //!
-//! The receiver decides which messages go out in parts. Its chooser (`tuning.rs`) compares the ways of messages that
-//! begin with an RTS. When it has compared them and chunks are the best way, its CTS allows messages of the same size
-//! class to go out in parts, and names their copy method. One in [`ROW`] messages begins with an RTS all the same, so
-//! the chooser goes on learning. Each time the answer is the same again, the number of messages to the next RTS doubles,
-//! up to [`ROW_MAX`]. Any other answer to an RTS takes the permission back.
+//! The receiver decides which messages go out in parts, and with which copy method, by measurement (`part_choice.rs`). It
+//! tells the sender in an Allow. Until then, messages begin with an RTS.
 //!
 //! Invariant: the parts of a message follow each other in the ring, with no other envelope between them. A message that
 //! finds the ring full stays at the head of the queue (`link.rs`), and no other envelope overtakes it.
@@ -20,24 +17,17 @@ use super::fabric::Fabric;
 use super::failure::lost;
 use super::in_flight::{RequestTable, SendStage};
 use super::link::{Link, Tx};
+use super::part_choice::{Beginning, CLASSES, class};
 use super::protocol::{CopyPlan, Matched, Offered, Protocol, Work};
 use super::ready::Ready;
 use super::stage::Stage;
 use crate::Result;
-use crate::message::envelope::{Envelope, PART_MAX, PARTS_MAX};
+use crate::message::envelope::{Envelope, PART_MAX};
 use crate::message::label::{Label, Shape, Status};
 use crate::message::payload::LayoutRef;
 use crate::settings::Forced;
 use std::ops::Range;
 use typepack_engine::contiguous::Method;
-
-/// When messages of a size class begin to go out in parts, one in this number begins with an RTS.
-const ROW: u16 = 64;
-
-/// While messages of a size class go out in parts, at least one in this number begins with an RTS. Such a message takes
-/// about half as long again as one in parts. If the two cores have become distant, the receiver notices this only in
-/// messages that begin with an RTS.
-const ROW_MAX: u16 = 256;
 
 /// Number of bytes in the first part. A short first part lets the receiver begin early. The further parts have
 /// [`PART_MAX`] bytes, because every part costs the sender one way of a cache line: the line of its envelope.
@@ -50,28 +40,13 @@ const PART_FIRST: u64 = 8 << 10;
 /// RTS and of a CTS is more than the turns would save, because the lines of such messages stay in the second-level cache.
 const TURNS_MIN: u64 = 32 << 10;
 
-/// Number of size classes. Class `n` has the messages whose length in bytes needs `n` bits.
-const CLASSES: usize = (usize::BITS - PARTS_MAX.leading_zeros()) as usize + 1;
-
-/// What the receiver has allowed for the messages of a size class.
-#[derive(Clone, Copy, Debug)]
-struct Allowed {
-    method: Method,
-    /// Number of messages that go out in parts before one begins with an RTS.
-    left: u16,
-    /// One message in this number begins with an RTS.
-    row: u16,
-}
-
-/// The messages in parts to one other rank.
+/// The messages in parts between this rank and one other rank.
 #[derive(Debug, Default)]
 pub struct Parts {
-    allowed: [Option<Allowed>; CLASSES],
-}
-
-/// Returns the size class of a message of `bytes` bytes, or `None` if the message is too long for parts.
-fn class(bytes: u64) -> Option<usize> {
-    (bytes <= PARTS_MAX as u64).then(|| (u64::BITS - bytes.leading_zeros()) as usize)
+    /// What the other rank has told this rank: how messages of each size class should begin.
+    allowed: [Beginning; CLASSES],
+    /// What this rank has told the other rank.
+    told: [Beginning; CLASSES],
 }
 
 /// Returns the length of the part that begins at byte `done` of a message of `total` bytes.
@@ -81,18 +56,24 @@ fn part_bytes(done: u64, total: u64) -> u64 {
 }
 
 impl Parts {
-    /// Remembers how the other rank has answered an RTS for `bytes` bytes: the method of a CTS that allows similar
-    /// messages to go out in parts, or `None` for any other answer.
-    pub fn expect(&mut self, bytes: u64, allowed: Option<Method>) {
-        let Some(class) = class(bytes) else { return };
-        let before = self.allowed[class];
-        self.allowed[class] = allowed.map(|method| match before {
-            // `Parts::asked` applies the new number to the messages after the next RTS.
-            Some(before) if before.method == method => {
-                Allowed { row: (before.row * 2).min(ROW_MAX), ..before }
-            }
-            _ => Allowed { method, left: ROW - 1, row: ROW },
-        });
+    /// Remembers what the other rank has told: how messages of `bytes` bytes should begin.
+    pub fn allow(&mut self, bytes: u64, beginning: Beginning) {
+        if let Some(class) = class(bytes) {
+            self.allowed[class] = beginning;
+        }
+    }
+
+    /// Returns whether the other rank knows that messages of `bytes` bytes should begin so, or need not know.
+    #[inline]
+    pub fn knows(&self, bytes: u64, beginning: Beginning) -> bool {
+        class(bytes).is_none_or(|class| self.told[class] == beginning)
+    }
+
+    /// Notes that this rank has told the other rank how messages of `bytes` bytes should begin.
+    pub fn told(&mut self, bytes: u64, beginning: Beginning) {
+        if let Some(class) = class(bytes) {
+            self.told[class] = beginning;
+        }
     }
 
     /// Returns whether the pieces of a message of `bytes` bytes take turns with those of other messages: it is sparse,
@@ -102,23 +83,17 @@ impl Parts {
         busy && bytes > TURNS_MIN && shape() == Shape::Sparse
     }
 
-    /// Returns the copy method if a message goes out in parts now, and counts the message. `other_way` says whether
+    /// Returns the copy method if a message goes out in parts now. `other_way` says whether
     /// another way is better: its data lies in the shared heap, from which the receiver may copy it in place, or the
     /// message takes turns ([`Parts::takes_turns`]). The caller has checked that its sender does not wait for the match.
-    pub fn begin(
-        &mut self,
-        tx: &Tx,
-        terms: Terms,
-        label: &Label,
-        other_way: bool,
-    ) -> Option<Method> {
+    pub fn begin(&self, tx: &Tx, terms: Terms, label: &Label, other_way: bool) -> Option<Method> {
         let class = class(label.bytes)?;
         if !tx.is_large() || !tx.allows(label) {
             return None;
         }
         match terms.forced {
             Forced::Parts => Some(terms.copy.unwrap_or(Method::Vector)),
-            Forced::Nothing if terms.eager_limit > 0 && !other_way => self.next(class),
+            Forced::Nothing if terms.eager_limit > 0 && !other_way => self.allowed[class],
             _ => None,
         }
     }
@@ -134,7 +109,7 @@ impl Parts {
     /// # Errors
     /// Returns `ErrorKind::Other` if the receiver broke the protocol.
     pub unsafe fn send(
-        &mut self,
+        &self,
         tx: &mut Tx,
         (fabric, stage, terms): (&Fabric, &mut Stage, Terms),
         layout: &LayoutRef<'_>,
@@ -153,21 +128,6 @@ impl Parts {
             unsafe { stage.fill(how, len, to, |to| layout.pack(range, to)) };
         })?;
         Ok(Some((done, method)))
-    }
-
-    /// Counts a message of a size class. Returns the copy method if the message may go out in parts, and `None` if it
-    /// must begin with an RTS.
-    fn next(&mut self, class: usize) -> Option<Method> {
-        let allowed = self.allowed[class].as_mut()?;
-        allowed.left = allowed.left.checked_sub(1)?;
-        Some(allowed.method)
-    }
-
-    /// Counts a message that begins with an RTS.
-    pub fn asked(&mut self, bytes: u64) {
-        if let Some(allowed) = class(bytes).and_then(|class| self.allowed[class].as_mut()) {
-            allowed.left = allowed.row - 1;
-        }
     }
 }
 
@@ -249,6 +209,7 @@ impl Protocol for Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::envelope::PARTS_MAX;
 
     #[test]
     fn parts_cover_the_message() {
@@ -267,29 +228,19 @@ mod tests {
     }
 
     #[test]
-    fn one_in_a_row_begins_with_an_rts() {
+    fn each_size_class_begins_as_the_receiver_says() {
         let mut parts = Parts::default();
-        let [medium, long] = [65_536, PARTS_MAX as u64].map(|bytes| class(bytes).expect("a class"));
-        assert_eq!(parts.next(medium), None);
-        parts.expect(65_536, Some(Method::Repeat));
-        for row in [ROW, ROW, 2 * ROW, ROW_MAX, ROW_MAX] {
-            let out = (0..600).take_while(|_| parts.next(medium) == Some(Method::Repeat)).count();
-            assert_eq!(out, usize::from(row) - 1);
-            // The question whether the message may go out in parts does not count as an RTS.
-            assert_eq!(parts.next(medium), None);
-            parts.asked(65_536);
-            parts.expect(65_536, Some(Method::Repeat));
-        }
-        // Another method begins a new row.
-        parts.expect(65_536, Some(Method::Vector));
-        let out = (0..600).take_while(|_| parts.next(medium) == Some(Method::Vector)).count();
-        assert_eq!(out, usize::from(ROW) - 1);
-        parts.expect(PARTS_MAX as u64 + 1, Some(Method::Vector));
-        assert_eq!((parts.next(long), class(PARTS_MAX as u64 + 1)), (None, None));
-        // Another answer than a CTS takes the permission back.
-        parts.expect(PARTS_MAX as u64, Some(Method::Vector));
-        assert_eq!(parts.next(long), Some(Method::Vector));
-        parts.expect(PARTS_MAX as u64, None);
-        assert_eq!(parts.next(long), None);
+        let of = |parts: &Parts, bytes| class(bytes).and_then(|class| parts.allowed[class]);
+        parts.allow(65_536, Some(Method::Repeat));
+        assert_eq!(of(&parts, 100_000), Some(Method::Repeat));
+        assert_eq!((of(&parts, 65_535), of(&parts, PARTS_MAX as u64)), (None, None));
+        parts.allow(PARTS_MAX as u64 + 1, Some(Method::Vector));
+        parts.allow(65_536, None);
+        assert_eq!(of(&parts, 65_536), None);
+        // Only news is told.
+        assert!(parts.knows(65_536, None) && !parts.knows(65_536, Some(Method::Pages)));
+        parts.told(65_536, Some(Method::Pages));
+        assert!(!parts.knows(65_536, None) && parts.knows(65_536, Some(Method::Pages)));
+        assert!(parts.knows(PARTS_MAX as u64 + 1, Some(Method::Pages)));
     }
 }

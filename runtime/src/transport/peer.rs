@@ -13,8 +13,9 @@ use super::eager::Eager;
 use super::fabric::Fabric;
 use super::failure::{broken, lost, lost_at, of_place};
 use super::heap::{self, HeapCopy};
-use super::in_flight::{RequestTable, SendStage, Stream, Told};
+use super::in_flight::{RequestTable, SendStage, Stream};
 use super::link::{Link, Outgoing, Rx, Tx};
+use super::part_choice::Beginning;
 use super::parts::Parts;
 use super::pipeline::Pipeline;
 use super::private::PrivateCopy;
@@ -203,7 +204,6 @@ impl Peer {
                     return Ok(true);
                 }
                 Offered::Written => {
-                    self.parts.asked(bytes);
                     self.pipeline.pack_ahead(work, &mut self.link, id)?;
                     return Ok(true);
                 }
@@ -352,12 +352,8 @@ impl Peer {
             Way::InPlace(_) => situation.place,
             Way::Packed(_) | Way::PackedStreamed(_) => None,
         };
-        let parts = match way {
-            Way::InPlace(_) => None,
-            Way::Packed(_) | Way::PackedStreamed(_) => work.tuning.in_parts(situation, total),
-        };
         let (method, unpack) = (way.method(), way.unpack_method());
-        let plan = CopyPlan { method, unpack, shared: situation.shared, parts };
+        let plan = CopyPlan { method, unpack, shared: situation.shared };
         for (declined, choice) in choice::carriers(place).iter().enumerate() {
             if declined > 0 {
                 work.tuning.declined();
@@ -374,7 +370,29 @@ impl Peer {
                 break;
             }
         }
-        self.flush(work).map(drop)
+        self.flush(work)?;
+        // Data in a heap never goes out in parts.
+        if situation.place == Some(Space::Heap) {
+            return Ok(());
+        }
+        let next = work.tuning.next_beginning(situation, total);
+        self.say_beginning(work.fabric, total, next)
+    }
+
+    /// Tells the other rank how messages of `bytes` bytes should begin, if it does not know yet. If the ring is full, the
+    /// other rank hears of it later.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Other` if the other rank broke the protocol.
+    pub fn say_beginning(&mut self, fabric: &Fabric, bytes: u64, parts: Beginning) -> Result<()> {
+        let Some(tx) = self.link.tx.as_mut().filter(|tx| tx.is_idle()) else { return Ok(()) };
+        if self.parts.knows(bytes, parts) {
+            return Ok(());
+        }
+        if tx.say(fabric, &Envelope::Allow { bytes, parts })? {
+            self.parts.told(bytes, parts);
+        }
+        Ok(())
     }
 
     /// Returns what this rank knows about a message that waits at its sender, and the mean number of useful
@@ -476,6 +494,10 @@ impl Peer {
                 }
                 Ok(())
             }
+            Envelope::Allow { bytes, parts } => {
+                self.parts.allow(bytes, parts);
+                Ok(())
+            }
             Envelope::Withdraw(offer) => self.withdrawn(work, offer),
             Envelope::DefineLong { number, bytes, at } => {
                 self.define_long(work.fabric, number, bytes, at)?;
@@ -510,8 +532,8 @@ impl Peer {
     }
 
     /// Takes back the word by which this rank could recall the message that `envelope` answers. The receiver has
-    /// matched the message, so the message's envelope cannot refer to the word any more. Also tells the pipeline and
-    /// the parts which answer to expect next time ([`Pipeline::expect`], [`Parts::expect`]).
+    /// matched the message, so the message's envelope cannot refer to the word any more. Also tells the pipeline which
+    /// answer to expect next time ([`Pipeline::expect`]).
     fn answered<R: RequestTable>(&mut self, work: &mut Work<'_, R>, envelope: &Envelope) {
         let (Envelope::Ack(id)
         | Envelope::Cts { id, .. }
@@ -525,15 +547,11 @@ impl Peer {
         if let Some(send) = &send
             && matches!(send.stage, SendStage::Offered(_))
         {
-            let (answer, parts) = match *envelope {
-                Envelope::Cts { method, parts, .. } => (Some(method), parts),
-                _ => (None, None),
+            let answer = match *envelope {
+                Envelope::Cts { method, .. } => Some(method),
+                _ => None,
             };
             self.pipeline.expect(send.label.bytes, answer);
-            // Messages out of a heap never go out in parts, so their answers say nothing about other messages.
-            if send.stage != SendStage::Offered(Told::In(Space::Heap)) {
-                self.parts.expect(send.label.bytes, parts);
-            }
             if answer.is_none() {
                 self.pipeline.forget(id);
             }

@@ -216,7 +216,7 @@ impl Pipeline {
         work: &mut Work<'_, R>,
         link: &mut Link,
         (receive, offer): (u64, u64),
-        CopyPlan { method, unpack, parts, .. }: CopyPlan,
+        CopyPlan { method, unpack, .. }: CopyPlan,
     ) -> Result<()> {
         let stream = work.requests.receive(receive).and_then(|receive| receive.stream.as_mut());
         let Some(stream) = stream else { return Err(lost("a receive", receive)) };
@@ -225,7 +225,7 @@ impl Pipeline {
         rx.offers.answer(offer);
         self.incoming.push_back(Incoming { number: self.answered, id: receive, method: unpack });
         self.answered += 1;
-        tx.push(Outgoing::Say(Envelope::Cts { id: offer, method, parts }));
+        tx.push(Outgoing::Say(Envelope::Cts { id: offer, method }));
         Ok(())
     }
 

@@ -115,14 +115,11 @@ pub struct CopyPlan {
     /// True if the receive's memory lies in a heap and its elements do not overlap, so that the sender
     /// can copy a part of the message.
     pub shared: bool,
-    /// If messages of similar length may go out in parts from now on: their copy method (`parts.rs`).
-    pub parts: Option<Method>,
 }
 
 impl CopyPlan {
     /// The plan of a message that goes through the ring or the chunks because no other way is possible.
-    pub const PLAIN: Self =
-        Self { method: Method::Vector, unpack: Method::Vector, shared: false, parts: None };
+    pub const PLAIN: Self = Self { method: Method::Vector, unpack: Method::Vector, shared: false };
 }
 
 /// A message that a receive has matched and does not refuse.

@@ -77,7 +77,8 @@ impl Stage {
     ) {
         // Vector moves need no stage, because the pack kernel already stores with vector moves. For sparse layouts,
         // reading the source takes most of the time, and a stage would add to that time.
-        if method != Method::Vector && shape == Shape::Dense {
+        let fetches = matches!(method, Method::Vector | Method::Pages);
+        if !fetches && shape == Shape::Dense {
             // SAFETY: the caller guarantees both conditions of `pack`, which are the same.
             unsafe { self.pack(len, to, method, pack) };
         } else {

@@ -24,14 +24,18 @@
 
 use super::choice::{self, Terms};
 use super::learnt::Learnt;
+use super::part_choice::{Beginning, PartChoices};
 use crate::message::envelope::{PARTS_MAX, Space};
 use crate::message::label::Shape;
 use crate::settings::Forced;
 use std::collections::HashMap;
 use std::fmt;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use typepack_engine::choice::{Chooser, Pick, WAYS};
 use typepack_engine::contiguous::{self, Method};
+
+#[cfg(test)]
+mod tests;
 
 /// A trial of less than this number of nanoseconds is not worth two readings of the clock.
 const SHORT: u64 = 2000;
@@ -46,7 +50,7 @@ const RARELY: u64 = 16;
 /// from memory. Measured on a Zen 4 with a C program of two threads, 256 KiB in pieces of 32 KiB through a ring of
 /// 2 MiB, in us: 8 with vector moves and 28 with streaming stores between cores 45 ns apart, 120 and 20 between cores
 /// 320 ns apart.
-const STREAMING: u64 = 16 << 10;
+pub(super) const STREAMING: u64 = 16 << 10;
 
 /// Length in bytes of the shortest message that the receiver may write to its place with streaming stores, in a copy in
 /// place or out of chunks. A shorter message fits in the caches of the receiver, which writes the data itself and
@@ -69,7 +73,7 @@ pub enum Way {
     /// The receiver, or both ranks, copy the data in place. They copy long runs with the method.
     InPlace(Method),
     /// The sender packs the data into chunks, and the receiver unpacks the chunks. Both ranks copy long runs
-    /// with the method. With any method but vector moves, the sender packs dense layouts in private memory
+    /// with the method. With `rep movsb` and streaming stores, the sender packs dense layouts in private memory
     /// first (`stage.rs`).
     Packed(Method),
     /// The sender packs the data into chunks with the method, and the receiver unpacks the chunks with streaming
@@ -174,7 +178,7 @@ impl Situation {
             && bytes >= STREAMING_IN_PLACE
             && methods.contains(&Method::Streaming);
         let packed = methods.iter().flat_map(|&method| {
-            let streamed = streams && method != Method::Streaming;
+            let streamed = streams && matches!(method, Method::Vector | Method::Repeat);
             std::iter::once(Way::Packed(method))
                 .chain(streamed.then_some(Way::PackedStreamed(method)))
         });
@@ -183,7 +187,7 @@ impl Situation {
                 // Streaming stores fill the chunks only if `TYPEPACK_COPY` forces them.
                 let fills = |method: &&Method| **method != Method::Streaming || methods.len() == 1;
                 let way = |&method: &Method| match method {
-                    Method::Vector | Method::Repeat if self.contiguous => {
+                    Method::Vector | Method::Pages | Method::Repeat if self.contiguous => {
                         Way::PackedStreamed(method)
                     }
                     _ => Way::Packed(method),
@@ -311,6 +315,8 @@ pub struct Tuning {
     copy: Option<Method>,
     /// The ways that earlier jobs have learnt, by key (`learnt.rs`).
     earlier: HashMap<usize, Way>,
+    /// The choices of messages that may go out in parts.
+    pub parts: PartChoices,
 }
 
 impl Default for Tuning {
@@ -323,6 +329,7 @@ impl Default for Tuning {
             measures: true,
             copy: None,
             earlier: HashMap::new(),
+            parts: PartChoices::new(true, None),
         }
     }
 }
@@ -333,6 +340,7 @@ impl Tuning {
         (self.measures, self.copy) = (measures, copy);
         self.entries.clear();
         (self.trial, self.turns) = (None, Turns::default());
+        self.parts = PartChoices::new(measures, copy);
         // A message that is on its way now is not counted any more. When it completes, the busy period of
         // later messages may end early. That does little harm, because a chooser compares medians.
         self.under_way = 0;
@@ -370,6 +378,11 @@ impl Tuning {
             self.turns.taken = false;
         }
         self.under_way += 1;
+        if situation.place == Some(Space::Heap) {
+            self.parts.disturb();
+        } else {
+            self.parts.begin(situation.far, bytes, None, self.under_way == 1);
+        }
         let key = key(situation, bytes);
         if self.entries.is_empty() {
             self.entries.resize_with(SITUATIONS * CLASSES, || None);
@@ -412,11 +425,12 @@ impl Tuning {
         }
     }
 
-    /// Returns the copy method with which such messages may go out in parts, or `None` if they must begin with an RTS.
+    /// Returns the copy method with which such messages go out in parts as long as parts have not been measured
+    /// (`part_choice.rs`), or `None` if they must begin with an RTS.
     /// They may go out in parts if their ways have been compared and chunks are the best one. If nothing is measured,
     /// the static choice counts as the best way. A busy rank that has not compared the ways yet decides like a rank
     /// that is not busy, and the other way round.
-    pub fn in_parts(&self, situation: Situation, bytes: u64) -> Option<Method> {
+    fn first_in_parts(&self, situation: Situation, bytes: u64) -> Option<Method> {
         if bytes > PARTS_MAX as u64 {
             return None;
         }
@@ -432,10 +446,28 @@ impl Tuning {
         }
     }
 
+    /// Returns how the next message should begin that is like one for which [`Tuning::begin`] has picked a way. The data
+    /// of these messages do not lie in a heap.
+    pub fn next_beginning(&mut self, situation: Situation, bytes: u64) -> Beginning {
+        let far = situation.far;
+        self.parts.pick(far, bytes);
+        let first = self.first_in_parts(situation, bytes);
+        self.parts.next(far, bytes, first)
+    }
+
+    /// Returns whether no message that began with an RTS is on its way to this rank.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.under_way == 0
+    }
+
     /// Says that a message of `bytes` bytes is complete.
     #[inline]
     pub fn complete(&mut self, bytes: u64) {
         self.under_way = self.under_way.saturating_sub(1);
+        if self.under_way == 0 {
+            self.parts.end_of_rts(bytes);
+        }
         if let Some(trial) = &mut self.trial {
             trial.bytes = trial.bytes.saturating_add(bytes);
             if self.under_way == 0 {
@@ -451,12 +483,9 @@ impl Tuning {
         if !valid || bytes == 0 {
             return;
         }
-        let time = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        // The cost is the time per byte, in 2^-20 ns, because periods have different lengths.
-        let cost = u128::from(time) << 20;
-        let cost = u64::try_from(cost / u128::from(bytes)).unwrap_or(u64::MAX);
-        entry.chooser.report(way, cost);
-        entry.short = time < SHORT && entry.chooser.is_settled();
+        let time = start.elapsed();
+        entry.chooser.report(way, cost(time, bytes));
+        entry.short = time.as_nanos() < u128::from(SHORT) && entry.chooser.is_settled();
     }
 
     /// Makes the entry of a key.
@@ -507,7 +536,8 @@ impl Tuning {
     /// Returns one line per key that has compared its ways: the situation, the best way, and by how much it is
     /// better than the second best.
     pub fn report(&self) -> Vec<String> {
-        self.settled().map(|(key, entry)| line(&entry.measured(key))).collect()
+        let ways = self.settled().map(|(key, entry)| line(&entry.measured(key)));
+        ways.chain(self.parts.report()).collect()
     }
 
     /// Returns what was measured for every key that has several ways, also where the comparison has not ended.
@@ -566,6 +596,12 @@ fn line(measured: &Measured) -> String {
     format!("{}{gain}", describe(&(*bytes, *situation, *way)))
 }
 
+/// Returns the cost of a job that took `time` for `bytes` bytes: the time per byte, in 2^-20 ns, because jobs have
+/// different lengths.
+pub(super) fn cost(time: Duration, bytes: u64) -> u64 {
+    u64::try_from((time.as_nanos() << 20) / u128::from(bytes.max(1))).unwrap_or(u64::MAX)
+}
+
 /// Returns the key of a situation and a message of `bytes` bytes.
 fn key(situation: Situation, bytes: u64) -> usize {
     situation.index() * CLASSES + class(bytes)
@@ -588,206 +624,5 @@ pub fn fused_first(situation: Situation, terms: Terms, useful: u64, bytes: u64) 
         None => false,
         Some(Space::Heap) => choice::is_fused(terms.forced, situation, useful),
         Some(Space::Private) => choice::is_private(terms.forced, situation.far, bytes),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SITUATION: Situation = Situation {
-        place: Some(Space::Heap),
-        shape: Shape::Contiguous,
-        contiguous: true,
-        shared: true,
-        far: false,
-        busy: false,
-    };
-
-    fn terms(forced: Forced) -> Terms {
-        Terms { eager_limit: 8 << 10, forced, copy: None }
-    }
-
-    #[test]
-    fn every_situation_has_a_place_of_its_own() {
-        let mut seen = std::collections::BTreeSet::new();
-        for place in [None, Some(Space::Heap), Some(Space::Private)] {
-            for shape in [Shape::Contiguous, Shape::Dense, Shape::Sparse] {
-                for bits in 0..16 {
-                    let [contiguous, shared, far, busy] = [1, 2, 4, 8].map(|bit| bits & bit != 0);
-                    let situation = Situation { place, shape, contiguous, shared, far, busy };
-                    assert!(situation.index() < SITUATIONS);
-                    assert!(seen.insert(situation.index()));
-                    assert_eq!(Situation::at(situation.index()), Some(situation));
-                    for forced in [Forced::Nothing, Forced::Packed, Forced::Heap, Forced::Cma] {
-                        for bytes in [1, STREAMING] {
-                            let ways = situation.ways(bytes, terms(forced), None);
-                            assert!(!ways.is_empty() && ways.len() <= WAYS);
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn forced_protocols_and_methods_leave_no_other_way() {
-        let ways = |forced, copy| SITUATION.ways(1 << 20, terms(forced), copy);
-        let is_packed = |way: &Way| matches!(way, Way::Packed(_) | Way::PackedStreamed(_));
-        assert!(ways(Forced::Packed, None).iter().all(is_packed));
-        assert!(!ways(Forced::Heap, None).iter().any(is_packed));
-        let vector = Some(Method::Vector);
-        assert_eq!(ways(Forced::Nothing, vector), [Way::InPlace(Method::Vector)]);
-        let alone = Situation { shared: false, ..SITUATION };
-        let both = [Way::InPlace(Method::Vector), Way::Packed(Method::Vector)];
-        assert_eq!(alone.ways(1 << 20, terms(Forced::Nothing), vector), both);
-    }
-
-    /// Checks that a size class begins with the way that a neighbour has found better, even if the neighbour has not
-    /// tried all of its ways.
-    #[test]
-    fn a_better_way_is_passed_on_early() {
-        let mut tuning = Tuning::default();
-        let situation = Situation { place: None, shared: false, ..SITUATION };
-        let ways = situation.ways(1 << 20, terms(Forced::Nothing), None);
-        if ways.len() < 3 {
-            return;
-        }
-        let begin = |tuning: &mut Tuning, bytes| {
-            let way = tuning.begin(situation, bytes, terms(Forced::Nothing), || false);
-            tuning.complete(bytes);
-            way
-        };
-        let first = begin(&mut tuning, 1 << 20);
-        let better = ways.iter().position(|way| *way != first).expect("another way");
-        let entry = tuning.entries[key(situation, 1 << 20)].as_mut().expect("an entry");
-        for _ in 0..2 * typepack_engine::choice::SAMPLES {
-            entry.chooser.report(entry.first, 1000);
-            entry.chooser.report(better as u8, 100);
-        }
-        assert!(!entry.chooser.is_settled() && entry.is_measured());
-        assert_eq!(begin(&mut tuning, 1 << 22), ways[better]);
-    }
-
-    /// Checks busy periods with messages of two keys: one key has the trial, and all its messages go the
-    /// same way.
-    #[test]
-    fn one_key_is_on_trial_at_a_time() {
-        let mut tuning = Tuning::default();
-        let free = terms(Forced::Nothing);
-        let alone = Situation { shared: false, ..SITUATION };
-        for _ in 0..2000 {
-            let best = |tuning: &Tuning, bytes| {
-                tuning
-                    .entries
-                    .get(key(alone, bytes))
-                    .and_then(Option::as_ref)
-                    .map(|entry| entry.best())
-            };
-            let before = [1 << 20, 1 << 16].map(|bytes| best(&tuning, bytes));
-            let one = tuning.begin(alone, 1 << 20, free, || true);
-            let other = tuning.begin(alone, 1 << 16, free, || true);
-            assert_eq!(one, tuning.begin(alone, 1 << 20, free, || true));
-            let tried = before.iter().zip([one, other]);
-            assert!(tried.filter(|(best, way)| best.is_some_and(|best| best != *way)).count() <= 1);
-            for bytes in [1 << 20, 1 << 16, 1 << 20] {
-                tuning.complete(bytes);
-            }
-            assert!(tuning.trial.is_none() && tuning.under_way == 0);
-        }
-    }
-
-    /// Checks that each key compares its ways even if messages of several keys always overlap, in the
-    /// same order.
-    #[test]
-    fn every_key_has_its_turn() {
-        let mut tuning = Tuning::default();
-        let alone = Situation { place: None, shared: false, ..SITUATION };
-        let keys = [Shape::Sparse, Shape::Dense, Shape::Contiguous, Shape::Sparse];
-        for round in 0..100_000 {
-            for (at, shape) in keys.into_iter().enumerate() {
-                let situation = Situation { shape, ..alone };
-                tuning.begin(situation, 1 << (14 + at), terms(Forced::Nothing), || true);
-            }
-            for at in 0..keys.len() {
-                tuning.complete(1 << (14 + at));
-            }
-            if tuning.settled().count() == keys.len() {
-                return;
-            }
-            assert!(round < 99_999 || contiguous::available().count() == 1);
-        }
-    }
-
-    /// Checks that both keys compare their ways if messages of two keys alternate, one at a time.
-    #[test]
-    fn keys_that_alternate_have_their_turns() {
-        let mut tuning = Tuning::default();
-        let situation = Situation { place: None, shared: false, ..SITUATION };
-        for round in 0..100_000 {
-            for bytes in [1 << 16, 1 << 19] {
-                tuning.begin(situation, bytes, terms(Forced::Nothing), || true);
-                tuning.complete(bytes);
-            }
-            if tuning.settled().count() == 2 {
-                return;
-            }
-            assert!(round < 99_999 || contiguous::available().count() == 1);
-        }
-    }
-
-    #[test]
-    fn without_measuring_the_static_rule_decides() {
-        let mut tuning = Tuning::default();
-        tuning.set(false, None);
-        for fused in [true, false] {
-            tuning.set(false, None);
-            for _ in 0..100 {
-                let alone = Situation { shared: false, ..SITUATION };
-                let way = tuning.begin(alone, 1 << 16, terms(Forced::Nothing), || fused);
-                assert_eq!(matches!(way, Way::InPlace(_)), fused);
-                assert_eq!(way.method(), Method::Vector);
-                tuning.complete(1 << 16);
-            }
-        }
-        assert_eq!(tuning.report(), Vec::<String>::new());
-    }
-
-    #[test]
-    fn after_a_setting_the_next_message_begins_a_period() {
-        let mut tuning = Tuning::default();
-        tuning.begin(SITUATION, 1 << 20, terms(Forced::Nothing), || true);
-        tuning.set(true, None);
-        assert!(tuning.trial.is_none());
-        tuning.begin(SITUATION, 1 << 20, terms(Forced::Nothing), || true);
-        assert!(tuning.trial.is_some() && tuning.under_way == 1);
-        tuning.complete(1 << 20);
-        assert!(tuning.trial.is_none());
-        tuning.complete(1 << 20);
-        assert_eq!(tuning.under_way, 0);
-    }
-
-    #[test]
-    fn what_was_learnt_comes_first_and_is_kept() {
-        let mut tuning = Tuning::default();
-        let learnt = vec![(1 << 20, SITUATION, Way::InPlace(Method::Streaming))];
-        tuning.know(&learnt);
-        assert_eq!(tuning.learnt(), learnt);
-        let streams = contiguous::available().any(|method| method == Method::Streaming);
-        let way = tuning.begin(SITUATION, 3 << 19, terms(Forced::Nothing), || true);
-        assert_eq!(way == learnt[0].2, streams);
-        // A way that this situation does not have is not used.
-        tuning.know(&[(1 << 16, SITUATION, Way::Packed(Method::Vector))]);
-        let way = tuning.begin(SITUATION, 1 << 16, terms(Forced::Nothing), || true);
-        assert_eq!(way, Way::InPlace(Method::Vector));
-    }
-
-    /// Checks that a completion without a beginning, which a protocol error could cause, changes nothing.
-    #[test]
-    fn a_stray_completion_is_harmless() {
-        let mut tuning = Tuning::default();
-        tuning.complete(5);
-        tuning.declined();
-        assert_eq!(tuning.under_way, 0);
     }
 }

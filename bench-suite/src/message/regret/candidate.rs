@@ -87,7 +87,8 @@ impl Candidate {
 
 /// Returns the candidates that are possible for `row` with buffers in `memory` on this machine. Copies
 /// through chunks (`ring`) are possible for all rows, and copies out of the shared heap (`heap`) for memory
-/// of `MPI_Alloc_mem`; each of them exists with every copy method of the machine. Contiguous data can also be packed
+/// of `MPI_Alloc_mem`; each of them exists with every copy method of the machine. So do messages in `parts`, if the row's name says that a
+/// message has more than 8 KiB and at most 256 KiB. Contiguous data can also be packed
 /// with each other method and unpacked with streaming stores (`streamed`). Copies between private
 /// memories (`cma`) are possible for contiguous user memory; the operating system carries them out with a
 /// method of its own.
@@ -110,22 +111,27 @@ pub fn possible(row: &Row, memory: Memory) -> Vec<Candidate> {
         };
         return found.map(candidate).collect();
     }
-    with(&contiguous::available().collect::<Vec<_>>(), row.is_contiguous(), memory)
+    let methods: Vec<Method> = contiguous::available().collect();
+    let parts = row.message_bytes().is_some_and(|bytes| bytes > 8 << 10 && bytes <= 256 << 10);
+    with(&methods, row.is_contiguous(), parts, memory)
 }
 
 /// Returns the names of all candidates for messages on this machine.
 fn names() -> Vec<String> {
     let methods: Vec<Method> = contiguous::available().collect();
-    let mut list = with(&methods, true, Memory::Alloc);
-    let user = with(&methods, true, Memory::User);
+    let mut list = with(&methods, true, true, Memory::Alloc);
+    let user = with(&methods, true, true, Memory::User);
     list.extend(user.into_iter().filter(|candidate| candidate.name == "cma"));
     list.into_iter().map(|candidate| candidate.name).collect()
 }
 
-fn with(methods: &[Method], contiguous: bool, memory: Memory) -> Vec<Candidate> {
+fn with(methods: &[Method], contiguous: bool, parts: bool, memory: Memory) -> Vec<Candidate> {
     let each =
         |transport| methods.iter().map(move |&method| Candidate::forced(transport, Some(method)));
     let mut list: Vec<Candidate> = each("ring").collect();
+    if parts {
+        list.extend(each("parts"));
+    }
     if contiguous && methods.contains(&Method::Streaming) {
         let fill = methods.iter().filter(|method| **method != Method::Streaming);
         list.extend(fill.map(|&method| Candidate::forced("streamed", Some(method))));
@@ -150,21 +156,27 @@ mod tests {
     #[test]
     fn candidates_depend_on_memory_layout_and_machine() {
         let two = [Method::Vector, Method::Repeat];
-        assert_eq!(shown(&with(&two, true, Memory::User)), ["ring-vector", "ring-repeat", "cma"]);
-        assert_eq!(shown(&with(&two, false, Memory::User)), ["ring-vector", "ring-repeat"]);
+        assert_eq!(
+            shown(&with(&two, true, false, Memory::User)),
+            ["ring-vector", "ring-repeat", "cma"]
+        );
+        assert_eq!(shown(&with(&two, false, false, Memory::User)), ["ring-vector", "ring-repeat"]);
         let all = ["ring-vector", "ring-repeat", "heap-vector", "heap-repeat"];
-        assert_eq!(shown(&with(&two, true, Memory::Alloc)), all);
-        assert_eq!(shown(&with(&two, false, Memory::Alloc)), all);
-        let streams = with(&[Method::Vector, Method::Streaming], true, Memory::User);
+        assert_eq!(shown(&with(&two, true, false, Memory::Alloc)), all);
+        assert_eq!(shown(&with(&two, false, false, Memory::Alloc)), all);
+        let streams = with(&[Method::Vector, Method::Streaming], true, false, Memory::User);
         let all = ["ring-vector", "ring-streaming", "streamed-vector", "cma"];
         assert_eq!(shown(&streams), all);
-        let one = with(&[Method::Vector], true, Memory::Alloc);
+        let parts = with(&two, false, true, Memory::User);
+        let all = ["ring-vector", "ring-repeat", "parts-vector", "parts-repeat"];
+        assert_eq!(shown(&parts), all);
+        let one = with(&[Method::Vector], true, false, Memory::Alloc);
         assert_eq!(shown(&one), ["ring-vector", "heap-vector"]);
     }
 
     #[test]
     fn candidates_force_everything_and_the_free_choice_nothing() {
-        let list = with(&[Method::Streaming], true, Memory::User);
+        let list = with(&[Method::Streaming], true, false, Memory::User);
         let of = |candidate: &Candidate| {
             let mut list: Vec<String> =
                 candidate.environment().map(|(name, value)| format!("{name}={value}")).collect();

@@ -28,7 +28,12 @@ fn check(lengths: impl Iterator<Item = usize>, copy: impl Fn(*const u8, *mut u8,
 
 fn lengths() -> impl Iterator<Item = usize> {
     let around = |at: usize| at - 3..at + 4;
-    (0..700).chain(around(1024)).chain(around(LONG)).chain(around(4096)).chain(around(70_000))
+    (0..700)
+        .chain(around(1024))
+        .chain(around(LONG))
+        .chain(around(4096))
+        .chain(around(8192))
+        .chain(around(70_000))
 }
 
 #[test]
@@ -48,6 +53,11 @@ fn every_instruction_set_copies_every_length() {
         check(lengths().filter(|&bytes| bytes > 64), |from, to, bytes| {
             // SAFETY: this machine has `isa`, and `check` passes two separate buffers of more than 64 bytes.
             unsafe { run(from, to, bytes) };
+        });
+        let pairs = pages::pick(isa);
+        check(lengths().filter(|&bytes| bytes >= LONG), |from, to, bytes| {
+            // SAFETY: this machine has `isa`, and `check` passes two separate buffers of at least `LONG` bytes.
+            unsafe { pages::by(pairs, from, to, bytes) };
         });
     }
 }
@@ -105,7 +115,7 @@ fn names_are_read_back() {
             assert_eq!(method.name().parse(), Ok(method));
         }
     }
-    assert_eq!(Method::from_code(3), None);
+    assert_eq!(Method::from_code(4), None);
     let error = "memcpy".parse::<Method>().expect_err("`memcpy` is no copy method").to_string();
     assert!(
         error

@@ -8,6 +8,7 @@
 use super::*;
 use crate::message::envelope::PARTS_MAX;
 use crate::shm::ring::Violation;
+use crate::shm::topology::Distance;
 use crate::transport::in_flight::Stream;
 use crate::transport::link::{Arriving, Target};
 
@@ -107,6 +108,19 @@ impl MessageEngine {
 
     // ---- at the receiver ----
 
+    /// Returns whether the cores of this rank and of rank `from` share no cache.
+    fn is_far(&self, from: usize) -> bool {
+        self.fabric.distance(from) > Distance::L3
+    }
+
+    /// Says that the last part of a message of `total` bytes has arrived, and tells rank `from` how the next message of
+    /// this size class should begin, if that has changed.
+    fn end_of_parts(&mut self, from: usize, far: bool, total: u64) -> Result<()> {
+        self.tuning.parts.end(far, total);
+        let next = self.tuning.parts.next(far, total, None);
+        self.peers[from].say_beginning(&self.fabric, total, next)
+    }
+
     /// Receives the message in parts at the head of the ring of `from` straight into the memory of `posting`, which
     /// matches the message. Waits a little for the parts. If one does not come, the receive goes on as a request.
     ///
@@ -128,6 +142,8 @@ impl MessageEngine {
     ) -> Result<Glance> {
         let Posting { layout, capacity, .. } = posting;
         let Label { tag, bytes: total, .. } = label;
+        let far = self.is_far(from);
+        self.tuning.parts.begin(far, total, Some(method), self.tuning.is_idle());
         let Some(rx) = &mut self.peers[from].link.rx else { return Ok(Glance::Other) };
         let (mut done, mut looks) = (0, LOOKS);
         loop {
@@ -149,6 +165,7 @@ impl MessageEngine {
             }
             done = end;
             if done == total {
+                self.end_of_parts(from, far, total)?;
                 let status = Status { source: from, tag, bytes: total };
                 return received(status, *capacity, None).map(Glance::Done);
             }
@@ -207,6 +224,8 @@ impl MessageEngine {
                     };
                     receive.source = Sender::Slot(Slot::new(from));
                     receive.stream = Some(Stream { tag: label.tag, total, done: 0 });
+                    let alone = self.tuning.is_idle();
+                    self.tuning.parts.begin(self.is_far(from), total, Some(method), alone);
                     Target::Receive(id)
                 }
             }
@@ -262,6 +281,7 @@ impl MessageEngine {
                     if last {
                         let status = Status { source: from, tag: stream.tag, bytes: total };
                         self.requests.complete(id, received(status, capacity, None));
+                        self.end_of_parts(from, self.is_far(from), total)?;
                     }
                 }
             }

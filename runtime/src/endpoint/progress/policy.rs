@@ -6,6 +6,7 @@
 
 use super::*;
 use crate::transport::learnt::Learnt;
+use crate::transport::part_choice::MeasuredParts;
 use crate::transport::tuning::Measured;
 use typepack_engine::contiguous::Method;
 
@@ -52,6 +53,14 @@ impl Endpoint {
     /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
     pub fn measured(&self) -> Result<Vec<Measured>> {
         Ok(self.lock()?.core.engine.measured())
+    }
+
+    /// Returns what this rank has measured about messages that can go out in parts.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
+    pub fn measured_parts(&self) -> Result<Vec<MeasuredParts>> {
+        Ok(self.lock()?.core.engine.measured_parts())
     }
 
     /// Returns the ways of long messages that this rank has from earlier jobs, one line each.

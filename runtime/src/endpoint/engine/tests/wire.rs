@@ -86,10 +86,7 @@ fn words(id: u64, bytes: u64) -> [(Envelope, &'static [State]); 6] {
     };
     [
         (Envelope::Ack(id), &[Unacknowledged]),
-        (
-            Envelope::Cts { id, method: Method::Vector, parts: None },
-            &[Plain, InHeap, InPrivate, Withdrawn],
-        ),
+        (Envelope::Cts { id, method: Method::Vector }, &[Plain, InHeap, InPrivate, Withdrawn]),
         (Envelope::Fin(id), &[InHeap, InPrivate, Withdrawn]),
         (Envelope::Refused(id), &[Plain, InHeap, InPrivate, Withdrawn]),
         (help(Space::Heap), &[InHeap, Withdrawn]),
@@ -129,7 +126,7 @@ fn every_word_has_its_states() {
             match state {
                 State::Withdrawn => victim.detach(id),
                 State::Streaming => {
-                    say(&mut tx, &area, &Envelope::Cts { id, method: Method::Vector, parts: None });
+                    say(&mut tx, &area, &Envelope::Cts { id, method: Method::Vector });
                     victim.progress().expect("a CTS in its state");
                 }
                 _ => {}

@@ -1,0 +1,195 @@
+//! Tests of the ways and of the choices of long messages.
+
+use super::*;
+
+const SITUATION: Situation = Situation {
+    place: Some(Space::Heap),
+    shape: Shape::Contiguous,
+    contiguous: true,
+    shared: true,
+    far: false,
+    busy: false,
+};
+
+fn terms(forced: Forced) -> Terms {
+    Terms { eager_limit: 8 << 10, forced, copy: None }
+}
+
+#[test]
+fn every_situation_has_a_place_of_its_own() {
+    let mut seen = std::collections::BTreeSet::new();
+    for place in [None, Some(Space::Heap), Some(Space::Private)] {
+        for shape in [Shape::Contiguous, Shape::Dense, Shape::Sparse] {
+            for bits in 0..16 {
+                let [contiguous, shared, far, busy] = [1, 2, 4, 8].map(|bit| bits & bit != 0);
+                let situation = Situation { place, shape, contiguous, shared, far, busy };
+                assert!(situation.index() < SITUATIONS);
+                assert!(seen.insert(situation.index()));
+                assert_eq!(Situation::at(situation.index()), Some(situation));
+                for forced in [Forced::Nothing, Forced::Packed, Forced::Heap, Forced::Cma] {
+                    for bytes in [1, STREAMING] {
+                        let ways = situation.ways(bytes, terms(forced), None);
+                        assert!(!ways.is_empty() && ways.len() <= WAYS);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn forced_protocols_and_methods_leave_no_other_way() {
+    let ways = |forced, copy| SITUATION.ways(1 << 20, terms(forced), copy);
+    let is_packed = |way: &Way| matches!(way, Way::Packed(_) | Way::PackedStreamed(_));
+    assert!(ways(Forced::Packed, None).iter().all(is_packed));
+    assert!(!ways(Forced::Heap, None).iter().any(is_packed));
+    let vector = Some(Method::Vector);
+    assert_eq!(ways(Forced::Nothing, vector), [Way::InPlace(Method::Vector)]);
+    let alone = Situation { shared: false, ..SITUATION };
+    let both = [Way::InPlace(Method::Vector), Way::Packed(Method::Vector)];
+    assert_eq!(alone.ways(1 << 20, terms(Forced::Nothing), vector), both);
+}
+
+/// Checks that a size class begins with the way that a neighbour has found better, even if the neighbour has not
+/// tried all of its ways.
+#[test]
+fn a_better_way_is_passed_on_early() {
+    let mut tuning = Tuning::default();
+    let situation = Situation { place: None, shared: false, ..SITUATION };
+    let ways = situation.ways(1 << 20, terms(Forced::Nothing), None);
+    if ways.len() < 3 {
+        return;
+    }
+    let begin = |tuning: &mut Tuning, bytes| {
+        let way = tuning.begin(situation, bytes, terms(Forced::Nothing), || false);
+        tuning.complete(bytes);
+        way
+    };
+    let first = begin(&mut tuning, 1 << 20);
+    let better = ways.iter().position(|way| *way != first).expect("another way");
+    let entry = tuning.entries[key(situation, 1 << 20)].as_mut().expect("an entry");
+    for _ in 0..2 * typepack_engine::choice::SAMPLES {
+        entry.chooser.report(entry.first, 1000);
+        entry.chooser.report(better as u8, 100);
+    }
+    assert!(!entry.chooser.is_settled() && entry.is_measured());
+    assert_eq!(begin(&mut tuning, 1 << 22), ways[better]);
+}
+
+/// Checks busy periods with messages of two keys: one key has the trial, and all its messages go the
+/// same way.
+#[test]
+fn one_key_is_on_trial_at_a_time() {
+    let mut tuning = Tuning::default();
+    let free = terms(Forced::Nothing);
+    let alone = Situation { shared: false, ..SITUATION };
+    for _ in 0..2000 {
+        let best = |tuning: &Tuning, bytes| {
+            tuning.entries.get(key(alone, bytes)).and_then(Option::as_ref).map(|entry| entry.best())
+        };
+        let before = [1 << 20, 1 << 16].map(|bytes| best(&tuning, bytes));
+        let one = tuning.begin(alone, 1 << 20, free, || true);
+        let other = tuning.begin(alone, 1 << 16, free, || true);
+        assert_eq!(one, tuning.begin(alone, 1 << 20, free, || true));
+        let tried = before.iter().zip([one, other]);
+        assert!(tried.filter(|(best, way)| best.is_some_and(|best| best != *way)).count() <= 1);
+        for bytes in [1 << 20, 1 << 16, 1 << 20] {
+            tuning.complete(bytes);
+        }
+        assert!(tuning.trial.is_none() && tuning.under_way == 0);
+    }
+}
+
+/// Checks that each key compares its ways even if messages of several keys always overlap, in the
+/// same order.
+#[test]
+fn every_key_has_its_turn() {
+    let mut tuning = Tuning::default();
+    let alone = Situation { place: None, shared: false, ..SITUATION };
+    let keys = [Shape::Sparse, Shape::Dense, Shape::Contiguous, Shape::Sparse];
+    for round in 0..100_000 {
+        for (at, shape) in keys.into_iter().enumerate() {
+            let situation = Situation { shape, ..alone };
+            tuning.begin(situation, 1 << (14 + at), terms(Forced::Nothing), || true);
+        }
+        for at in 0..keys.len() {
+            tuning.complete(1 << (14 + at));
+        }
+        if tuning.settled().count() == keys.len() {
+            return;
+        }
+        assert!(round < 99_999 || contiguous::available().count() == 1);
+    }
+}
+
+/// Checks that both keys compare their ways if messages of two keys alternate, one at a time.
+#[test]
+fn keys_that_alternate_have_their_turns() {
+    let mut tuning = Tuning::default();
+    let situation = Situation { place: None, shared: false, ..SITUATION };
+    for round in 0..100_000 {
+        for bytes in [1 << 16, 1 << 19] {
+            tuning.begin(situation, bytes, terms(Forced::Nothing), || true);
+            tuning.complete(bytes);
+        }
+        if tuning.settled().count() == 2 {
+            return;
+        }
+        assert!(round < 99_999 || contiguous::available().count() == 1);
+    }
+}
+
+#[test]
+fn without_measuring_the_static_rule_decides() {
+    let mut tuning = Tuning::default();
+    tuning.set(false, None);
+    for fused in [true, false] {
+        tuning.set(false, None);
+        for _ in 0..100 {
+            let alone = Situation { shared: false, ..SITUATION };
+            let way = tuning.begin(alone, 1 << 16, terms(Forced::Nothing), || fused);
+            assert_eq!(matches!(way, Way::InPlace(_)), fused);
+            assert_eq!(way.method(), Method::Vector);
+            tuning.complete(1 << 16);
+        }
+    }
+    assert_eq!(tuning.report(), Vec::<String>::new());
+}
+
+#[test]
+fn after_a_setting_the_next_message_begins_a_period() {
+    let mut tuning = Tuning::default();
+    tuning.begin(SITUATION, 1 << 20, terms(Forced::Nothing), || true);
+    tuning.set(true, None);
+    assert!(tuning.trial.is_none());
+    tuning.begin(SITUATION, 1 << 20, terms(Forced::Nothing), || true);
+    assert!(tuning.trial.is_some() && tuning.under_way == 1);
+    tuning.complete(1 << 20);
+    assert!(tuning.trial.is_none());
+    tuning.complete(1 << 20);
+    assert_eq!(tuning.under_way, 0);
+}
+
+#[test]
+fn what_was_learnt_comes_first_and_is_kept() {
+    let mut tuning = Tuning::default();
+    let learnt = vec![(1 << 20, SITUATION, Way::InPlace(Method::Streaming))];
+    tuning.know(&learnt);
+    assert_eq!(tuning.learnt(), learnt);
+    let streams = contiguous::available().any(|method| method == Method::Streaming);
+    let way = tuning.begin(SITUATION, 3 << 19, terms(Forced::Nothing), || true);
+    assert_eq!(way == learnt[0].2, streams);
+    // A way that this situation does not have is not used.
+    tuning.know(&[(1 << 16, SITUATION, Way::Packed(Method::Vector))]);
+    let way = tuning.begin(SITUATION, 1 << 16, terms(Forced::Nothing), || true);
+    assert_eq!(way, Way::InPlace(Method::Vector));
+}
+
+/// Checks that a completion without a beginning, which a protocol error could cause, changes nothing.
+#[test]
+fn a_stray_completion_is_harmless() {
+    let mut tuning = Tuning::default();
+    tuning.complete(5);
+    tuning.declined();
+    assert_eq!(tuning.under_way, 0);
+}
