@@ -27,9 +27,13 @@ pub(super) const MEASURED: u64 = 4 << 10;
 /// Number of size classes. Class `n` has pieces of 2^(n + 12) to 2^(n + 13) bytes; the last class also has longer ones.
 const CLASSES: usize = 7;
 
-/// What a writer publishes about a long piece, beside its place: which rank measures its copy, if any.
+/// What a writer publishes about a long piece, beside its place: which rank measures its copy, if any, and whether the
+/// readers copy two pages by turns. Bits 0..32 have 0, or 1 plus the rank; bit 32 is set for copies of two pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Request(u64);
+
+/// The bit of a [`Request`] that says how the readers copy.
+const PAGES: u64 = 1 << 32;
 
 impl Request {
     /// Returns the request that a cell has in this word.
@@ -42,14 +46,23 @@ impl Request {
         self.0
     }
 
-    fn of(reader: usize) -> Self {
-        Self(reader as u64 + 1)
+    /// Returns the request for a piece that was written with `method`. `reader` is the rank that measures its copy.
+    fn of(reader: Option<usize>, method: Method) -> Self {
+        let pages = if method == Method::Pages { PAGES } else { 0 };
+        Self(reader.map_or(0, |reader| reader as u64 + 1) | pages)
     }
 
     /// Returns whether rank `rank` is asked to measure.
     #[inline]
     pub(super) fn asks(self, rank: usize) -> bool {
-        self == Self::of(rank)
+        self.0 & (PAGES - 1) == rank as u64 + 1
+    }
+
+    /// Returns the method with which the readers copy the piece. `rep movsb` and streaming stores are of use to the writer
+    /// only.
+    #[inline]
+    fn reading(self) -> Method {
+        if self.0 & PAGES != 0 { Method::Pages } else { Method::Vector }
     }
 }
 
@@ -103,18 +116,21 @@ impl Copies {
         settled.map(line).collect()
     }
 
-    /// Returns the method with which this rank reads pieces.
+    /// Returns the method with which this rank reads a piece whose writer has published `request`.
     #[inline]
-    pub(super) fn reading(&self) -> Method {
-        self.forced.unwrap_or(Method::Vector)
+    pub(super) fn reading(&self, request: Request) -> Method {
+        self.forced.unwrap_or(request.reading())
     }
 
-    /// Returns the method for a piece of `bytes` bytes, at least [`MEASURED`], that nobody measures.
-    pub(super) fn unmeasured(&self, bytes: u64) -> Method {
-        match &*self.methods {
+    /// Calls `copy` with the method for a piece of `bytes` bytes, at least [`MEASURED`], that nobody measures. Returns what
+    /// to publish about the piece.
+    pub(super) fn write_unmeasured(&self, bytes: u64, copy: impl FnOnce(Method)) -> Request {
+        let method = match &*self.methods {
             [only] => *only,
             methods => methods[usize::from(self.choosers[class(bytes)].best())],
-        }
+        };
+        copy(method);
+        Request::of(None, method)
     }
 
     /// Calls `copy` with the method for the next piece, which has `bytes` bytes, at least [`MEASURED`], and which this
@@ -129,7 +145,7 @@ impl Copies {
     ) -> Request {
         if !self.measures || self.methods.len() < 2 {
             copy(self.methods[0]);
-            return Request::default();
+            return Request::of(None, self.methods[0]);
         }
         self.settle(seat, block);
         let chooser = &mut self.choosers[class(bytes)];
@@ -142,13 +158,13 @@ impl Copies {
         let method = self.methods[usize::from(way)];
         if !timed {
             copy(method);
-            return Request::default();
+            return Request::of(None, method);
         }
         let start = Instant::now();
         copy(method);
         let time = nanoseconds(start);
         self.trial = Some(Trial { number, reader, class: class(bytes), way, bytes, time });
-        Request::of(reader)
+        Request::of(Some(reader), method)
     }
 
     /// Reports the cost of the trial, if the reader has measured its copy. Forgets the trial if the reader has not
@@ -193,8 +209,14 @@ mod tests {
     #[test]
     fn a_request_names_one_rank() {
         assert!(!Request::default().asks(0));
-        let request = Request::from_word(Request::of(3).word());
-        assert!(request.asks(3) && !request.asks(2) && !request.asks(4));
+        for method in Method::ALL {
+            let request = Request::from_word(Request::of(Some(3), method).word());
+            assert!(request.asks(3) && !request.asks(2) && !request.asks(4));
+            let pages = method == Method::Pages;
+            assert_eq!(request.reading(), if pages { Method::Pages } else { Method::Vector });
+            let request = Request::from_word(Request::of(None, method).word());
+            assert!((0..8).all(|rank| !request.asks(rank)));
+        }
         assert!(!Request::from_word(u64::MAX).asks(0));
     }
 }

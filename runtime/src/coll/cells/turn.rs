@@ -554,8 +554,7 @@ impl<'t> Turn<'t> {
         let number = self.first + index;
         let Cells { seat, block, copies, .. } = &mut *self.cells;
         if !self.measures {
-            contiguous::with(copies.unmeasured(len), copy);
-            return Request::default();
+            return copies.write_unmeasured(len, |method| contiguous::with(method, copy));
         }
         copies.write(seat, block, (number, reader), len, |method| contiguous::with(method, copy))
     }
@@ -665,7 +664,10 @@ impl<'t> Turn<'t> {
         // `# Safety`). As many bytes at `data` are readable: they are some of the `published` bytes, which lie in
         // `words` if there are at most `INLINE`, and otherwise in the ring.
         let copy = || unsafe { layout(part).unpack(range, data) };
-        let method = self.cells.copies.reading();
+        // A piece in the ring has the request behind its place.
+        let request =
+            if published <= INLINE { Request::default() } else { Request::from_word(words.0[1]) };
+        let method = self.cells.copies.reading(request);
         self.timed(from..from + 1, published, || contiguous::with(method, copy));
     }
 
