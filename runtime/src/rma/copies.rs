@@ -59,7 +59,7 @@ fn short_run(plan: &Plan, count: u64) -> Option<(i64, u64)> {
 ///
 /// - `from` is readable and `to` is writable for the bytes, and they do not overlap.
 #[inline(always)]
-unsafe fn copy_short(from: *const u8, to: *mut u8, bytes: u64) {
+pub(super) unsafe fn copy_short(from: *const u8, to: *mut u8, bytes: u64) {
     // SAFETY: the bytes are valid and do not overlap (the condition of `# Safety`).
     unsafe {
         if bytes == 8 {
