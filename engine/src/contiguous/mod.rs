@@ -206,7 +206,23 @@ unsafe fn beyond_short(from: *const u8, to: *mut u8, bytes: usize) {
     unsafe {
         match Method::from_code(ASKED.get()) {
             Some(method) => copy_by(method, from, to, bytes),
-            None => own::copy(from, to, bytes),
+            None => own::copy(own::Source::Any, from, to, bytes),
+        }
+    }
+}
+
+/// Copies `bytes` bytes that another process has written, as far as the caller knows. The choice of the method is
+/// measured apart from that of [`copy`].
+///
+/// # Safety
+///
+/// - The conditions of [`copy`] hold. Other processes may write to the bytes at `from` meanwhile.
+pub unsafe fn fetch(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: the caller guarantees the conditions of `copy`. `own::copy` gets at least `LONG` bytes.
+    unsafe {
+        match bytes {
+            LONG.. => own::copy(own::Source::Other, from, to, bytes),
+            _ => copy(from, to, bytes),
         }
     }
 }

@@ -214,6 +214,11 @@ impl Operator {
         matches!(kind(named), Some(Kind::Signed { .. } | Kind::Unsigned { .. }))
     }
 
+    /// Returns whether the elements of a named type are `f32` or `f64`.
+    pub(crate) fn adds_reals(named: Named) -> bool {
+        matches!(kind(named), Some(Kind::F32 | Kind::F64))
+    }
+
     /// Returns the operation on elements of a datatype, or `None` if the operation is not defined on this datatype. A
     /// predefined operation is defined on predefined datatypes only. These include the types of
     /// `MPI_Type_create_f90_integer` and its relatives, and the pair types of `MPI_Type_get_value_index`.

@@ -7,7 +7,7 @@ use super::asks::Far;
 use super::target::Located;
 use crate::schedule::part::Part;
 use crate::{Error, ErrorKind, Plan, Result};
-use typepack_engine::{Side, copy_raw};
+use typepack_engine::{Side, contiguous, copy_raw};
 
 /// Returns the error for data that are longer than their destination.
 #[cold]
@@ -59,7 +59,7 @@ fn short_run(plan: &Plan, count: u64) -> Option<(i64, u64)> {
 ///
 /// - `from` is readable and `to` is writable for the bytes, and they do not overlap.
 #[inline(always)]
-unsafe fn copy_short(from: *const u8, to: *mut u8, bytes: u64) {
+pub(super) unsafe fn copy_short(from: *const u8, to: *mut u8, bytes: u64) {
     // SAFETY: the bytes are valid and do not overlap (the condition of `# Safety`).
     unsafe {
         if bytes == 8 {
@@ -316,6 +316,16 @@ impl Window {
                 return unsafe { self.get_far(to, &far, bytes, ids) };
             }
         };
+        if plan.is_contiguous() && to.plan.is_contiguous() {
+            let origins = [plan, to.plan].map(|plan| plan.footprint().true_lb as isize);
+            let (from, to) =
+                (memory.wrapping_offset(origins[0]), to.origin.wrapping_offset(origins[1]));
+            // SAFETY: each side is one run (`is_contiguous`) of at least `bytes` bytes, which begins at its lower
+            // bound. The other conditions are those of `copy_raw` below.
+            unsafe { contiguous::fetch(from, to, bytes as usize) };
+            self.note_stores();
+            return Ok(());
+        }
         let src = Side { plan, count, memory, origin: 0 };
         let dst = Side { plan: to.plan, count: to.count, memory: to.origin, origin: 0 };
         // SAFETY:

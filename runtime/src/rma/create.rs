@@ -208,9 +208,14 @@ impl Window {
         };
         let memory = memory.filter(|_| comm.size() > 1);
         let hosting = memory.map(|memory| Hosting::begin(comm, tag, &words, memory)).transpose()?;
+        let mapped = || targets.iter().filter(|target| target.is_mapped && target.bytes > 0);
+        let first = mapped().map(|target| target.base.addr()).min().unwrap_or(0);
+        let end = mapped().map(|target| target.base.addr() + target.bytes as usize).max();
         Ok(Self {
+            rank: comm.rank(),
             comm: comm.clone(),
             flavor,
+            mapped: (first, end.unwrap_or(0) - first),
             asks: Asks::new(comm.endpoint().clone(), &words, comm.rank()),
             words,
             meetings: Meetings::new(),

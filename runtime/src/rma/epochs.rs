@@ -14,6 +14,7 @@
 //! begin an epoch that excludes this one. No thread holds the lock of [`State`] while it waits for another rank.
 
 use super::Window;
+use super::flush::order_accesses;
 use super::lock::LockKind;
 use super::phase::{Phase, part};
 use super::wait;
@@ -180,8 +181,7 @@ impl Epochs {
     #[inline]
     pub fn check_locked(&self, target: usize) -> Result<()> {
         check_process()?;
-        let at = self.at.get(target).map(|at| at.load(Ordering::Relaxed));
-        if at.is_some_and(|at| at >= at::SHARED) || self.has_locked_all() {
+        if self.has_locked(target) {
             return Ok(());
         }
         Err(outside("the rank has not locked this target"))
@@ -199,6 +199,39 @@ impl Epochs {
         Err(outside("the rank has locked no target"))
     }
 
+    /// Returns whether this rank may access the memory of `target`. If not, [`check_access`](Self::check_access)
+    /// decides: the first access after a fence needs a note.
+    #[inline(always)]
+    pub fn permits(&self, target: usize) -> bool {
+        self.at.get(target).is_some_and(|at| at.load(Ordering::Relaxed) >= at::STARTED)
+            || self.permits_noted()
+    }
+
+    /// Returns whether this rank may access the memory of `target` together with other ranks; see
+    /// [`permits`](Self::permits).
+    #[inline(always)]
+    pub fn permits_shared(&self, target: usize) -> bool {
+        match self.at.get(target).map(|at| at.load(Ordering::Relaxed)) {
+            Some(at::STARTED | at::SHARED | at::SHARED_BY_PROMISE) => true,
+            Some(at::EXCLUSIVE | at::EXCLUSIVE_BY_PROMISE) => false,
+            _ => self.permits_noted(),
+        }
+    }
+
+    /// Returns whether this rank may access all ranks, and needs no note.
+    #[inline(always)]
+    fn permits_noted(&self) -> bool {
+        self.all.load(Ordering::Relaxed) & (with_all::LOCKED | with_all::USED) != 0
+    }
+
+    /// Returns whether this rank has locked `target`.
+    #[inline(always)]
+    pub fn has_locked(&self, target: usize) -> bool {
+        self.at.get(target).is_some_and(|at| at.load(Ordering::Relaxed) >= at::SHARED)
+            || self.has_locked_all()
+    }
+
+    #[inline(always)]
     fn has_locked_all(&self) -> bool {
         self.all.load(Ordering::Relaxed) & with_all::LOCKED != 0
     }
@@ -206,6 +239,9 @@ impl Epochs {
     /// Checks that this rank has made no operation since the last fence, and ends the epoch of that fence. A call that
     /// begins an epoch of another kind calls this function first.
     fn leave_fence(&self) -> Result<()> {
+        if self.all.load(Ordering::Relaxed) == 0 {
+            return Ok(());
+        }
         let unused =
             self.all.compare_exchange(with_all::FENCE, 0, Ordering::Relaxed, Ordering::Relaxed);
         match unused {
@@ -640,96 +676,6 @@ impl Window {
         phase.turn(part::LOCKING_ALL, 0);
         unlocked
     }
-
-    /// Completes the operations of this rank at rank `target`. This rank must have locked the target.
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::Rank` if there is no such rank, `WindowErrorKind::Synchronization` if this rank has not
-    /// locked the target, the error of an operation that the target has refused, and `ErrorKind::ProcAborted` if a rank
-    /// has died.
-    #[doc(alias = "MPI_Win_flush")]
-    pub fn flush(&self, target: usize) -> Result<()> {
-        self.check_target(target)?;
-        self.epochs.check_locked(target)?;
-        self.order_stores();
-        self.complete_at(target)?;
-        self.make_progress()
-    }
-
-    /// Completes the operations of this rank at rank `target` at this rank: the program may then use their buffers.
-    ///
-    /// # Errors
-    /// Returns the errors of [`flush`](Self::flush), except that of an operation that the target has refused.
-    #[doc(alias = "MPI_Win_flush_local")]
-    pub fn flush_local(&self, target: usize) -> Result<()> {
-        self.check_target(target)?;
-        self.epochs.check_locked(target)?;
-        self.order_stores();
-        self.complete_local(target)?;
-        self.make_progress()
-    }
-
-    /// Completes the operations of this rank at all ranks that it has locked.
-    ///
-    /// # Errors
-    /// Returns `WindowErrorKind::Synchronization` if this rank has locked no rank, the error of an operation that a
-    /// target has refused, and `ErrorKind::ProcAborted` if a rank has died.
-    #[doc(alias = "MPI_Win_flush_all")]
-    pub fn flush_all(&self) -> Result<()> {
-        self.epochs.check_any_lock()?;
-        self.order_stores();
-        self.complete_all()?;
-        self.make_progress()
-    }
-
-    /// Completes the operations of this rank at all ranks that it has locked, like [`flush_local`](Self::flush_local).
-    ///
-    /// # Errors
-    /// Returns the errors of [`flush_all`](Self::flush_all), except that of an operation that a target has refused.
-    #[doc(alias = "MPI_Win_flush_local_all")]
-    pub fn flush_local_all(&self) -> Result<()> {
-        self.epochs.check_any_lock()?;
-        self.order_stores();
-        (0..self.size()).try_for_each(|target| self.complete_local(target))?;
-        self.make_progress()
-    }
-
-    /// Makes the loads and stores of this rank before the call come before its loads and stores after the call.
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::ProcAborted` if a rank has died.
-    #[doc(alias = "MPI_Win_sync")]
-    pub fn sync(&self) -> Result<()> {
-        check_process()?;
-        order_accesses();
-        self.make_progress()
-    }
-
-    /// Orders the stores of this rank's calls to window memory before later accesses, as [`order_accesses`] does. On
-    /// x86-64, only a plain store can be late: the processor keeps all other orders, and the locked instruction that
-    /// updates an element orders by itself. The old value of an update is not ordered.
-    ///
-    /// A thread that finds no note ([`note_stores`](Self::note_stores)) has nothing to order. If it has made a note itself,
-    /// another thread has removed this note, so the note was visible to all threads. The stores of a processor become
-    /// visible in their order, so all stores before the note were visible too.
-    #[inline]
-    fn order_stores(&self) {
-        if cfg!(not(target_arch = "x86_64")) {
-            return order_accesses();
-        }
-        if self.stored.load(Ordering::Acquire) {
-            self.stored.store(false, Ordering::Relaxed);
-            return order_accesses();
-        }
-        // Keeps the compiler from moving accesses across the call.
-        std::sync::atomic::compiler_fence(Ordering::SeqCst);
-    }
-}
-
-/// Orders this rank's accesses to window memory before the call and those after the call, as all ranks see them. A copy
-/// to mapped memory consists of plain stores, and progress alone does not order them.
-fn order_accesses() {
-    std::sync::atomic::fence(Ordering::SeqCst);
 }
 
 #[cfg(test)]

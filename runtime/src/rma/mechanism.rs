@@ -150,6 +150,18 @@ fn admit<'a, W: SharedWord>(
     Ok(inside)
 }
 
+/// Does the same as [`begin`] for one element in a process that may use windows, if the first word of this rank is free
+/// and the target permits instructions. In all other cases returns `None`; then `begin` decides.
+#[inline(always)]
+pub(super) fn begin_short(words: &Words, rank: usize, target: usize) -> Option<Inside<'_>> {
+    let mode = words.find(target, Word::Mode)?;
+    if !permits_instructions(mode.value()) {
+        return None;
+    }
+    let inside = take(words.find(rank, Word::Inside(0))?)?;
+    permits_instructions(mode.value()).then_some(inside)
+}
+
 /// Changes rank `target` to locks, unless the hint forbids this.
 #[cold]
 fn change(words: &Words, own: usize, target: usize) -> Result<()> {

@@ -10,7 +10,8 @@
 //!
 //! - `words.rs`: the block of each rank, with the words that other ranks read and write;
 //! - `lock.rs`, `wait.rs`: the lock of a window, the meeting of its ranks, and waiting;
-//! - `phase.rs`, `epochs.rs`: which calls a rank may make now, and the calls that begin and end epochs;
+//! - `phase.rs`, `epochs.rs`: which calls a rank may make now, and the calls that begin and end epochs; `flush.rs`: the
+//!   calls that complete operations within an epoch;
 //! - `hints.rs`: what the program says about a window;
 //! - `create.rs`: making windows; `dynamic.rs`: windows to which the ranks attach memory;
 //! - `target.rs`: where the memory of a call lies, and whether it lies in the window;
@@ -20,7 +21,8 @@
 //!   the two for gets;
 //! - `copies.rs`: put and get; `accumulate.rs`: the operations that are atomic; `atomic.rs`: the
 //!   atomic instructions for their elements; `ranges.rs`: the locks for other elements; `mechanism.rs`: which of the
-//!   two a target uses; `scalar.rs`: the short way of one element.
+//!   two a target uses; `scalar.rs`: the short way of one element; `short.rs`: the shortest way of all these
+//!   operations, which serves the usual case only.
 //!
 //! - `typed/`: windows of Rust values, whose epochs are guards.
 //!
@@ -40,6 +42,7 @@ mod create;
 mod dynamic;
 mod epochs;
 mod fetches;
+mod flush;
 mod form;
 mod hints;
 mod lock;
@@ -50,6 +53,7 @@ mod ranges;
 mod reads;
 mod scalar;
 mod serve;
+mod short;
 mod target;
 mod tries;
 mod typed;
@@ -62,8 +66,8 @@ pub use create::Flavor;
 pub use epochs::Assertions;
 pub use hints::WindowHints;
 pub use lock::LockKind;
-pub use scalar::ElementUpdate;
 pub(crate) use serve::register;
+pub use short::{Elements, ShortUpdate};
 pub use typed::{
     Access, AnyThread, Cells, Exchangeable, Exposure, Fenced, Locked, LockedAll, OneThread, Target,
     Threads, WindowOf,
@@ -94,6 +98,8 @@ const CALLS_PER_TURN: u32 = 64;
 /// In a forked child of a rank, the calls that access memory, synchronise or use hints return `ErrorKind::State`.
 #[doc(alias = "MPI_Win")]
 pub struct Window {
+    /// This rank in the window.
+    rank: usize,
     comm: Communicator,
     flavor: Flavor,
     words: Arc<Words>,
@@ -110,6 +116,9 @@ pub struct Window {
     calls: AtomicU32,
     /// Whether puts and gets compare types (`TYPEPACK_CHECK_TYPES=1`).
     check_types: bool,
+    /// The addresses of all mapped memory of the window, from the lowest to the highest one: the first address, and the
+    /// length.
+    mapped: (usize, usize),
     /// Whether this rank may have stored to mapped memory of the window since its accesses were ordered
     /// (`order_accesses`).
     stored: AtomicBool,
@@ -141,8 +150,9 @@ impl Window {
     }
 
     /// Returns the rank of this process in the window.
+    #[inline]
     pub fn rank(&self) -> usize {
-        self.comm.rank()
+        self.rank
     }
 
     /// Returns the number of ranks.

@@ -11,7 +11,7 @@ use crate::{Datatype, Named, Plan, Result};
 
 /// An update of one element of a predefined type of 4 or 8 bytes, prepared for [`Window::update_element`].
 #[derive(Clone, Copy, Debug)]
-pub struct ElementUpdate {
+pub(super) struct ElementUpdate {
     atomic: Atomic,
     is_wide: bool,
     needs_operand: bool,
@@ -87,7 +87,7 @@ impl Window {
     /// Returns `WindowErrorKind::Synchronization` if no epoch permits the access, and the errors of
     /// `accumulate_raw` if the target uses locks.
     #[inline]
-    pub unsafe fn update_element(
+    pub(super) unsafe fn update_element(
         &self,
         update: &ElementUpdate,
         from: *const u8,

@@ -198,6 +198,13 @@ impl Words {
     #[inline(always)]
     pub fn get(&self, rank: usize, word: Word) -> Result<&AtomicU64> {
         check_process()?;
+        self.find(rank, word).ok_or_else(|| missing(rank, word))
+    }
+
+    /// Does the same as [`get`](Self::get) in a process that may use windows; the caller has made sure of this
+    /// ([`check_process`]). Returns `None` if there is no such word.
+    #[inline(always)]
+    pub fn find(&self, rank: usize, word: Word) -> Option<&AtomicU64> {
         let queue = ROUNDS + self.rounds * LINE;
         let posted = queue + self.members.next_power_of_two() * WORD;
         let at = match word {
@@ -215,12 +222,11 @@ impl Words {
             Word::Completed(from) => posted + (self.members + from) * WORD,
             Word::Said(by, index) => self.length - (self.members - by) * LINE + index * WORD,
         };
-        let block = self.blocks.get(rank).filter(|_| at <= self.length - WORD);
-        let block = block.ok_or_else(|| missing(rank, word))?;
+        let block = self.blocks.get(rank).filter(|_| at <= self.length - WORD)?;
         // SAFETY: the word lies within the block, whose address is a multiple of 8, as `at` is (every offset above is a
         // multiple of `WORD`). The block is mapped as long as `region` lives, and every process accesses its words only
         // by atomic operations.
-        Ok(unsafe { AtomicU64::from_ptr(block.0.wrapping_add(at).cast()) })
+        Some(unsafe { AtomicU64::from_ptr(block.0.wrapping_add(at).cast()) })
     }
 }
 

@@ -93,6 +93,26 @@ impl<T: Handled> Objects<T> {
         cache.find(home, &self.table, handle).ok_or_else(|| self.invalid(handle))
     }
 
+    /// Calls `work` with the object of a handle, if the calling thread has used the handle recently
+    /// ([`ThreadCache::glimpse`]).
+    ///
+    /// # Safety
+    ///
+    /// - `work` calls no function of the cache, and runs no code of the program.
+    #[inline(always)]
+    pub unsafe fn glimpse<R>(
+        &self,
+        cache: &'static ThreadCache<T>,
+        handle: usize,
+        work: impl FnOnce(&T) -> R,
+    ) -> Option<R>
+    where
+        T: Send + Sync,
+    {
+        // SAFETY: the caller guarantees the condition.
+        unsafe { cache.glimpse(&self.table, handle, work) }
+    }
+
     /// Drops the freed objects that the calling thread has cached ([`ThreadCache::forget`]).
     pub fn forget(&self, cache: &'static ThreadCache<T>, home: &'static LocalKey<Home<T>>)
     where

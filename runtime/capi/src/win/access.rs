@@ -4,7 +4,7 @@
 //! ends when this rank may use the buffers again. Most operations are over when their calls return, and all these calls
 //! return one request, which is complete.
 
-use super::{Win, hold, target};
+use super::{Win, hold, short, target};
 use crate::abi;
 use crate::argument::Output;
 use crate::buffer::memory;
@@ -15,7 +15,7 @@ use crate::error::{Failure, Result};
 use crate::raw::{self, Aint};
 use crate::request::{self, OfWin};
 use std::ffi::{c_int, c_void};
-use typepack::rma::{ElementUpdate, Update};
+use typepack::rma::Update;
 use typepack::{Part, Plan};
 
 /// A buffer of a call: address, count and datatype.
@@ -218,6 +218,7 @@ unsafe fn accumulate_at<W: CountWidth>(
 ///
 /// - `origin_addr` is readable for its elements, which do not overlap those at the target.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
+#[inline(always)]
 pub unsafe fn put<W: CountWidth>(
     origin_addr: *const c_void,
     origin_count: W::Count,
@@ -228,9 +229,25 @@ pub unsafe fn put<W: CountWidth>(
     target_datatype: raw::Datatype,
     win: raw::Win,
 ) -> Result {
-    let win = hold(win)?;
     let origin = (origin_addr, origin_count, origin_datatype);
     let target = (target_rank, target_disp, target_count, target_datatype);
+    // SAFETY: the elements are readable and do not overlap (the condition of `# Safety`).
+    unsafe {
+        if short::put(origin, target, win) {
+            return Ok(());
+        }
+        put_any::<W>(origin, target, win)
+    }
+}
+
+/// `MPI_Put` of all elements that `short.rs` does not serve.
+///
+/// # Safety
+///
+/// - The condition of [`put`].
+#[inline(never)]
+unsafe fn put_any<W: CountWidth>(origin: Buffer<W>, target: AtTarget<W>, win: raw::Win) -> Result {
+    let win = hold(win)?;
     // SAFETY: the elements are readable and do not overlap (the condition of `# Safety`).
     unsafe { put_to::<W>(&win, origin, target, None) }
 }
@@ -242,6 +259,7 @@ pub unsafe fn put<W: CountWidth>(
 /// - `origin_addr` is writable for its elements, which nobody else accesses and which do not overlap those at the
 ///   target.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
+#[inline(always)]
 pub unsafe fn get<W: CountWidth>(
     origin_addr: *mut c_void,
     origin_count: W::Count,
@@ -252,9 +270,30 @@ pub unsafe fn get<W: CountWidth>(
     target_datatype: raw::Datatype,
     win: raw::Win,
 ) -> Result {
-    let win = hold(win)?;
-    let origin = (origin_addr.cast_const(), origin_count, origin_datatype);
+    let origin = (origin_addr, origin_count, origin_datatype);
     let target = (target_rank, target_disp, target_count, target_datatype);
+    // SAFETY: the elements are writable, used by nobody else, and do not overlap (the condition of `# Safety`).
+    unsafe {
+        if short::get(origin, target, win) {
+            return Ok(());
+        }
+        get_any::<W>(origin, target, win)
+    }
+}
+
+/// `MPI_Get` of all elements that `short.rs` does not serve.
+///
+/// # Safety
+///
+/// - The condition of [`get`].
+#[inline(never)]
+unsafe fn get_any<W: CountWidth>(
+    origin: (*mut c_void, W::Count, raw::Datatype),
+    target: AtTarget<W>,
+    win: raw::Win,
+) -> Result {
+    let win = hold(win)?;
+    let origin = (origin.0.cast_const(), origin.1, origin.2);
     // SAFETY: the elements are writable, used by nobody else, and do not overlap (the condition of `# Safety`).
     unsafe { get_from::<W>(&win, origin, target, None) }
 }
@@ -316,6 +355,7 @@ pub unsafe fn rget<W: CountWidth>(
 ///
 /// - `origin_addr` is readable for its elements, which do not overlap those at the target.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
+#[inline(always)]
 pub unsafe fn accumulate<W: CountWidth>(
     origin_addr: *const c_void,
     origin_count: W::Count,
@@ -327,9 +367,30 @@ pub unsafe fn accumulate<W: CountWidth>(
     op: raw::Op,
     win: raw::Win,
 ) -> Result {
-    let win = hold(win)?;
     let origin = (origin_addr, origin_count, origin_datatype);
     let target = (target_rank, target_disp, target_count, target_datatype);
+    // SAFETY: the elements are readable and do not overlap (the condition of `# Safety`).
+    unsafe {
+        if short::accumulate(origin, target, op, win) {
+            return Ok(());
+        }
+        accumulate_any::<W>(origin, target, op, win)
+    }
+}
+
+/// `MPI_Accumulate` of all elements that `short.rs` does not serve.
+///
+/// # Safety
+///
+/// - The condition of [`accumulate`].
+#[inline(never)]
+unsafe fn accumulate_any<W: CountWidth>(
+    origin: Buffer<W>,
+    target: AtTarget<W>,
+    op: raw::Op,
+    win: raw::Win,
+) -> Result {
+    let win = hold(win)?;
     // SAFETY: the elements are readable and do not overlap (the condition of `# Safety`). There is no result.
     unsafe { accumulate_at::<W>(&win, origin, None, target, (op, None)) }
 }
@@ -438,12 +499,36 @@ fn check_predefined(ty: &datatype::Type) -> Result {
 /// - `origin_addr` is readable for an element, unless the operation is `MPI_NO_OP`.
 /// - `result_addr` is writable for an element, and nobody else accesses it.
 /// - The element at `origin_addr`, the element at `result_addr` and the element at the target do not overlap.
+#[inline(always)]
 pub unsafe fn fetch_and_op(
     origin_addr: *const c_void,
     result_addr: *mut c_void,
     datatype: raw::Datatype,
     target_rank: c_int,
     target_disp: Aint,
+    op: raw::Op,
+    win: raw::Win,
+) -> Result {
+    let (values, at) = ((origin_addr, result_addr), (target_rank, target_disp));
+    // SAFETY: the elements are valid and do not overlap (the conditions of `# Safety`).
+    unsafe {
+        if short::fetch_and_op(values, datatype, at, op, win) {
+            return Ok(());
+        }
+        fetch_any(values, datatype, at, op, win)
+    }
+}
+
+/// `MPI_Fetch_and_op` of all elements that `short.rs` does not serve.
+///
+/// # Safety
+///
+/// - The conditions of [`fetch_and_op`].
+#[inline(never)]
+unsafe fn fetch_any(
+    (origin_addr, result_addr): (*const c_void, *mut c_void),
+    datatype: raw::Datatype,
+    (target_rank, target_disp): (c_int, Aint),
     op: raw::Op,
     win: raw::Win,
 ) -> Result {
@@ -465,19 +550,6 @@ pub unsafe fn fetch_and_op(
         let result = part(result_addr, "result_addr")?;
         let Some(rank) = rank else { return Ok(()) };
         let (from, displacement) = (origin.as_ref(), target_disp as i64);
-        // A counter is the usual case.
-        let short = ty.tree().as_named().and_then(|named| ElementUpdate::new(update, named));
-        if let Some(update) = short {
-            let from = from.map_or(std::ptr::null(), |from| from.origin.cast_const());
-            // SAFETY: the elements are valid and do not overlap (the conditions of `# Safety`); both have the update's
-            // type. `from` is null only for `MPI_NO_OP`.
-            let is_done = unsafe {
-                win.window.update_element(&update, from, result.origin, rank, displacement)?
-            };
-            if is_done {
-                return Ok(());
-            }
-        }
         // SAFETY: the elements are valid and do not overlap (the conditions of `# Safety`).
         unsafe {
             win.window.accumulate_raw(from, Some(&result), rank, displacement, plan, 1, update)?
@@ -492,6 +564,7 @@ pub unsafe fn fetch_and_op(
 ///
 /// - `origin_addr` and `compare_addr` are readable for an element.
 /// - `result_addr` is writable for an element, and nobody else accesses it.
+#[inline(always)]
 pub unsafe fn compare_and_swap(
     origin_addr: *const c_void,
     compare_addr: *const c_void,
@@ -499,6 +572,28 @@ pub unsafe fn compare_and_swap(
     datatype: raw::Datatype,
     target_rank: c_int,
     target_disp: Aint,
+    win: raw::Win,
+) -> Result {
+    let (values, at) = ((origin_addr, compare_addr, result_addr), (target_rank, target_disp));
+    // SAFETY: the elements are valid (the conditions of `# Safety`).
+    unsafe {
+        if short::compare_and_swap(values, datatype, at, win) {
+            return Ok(());
+        }
+        swap_any(values, datatype, at, win)
+    }
+}
+
+/// `MPI_Compare_and_swap` of all elements that `short.rs` does not serve.
+///
+/// # Safety
+///
+/// - The conditions of [`compare_and_swap`].
+#[inline(never)]
+unsafe fn swap_any(
+    (origin_addr, compare_addr, result_addr): (*const c_void, *const c_void, *mut c_void),
+    datatype: raw::Datatype,
+    (target_rank, target_disp): (c_int, Aint),
     win: raw::Win,
 ) -> Result {
     let win = hold(win)?;

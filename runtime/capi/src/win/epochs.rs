@@ -1,6 +1,6 @@
 //! The calls that begin and end epochs, and those that complete operations (MPI-5.0 section 12.5).
 
-use super::{hold, target};
+use super::{hold, short, target};
 use crate::abi;
 use crate::argument::Output;
 use crate::error::{Failure, Result};
@@ -20,6 +20,7 @@ fn with(win: raw::Win, call: impl FnOnce(&Window) -> typepack::Result<()>) -> Re
 }
 
 /// Calls `call` with the rank of a target; does nothing for `MPI_PROC_NULL`.
+#[inline(never)]
 fn with_target(
     win: raw::Win,
     rank: c_int,
@@ -101,12 +102,20 @@ pub fn unlock_all(win: raw::Win) -> Result {
 }
 
 /// `MPI_Win_flush`.
+#[inline(always)]
 pub fn flush(rank: c_int, win: raw::Win) -> Result {
+    if short::flush(rank, win) {
+        return Ok(());
+    }
     with_target(win, rank, Window::flush)
 }
 
 /// `MPI_Win_flush_local`.
+#[inline(always)]
 pub fn flush_local(rank: c_int, win: raw::Win) -> Result {
+    if short::flush(rank, win) {
+        return Ok(());
+    }
     with_target(win, rank, Window::flush_local)
 }
 

@@ -53,6 +53,7 @@ fn create(
     make: impl FnOnce(&Communicator, &Hints) -> typepack::Result<Window>,
     made: impl FnOnce(&Window),
 ) -> Result {
+    super::short::prepare();
     let comm = comm::find(comm)?;
     let communicator = comm.communicator();
     let (hints, out) = arguments().inspect_err(|failure| {

@@ -298,6 +298,31 @@ impl<T: Send + Sync> ThreadCache<T> {
         self.look(home, table, handle, key)
     }
 
+    /// Calls `work` with the object of `handle`, if the calling thread's entry lies in the array and has the
+    /// handle. This is not counted as a use. Returns `None` in all other cases; then [`find`](Self::find)
+    /// decides.
+    ///
+    /// # Safety
+    ///
+    /// - `work` calls no function of this cache, and runs no code of the program.
+    #[inline(always)]
+    pub unsafe fn glimpse<R>(
+        &'static self,
+        table: &Table<T>,
+        handle: usize,
+        work: impl FnOnce(&T) -> R,
+    ) -> Option<R> {
+        let key = key();
+        let entry = &self.entries[slot(key)];
+        if entry.owner.load(Ordering::Relaxed) != key {
+            return None;
+        }
+        let object = entry.seen(handle, table.removals())?;
+        // SAFETY: the entry owns a counted reference to the object. Only this thread drops the reference, in a function
+        // of this cache, and `work` calls none (the condition of `# Safety`).
+        Some(work(unsafe { &*object }))
+    }
+
     #[cold]
     #[inline(never)]
     fn look(

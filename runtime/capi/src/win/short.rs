@@ -1,0 +1,266 @@
+//! The shortest way of the calls that read and write the memory of other ranks: a few elements of a predefined type, in
+//! memory that this rank can map. Such a call takes a few nanoseconds, so every instruction counts.
+//!
+//! Each function returns whether it has done the whole call. If not, nothing has happened, and the caller goes the way
+//! of `access.rs` and `epochs.rs`, which serves all cases and finds all errors. So these functions check whether a call
+//! is the usual one, and never say what is wrong with it.
+
+use super::{CACHE, WINDOWS};
+use crate::abi;
+use crate::count_width::Number;
+use crate::raw::{self, Aint};
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicU8, Ordering};
+use typepack::Named;
+use typepack::rma::{Elements, ShortUpdate, Window};
+
+/// The first handle of a predefined datatype of the ABI, and the number of these handles.
+const FIRST: usize = 0x200;
+const HANDLES: usize = 0x100;
+
+/// What is known of each predefined datatype: its size in the bits [`SIZE`], and the bit of its [`Elements`]. 0 stands
+/// for a datatype that has gaps or two members, or that is not known.
+static KNOWN: [AtomicU8; HANDLES] = [const { AtomicU8::new(0) }; HANDLES];
+const SIZE: u8 = 0x3f;
+const INTEGERS: u8 = 0x40;
+const REALS: u8 = 0x80;
+
+/// The greatest number of bytes that a short call copies.
+const MOST: u64 = 256;
+
+/// Fills the table of the predefined datatypes. Each call that makes a window does this before.
+pub fn prepare() {
+    for named in Named::all() {
+        let place = (named.abi_value() as usize).checked_sub(FIRST).and_then(|at| KNOWN.get(at));
+        let Some(place) = place else { continue };
+        let elements = match Elements::of(named) {
+            Elements::Integers => INTEGERS,
+            Elements::Reals => REALS,
+            Elements::Others => 0,
+        };
+        let is_simple = named.size() == named.extent() && named.members().is_none();
+        let size = u8::try_from(named.size()).ok().filter(|size| is_simple && *size <= SIZE);
+        place.store(size.map_or(0, |size| size | elements), Ordering::Relaxed);
+    }
+}
+
+/// Returns what the table says about a datatype.
+#[inline(always)]
+fn known(ty: raw::Datatype) -> u8 {
+    let place = KNOWN.get(ty.0.wrapping_sub(FIRST));
+    place.map_or(0, |known| known.load(Ordering::Relaxed))
+}
+
+/// Returns the number of bytes of `count` elements; `None` if there are none or too many, or if the type is not known.
+#[inline(always)]
+fn bytes_of(count: impl Number, ty: raw::Datatype) -> Option<u64> {
+    let count = count.wide() as u64;
+    let bytes = u64::from(known(ty) & SIZE).wrapping_mul(count);
+    (count <= MOST && bytes.wrapping_sub(1) < MOST).then_some(bytes)
+}
+
+/// Returns the update of one element of a type, and whether the element has 8 bytes (or 4).
+#[inline(always)]
+fn update_of(op: raw::Op, ty: raw::Datatype, has_result: bool) -> Option<(ShortUpdate, bool)> {
+    let known = known(ty);
+    let (is_integer, is_real) = (known & INTEGERS != 0, known & REALS != 0);
+    let is_wide = match known & SIZE {
+        8 => true,
+        4 => false,
+        _ => return None,
+    };
+    let update = match op.0 {
+        abi::SUM if is_integer => ShortUpdate::AddIntegers,
+        abi::SUM if is_real => ShortUpdate::AddReals,
+        abi::REPLACE if is_integer || is_real => ShortUpdate::Replace,
+        abi::NO_OP if has_result && (is_integer || is_real) => ShortUpdate::Load,
+        _ => return None,
+    };
+    Some((update, is_wide))
+}
+
+/// Calls `work` with the window of a handle that this thread has used recently.
+///
+/// # Safety
+///
+/// - `work` looks up no window, and runs no code of the program.
+#[inline(always)]
+unsafe fn with(win: raw::Win, work: impl FnOnce(&Window) -> bool) -> bool {
+    // SAFETY: the caller guarantees the condition.
+    unsafe { WINDOWS.glimpse(&CACHE, win.0, |win| work(&win.window)) }.unwrap_or(false)
+}
+
+/// Returns the number of a rank. A negative one becomes a number that no rank has.
+#[inline(always)]
+fn rank_of(rank: c_int) -> usize {
+    rank as u32 as usize
+}
+
+/// The elements of a call at its target: rank, displacement, count and datatype.
+type AtTarget<N> = (c_int, Aint, N, raw::Datatype);
+
+/// `MPI_Put`.
+///
+/// # Safety
+///
+/// - `origin` is null or readable for its elements, which do not overlap those at the target.
+#[inline(always)]
+pub unsafe fn put<N: Number>(
+    (origin, count, ty): (*const c_void, N, raw::Datatype),
+    (rank, displacement, there, type_there): AtTarget<N>,
+    win: raw::Win,
+) -> bool {
+    let Some(bytes) = bytes_of(count, ty) else { return false };
+    if (count.wide(), ty) != (there.wide(), type_there) || origin.is_null() {
+        return false;
+    }
+    let (rank, displacement) = (rank_of(rank), displacement as i64);
+    // SAFETY: the runtime looks up no window. The elements are valid (the condition of `# Safety`).
+    unsafe { with(win, |window| window.put_short(origin.cast(), bytes, rank, displacement)) }
+}
+
+/// `MPI_Get`.
+///
+/// # Safety
+///
+/// - `origin` is null or writable for its elements, which nobody else accesses and which do not overlap those at the
+///   target.
+#[inline(always)]
+pub unsafe fn get<N: Number>(
+    (origin, count, ty): (*mut c_void, N, raw::Datatype),
+    (rank, displacement, there, type_there): AtTarget<N>,
+    win: raw::Win,
+) -> bool {
+    let Some(bytes) = bytes_of(count, ty) else { return false };
+    if (count.wide(), ty) != (there.wide(), type_there) || origin.is_null() {
+        return false;
+    }
+    let (rank, displacement) = (rank_of(rank), displacement as i64);
+    // SAFETY: the runtime looks up no window. The elements are valid (the condition of `# Safety`).
+    unsafe { with(win, |window| window.get_short(origin.cast(), bytes, rank, displacement)) }
+}
+
+/// `MPI_Accumulate` of one element.
+///
+/// # Safety
+///
+/// - `origin` is null or readable for its elements, which do not overlap those at the target.
+#[inline(always)]
+pub unsafe fn accumulate<N: Number>(
+    (origin, count, ty): (*const c_void, N, raw::Datatype),
+    (rank, displacement, there, type_there): AtTarget<N>,
+    op: raw::Op,
+    win: raw::Win,
+) -> bool {
+    let Some((update, is_wide)) = update_of(op, ty, false) else { return false };
+    let is_one = count.wide() == 1 && there.wide() == 1;
+    if !is_one || ty != type_there || origin.is_null() {
+        return false;
+    }
+    let (rank, displacement) = (rank_of(rank), displacement as i64);
+    let values = (origin.cast(), std::ptr::null_mut());
+    // SAFETY: the runtime looks up no window. The element is valid (the condition of `# Safety`).
+    unsafe { with(win, |window| window.update_short(update, is_wide, values, rank, displacement)) }
+}
+
+/// `MPI_Fetch_and_op`.
+///
+/// # Safety
+///
+/// - `origin` is null or readable for an element, unless the operation is `MPI_NO_OP`. `result` is null or writable for
+///   an element, and nobody else accesses it. No two of these and the element at the target overlap.
+#[inline(always)]
+pub unsafe fn fetch_and_op(
+    (origin, result): (*const c_void, *mut c_void),
+    ty: raw::Datatype,
+    (rank, displacement): (c_int, Aint),
+    op: raw::Op,
+    win: raw::Win,
+) -> bool {
+    let Some((update, is_wide)) = update_of(op, ty, true) else { return false };
+    if result.is_null() || (origin.is_null() && update != ShortUpdate::Load) {
+        return false;
+    }
+    let (rank, displacement) = (rank_of(rank), displacement as i64);
+    let values = (origin.cast(), result.cast());
+    // SAFETY: the runtime looks up no window. The elements are valid (the condition of `# Safety`).
+    unsafe { with(win, |window| window.update_short(update, is_wide, values, rank, displacement)) }
+}
+
+/// `MPI_Compare_and_swap`.
+///
+/// # Safety
+///
+/// - `new` and `compare` are null or readable for an element. `result` is null or writable for an element, and nobody
+///   else accesses it.
+#[inline(always)]
+pub unsafe fn compare_and_swap(
+    (new, compare, result): (*const c_void, *const c_void, *mut c_void),
+    ty: raw::Datatype,
+    (rank, displacement): (c_int, Aint),
+    win: raw::Win,
+) -> bool {
+    let known = known(ty);
+    let is_wide = known == 8 | INTEGERS;
+    if !(is_wide || known == 4 | INTEGERS) || new.is_null() || compare.is_null() || result.is_null()
+    {
+        return false;
+    }
+    let (rank, displacement) = (rank_of(rank), displacement as i64);
+    let (values, result) = ((new.cast(), compare.cast()), result.cast());
+    // SAFETY: the runtime looks up no window. The elements are valid (the condition of `# Safety`).
+    unsafe { with(win, |window| window.swap_short(is_wide, values, result, rank, displacement)) }
+}
+
+/// `MPI_Win_flush` and `MPI_Win_flush_local`.
+#[inline(always)]
+pub fn flush(rank: c_int, win: raw::Win) -> bool {
+    // SAFETY: the runtime looks up no window.
+    unsafe { with(win, |window| window.flush_short(rank_of(rank))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{bytes_of, prepare, update_of};
+    use crate::abi;
+    use crate::raw::{Datatype, Op};
+    use typepack::Named;
+    use typepack::rma::ShortUpdate;
+
+    fn handle(named: Named) -> Datatype {
+        Datatype(named.abi_value() as usize)
+    }
+
+    #[test]
+    fn only_a_few_elements_of_simple_types_are_short() {
+        prepare();
+        let int = handle(Named::INT);
+        assert_eq!((bytes_of(0, int), bytes_of(-1, int), bytes_of(1, int)), (None, None, Some(4)));
+        assert_eq!((bytes_of(64, int), bytes_of(65, int)), (Some(256), None));
+        assert_eq!((bytes_of(i64::MAX, int), bytes_of(i64::MIN, int)), (None, None));
+        for named in Named::all() {
+            let is_simple = named.size() == named.extent() && named.members().is_none();
+            let bytes = is_simple.then(|| u64::from(named.size()));
+            assert_eq!(bytes_of(1, handle(named)), bytes, "{named}");
+        }
+        for other in [0, abi::DATATYPE_NULL, 0x1ff, 0x300, 0x1210, usize::MAX] {
+            assert_eq!(bytes_of(1, Datatype(other)), None);
+        }
+    }
+
+    #[test]
+    fn only_sums_and_replacements_of_numbers_are_short() {
+        prepare();
+        let update = |op, named, has_result| update_of(Op(op), handle(named), has_result);
+        let integer = Some((ShortUpdate::AddIntegers, true));
+        assert_eq!(update(abi::SUM, Named::INT64_T, false), integer);
+        assert_eq!(update(abi::SUM, Named::FLOAT, false), Some((ShortUpdate::AddReals, false)));
+        assert_eq!(update(abi::SUM, Named::SHORT, false), None);
+        assert_eq!(update(abi::SUM, Named::C_FLOAT_COMPLEX, true), None);
+        assert_eq!(update(abi::MAX, Named::INT64_T, true), None);
+        assert_eq!(update(abi::NO_OP, Named::INT64_T, false), None);
+        assert_eq!(update(abi::NO_OP, Named::INT, true), Some((ShortUpdate::Load, false)));
+        assert_eq!(update(abi::REPLACE, Named::BYTE, true), None);
+        assert_eq!(update(abi::REPLACE, Named::FLOAT_INT, true), None);
+    }
+}
