@@ -198,6 +198,20 @@ fn allocations() {
     run_with("allocations", &[2], &[("TYPEPACK_SPIN_US", "0")]);
 }
 
+/// Runs the program that counts the allocations and the system calls of small collective calls. The program says what
+/// it cannot count on this machine.
+#[test]
+fn small_collectives() {
+    let mut command = Command::new(job::mpiexec());
+    command.args(["-n", "2"]).arg(compile("small_collectives"));
+    command.env("LD_LIBRARY_PATH", library());
+    let output = job::run(command, "small_collectives", &[]);
+    assert!(output.status.success(), "{}", job::text(&output));
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        skipped(line.strip_prefix("SKIPPED: ").unwrap_or(line));
+    }
+}
+
 /// Runs a program under valgrind. The library once read the address of the kernel's vDSO from the kernel, where
 /// valgrind does not hide it, and crashed in the first call of `MPI_Wtime`.
 #[test]
