@@ -88,6 +88,7 @@ programs! {
     reductions: [0, 1, 2, 3, 4, 7];
     campaign: [0, 1, 2, 3, 4, 5, 6, 7, 8];
     campaign_between: [2, 3, 4, 5, 8];
+    campaign_neighbors: [0, 1, 2, 3, 4, 6, 8];
     topologies: [0, 1, 2, 3, 5, 8];
     neighbors: [0, 1, 2, 3, 5, 8];
     windows: [0, 1, 2, 3, 5];
@@ -276,6 +277,7 @@ fn campaign_with_settings() {
     ] {
         run_with("campaign", &[3, 6], &[(name, value), ("CAMPAIGN_SEED", "500")]);
         run_with("campaign_between", &[3, 6], &[(name, value), ("CAMPAIGN_SEED", "500")]);
+        run_with("campaign_neighbors", &[2, 6], &[(name, value), ("CAMPAIGN_SEED", "500")]);
     }
 }
 
@@ -295,6 +297,12 @@ fn windows_with_settings() {
 fn campaign_with_threads() {
     for (threads, sizes) in [("2", &[1, 2, 3, 5][..]), ("4", &[2, 3]), ("8", &[2])] {
         run_with("campaign", sizes, &[("CAMPAIGN_THREADS", threads), ("CAMPAIGN_SEED", "900")]);
+        let sizes = &sizes[..1];
+        run_with(
+            "campaign_neighbors",
+            sizes,
+            &[("CAMPAIGN_THREADS", threads), ("CAMPAIGN_SEED", "900")],
+        );
     }
     let env = [("CAMPAIGN_THREADS", "3"), ("CAMPAIGN_SEED", "900"), ("TYPEPACK_SPIN_US", "0")];
     run_with("campaign", &[3], &env);
