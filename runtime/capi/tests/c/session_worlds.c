@@ -50,7 +50,8 @@ static void split(MPI_Comm comm, int kind, const char *key, const char *name, in
 static void resources(void)
 {
     static const char *const kinds[] = {"hwloc://Machine", "hwloc://Package", "hwloc://NUMANode",
-                                        "hwloc://L3Cache", "hwloc://L2Cache", "hwloc://Core"};
+                                        "hwloc://L3Cache", "hwloc://L2Cache", "hwloc://L1Cache",
+                                        "hwloc://Core", "hwloc://PU"};
     const char *const key = "mpi_hw_resource_type", *const set = "mpi_pset_name";
     MPI_Info info;
     MPI_Comm comm, part;
@@ -86,7 +87,7 @@ static void resources(void)
     for (int level = 0; comm != MPI_COMM_NULL; level++) {
         char value[MPI_MAX_INFO_VAL];
         int room = sizeof value, before, after;
-        CHECK(level < 8);
+        CHECK(level < 10);
         OK(MPI_Info_create(&info));
         OK(MPI_Comm_split_type(comm, MPI_COMM_TYPE_HW_UNGUIDED, 0, info, &part));
         OK(MPI_Info_get_string(info, key, &room, value, &flag));
