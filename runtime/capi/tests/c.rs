@@ -138,6 +138,14 @@ fn neighbors_every_way() {
     }
 }
 
+/// Splits communicators of ranks that are bound to parts of the machine of different sizes.
+#[test]
+fn resources_by_binding() {
+    for part in ["hwthread", "core", "l2", "l3", "numa", "socket", "none"] {
+        run_with("session_worlds", &[1, 2, 3], &[("TYPEPACK_BIND", part)]);
+    }
+}
+
 /// Splits communicators of ranks that are not bound. Whether mpiexec can bind the ranks of the other jobs depends on
 /// the jobs that run at the same time, so only here the answers are known.
 #[test]

@@ -1,6 +1,9 @@
 /* Tests sessions in a program that also calls MPI_Init and MPI_Finalize: a session that ends before, sessions that
    begin before and end after, and a session after MPI_Finalize. Also splits communicators by resources. */
+#define _GNU_SOURCE
 #include "check.h"
+
+#include <sched.h>
 
 static MPI_Session begin(void)
 {
@@ -80,6 +83,14 @@ static void resources(void)
         split(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_GUIDED, key, kinds[kind], strcmp(value, "true") == 0 ? -1 : 0);
         split(MPI_COMM_WORLD, MPI_COMM_TYPE_RESOURCE_GUIDED, key, kinds[kind], -1);
     }
+    /* mpiexec knows to how many processors it has bound the rank. */
+    char value[8];
+    int room = sizeof value;
+    cpu_set_t cpus;
+    CHECK(sched_getaffinity(0, sizeof cpus, &cpus) == 0);
+    OK(MPI_Info_get_string(info, "hwloc://PU", &room, value, &flag));
+    if (CPU_COUNT(&cpus) > 1) CHECK(strcmp(value, "false") == 0);
+    else if (getenv("TYPEPACK_RANK")) CHECK(strcmp(value, "true") == 0);
     OK(MPI_Info_free(&info));
     /* Each unguided split makes the communicator smaller, until it cannot be divided. The call writes the kind of
        resource into the info object. */
