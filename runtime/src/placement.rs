@@ -4,7 +4,7 @@
 //! table is not part of the interface of the library; the transports read it directly.
 
 use crate::shm::segment::Segment;
-use crate::shm::topology::{self, CpuInfo};
+use crate::shm::topology::{self, CpuInfo, Parts};
 
 /// The CPUs to which the ranks of a job are bound. [`Universe::placement`](crate::Universe::placement)
 /// returns this value.
@@ -12,8 +12,8 @@ use crate::shm::topology::{self, CpuInfo};
 pub struct Placement {
     oversubscribed: bool,
     cpus: Vec<Option<Cpu>>,
-    /// The parts of the machine that contain all CPUs of the job.
-    common: Cpu,
+    /// For each rank, the parts of the machine that contain all CPUs on which the rank may run.
+    parts: Vec<Parts>,
 }
 
 /// A CPU (hardware thread), and the parts of the machine that contain it. No two parts of one kind in the
@@ -25,6 +25,8 @@ pub struct Cpu {
     pub number: usize,
     /// Physical core.
     pub core: Option<u32>,
+    /// Level 1 cache of data.
+    pub l1: Option<u32>,
     /// Level 2 cache.
     pub l2: Option<u32>,
     /// Level 3 cache.
@@ -68,14 +70,26 @@ pub enum Resource {
     L3,
     /// A level 2 cache.
     L2,
+    /// A level 1 cache of data.
+    L1,
     /// A physical core.
     Core,
+    /// A CPU (hardware thread).
+    Pu,
 }
 
 impl Resource {
     /// All kinds. In most machines, a part of one kind contains whole parts of the next kinds.
-    pub const ALL: [Self; 6] =
-        [Self::Machine, Self::Package, Self::Numa, Self::L3, Self::L2, Self::Core];
+    pub const ALL: [Self; 8] = [
+        Self::Machine,
+        Self::Package,
+        Self::Numa,
+        Self::L3,
+        Self::L2,
+        Self::L1,
+        Self::Core,
+        Self::Pu,
+    ];
 
     /// Returns the name of the kind as a URI: hwloc's name of the kind after `hwloc://`.
     #[doc(alias = "mpi_hw_resource_type")]
@@ -86,7 +100,9 @@ impl Resource {
             Self::Numa => "hwloc://NUMANode",
             Self::L3 => "hwloc://L3Cache",
             Self::L2 => "hwloc://L2Cache",
+            Self::L1 => "hwloc://L1Cache",
             Self::Core => "hwloc://Core",
+            Self::Pu => "hwloc://PU",
         }
     }
 }
@@ -94,9 +110,10 @@ impl Resource {
 impl Placement {
     pub(crate) fn of(segment: &Segment) -> Self {
         let cpus = (0..segment.ranks()).map(|rank| Cpu::of(segment, rank)).collect();
-        let CpuInfo { core, l2, l3, numa, package, .. } = segment.common_parts();
-        let common = Cpu { number: 0, core, l2, l3, numa, package };
-        Self { oversubscribed: segment.flags().oversubscribed, cpus, common }
+        let common = segment.common_parts();
+        let parts =
+            (0..segment.ranks()).map(|rank| segment.bound_parts(rank).unwrap_or(common)).collect();
+        Self { oversubscribed: segment.flags().oversubscribed, cpus, parts }
     }
 
     /// Returns whether the job has more ranks than CPUs. A waiting rank of such a job does not spin, unless
@@ -112,10 +129,12 @@ impl Placement {
     }
 
     /// Returns the number of the part of the machine of the kind `resource` to which a rank of the world is
-    /// restricted: the part with the rank's CPU, or the part that contains all CPUs of the job. Returns `None` if there
-    /// is no such part, or if the launcher does not know it.
+    /// restricted: the part that contains all CPUs on which the rank may run. These are the CPUs of the core or of the
+    /// larger part to which the rank is bound, or all CPUs of the job. Returns `None` if there is no such part, or if
+    /// the launcher does not know it.
     pub fn part(&self, rank: usize, resource: Resource) -> Option<u32> {
-        self.cpus.get(rank)?.unwrap_or(self.common).part(resource)
+        let Parts { info, cpu } = self.parts.get(rank)?;
+        part(info, cpu.and_then(|cpu| u32::try_from(cpu).ok()), resource)
     }
 }
 
@@ -124,21 +143,14 @@ impl Cpu {
     /// bound.
     pub(crate) fn of(segment: &Segment, rank: usize) -> Option<Self> {
         let number = segment.bound_cpu(rank)?;
-        let CpuInfo { core, l2, l3, numa, package, .. } = segment.cpu(number);
-        Some(Self { number, core, l2, l3, numa, package })
+        let CpuInfo { core, l1, l2, l3, numa, package, .. } = segment.cpu(number);
+        Some(Self { number, core, l1, l2, l3, numa, package })
     }
 
     /// Returns the number of the part of the machine of the kind `resource` that contains this CPU, or `None` if
     /// the launcher does not know it. The whole machine has the number 0.
     pub fn part(&self, resource: Resource) -> Option<u32> {
-        match resource {
-            Resource::Machine => Some(0),
-            Resource::Package => self.package,
-            Resource::Numa => self.numa,
-            Resource::L3 => self.l3,
-            Resource::L2 => self.l2,
-            Resource::Core => self.core,
-        }
+        part(&self.info(), u32::try_from(self.number).ok(), resource)
     }
 
     /// Returns the nearest part of the machine that, as far as the launcher knows, both CPUs share.
@@ -154,8 +166,22 @@ impl Cpu {
     }
 
     fn info(&self) -> CpuInfo {
-        let Self { core, l2, l3, numa, package, .. } = *self;
-        CpuInfo { core, l2, l3, numa, package, allowed: true }
+        let Self { core, l1, l2, l3, numa, package, .. } = *self;
+        CpuInfo { core, l1, l2, l3, numa, package, allowed: true }
+    }
+}
+
+/// Returns the number of the part of the kind `resource` among those that `info` names. `cpu` is the number of the CPU.
+fn part(info: &CpuInfo, cpu: Option<u32>, resource: Resource) -> Option<u32> {
+    match resource {
+        Resource::Machine => Some(0),
+        Resource::Package => info.package,
+        Resource::Numa => info.numa,
+        Resource::L3 => info.l3,
+        Resource::L2 => info.l2,
+        Resource::L1 => info.l1,
+        Resource::Core => info.core,
+        Resource::Pu => cpu,
     }
 }
 
@@ -163,6 +189,7 @@ impl Cpu {
 mod tests {
     use super::*;
     use crate::shm::segment::JobFlags;
+    use crate::shm::topology::Level;
 
     #[test]
     fn a_placement_says_what_the_segment_says() {
@@ -170,8 +197,8 @@ mod tests {
             [0, 1].map(|core| CpuInfo { core: Some(core), l3: Some(7), ..CpuInfo::default() });
         let flags = JobFlags { oversubscribed: true, ..JobFlags::default() };
         let segment = Segment::create(3, &cpus, flags, 0).expect("a segment");
-        for (rank, bound) in [(0, 1), (2, 2)] {
-            segment.slot(rank).bound_cpu.store(bound, std::sync::atomic::Ordering::Relaxed);
+        for (rank, cpu) in [(0, 0), (2, 1)] {
+            segment.slot(rank).bind(cpu, Level::Core);
         }
         let placement = Placement::of(&segment);
         assert!(placement.oversubscribed());
@@ -194,5 +221,51 @@ mod tests {
         let part = |resource| placement.part(1, resource);
         assert_eq!((part(Resource::L3), part(Resource::Core)), (Some(7), None));
         assert_eq!((first.distance(&first), first.distance(&last)), (Distance::Core, Distance::L3));
+    }
+
+    /// Checks the parts of ranks that are bound at each level. A core has two CPUs, a level 2 cache two cores, a level 3
+    /// cache two level 2 caches, and a package two NUMA nodes with one level 3 cache each. The last core has only one
+    /// CPU that the job may use.
+    #[test]
+    fn a_rank_is_restricted_to_the_parts_with_all_its_cpus() {
+        let cpus: Vec<CpuInfo> = (0..32)
+            .map(|cpu: u32| CpuInfo {
+                core: Some(cpu / 2),
+                l1: Some(cpu / 2),
+                l2: Some(cpu / 4),
+                l3: Some(cpu / 8),
+                numa: Some(cpu / 8),
+                package: Some(cpu / 16),
+                allowed: cpu < 31,
+            })
+            .collect();
+        let bound = [
+            (Level::Thread, 21),
+            (Level::Core, 20),
+            (Level::L2, 20),
+            (Level::L3, 20),
+            (Level::Numa, 20),
+            (Level::Package, 20),
+            (Level::Core, 30),
+        ];
+        let segment = Segment::create(8, &cpus, JobFlags::default(), 0).expect("a segment");
+        for (rank, (level, cpu)) in bound.into_iter().enumerate() {
+            segment.slot(rank).bind(cpu, level);
+        }
+        let placement = Placement::of(&segment);
+        let parts = |rank| Resource::ALL.map(|resource| placement.part(rank, resource));
+        let all = [Some(0), Some(1), Some(2), Some(2), Some(5), Some(10), Some(10), Some(21)];
+        let known = |kinds: usize| {
+            let mut parts = all;
+            parts[kinds..].fill(None);
+            parts
+        };
+        assert_eq!([0, 1, 2, 3, 4, 5].map(parts), [8, 7, 5, 4, 4, 2].map(known));
+        let last = [Some(0), Some(1), Some(3), Some(3), Some(7), Some(15), Some(15), Some(30)];
+        assert_eq!((parts(6), parts(7)), (last, known(1)));
+        assert_eq!(
+            [0, 1, 2].map(|rank| placement.cpu(rank).map(|cpu| cpu.number)),
+            [Some(21), Some(20), None]
+        );
     }
 }

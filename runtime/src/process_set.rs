@@ -33,12 +33,9 @@ pub(crate) fn process_sets(size: usize, rank: usize, segment: Option<&Segment>) 
     ];
     let Some(segment) = segment else { return sets };
     let program = |rank| segment.program(rank);
-    // A rank that is not bound to a CPU is in a node if all CPUs of the job are in this node.
-    let common = segment.common_parts().numa;
-    let node = |rank| match segment.bound_cpu(rank) {
-        Some(cpu) => segment.cpu(cpu).numa,
-        None => common,
-    };
+    // A rank is in a node if all CPUs on which the rank may run are in this node.
+    let common = segment.common_parts();
+    let node = |rank| segment.bound_parts(rank).unwrap_or(common).info.numa;
     let programs = divided(size, program);
     // If all ranks run the same program, its set would equal `mpi://WORLD`, so leave it out.
     if programs.len() > 1 {
@@ -71,7 +68,7 @@ fn named(what: &'static str, sets: BTreeMap<u32, Vec<i64>>) -> impl Iterator<Ite
 mod tests {
     use super::*;
     use crate::shm::segment::JobFlags;
-    use crate::shm::topology::CpuInfo;
+    use crate::shm::topology::{CpuInfo, Level};
     use std::sync::atomic::Ordering;
 
     fn names(sets: &[ProcessSet]) -> Vec<(&str, Vec<usize>)> {
@@ -85,9 +82,13 @@ mod tests {
     fn sets_follow_from_programs_and_nodes() {
         let cpus = [Some(1), None, Some(0)].map(|numa| CpuInfo { numa, ..CpuInfo::default() });
         let segment = Segment::create(4, &cpus, JobFlags::default(), 0).expect("a segment");
-        for (rank, program, bound) in [(0, 1, 1), (1, 1, 2), (2, 2, 0), (3, 2, 3)] {
+        for (rank, program, bound) in
+            [(0, 1, Some(0)), (1, 1, Some(1)), (2, 2, None), (3, 2, Some(2))]
+        {
             segment.slot(rank).program.store(program, Ordering::Relaxed);
-            segment.slot(rank).bound_cpu.store(bound, Ordering::Relaxed);
+            if let Some(cpu) = bound {
+                segment.slot(rank).bind(cpu, Level::Core);
+            }
         }
         let sets = process_sets(4, 2, Some(&segment));
         assert!(sets[1].is_named("mpi://self") && !sets[1].is_named("mpi://WORLD"));
@@ -105,7 +106,7 @@ mod tests {
         for (cpus, node) in [([one, one], vec![0, 1, 2]), ([one, two], vec![1])] {
             let segment = Segment::create(3, &cpus, JobFlags::default(), 0).expect("a segment");
             // Only rank 1 is bound.
-            segment.slot(1).bound_cpu.store(1, Ordering::Relaxed);
+            segment.slot(1).bind(0, Level::Numa);
             let sets = process_sets(3, 0, Some(&segment));
             assert_eq!(names(&sets)[2..], [("typepack://numa/5", node)]);
         }

@@ -5,6 +5,7 @@
 mod job;
 
 use job::ranks_with;
+use typepack::topo::Grid;
 use typepack::{
     Collective, Combine, Communicator, Datatype, Error, ErrorClass, ErrorKind, Named, Operation,
     Operator, Part, Plan, Result, Root, SendMode, SharedBuffer, Source, Status, Tag, commit,
@@ -636,6 +637,74 @@ fn differing_calls_between_groups_end() {
                 assert_eq!(self::kind(result), Some(ErrorKind::Other));
             }
             inter.barrier().unwrap();
+        }
+    });
+}
+
+/// Checks the two sides of each edge in neighbourhood collectives, also of the edges that lead from a rank to itself.
+#[test]
+fn differing_edges_are_named() {
+    ranks_with(3, "differing_edges_are_named", &[CHECKED], |world| {
+        let (rank, int, float) = (world.rank(), plan(Named::INT), plan(Named::FLOAT));
+        let pair = Datatype::contiguous(2, &Datatype::named(Named::INT)).unwrap().commit().unwrap();
+        let grid = Grid::new(&[3, 1], &[true, true]).unwrap();
+        let ring = world.cart_create(&grid, false).unwrap().expect("every rank is in the grid");
+        let neighbors = ring.topology().unwrap().neighbors();
+        let (mut from, mut to) = ([rank as u32; 12], [u32::MAX; 8]);
+        // What rank 2 sends to one of its four neighbours; all others send and receive two numbers.
+        for (slot, plan, count, text) in [
+            (
+                1,
+                &int,
+                3,
+                "count: rank 2 sends 12 bytes to rank 0, which receives 8 bytes from its source 0",
+            ),
+            (
+                0,
+                &int,
+                0,
+                "count: rank 2 sends 0 bytes to rank 1, which receives 8 bytes from its source 1",
+            ),
+            (
+                0,
+                &float,
+                2,
+                "datatype: rank 2 sends float 4 to rank 1, which receives integer 4 from its source 1",
+            ),
+            (
+                2,
+                &int,
+                1,
+                "count: rank 2 sends 4 bytes to rank 2, which receives 8 bytes from its source 3",
+            ),
+            (
+                3,
+                &float,
+                2,
+                "datatype: rank 2 sends float 4 to rank 2, which receives integer 4 from its source 2",
+            ),
+            (3, &pair, 1, ""),
+        ] {
+            let mut send = parts(&mut from, 3, &int);
+            send.iter_mut().for_each(|part| part.count = 2);
+            if rank == 2 {
+                (send[slot].plan, send[slot].count) = (plan, count);
+            }
+            let receive = parts(&mut to, 2, &int);
+            let call = Collective::Neighbors { neighbors, send: &send, receive: &receive };
+            for form in [Form::Run, Form::Start] {
+                // SAFETY: the arrays hold the parts, are disjoint, and outlive the call.
+                let text_of_error =
+                    unsafe { make(&ring, form, &call) }.map_err(|error| error.to_string());
+                assert_eq!(text_of_error.err().unwrap_or_default(), text, "{form:?}");
+            }
+            let prepared = ring.prepare_raw(&call).map_err(|error| error.to_string());
+            assert_eq!(prepared.err().unwrap_or_default(), text);
+            ring.barrier().expect("the next call");
+            let sources = [(rank + 2) % 3, (rank + 1) % 3, rank, rank];
+            let arrived =
+                |place| if text.is_empty() { sources[place / 2] as u32 } else { u32::MAX };
+            assert_eq!(to, std::array::from_fn(arrived));
         }
     });
 }

@@ -88,6 +88,7 @@ programs! {
     reductions: [0, 1, 2, 3, 4, 7];
     campaign: [0, 1, 2, 3, 4, 5, 6, 7, 8];
     campaign_between: [2, 3, 4, 5, 8];
+    campaign_neighbors: [0, 1, 2, 3, 4, 6, 8];
     topologies: [0, 1, 2, 3, 5, 8];
     neighbors: [0, 1, 2, 3, 5, 8];
     windows: [0, 1, 2, 3, 5];
@@ -134,6 +135,14 @@ fn neighbors_every_way() {
         ("TYPEPACK_SPIN_US", "0"),
     ] {
         run_with("neighbors", &[2, 3], &[(name, value)]);
+    }
+}
+
+/// Splits communicators of ranks that are bound to parts of the machine of different sizes.
+#[test]
+fn resources_by_binding() {
+    for part in ["hwthread", "core", "l2", "l3", "numa", "socket", "none"] {
+        run_with("session_worlds", &[1, 2, 3], &[("TYPEPACK_BIND", part)]);
     }
 }
 
@@ -196,6 +205,20 @@ fn copies() {
 fn allocations() {
     run("allocations", &[2]);
     run_with("allocations", &[2], &[("TYPEPACK_SPIN_US", "0")]);
+}
+
+/// Runs the program that counts the allocations and the system calls of small collective calls. The program says what
+/// it cannot count on this machine.
+#[test]
+fn small_collectives() {
+    let mut command = Command::new(job::mpiexec());
+    command.args(["-n", "2"]).arg(compile("small_collectives"));
+    command.env("LD_LIBRARY_PATH", library());
+    let output = job::run(command, "small_collectives", &[]);
+    assert!(output.status.success(), "{}", job::text(&output));
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        skipped(line.strip_prefix("SKIPPED: ").unwrap_or(line));
+    }
 }
 
 /// Runs a program under valgrind. The library once read the address of the kernel's vDSO from the kernel, where
@@ -262,6 +285,7 @@ fn campaign_with_settings() {
     ] {
         run_with("campaign", &[3, 6], &[(name, value), ("CAMPAIGN_SEED", "500")]);
         run_with("campaign_between", &[3, 6], &[(name, value), ("CAMPAIGN_SEED", "500")]);
+        run_with("campaign_neighbors", &[2, 6], &[(name, value), ("CAMPAIGN_SEED", "500")]);
     }
 }
 
@@ -281,6 +305,12 @@ fn windows_with_settings() {
 fn campaign_with_threads() {
     for (threads, sizes) in [("2", &[1, 2, 3, 5][..]), ("4", &[2, 3]), ("8", &[2])] {
         run_with("campaign", sizes, &[("CAMPAIGN_THREADS", threads), ("CAMPAIGN_SEED", "900")]);
+        let sizes = &sizes[..1];
+        run_with(
+            "campaign_neighbors",
+            sizes,
+            &[("CAMPAIGN_THREADS", threads), ("CAMPAIGN_SEED", "900")],
+        );
     }
     let env = [("CAMPAIGN_THREADS", "3"), ("CAMPAIGN_SEED", "900"), ("TYPEPACK_SPIN_US", "0")];
     run_with("campaign", &[3], &env);

@@ -48,14 +48,7 @@ impl Plan {
 /// Returns the number of the part at level `level` that contains the CPU with the row `info`, or `None` if
 /// the number is unknown.
 fn label(info: &CpuInfo, level: Level) -> Option<u32> {
-    match level {
-        // The table has no number for a thread, so a thread gets the number of its core.
-        Level::Thread | Level::Core => info.core,
-        Level::L2 => info.l2,
-        Level::L3 => info.l3,
-        Level::Numa => info.numa,
-        Level::Socket => info.package,
-    }
+    info.part(level.into())
 }
 
 /// Returns the cores that have at least one allowed CPU. Cores that are near each other in the machine are

@@ -30,7 +30,7 @@ use typepack_job::sys::signal::SignalSet;
 use typepack_job::sys::{channel, stream};
 
 use crate::about::with_folder;
-use crate::args::{Bind, Environment, Inherit, Job, Level};
+use crate::args::{Bind, Environment, Inherit, Job};
 use crate::core_reservation::Reservation;
 use crate::forward::{Outputs, Source, Stream};
 use crate::input::Input;
@@ -231,11 +231,8 @@ impl Shared<'_> {
         let pid = child.pid().as_raw_nonzero().get();
         slot.group.store(pid.unsigned_abs(), Ordering::Release);
         slot.program.store(number as u32 + 1, Ordering::Relaxed);
-        // Record the CPU only if the rank is bound to one thread or core, because within a larger part the
-        // rank may move between cores.
-        let narrow = matches!(self.job.bind, Bind::To(Level::Thread | Level::Core));
-        if let Some(core) = core.filter(|_| narrow) {
-            slot.bound_cpu.store(core.cpus[0] as u32 + 1, Ordering::Relaxed);
+        if let (Some(core), Bind::To(level)) = (core, self.job.bind) {
+            slot.bind(core.cpus[0], level.into());
         }
         let label = self.job.label.then(|| format!("[{rank}] "));
         let streams = channel::arm(lifeline.as_fd(), -pid).and_then(|()| {

@@ -86,6 +86,7 @@ impl Source for Hwloc {
             }
             table[cpu] = CpuInfo {
                 core: above(ObjectType::Core),
+                l1: above(ObjectType::L1Cache),
                 l2: above(ObjectType::L2Cache),
                 l3: above(ObjectType::L3Cache),
                 numa: index(numa),
@@ -138,6 +139,7 @@ impl Source for Sysfs {
             };
             table[cpu] = CpuInfo {
                 core: lowest(folder.join("topology/thread_siblings_list")),
+                l1: cache("1"),
                 l2: cache("2"),
                 l3: cache("3"),
                 numa: numa.get(&cpu).copied(),
@@ -174,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_synthetic_machine_becomes_a_table() {
-        let table = Hwloc::synthetic("package:2 numa:2 l3:1 l2:2 core:2 pu:2").table();
+        let table = Hwloc::synthetic("package:2 numa:2 l3:1 l2:2 l1:2 core:1 pu:2").table();
         let table = table.expect("hwloc returns a table");
         assert_eq!(table.len(), 2 * 2 * 4 * 2);
         let last = table[31];
@@ -182,6 +184,7 @@ mod tests {
             last,
             CpuInfo {
                 core: Some(15),
+                l1: Some(15),
                 l2: Some(7),
                 l3: Some(3),
                 numa: Some(3),

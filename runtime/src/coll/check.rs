@@ -4,15 +4,16 @@
 //! Before a blocking call begins, and when a persistent operation is prepared, all ranks exchange a few words that
 //! describe the call (`exchange_steps` in `create.rs`). All ranks compare the same words, so all get the same error. In
 //! a call that moves data between pairs of ranks, each sender then tells its receivers what it will send, the receivers
-//! compare this with what they expect, and all ranks exchange the results. In a nonblocking call, the same steps come
-//! first in the schedule of the call (`Builder::check`), so the operation ends with the error.
+//! compare this with what they expect, and all ranks exchange the results. In a neighbourhood collective, the pairs are
+//! the edges of the topology. In a nonblocking call, the same steps come first in the schedule of the call
+//! (`Builder::check`), so the operation ends with the error.
 //!
 //! On intercommunicators, the ranks of both groups compare the call, the operation, the root, and the data of
-//! reductions and broadcasts. For neighbourhood collectives, the ranks compare only the kind of the call. Receivers
-//! still check the messages of all these calls (`message/typecheck.rs`).
+//! reductions and broadcasts. Receivers still check the messages of these calls (`message/typecheck.rs`).
 
 use super::collective::{Collective, Root};
 use super::create::{check_failed, exchange_steps};
+use super::neighbors::check_parts;
 use crate::comm::{Communicator, Group, Operation};
 use crate::commit::bytes;
 use crate::endpoint::sources::Combine;
@@ -20,6 +21,7 @@ use crate::schedule::program::Builder;
 use crate::schedule::table::Place;
 use crate::schedule::{Part, calls};
 use crate::settings::Settings;
+use crate::topo::Neighbors;
 use crate::{Error, ErrorKind, Operator, Plan, Result};
 use std::cell::Cell;
 use typepack_engine::Named;
@@ -58,8 +60,75 @@ const NONBLOCKING: u64 = 1 << 32;
 /// number for the first basic type. The text of an error names this type ([`types_text`]).
 type Data = [u64; 3];
 
-/// What a rank sends to each rank, and what it expects from each rank.
-type Traffic = (Vec<Data>, Vec<Data>);
+/// What a rank sends and what it expects, message by message. Messages between two ranks match in the order in which
+/// both ranks list them.
+#[derive(Clone, Default)]
+struct Traffic {
+    sent: Vec<Sent>,
+    expected: Vec<Expected>,
+}
+
+#[derive(Clone, Copy)]
+struct Sent {
+    to: usize,
+    data: Data,
+}
+
+#[derive(Clone, Copy)]
+struct Expected {
+    from: usize,
+    /// In a neighbourhood collective, the place of the sender in the receiver's list of sources; `NONE` otherwise.
+    place: u64,
+    data: Data,
+}
+
+impl Traffic {
+    /// Lists one message to each rank, and one from each rank.
+    fn of_ranks(sent: &[Data], expected: &[Data]) -> Self {
+        let sent = sent.iter().enumerate().map(|(to, &data)| Sent { to, data });
+        let expected = expected.iter().enumerate();
+        let expected = expected.map(|(from, &data)| Expected { from, place: NONE, data });
+        Self { sent: sent.collect(), expected: expected.collect() }
+    }
+
+    /// Lists the messages of a neighbourhood collective.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Argument` if there is not one part for each neighbour.
+    fn of_neighbors(
+        neighbors: &Neighbors,
+        send: &[Part<'_>],
+        receive: &[Part<'_>],
+    ) -> Result<Self> {
+        let (sources, destinations) = (neighbors.sources(), neighbors.destinations());
+        check_parts("send", send, destinations)?;
+        check_parts("receive", receive, sources)?;
+        let mut traffic = Self::default();
+        for (part, &to) in send.iter().zip(destinations) {
+            if let Some(to) = to {
+                traffic.sent.push(Sent { to, data: of_part(part)? });
+            }
+        }
+        for place in neighbors.receive_order() {
+            if let Some(from) = sources[place] {
+                let data = of_part(&receive[place])?;
+                traffic.expected.push(Expected { from, place: place as u64, data });
+            }
+        }
+        Ok(traffic)
+    }
+
+    /// Returns the memory for what this rank hears about each expected message: what this rank sends to itself, and
+    /// `NO_DATA` for the others.
+    fn heard(&self, rank: usize) -> Vec<Data> {
+        let mut own = self.sent.iter().filter(|sent| sent.to == rank).map(|sent| sent.data);
+        let heard = self.expected.iter().map(|expected| match expected.from == rank {
+            true => own.next().unwrap_or(NO_DATA),
+            false => NO_DATA,
+        });
+        heard.collect()
+    }
+}
 
 /// The bit of the third word of a [`Data`] that says that the elements have several basic types.
 const SEVERAL: u64 = 1 << 32;
@@ -71,8 +140,9 @@ const NO_DATA: Data = [NONE, 0, 0];
 type Description = [u64; 6];
 
 /// What a receiver has found: the kind of the difference (0 if there is none), the sender, the numbers of bytes sent
-/// and expected (of elements, in a reduce-scatter), and the last words of the [`Data`] sent and expected.
-type Verdict = [u64; 6];
+/// and expected (of elements, in a reduce-scatter), the last words of the [`Data`] sent and expected, and the place of
+/// the sender ([`Expected`]).
+type Verdict = [u64; 7];
 /// The kind of a [`Verdict`]: the numbers of bytes differ.
 const COUNTS: u64 = 1;
 /// The kind of a [`Verdict`]: the types differ.
@@ -288,9 +358,11 @@ fn compare(all: &[Description], ours: usize) -> Result<()> {
     if is_inter { compare_roots(all, ours) } else { Ok(()) }
 }
 
-/// Returns what this rank sends to each rank, and what it expects from each rank; `NO_DATA` where the call moves
-/// nothing, and for the part that this rank sends to itself. Returns `None` if the descriptions of the call have
-/// already compared the data.
+/// Returns what this rank sends and what it expects. Where the call moves nothing, the data are `NO_DATA`. Returns
+/// `None` if the descriptions of the call have already compared the data.
+///
+/// A rank checks the part that it sends to itself when it copies this part, so these data are `NO_DATA` too. This does
+/// not hold for neighbourhood collectives, in which an edge may lead from a rank to itself.
 ///
 /// In an intercommunicator, the receivers alone compare these data, when the messages arrive.
 fn traffic(comm: &Communicator, call: &Collective<'_>) -> Result<Option<Traffic>> {
@@ -332,6 +404,9 @@ fn traffic(comm: &Communicator, call: &Collective<'_>) -> Result<Option<Traffic>
             each(&mut sent, send.unwrap_or(receive))?;
             each(&mut expected, receive)?;
         }
+        Collective::Neighbors { neighbors, send, receive } => {
+            return Traffic::of_neighbors(neighbors, send, receive).map(Some);
+        }
         Collective::ReduceScatter { counts, .. } => {
             for (data, &count) in sent.iter_mut().zip(counts) {
                 *data = [count, 0, 0];
@@ -342,44 +417,46 @@ fn traffic(comm: &Communicator, call: &Collective<'_>) -> Result<Option<Traffic>
         }
         _ => return Ok(None),
     }
-    // A rank checks the part that it sends to itself when it copies this part.
     (sent[rank], expected[rank]) = (NO_DATA, NO_DATA);
-    Ok(Some((sent, expected)))
+    Ok(Some(Traffic::of_ranks(&sent, &expected)))
 }
 
-/// Compares what each rank sends to this rank with what this rank expects.
+/// Compares what other ranks send to this rank with what this rank expects.
 /// `counts_elements` says that the call is a reduce-scatter.
-fn judge(counts_elements: bool, sent: &[Data], expected: &[Data]) -> Verdict {
-    for (from, (sent, expected)) in sent.iter().zip(expected).enumerate() {
+fn judge(counts_elements: bool, sent: &[Data], expected: &[Expected]) -> Verdict {
+    for (sent, &Expected { from, place, data: expected }) in sent.iter().zip(expected) {
         if sent[0] == NONE || expected[0] == NONE {
             continue;
         }
         let kind = match sent[0] == expected[0] {
-            true if types_match(sent, expected) => continue,
+            true if types_match(sent, &expected) => continue,
             _ if counts_elements => SHARES,
             true => TYPES,
             false => COUNTS,
         };
-        return [kind, from as u64, sent[0], expected[0], sent[2], expected[2]];
+        return [kind, from as u64, sent[0], expected[0], sent[2], expected[2], place];
     }
-    [0; 6]
+    [0; 7]
 }
 
 /// Returns an error for the lowest rank that has found a difference as a receiver. `verdicts` are those of all ranks.
 fn first_error(verdicts: &[Verdict]) -> Result<()> {
     let Some(to) = verdicts.iter().position(|verdict| verdict[0] != 0) else { return Ok(()) };
-    let [kind, from, sent, expected, sent_text, expected_text] = verdicts[to];
+    let [kind, from, sent, expected, sent_text, expected_text, place] = verdicts[to];
+    let source = if place == NONE { String::new() } else { format!(" from its source {place}") };
     let (kind, argument, detail) = match kind {
         COUNTS => (
             ErrorKind::Count,
             "count",
-            format!("rank {from} sends {sent} bytes to rank {to}, which receives {expected} bytes"),
+            format!(
+                "rank {from} sends {sent} bytes to rank {to}, which receives {expected} bytes{source}"
+            ),
         ),
         TYPES => (
             ErrorKind::Type,
             "datatype",
             format!(
-                "rank {from} sends {} to rank {to}, which receives {}",
+                "rank {from} sends {} to rank {to}, which receives {}{source}",
                 types_text(sent_text),
                 types_text(expected_text)
             ),
@@ -505,33 +582,42 @@ impl Communicator {
             check_failed(all, size)?;
             compare(all, size)
         });
-        let Some((sent, expected)) = words.traffic.clone() else { return Ok(()) };
-        let plan = bytes()?;
+        let Some(traffic) = &words.traffic else { return Ok(()) };
+        let (plan, rank) = (bytes()?, self.rank());
+        let (sent, expected, first) =
+            (&traffic.sent, traffic.expected.clone(), traffic.heard(rank));
         let length = size_of::<Data>() as u64;
         let scratch = |steps: &mut Builder<'_, '_>, count: usize| -> Result<Scratch<Data>> {
-            Ok(Scratch(steps.scratch(plan, length * count as u64)?.cast()))
+            Ok(Scratch(steps.scratch(plan, length * count.max(1) as u64)?.cast()))
         };
-        let (ours, heard) = (scratch(steps, size)?, scratch(steps, size)?);
-        // SAFETY: both blocks of scratch memory have room for `size` values, and no step uses them yet.
+        let (ours, heard) = (scratch(steps, sent.len())?, scratch(steps, expected.len())?);
+        // SAFETY: the blocks of scratch memory have room for the values of `sent` and `expected`, `first` has one value
+        // for each of `expected`, and no step uses the memory yet.
         unsafe {
-            ours.0.copy_from_nonoverlapping(sent.as_ptr(), size);
-            heard.0.copy_from_nonoverlapping([NO_DATA].repeat(size).as_ptr(), size);
+            for (at, message) in sent.iter().enumerate() {
+                ours.0.add(at).write(message.data);
+            }
+            heard.0.copy_from_nonoverlapping(first.as_ptr(), first.len());
         }
-        let one = |block: &Scratch<Data>, rank: usize| Part {
-            origin: block.0.wrapping_add(rank).cast(),
+        let one = |block: &Scratch<Data>, at: usize| Part {
+            origin: block.0.wrapping_add(at).cast(),
             plan,
             count: length,
         };
-        for rank in (0..size).filter(|&rank| rank != self.rank()) {
-            steps.send(&one(&ours, rank), self.peer(rank)?)?;
-            steps.receive(&one(&heard, rank), self.peer(rank)?)?;
+        for (at, message) in sent.iter().enumerate().filter(|(_, message)| message.to != rank) {
+            steps.send(&one(&ours, at), self.peer(message.to)?)?;
+        }
+        for (at, from) in expected.iter().map(|message| message.from).enumerate() {
+            if from != rank {
+                steps.receive(&one(&heard, at), self.peer(from)?)?;
+            }
         }
         let verdict = Scratch::<Verdict>(steps.scratch(plan, size_of::<Verdict>() as u64)?.cast());
         let (counts_elements, to) = (words.counts_elements, verdict);
         steps.check(move || {
-            // SAFETY: the steps before this one have written what `size` ranks send, and are over. The next step, which
-            // reads the verdict, has not begun.
-            unsafe { to.write(judge(counts_elements, heard.slice(size), &expected)) };
+            // SAFETY: the steps before this one have written one value for each message that this rank expects, and are
+            // over. The next step, which reads the verdict, has not begun.
+            unsafe { to.write(judge(counts_elements, heard.slice(expected.len()), &expected)) };
             Ok(())
         });
         let all =
@@ -638,10 +724,16 @@ mod tests {
         ] {
             assert_eq!(groups(roots).expect_err(text).to_string(), format!("root: {text}"));
         }
-        let error = first_error(&[[0; 6], [COUNTS, 0, 8, 12, 0, 0]]).expect_err("counts differ");
+        let error =
+            first_error(&[[0; 7], [COUNTS, 0, 8, 12, 0, 0, NONE]]).expect_err("counts differ");
         assert_eq!(
             error.to_string(),
             "count: rank 0 sends 8 bytes to rank 1, which receives 12 bytes"
+        );
+        let error = first_error(&[[0; 7], [COUNTS, 0, 8, 12, 0, 0, 3]]).expect_err("counts differ");
+        assert_eq!(
+            error.to_string(),
+            "count: rank 0 sends 8 bytes to rank 1, which receives 12 bytes from its source 3"
         );
     }
 }

@@ -7,12 +7,7 @@
    CAMPAIGN_SECONDS is the time to run (without it, the number of rounds is fixed), and CAMPAIGN_SEED the first
    seed. A failure prints the seed of its round. CAMPAIGN_THREADS is the number of threads of each rank (1 by default)
    that make such calls at the same time, each on communicators of its own. */
-#include "check.h"
-
-#include <pthread.h>
-#include <stdint.h>
-
-enum { RANKS = 64, OUTSTANDING = 8, ROUNDS = 120, GUARD = 96, FILLER = 0xa5 };
+#include "campaign.h"
 
 enum kind {
     BARRIER, BCAST, GATHER, GATHERV, SCATTER, SCATTERV, ALLGATHER, ALLGATHERV, ALLTOALL, ALLTOALLV, ALLTOALLW,
@@ -23,50 +18,6 @@ static const char *names[KINDS] = {
     "barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv", "alltoall",
     "alltoallv", "alltoallw", "reduce", "allreduce", "scan", "exscan", "reduce_scatter", "reduce_scatter_block",
 };
-
-/* ---- random numbers ---- */
-
-static uint64_t mix(uint64_t z)
-{
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-static unsigned below(uint64_t *state, unsigned bound)
-{
-    *state += 0x9e3779b97f4a7c15u;
-    return (unsigned)(mix(*state) % bound);
-}
-
-/* ---- layouts: elements of one or two words, with gaps, in any order, with negative lower bounds ---- */
-
-struct layout {
-    int words;
-    long extent, at[2];
-    MPI_Datatype type;
-};
-
-enum { LAYOUTS = 8, SINGLES = 4 };
-
-static struct layout layouts[LAYOUTS] = {
-    {1, 8, {0}, 0}, {1, 24, {0}, 0}, {1, 32, {-16}, 0}, {1, 16, {8}, 0},
-    {2, 16, {0, 8}, 0}, {2, 40, {24, 0}, 0}, {2, 48, {-24, 8}, 0}, {2, 24, {-8, 0}, 0},
-};
-
-static void make_layouts(void)
-{
-    layouts[0].type = MPI_INT64_T;
-    for (int i = 1; i < LAYOUTS; i++) {
-        struct layout *l = &layouts[i];
-        MPI_Aint at[2] = {l->at[0], l->at[1]}, low = at[0] < at[1] || l->words == 1 ? at[0] : at[1];
-        MPI_Datatype words;
-        OK(MPI_Type_create_hindexed_block(l->words, 1, at, MPI_INT64_T, &words));
-        OK(MPI_Type_create_resized(words, low < 0 ? low : 0, l->extent, &l->type));
-        OK(MPI_Type_free(&words));
-        OK(MPI_Type_commit(&l->type));
-    }
-}
 
 /* ---- operations ---- */
 
@@ -123,14 +74,6 @@ static void combine(int op, int words, const int64_t *lower, int64_t *upper)
 
 /* ---- one call ---- */
 
-enum form { RUN, START, PREPARE, FORMS };
-
-struct buffer {
-    const struct layout *layout;
-    size_t bytes;
-    char *now, *first, *expected;
-};
-
 struct call {
     enum kind kind;
     enum form form;
@@ -152,10 +95,6 @@ struct call {
     MPI_Aint wide_byte_displs[2][RANKS];
     MPI_Datatype types[2][RANKS];
 };
-
-static _Thread_local int rank, size;
-static _Thread_local MPI_Comm comm;
-static _Thread_local uint64_t round_seed;
 
 static int64_t value(const struct call *c, int from, int to, long i, int word)
 {
@@ -199,9 +138,7 @@ static void reduction(const struct call *c, const struct buffer *b, char *memory
 static void allocate(struct buffer *b, const struct layout *layout, long elements)
 {
     b->layout = layout;
-    b->bytes = 2 * GUARD + (size_t)elements * (size_t)layout->extent;
-    b->now = malloc(b->bytes), b->first = malloc(b->bytes), b->expected = malloc(b->bytes);
-    memset(b->first, FILLER, b->bytes);
+    allocate_bytes(b, (size_t)elements * (size_t)layout->extent);
 }
 
 static void draw(struct call *c, uint64_t *shared, uint64_t *own)
@@ -341,18 +278,6 @@ static void refill(struct call *c)
     memcpy(c->recv.now, c->recv.first, c->recv.bytes);
 }
 
-#define LIST(...) __VA_ARGS__
-#define ANY(form, wide, run, start, narrow_list, wide_list)                                          \
-    switch ((form)*2 + (wide)) {                                                                     \
-    case RUN * 2: OK(MPI_##run(LIST narrow_list, comm)); break;                                      \
-    case RUN * 2 + 1: OK(MPI_##run##_c(LIST wide_list, comm)); break;                                \
-    case START * 2: OK(MPI_I##start(LIST narrow_list, comm, &c->request)); break;                    \
-    case START * 2 + 1: OK(MPI_I##start##_c(LIST wide_list, comm, &c->request)); break;              \
-    case PREPARE * 2: OK(MPI_##run##_init(LIST narrow_list, comm, MPI_INFO_NULL, &c->request)); break; \
-    default: OK(MPI_##run##_init_c(LIST wide_list, comm, MPI_INFO_NULL, &c->request));               \
-    }
-#define MAKE(run, start, ...) ANY(c->form, c->wide, run, start, (__VA_ARGS__), (__VA_ARGS__))
-
 static void make(struct call *c)
 {
     MPI_Datatype s = c->send.layout->type, r = c->recv.layout->type;
@@ -408,54 +333,32 @@ static void make(struct call *c)
 
 static void compare(const struct call *c, const struct buffer *b, const char *which)
 {
-    if (memcmp(b->now, b->expected, b->bytes) == 0) return;
-    size_t at = 0;
-    while (b->now[at] == b->expected[at]) at++;
+    long at = difference(b);
+    if (at < 0) return;
     fprintf(stderr,
             "campaign: seed %llu: %s%s, form %d, in place %d, root %d, operation %d, layouts %d %d, counts",
             (unsigned long long)round_seed, names[c->kind], c->wide ? "_c" : "", c->form, c->placed, c->root, c->op,
             (int)(c->send.layout - layouts), (int)(c->recv.layout - layouts));
     for (int r = 0; r < size; r++) fprintf(stderr, " %d", c->counts[r]);
-    fprintf(stderr, ": the %s buffer of rank %d of %d is wrong at byte %ld\n", which, rank, size, (long)at - GUARD);
+    fprintf(stderr, ": the %s buffer of rank %d of %d is wrong at byte %ld\n", which, rank, size, at - GUARD);
     exit(1);
-}
-
-/* Completes all requests, in an order that differs from rank to rank. */
-static void complete(struct call *calls, int number, uint64_t *own)
-{
-    int left = 0, order[OUTSTANDING];
-    for (int i = 0; i < number; i++)
-        if (calls[i].request != MPI_REQUEST_NULL) order[left++] = i;
-    if (below(own, 4) == 0) {
-        MPI_Request requests[OUTSTANDING];
-        for (int i = 0; i < left; i++) requests[i] = calls[order[i]].request;
-        OK(MPI_Waitall(left, requests, MPI_STATUSES_IGNORE));
-        for (int i = 0; i < left; i++) calls[order[i]].request = requests[i];
-        return;
-    }
-    while (left > 0) {
-        int at = (int)below(own, (unsigned)left), flag = 1;
-        struct call *c = &calls[order[at]];
-        if (below(own, 3) == 0) OK(MPI_Wait(&c->request, MPI_STATUS_IGNORE));
-        else OK(MPI_Test(&c->request, &flag, MPI_STATUS_IGNORE));
-        if (flag) order[at] = order[--left];
-    }
 }
 
 static void round_of_calls(uint64_t *shared, uint64_t *own)
 {
     static _Thread_local struct call calls[OUTSTANDING];
+    MPI_Request *requests[OUTSTANDING];
     int number = 1 + (int)below(shared, OUTSTANDING);
     for (int i = 0; i < number; i++) {
         draw(&calls[i], shared, own);
-        calls[i].request = MPI_REQUEST_NULL;
+        calls[i].request = MPI_REQUEST_NULL, requests[i] = &calls[i].request;
     }
     for (int i = 0; i < number; i++) {
         refill(&calls[i]);
         make(&calls[i]);
         if (calls[i].form == PREPARE) OK(MPI_Start(&calls[i].request));
     }
-    complete(calls, number, own);
+    complete(requests, number, own);
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < number; i++) {
             compare(&calls[i], &calls[i].send, "send"), compare(&calls[i], &calls[i].recv, "receive");
@@ -468,90 +371,40 @@ static void round_of_calls(uint64_t *shared, uint64_t *own)
             refill(c);
             OK(MPI_Start(&c->request));
         }
-        complete(calls, number, own);
+        complete(requests, number, own);
     }
     for (int i = 0; i < number; i++) {
         if (calls[i].form == PREPARE) OK(MPI_Request_free(&calls[i].request));
-        struct buffer *both[2] = {&calls[i].send, &calls[i].recv};
-        for (int b = 0; b < 2; b++) free(both[b]->now), free(both[b]->first), free(both[b]->expected);
+        release(&calls[i].send), release(&calls[i].recv);
     }
 }
 
-/* What a thread works on: a duplicate of the world, the first seed, the time to run (none: a fixed number of rounds),
-   and the number of rounds that it has made. */
-struct work {
-    MPI_Comm world;
-    uint64_t seed;
-    const char *seconds;
-    long rounds, done;
-};
-
-static void *campaign(void *address)
+/* Makes the calls of one round on a communicator that the ranks choose. */
+static void make_round(MPI_Comm world, uint64_t *shared, uint64_t *own)
 {
-    struct work *work = address;
-    MPI_Comm world = work->world;
-    int world_rank;
-    MPI_Comm_rank(world, &world_rank);
-    double end = MPI_Wtime() + (work->seconds ? strtod(work->seconds, NULL) : 0);
-    uint64_t seed = work->seed;
-    for (int more = 1; more; seed++, work->done++) {
-        round_seed = seed;
-        uint64_t shared = mix(seed), own = mix(seed) + (uint64_t)world_rank + 1;
-        int which = (int)below(&shared, 4);
-        int color = 0, key = world_rank;
-        if (which == 2) key = -world_rank;
-        if (which == 3) color = (int)below(&own, 2);
-        if (which == 0) comm = world;
-        else if (which == 1) OK(MPI_Comm_dup(world, &comm));
-        else OK(MPI_Comm_split(world, color, key, &comm));
-        MPI_Comm_rank(comm, &rank), MPI_Comm_size(comm, &size);
-        shared += (uint64_t)color * 12345;
-        round_of_calls(&shared, &own);
-        if (comm != world) OK(MPI_Comm_free(&comm));
-        more = work->seconds ? MPI_Wtime() < end : work->done + 1 < work->rounds;
-        if (work->seconds && work->done % 16 == 15) {
-            OK(MPI_Bcast(&more, 1, MPI_INT, 0, world));
-        } else if (work->seconds) {
-            more = 1;
-        }
-    }
-    return NULL;
+    int which = (int)below(shared, 4);
+    int color = 0, key;
+    MPI_Comm_rank(world, &key);
+    if (which == 2) key = -key;
+    if (which == 3) color = (int)below(own, 2);
+    if (which == 0) comm = world;
+    else if (which == 1) OK(MPI_Comm_dup(world, &comm));
+    else OK(MPI_Comm_split(world, color, key, &comm));
+    MPI_Comm_rank(comm, &rank), MPI_Comm_size(comm, &size);
+    *shared += (uint64_t)color * 12345;
+    round_of_calls(shared, own);
+    if (comm != world) OK(MPI_Comm_free(&comm));
 }
 
-int main(void)
+static void make_operations(void)
 {
-    enum { THREADS = 8 };
-    const char *seconds = getenv("CAMPAIGN_SECONDS"), *first = getenv("CAMPAIGN_SEED"), *many = getenv("CAMPAIGN_THREADS");
-    int world_rank, world_size, threads = many ? atoi(many) : 1, provided;
-    CHECK(threads >= 1 && threads <= THREADS);
-    OK(MPI_Init_thread(NULL, NULL, threads > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided));
-    errors_return();
-    MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &world_size);
-    CHECK(world_size <= RANKS);
-    make_layouts();
     MPI_Op predefined[USER] = {MPI_SUM, MPI_MAX, MPI_MIN, MPI_BXOR, MPI_PROD};
     memcpy(ops, predefined, sizeof predefined);
     OK(MPI_Op_create(user, 0, &ops[USER]));
     OK(MPI_Op_create_c(user_large, 0, &ops[USER_LARGE]));
-    uint64_t seed = first ? strtoull(first, NULL, 10) : 1;
-    struct work work[THREADS];
-    pthread_t others[THREADS];
-    for (int t = 0; t < threads; t++) {
-        struct work mine = {MPI_COMM_WORLD, seed + (uint64_t)t * 100000, seconds, ROUNDS / threads + 1, 0};
-        work[t] = mine;
-        if (t > 0) OK(MPI_Comm_dup(MPI_COMM_WORLD, &work[t].world));
-    }
-    for (int t = 1; t < threads; t++) CHECK(pthread_create(&others[t], NULL, campaign, &work[t]) == 0);
-    campaign(&work[0]);
-    long done = work[0].done;
-    for (int t = 1; t < threads; t++) {
-        CHECK(pthread_join(others[t], NULL) == 0);
-        done += work[t].done;
-        OK(MPI_Comm_free(&work[t].world));
-    }
-    if (world_rank == 0 && seconds)
-        printf("campaign: %d ranks, %d threads: %ld rounds, seeds from %llu\n", world_size, threads, done, (unsigned long long)seed);
-    OK(MPI_Finalize());
-    return 0;
+}
+
+int main(void)
+{
+    return run_campaign("campaign", make_operations, make_round);
 }

@@ -11,10 +11,14 @@
 #include <stdint.h>
 
 enum { RANKS = 16, OUTSTANDING = 8, ROUNDS = 100, FILLER = 0x5a };
-enum kind { BARRIER, BCAST, GATHER, SCATTER, ALLGATHER, ALLGATHERV, ALLTOALL, ALLTOALLV, REDUCE, ALLREDUCE, BLOCKS, KINDS };
+enum kind {
+    BARRIER, BCAST, GATHER, SCATTER, ALLGATHER, ALLGATHERV, ALLTOALL, ALLTOALLV, REDUCE, ALLREDUCE, BLOCKS, GATHERV,
+    SCATTERV, ALLTOALLW, REDUCE_SCATTER, KINDS
+};
 enum form { RUN, START, PREPARE, FORMS };
 static const char *const names[KINDS] = {"barrier", "bcast", "gather", "scatter", "allgather", "allgatherv",
-                                         "alltoall", "alltoallv", "reduce", "allreduce", "reduce_scatter_block"};
+                                         "alltoall", "alltoallv", "reduce", "allreduce", "reduce_scatter_block",
+                                         "gatherv", "scatterv", "alltoallw", "reduce_scatter"};
 
 static uint64_t mix(uint64_t z)
 {
@@ -61,7 +65,11 @@ struct call {
     uint64_t seed;
     int root_group, root, count, op;
     struct buffer send, recv;
+    /* Counts and places of the parts for and from the ranks of the other group. In a reduce-scatter, `recv_counts` has
+       the blocks of this group. MPI_Alltoallw takes the places in bytes, and types. */
     int send_counts[RANKS], send_places[RANKS], recv_counts[RANKS], recv_places[RANKS];
+    int send_bytes[RANKS], recv_bytes[RANKS];
+    MPI_Datatype send_types[RANKS], recv_types[RANKS];
     MPI_Request request;
 };
 
@@ -117,6 +125,11 @@ static void draw(struct call *c, uint64_t *shared, uint64_t *own)
     c->count = below(shared, 8) == 0 ? 3000 + below(shared, 3000) : below(shared, 20);
     c->op = below(shared, OPS);
     int is_root = c->root_group == group && c->root == rank, takes = c->root_group != group;
+    /* In the v and w forms: whether this rank sends, whether it sends another part to each rank, and whether it receives
+       a part from each rank. */
+    int apart = c->kind == ALLTOALLV || c->kind == ALLTOALLW || c->kind == SCATTERV;
+    int sends = c->kind == SCATTERV ? is_root : c->kind != GATHERV || takes;
+    int gets = c->kind == GATHERV ? is_root : c->kind != SCATTERV;
     long out = 0, in = 0;
     switch (c->kind) {
     case BARRIER: case KINDS: break;
@@ -131,23 +144,35 @@ static void draw(struct call *c, uint64_t *shared, uint64_t *own)
         c->count %= 500;
         out = (long)c->count * size * others, in = (long)c->count * others;
         break;
-    case ALLGATHERV: case ALLTOALLV:
-        for (int r = 0; r < others; r++) {
-            int to = c->kind == ALLTOALLV ? r : 0, from_to = c->kind == ALLTOALLV ? rank : 0;
-            c->send_counts[r] = share(c, group, rank, to), c->recv_counts[r] = share(c, !group, r, from_to);
-            c->send_places[r] = (int)out, c->recv_places[r] = (int)in + r % 2; /* some gaps between the parts */
-            if (c->kind == ALLTOALLV || r == 0) out += c->send_counts[r];
-            in += c->recv_counts[r] + r % 2;
+    case REDUCE_SCATTER: {
+        /* Both groups get as many elements. Each group divides them among its ranks in a way of its own. */
+        int left = out = c->count %= 500;
+        for (int r = 0; r < size; r++) {
+            uint64_t random = mix(c->seed + (uint64_t)(group * 100 + r + 1));
+            c->recv_counts[r] = r == size - 1 ? left : (int)(random % (unsigned)(left + 1));
+            left -= c->recv_counts[r];
         }
+        in = c->recv_counts[rank];
+        break;
+    }
+    case ALLGATHERV: case ALLTOALLV: case ALLTOALLW: case GATHERV: case SCATTERV:
+        for (int r = 0; r < others; r++) {
+            c->send_counts[r] = sends ? share(c, group, rank, apart ? r : 0) : 0;
+            c->recv_counts[r] = gets ? share(c, !group, r, apart ? rank : 0) : 0;
+            c->send_places[r] = (int)out, c->recv_places[r] = (int)in + r % 2; /* some gaps between the parts */
+            if (apart || r == 0) out += c->send_counts[r];
+            if (gets) in += c->recv_counts[r] + r % 2;
+        }
+        if (c->kind == SCATTERV && takes) in = share(c, !group, c->root, rank);
     }
     /* A reduction has one type for both buffers, and the predefined operations do not take derived types. */
-    int reduces = c->kind == REDUCE || c->kind == ALLREDUCE || c->kind == BLOCKS;
+    int reduces = c->kind == REDUCE || c->kind == ALLREDUCE || c->kind == BLOCKS || c->kind == REDUCE_SCATTER;
     int layout = reduces && c->op != FIRST ? 0 : below(own, LAYOUTS);
     allocate(&c->send, layout, out), allocate(&c->recv, reduces ? layout : below(own, LAYOUTS), in);
     /* Below, `send` gets the data that this rank sends, and `recv` the data that this rank must receive. */
     struct buffer *send = &c->send, *recv = &c->recv;
     long each = c->count;
-    for (long i = 0; i < out && c->kind != ALLTOALLV; i++) {
+    for (long i = 0; i < out && !apart; i++) {
         int parts = c->kind == SCATTER || c->kind == ALLTOALL;
         put(send, send->now, i, value(c, group, rank, parts ? (int)(i / each) : 0, parts ? i % each : i));
     }
@@ -163,13 +188,25 @@ static void draw(struct call *c, uint64_t *shared, uint64_t *own)
         break;
     case REDUCE: case ALLREDUCE: for (long i = 0; i < in; i++) put(recv, recv->expected, i, reduced(c, i)); break;
     case BLOCKS: for (long i = 0; i < in; i++) put(recv, recv->expected, i, reduced(c, in * rank + i)); break;
-    case ALLGATHERV: case ALLTOALLV:
+    case REDUCE_SCATTER: {
+        long before = 0;
+        for (int r = 0; r < rank; r++) before += c->recv_counts[r];
+        for (long i = 0; i < in; i++) put(recv, recv->expected, i, reduced(c, before + i));
+        break;
+    }
+    case ALLGATHERV: case ALLTOALLV: case ALLTOALLW: case GATHERV: case SCATTERV:
         for (int r = 0; r < others; r++) {
             for (long i = 0; i < c->recv_counts[r]; i++)
-                put(recv, recv->expected, c->recv_places[r] + i, value(c, !group, r, c->kind == ALLTOALLV ? rank : 0, i));
-            for (long i = 0; i < c->send_counts[r] && c->kind == ALLTOALLV; i++)
+                put(recv, recv->expected, c->recv_places[r] + i, value(c, !group, r, apart ? rank : 0, i));
+            for (long i = 0; i < c->send_counts[r] && apart; i++)
                 put(send, send->now, c->send_places[r] + i, value(c, group, rank, r, i));
+            c->send_bytes[r] = c->send_places[r] * (int)extents[send->layout];
+            c->recv_bytes[r] = c->recv_places[r] * (int)extents[recv->layout];
+            c->send_types[r] = c->send_counts[r] || r % 2 ? types[send->layout] : MPI_DATATYPE_NULL;
+            c->recv_types[r] = c->recv_counts[r] || r % 2 ? types[recv->layout] : MPI_DATATYPE_NULL;
         }
+        for (long i = 0; i < in && c->kind == SCATTERV; i++)
+            put(recv, recv->expected, i, value(c, !group, c->root, rank, i));
     }
     memcpy(send->expected, send->now, (size_t)(send->elements * extents[send->layout]) + 8);
 }
@@ -212,6 +249,17 @@ static void make(struct call *c)
     case REDUCE: FORM(MPI_Reduce, MPI_Ireduce, s, r, n, st, op, to); break;
     case ALLREDUCE: FORM(MPI_Allreduce, MPI_Iallreduce, s, r, n, st, op); break;
     case BLOCKS: FORM(MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, s, r, n * others, st, op); break;
+    case GATHERV:
+        FORM(MPI_Gatherv, MPI_Igatherv, s, c->send_counts[0], st, r, c->recv_counts, c->recv_places, rt, to);
+        break;
+    case SCATTERV:
+        FORM(MPI_Scatterv, MPI_Iscatterv, s, c->send_counts, c->send_places, st, r, (int)c->recv.elements, rt, to);
+        break;
+    case ALLTOALLW:
+        FORM(MPI_Alltoallw, MPI_Ialltoallw, s, c->send_counts, c->send_bytes, c->send_types, r, c->recv_counts,
+             c->recv_bytes, c->recv_types);
+        break;
+    case REDUCE_SCATTER: FORM(MPI_Reduce_scatter, MPI_Ireduce_scatter, s, r, c->recv_counts, st, op); break;
     }
 }
 

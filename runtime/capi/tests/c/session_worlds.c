@@ -1,6 +1,9 @@
 /* Tests sessions in a program that also calls MPI_Init and MPI_Finalize: a session that ends before, sessions that
    begin before and end after, and a session after MPI_Finalize. Also splits communicators by resources. */
+#define _GNU_SOURCE
 #include "check.h"
+
+#include <sched.h>
 
 static MPI_Session begin(void)
 {
@@ -50,7 +53,8 @@ static void split(MPI_Comm comm, int kind, const char *key, const char *name, in
 static void resources(void)
 {
     static const char *const kinds[] = {"hwloc://Machine", "hwloc://Package", "hwloc://NUMANode",
-                                        "hwloc://L3Cache", "hwloc://L2Cache", "hwloc://Core"};
+                                        "hwloc://L3Cache", "hwloc://L2Cache", "hwloc://L1Cache",
+                                        "hwloc://Core", "hwloc://PU"};
     const char *const key = "mpi_hw_resource_type", *const set = "mpi_pset_name";
     MPI_Info info;
     MPI_Comm comm, part;
@@ -79,6 +83,14 @@ static void resources(void)
         split(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_GUIDED, key, kinds[kind], strcmp(value, "true") == 0 ? -1 : 0);
         split(MPI_COMM_WORLD, MPI_COMM_TYPE_RESOURCE_GUIDED, key, kinds[kind], -1);
     }
+    /* mpiexec knows to how many processors it has bound the rank. */
+    char value[8];
+    int room = sizeof value;
+    cpu_set_t cpus;
+    CHECK(sched_getaffinity(0, sizeof cpus, &cpus) == 0);
+    OK(MPI_Info_get_string(info, "hwloc://PU", &room, value, &flag));
+    if (CPU_COUNT(&cpus) > 1) CHECK(strcmp(value, "false") == 0);
+    else if (getenv("TYPEPACK_RANK")) CHECK(strcmp(value, "true") == 0);
     OK(MPI_Info_free(&info));
     /* Each unguided split makes the communicator smaller, until it cannot be divided. The call writes the kind of
        resource into the info object. */
@@ -86,7 +98,7 @@ static void resources(void)
     for (int level = 0; comm != MPI_COMM_NULL; level++) {
         char value[MPI_MAX_INFO_VAL];
         int room = sizeof value, before, after;
-        CHECK(level < 8);
+        CHECK(level < 10);
         OK(MPI_Info_create(&info));
         OK(MPI_Comm_split_type(comm, MPI_COMM_TYPE_HW_UNGUIDED, 0, info, &part));
         OK(MPI_Info_get_string(info, key, &room, value, &flag));

@@ -22,17 +22,17 @@
 //! [`HASH`], if necessary through [`VERSION`]. A rank compares the launcher's hash with its own, and so
 //! detects that the launcher comes from another build.
 
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::pair::{self, MAX_RANKS as PAIR_MAX_RANKS, PAIR_BYTES};
-use super::topology::CpuEntry;
+use super::topology::{CpuEntry, Level};
 
 /// The first word of a segment: `"typepack"` in ASCII, with the first character in the lowest byte.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"typepack");
 
 /// Version of this layout. Raise the version if a word keeps its place but changes its meaning; [`HASH`] does
 /// not detect such a change by itself.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// Maximum number of ranks of one job.
 pub const MAX_RANKS: usize = PAIR_MAX_RANKS;
@@ -162,8 +162,28 @@ pub struct RankSlot {
     pub writers: AtomicU32,
     /// Number of the program that this rank runs, plus 1; 0 in a singleton. Written by the launcher.
     pub program: AtomicU32,
+    /// Number of a CPU of the part of the machine to which this rank is bound, plus 1; 0 if the rank is not bound.
+    /// Written by the launcher.
+    pub part_cpu: AtomicU32,
+    /// The [`Level`] of this part as a number; 0 if the rank is not bound. Written by the launcher.
+    pub part_level: AtomicU32,
     /// Fills the cache line.
-    pub spare2: [AtomicU32; 4],
+    pub spare2: [AtomicU32; 2],
+}
+
+impl RankSlot {
+    /// Records that the rank is bound to the part at `level` that contains the CPU with the number `cpu`. `cpu` is less
+    /// than [`MAX_CPUS`]. If the part is a core, `cpu` is its first CPU. The launcher calls this function before the
+    /// rank registers.
+    pub fn bind(&self, cpu: usize, level: Level) {
+        let number = cpu as u32 + 1;
+        // Within a larger part the rank may move between cores.
+        if level <= Level::Core {
+            self.bound_cpu.store(number, Ordering::Relaxed);
+        }
+        self.part_cpu.store(number, Ordering::Relaxed);
+        self.part_level.store(level as u32, Ordering::Relaxed);
+    }
 }
 
 /// The state of a rank. Shared memory stores the state as a number; see [`State::from_word`].

@@ -30,7 +30,7 @@ use super::layout::{
     MAX_CPUS, MAX_RANKS, RankSlot, Room, State, VERSION, VERSION_TEXT,
 };
 use super::pair;
-use super::topology::{CpuEntry, CpuInfo};
+use super::topology::{CpuEntry, CpuInfo, Level, Parts};
 use crate::error::{Error, ErrorKind};
 use crate::sys::futex::Woken;
 use crate::sys::limits;
@@ -274,20 +274,31 @@ impl Segment {
         if cpu < self.layout.cpus() { self.cpu_entry(cpu).load() } else { CpuInfo::default() }
     }
 
-    /// Returns the parts of the machine that contain all CPUs of the job. An index is unknown if the CPUs are in
-    /// different parts of this kind, or if the table does not know the part of one of them.
-    pub fn common_parts(&self) -> CpuInfo {
-        let allowed = (0..self.layout.cpus()).map(|cpu| self.cpu(cpu)).filter(|cpu| cpu.allowed);
-        let both = |a: Option<u32>, b: Option<u32>| a.filter(|_| a == b);
-        let common = |a: CpuInfo, b: CpuInfo| CpuInfo {
-            core: both(a.core, b.core),
-            l2: both(a.l2, b.l2),
-            l3: both(a.l3, b.l3),
-            numa: both(a.numa, b.numa),
-            package: both(a.package, b.package),
-            allowed: true,
-        };
-        allowed.reduce(common).unwrap_or_default()
+    /// Returns the parts of the machine that contain all CPUs of the job.
+    pub fn common_parts(&self) -> Parts {
+        let cpus = self.allowed_cpus().map(|(number, cpu)| Parts::of(number, cpu));
+        cpus.reduce(Parts::and).unwrap_or_default()
+    }
+
+    /// Returns the parts of the machine that contain all CPUs on which `rank` may run, or `None` if `rank` is not bound.
+    /// A rank that is not bound may run on all CPUs of the job.
+    pub fn bound_parts(&self, rank: usize) -> Option<Parts> {
+        let slot = self.slot(rank);
+        let first = slot.part_cpu.load(Ordering::Relaxed).checked_sub(1)? as usize;
+        let level = Level::from_word(slot.part_level.load(Ordering::Relaxed))?;
+        let own = self.cpu(first);
+        let part = own.part(level);
+        // A CPU whose core is unknown counts as a core of its own.
+        let is_alone = level == Level::Thread || level == Level::Core && part.is_none();
+        let cpus = self.allowed_cpus().filter(|(_, cpu)| !is_alone && cpu.part(level) == part);
+        let cpus = cpus.map(|(number, cpu)| Parts::of(number, cpu));
+        Some(cpus.fold(Parts::of(first, own), Parts::and))
+    }
+
+    /// Returns the numbers of the CPUs of the job, and what the topology table says about them.
+    fn allowed_cpus(&self) -> impl Iterator<Item = (usize, CpuInfo)> {
+        let cpus = (0..self.layout.cpus()).map(|number| (number, self.cpu(number)));
+        cpus.filter(|(_, cpu)| cpu.allowed)
     }
 
     /// Returns the process id of the launcher, or `None` if the job has no launcher.

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use memchr::{memchr, memchr_iter};
 use typepack_job::shm::layout::MAX_RANKS;
+use typepack_job::shm::topology;
 
 use options::Id;
 
@@ -37,6 +38,19 @@ pub enum Level {
     Numa,
     /// The cores of one package.
     Socket,
+}
+
+impl From<Level> for topology::Level {
+    fn from(level: Level) -> Self {
+        match level {
+            Level::Thread => Self::Thread,
+            Level::Core => Self::Core,
+            Level::L2 => Self::L2,
+            Level::L3 => Self::L3,
+            Level::Numa => Self::Numa,
+            Level::Socket => Self::Package,
+        }
+    }
 }
 
 impl Level {

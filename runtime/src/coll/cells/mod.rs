@@ -52,13 +52,13 @@ use turn::Turn;
 const MADE_IN: u64 = 3;
 
 /// After this number of calls at the latest, the ranks ask each other again whether one of them needs the longer ring.
-/// An answer takes as long as a few short calls.
+/// An answer takes as long as a short call.
 const ASK_AGAIN: u64 = 256;
 
-/// Returns whether the ranks ask each other in this blocking call whether one of them needs the longer ring. They
-/// cannot make the ring in the call that needs the ring: in a gather, for example, the ranks do not know how much data
-/// the others have. They ask in the calls 4, 6, 8, 12, 16, 24 and so on, and in every call whose number is a multiple
-/// of [`ASK_AGAIN`].
+/// Returns whether the ranks ask each other in this call whether one of them needs the longer ring. The question is a
+/// call of its own, before the blocking call that the program makes. The ranks cannot make the ring in the call that
+/// needs the ring: in a gather, for example, the ranks do not know how much data the others have. They ask in the calls
+/// 4, 6, 8, 12, 16, 24 and so on, and in every call whose number is a multiple of [`ASK_AGAIN`].
 fn asks(call: u64) -> bool {
     call > MADE_IN && ((call >> call.trailing_zeros()) <= 3 || call.is_multiple_of(ASK_AGAIN))
 }
@@ -206,10 +206,11 @@ impl Cells {
         }))
     }
 
-    /// Makes the longer rings if a rank needs them. Collective.
-    fn ask(&mut self, comm: &Communicator) -> Result<()> {
-        let wishes = tell(comm, [u64::from(self.wishes)])?;
-        if wishes.iter().any(|[wishes]| *wishes != 0) {
+    /// Makes the longer rings if a rank needs them. The ranks ask each other in the call number `call`, which uses the
+    /// cells like any other call, so that the question costs neither memory nor system calls. Collective.
+    fn ask(&mut self, comm: &Communicator, call: u64) -> Result<()> {
+        let wishes = self.wishes;
+        if Turn::new(comm, self, step(call, 0)).ask(wishes)? {
             self.block.lengthen(comm, self.share_cpus)?;
         }
         Ok(())
@@ -225,8 +226,9 @@ impl State {
         self.calls += 1;
     }
 
-    /// Counts a blocking call. Returns the cells and the number of the call's first step, or `None` if the call goes by
-    /// messages. Collective in the calls that make the cells or ask for the longer ring.
+    /// Counts a blocking call, and the question before it, if there is one. Returns the cells and the number of the
+    /// call's first step, or `None` if the call goes by messages. Collective in the calls that make the cells or ask for
+    /// the longer ring.
     fn next(&mut self, comm: &Communicator) -> Result<Option<(&mut Cells, u64)>> {
         self.count();
         if self.calls == MADE_IN && matches!(self.cells, Made::NotYet) {
@@ -239,7 +241,10 @@ impl State {
             && asks(self.calls)
             && cells.block.may_lengthen()
         {
-            let told = cells.ask(comm);
+            let told = cells.ask(comm, self.calls);
+            // The question was a call. Its number is even (`asks`), and the largest number is odd.
+            const { assert!(!CALLS.is_multiple_of(2)) };
+            self.calls += 1;
             if told.is_err() {
                 // The other ranks may go on. They must not wait for this rank.
                 drop(Turn::new(comm, cells, step(self.calls, 0)));

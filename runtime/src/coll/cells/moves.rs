@@ -23,6 +23,21 @@ impl Turn<'_> {
         self.meet()
     }
 
+    /// Returns whether this rank or another rank wishes something. All ranks get the same answer.
+    pub(super) fn is_wished(&mut self, wishes: bool) -> Result<bool> {
+        self.room(0, 0)?;
+        // The head is the answer of this rank instead of a number of bytes.
+        self.publish(0, u64::from(wishes), &[]);
+        self.meet()?;
+        let mut is_wished = wishes;
+        for from in self.others() {
+            let head = self.head(from);
+            check(from, head, head.min(1))?;
+            is_wished |= head == 1;
+        }
+        Ok(is_wished)
+    }
+
     /// # Safety
     ///
     /// - The elements of `part` are readable at the root and writable at the other ranks, and nobody else accesses

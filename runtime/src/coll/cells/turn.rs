@@ -154,6 +154,16 @@ impl<'t> Turn<'t> {
         result
     }
 
+    /// Makes a call of its own that asks all ranks ([`is_wished`](Self::is_wished)).
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::ProcAborted` if a rank has died, and `ErrorKind::Other` if a rank has left the call.
+    pub(super) fn ask(mut self, wishes: bool) -> Result<bool> {
+        let answer = self.is_wished(wishes);
+        self.over = answer.is_ok();
+        answer
+    }
+
     /// Ends the call without more data, and wakes all other ranks. Those that wait for data of this rank see that this
     /// rank has left the call.
     pub(super) fn leave(&mut self) {
