@@ -7,7 +7,8 @@
 //! more ([`Asked::is_quiet`]).
 //!
 //! Old values and gets of a few bytes are words of the calling rank's block instead of a message. These words have room
-//! for one answer of each target. A call that finds them in use asks for a message.
+//! for one answer of each target. A call that finds them in use asks for a message. They are in use until the answer has
+//! come, also if nobody needs the answer any more: the target may write it at any time, and would overwrite another one.
 //!
 //! Invariant: as long as an entry of [`Answers`] or an awaited short answer exists, the memory that it names is valid,
 //! and the program does not use it. Whoever ends a wait early removes them first ([`Asks::abandon`]).
@@ -24,18 +25,30 @@ use crate::message::{Operation, Status};
 use crate::{Error, ErrorClass, ErrorKind, Result};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 /// A short answer of a target.
 pub(super) type Answer = [u64; said::BYTES / size_of::<u64>()];
 
-/// A short answer that has been asked for, and the elements that it goes to.
+/// A short answer that has been asked for.
 #[derive(Debug)]
 pub(super) struct Awaited {
-    pub tag: i32,
-    pub to: Layout,
-    pub bytes: u64,
+    tag: i32,
+    /// The elements that the answer goes to, and its length in bytes; `None` if it goes to no elements.
+    to: Option<(Layout, u64)>,
+}
+
+impl Awaited {
+    /// Describes the answer with this tag, whose `bytes` bytes go to the elements `to`.
+    pub fn new(tag: i32, to: Layout, bytes: u64) -> Self {
+        Self { tag, to: Some((to, bytes)) }
+    }
+
+    /// Describes the answer with this tag, which goes to no elements.
+    pub fn without_elements(tag: i32) -> Self {
+        Self { tag, to: None }
+    }
 }
 
 /// What this rank has asked one target for.
@@ -52,7 +65,8 @@ pub(super) struct Asked {
     pub messages: AtomicUsize,
     /// Number of bytes of requests that wait for room in the ring of the target.
     pub queued: AtomicU64,
-    /// The short answer that is under way. A thread that waits for a short answer holds the lock meanwhile.
+    /// The short answer that is under way: the target may write its words. A thread that waits for a short answer holds
+    /// the lock meanwhile.
     pub short: Mutex<Option<Awaited>>,
 }
 
@@ -118,15 +132,17 @@ impl Asked {
             // In a forked child there is no answer, and nobody reads the memory.
             Err(error) => Err(u64::from(error.class().0.unsigned_abs())),
         };
-        match answer {
+        match (&awaited.to, answer) {
             // SAFETY: the elements are valid and not in use (the invariant of this file). `bytes` is at most their
             // packed size, and at most the length of the answer (`Window::ask_for_words` has checked both).
-            Ok(answer) => unsafe {
-                awaited.to.view().unpack(0..awaited.bytes, answer.as_ptr().cast());
+            (Some((to, bytes)), Ok(answer)) => unsafe {
+                to.view().unpack(0..*bytes, answer.as_ptr().cast());
             },
-            Err(class) => {
+            (Some(_), Err(class)) => {
                 self.note(ErrorClass(i32::try_from(class).unwrap_or(ErrorClass::OTHER.0)))
             }
+            // The operation that has asked for the answer has its data from elsewhere.
+            (None, _) => {}
         }
         *short = None;
         true
@@ -140,12 +156,15 @@ impl Asked {
             return false;
         }
         match self.short.try_lock() {
-            Ok(mut short) => self.take_short(&mut short),
-            Err(std::sync::TryLockError::Poisoned(short)) => {
-                self.take_short(&mut short.into_inner())
-            }
-            Err(std::sync::TryLockError::WouldBlock) => false,
+            Ok(mut short) => self.needs_no_short(&mut short),
+            Err(TryLockError::Poisoned(short)) => self.needs_no_short(&mut short.into_inner()),
+            Err(TryLockError::WouldBlock) => false,
         }
+    }
+
+    /// Takes the short answer that is under way, if it has come. Returns whether none under way goes to elements.
+    fn needs_no_short(&self, short: &mut Option<Awaited>) -> bool {
+        self.take_short(short) || short.as_ref().is_none_or(|awaited| awaited.to.is_none())
     }
 
     /// Returns whether the target has carried out all requests that it counts.
@@ -191,7 +210,10 @@ impl Asks {
             });
             true
         });
-        *lock(&asked.short) = None;
+        // The target may still write the answer.
+        if let Some(awaited) = &mut *lock(&asked.short) {
+            awaited.to = None;
+        }
     }
 }
 
