@@ -397,12 +397,22 @@ impl Window {
 
     #[inline(never)]
     fn complete_counted(&self, target: usize) -> Result<()> {
+        self.await_requests(target)?;
+        self.asked(target)?.refusal().map_or(Ok(()), Err)
+    }
+
+    /// Waits until the requests of this rank to `target` are over. A later call that completes operations returns the
+    /// errors of the target.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::ProcAborted` if a rank has died.
+    pub(super) fn await_requests(&self, target: usize) -> Result<()> {
         let asked = self.asked(target)?;
         let served = asked.said(said::SERVED)?;
         self.wait_at(asked, || asked.is_served(served) && asked.is_quiet())?;
         // Data of gets that lie in memory of the window were stored in the wait, not by a call of this rank.
         self.note_stores();
-        asked.refusal().map_or(Ok(()), Err)
+        Ok(())
     }
 
     /// Completes the requests of this rank to all ranks.
