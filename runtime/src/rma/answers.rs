@@ -10,9 +10,13 @@
 //! for one answer of each target. A call that finds them in use asks for a message. They are in use until the answer has
 //! come, also if nobody needs the answer any more: the target may write it at any time, and would overwrite another one.
 //!
+//! A call that completes operations notes first how much has begun ([`Mark`]), and waits for no more: other threads of
+//! this rank may go on to start operations at the same target.
+//!
 //! Invariant: as long as an entry of [`Answers`] or an awaited short answer exists, the memory that it names is valid,
 //! and the program does not use it. Whoever ends a wait early removes them first ([`Asks::abandon`]).
 
+use super::tally::Tally;
 use super::types::Told;
 use super::words::{SharedWord, Word, Words, said};
 use crate::endpoint::engine::{How, MessageEngine};
@@ -24,7 +28,7 @@ use crate::message::payload::{Backing, Layout, LayoutRef, Posting};
 use crate::message::{Operation, Status};
 use crate::{Error, ErrorClass, ErrorKind, Result};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
@@ -51,6 +55,17 @@ impl Awaited {
     }
 }
 
+/// How much this rank has asked a target for at some moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    /// Number of requests that the target counts.
+    sent: u64,
+    /// Number of messages that have begun.
+    messages: u64,
+    /// The tag of the short answer that is under way and goes to elements; 0 if there is none.
+    short: u32,
+}
+
 /// What this rank has asked one target for.
 #[derive(Debug)]
 pub(super) struct Asked {
@@ -63,11 +78,19 @@ pub(super) struct Asked {
     pub told: Mutex<Told>,
     /// Number of messages under way that use memory of the program.
     pub messages: AtomicUsize,
+    /// These messages, numbered as they begin.
+    tally: Mutex<Tally>,
+    /// How many of them have begun.
+    begun: AtomicU64,
+    /// All messages up to this number have ended.
+    over: AtomicU64,
     /// Number of bytes of requests that wait for room in the ring of the target.
     pub queued: AtomicU64,
     /// The short answer that is under way: the target may write its words. A thread that waits for a short answer holds
     /// the lock meanwhile.
     pub short: Mutex<Option<Awaited>>,
+    /// The tag of this answer if it goes to elements; 0 if it does not, or if none is under way.
+    goes_to_elements: AtomicU32,
 }
 
 impl Asked {
@@ -79,9 +102,47 @@ impl Asked {
             sent: AtomicU64::new(0),
             told: Mutex::default(),
             messages: AtomicUsize::new(0),
+            tally: Mutex::default(),
+            begun: AtomicU64::new(0),
+            over: AtomicU64::new(0),
             queued: AtomicU64::new(0),
             short: Mutex::default(),
+            goes_to_elements: AtomicU32::new(0),
         }
+    }
+
+    /// Returns how much this rank has asked for. A call that completes operations makes a mark when it begins.
+    pub fn mark(&self) -> Mark {
+        Mark {
+            sent: self.sent.load(Ordering::Acquire),
+            messages: self.begun.load(Ordering::Acquire),
+            short: self.goes_to_elements.load(Ordering::Acquire),
+        }
+    }
+
+    /// Counts a message that begins to use memory of the program, and returns its number.
+    fn begin_message(&self) -> u64 {
+        self.messages.fetch_add(1, Ordering::Relaxed);
+        let number = lock(&self.tally).begin();
+        // Only one thread at a time is here: all callers hold the endpoint's lock.
+        self.begun.store(number, Ordering::Release);
+        number
+    }
+
+    /// Counts a message that has ended.
+    fn end_message(&self, number: u64) {
+        let mut tally = lock(&self.tally);
+        tally.end(number);
+        // The count changes after the data is there.
+        self.over.store(tally.over(), Ordering::Release);
+        self.messages.fetch_sub(1, Ordering::Release);
+    }
+
+    /// Notes that a short answer is under way.
+    pub fn await_short(&self, short: &mut Option<Awaited>, awaited: Awaited) {
+        let shown = if awaited.to.is_some() { awaited.tag as u32 } else { 0 };
+        *short = Some(awaited);
+        self.goes_to_elements.store(shown, Ordering::Release);
     }
 
     /// Returns a word that the target says to this rank.
@@ -145,37 +206,40 @@ impl Asked {
             (None, _) => {}
         }
         *short = None;
+        self.goes_to_elements.store(0, Ordering::Release);
         true
     }
 
-    /// Returns whether no message and no short answer of the target uses memory of the program. This function may be
-    /// called under the endpoint's lock: it does not wait for a thread that holds the lock of `short`, because this
-    /// thread may wait for the endpoint's lock.
-    pub fn is_quiet(&self) -> bool {
-        if self.messages.load(Ordering::Acquire) > 0 {
-            return false;
+    /// Returns whether no message and no short answer of the target that had begun at a mark uses memory of the program.
+    pub fn is_quiet(&self, mark: &Mark) -> bool {
+        self.over.load(Ordering::Acquire) >= mark.messages && self.needs_no_short(mark.short)
+    }
+
+    /// Returns whether the short answer with this tag has gone to its elements. Takes the answer if it has come. This
+    /// function may be called under the endpoint's lock: it does not wait for a thread that holds the lock of `short`,
+    /// because this thread may wait for the endpoint's lock. That thread takes the answer, or releases the lock soon.
+    fn needs_no_short(&self, tag: u32) -> bool {
+        let is_over = || tag == 0 || self.goes_to_elements.load(Ordering::Acquire) != tag;
+        if is_over() {
+            return true;
         }
         match self.short.try_lock() {
-            Ok(mut short) => self.needs_no_short(&mut short),
-            Err(TryLockError::Poisoned(short)) => self.needs_no_short(&mut short.into_inner()),
-            Err(TryLockError::WouldBlock) => false,
+            Ok(mut short) => _ = self.take_short(&mut short),
+            Err(TryLockError::Poisoned(short)) => _ = self.take_short(&mut short.into_inner()),
+            Err(TryLockError::WouldBlock) => {}
         }
+        is_over()
     }
 
-    /// Takes the short answer that is under way, if it has come. Returns whether none under way goes to elements.
-    fn needs_no_short(&self, short: &mut Option<Awaited>) -> bool {
-        self.take_short(short) || short.as_ref().is_none_or(|awaited| awaited.to.is_none())
-    }
-
-    /// Returns whether the target has carried out all requests that it counts.
+    /// Returns whether the target has carried out the requests that it counts and that a thread of this rank had sent
+    /// before it made a mark, or another thread before it told this thread. `served` is the target's count.
     ///
-    /// Long puts of several threads may end in another order than they began, so a count that has reached an earlier
-    /// count of requests does not say which of them are over. But all are over at a moment at which the two counts are
-    /// equal. The target's count is read first: then the count of requests at that moment is not greater than the one
-    /// that is read after it.
-    pub fn is_served(&self, served: &AtomicU64) -> bool {
-        let served = served.value();
-        served >= self.sent.load(Ordering::Acquire)
+    /// The target counts the requests in the order in which they came, and up to the first one that is not over. This
+    /// rank counts a request before it sends the request. So neither count of this rank, that of the mark and that of
+    /// this moment, is less than the place of any such request in the order of the target. The count of this moment
+    /// may be less than that of the mark if the sending of a request has failed.
+    pub fn is_served(&self, served: &AtomicU64, mark: &Mark) -> bool {
+        served.value() >= mark.sent.min(self.sent.load(Ordering::Acquire))
     }
 }
 
@@ -213,6 +277,7 @@ impl Asks {
         // The target may still write the answer.
         if let Some(awaited) = &mut *lock(&asked.short) {
             awaited.to = None;
+            asked.goes_to_elements.store(0, Ordering::Release);
         }
     }
 }
@@ -260,6 +325,8 @@ pub(super) enum Use {
 #[derive(Debug)]
 struct Entry {
     message: u64,
+    /// The number of the message in the order of the target's messages; 0 for a queued request, which has none.
+    number: u64,
     asked: Arc<Asked>,
     what: Use,
     /// The request of the program that ends with this message.
@@ -302,11 +369,14 @@ impl Answers {
             ids.push(id);
             id
         });
-        match what {
-            Use::Queued(bytes) => _ = asked.queued.fetch_add(bytes, Ordering::Relaxed),
-            _ => _ = asked.messages.fetch_add(1, Ordering::Relaxed),
-        }
-        self.entries[at] = Some(Entry { message, asked: asked.clone(), what, request });
+        let number = match what {
+            Use::Queued(bytes) => {
+                asked.queued.fetch_add(bytes, Ordering::Relaxed);
+                0
+            }
+            _ => asked.begin_message(),
+        };
+        self.entries[at] = Some(Entry { message, number, asked: asked.clone(), what, request });
         // The message may be complete already. The source gets the result in the next turn.
         engine.requests().own(message, owner);
     }
@@ -392,10 +462,9 @@ impl Answers {
     fn take(&mut self, at: usize) -> Option<Entry> {
         let entry = self.entries.get_mut(at).and_then(Option::take)?;
         self.unused.push(at);
-        // The count changes after the data is there.
         match entry.what {
             Use::Queued(bytes) => _ = entry.asked.queued.fetch_sub(bytes, Ordering::Relaxed),
-            _ => _ = entry.asked.messages.fetch_sub(1, Ordering::Release),
+            _ => entry.asked.end_message(entry.number),
         }
         Some(entry)
     }

@@ -2,7 +2,7 @@
 //!
 //! A call only starts its operation: it sends a request and returns. Puts and accumulates get no answer. The calling
 //! rank counts its requests, the target counts those that are over, and a call that completes operations waits until
-//! the two counts are equal ([`Window::complete_at`]). A put or accumulate with little data is one request, which has
+//! the target's count has reached that of the calling rank when the call began ([`Window::complete_at`]). A put or accumulate with little data is one request, which has
 //! the data. The data of a longer put is a message of its own: the request tells the target where the message goes, and
 //! the message takes the way of all long messages, without copies that the layouts do not need. The data of a longer
 //! accumulate is in several requests, because an accumulate must not overtake another one of the same rank.
@@ -369,7 +369,8 @@ impl Window {
             return Ok(());
         }
         let asked = self.asked(target)?;
-        self.wait_at(asked, || asked.is_quiet())
+        let mark = asked.mark();
+        self.wait_at(asked, || asked.is_quiet(&mark))
     }
 
     /// Returns whether this rank has requests to `target` that are not over.
@@ -379,7 +380,8 @@ impl Window {
             return Ok(false);
         }
         let asked = self.asked(target)?;
-        Ok(!asked.is_served(asked.said(said::SERVED)?) || !asked.is_quiet())
+        let mark = asked.mark();
+        Ok(!asked.is_served(asked.said(said::SERVED)?, &mark) || !asked.is_quiet(&mark))
     }
 
     /// Completes the requests of this rank to `target`, at this rank and at the target.
@@ -408,8 +410,8 @@ impl Window {
     /// Returns `ErrorKind::ProcAborted` if a rank has died.
     pub(super) fn await_requests(&self, target: usize) -> Result<()> {
         let asked = self.asked(target)?;
-        let served = asked.said(said::SERVED)?;
-        self.wait_at(asked, || asked.is_served(served) && asked.is_quiet())?;
+        let (served, mark) = (asked.said(said::SERVED)?, asked.mark());
+        self.wait_at(asked, || asked.is_served(served, &mark) && asked.is_quiet(&mark))?;
         // Data of gets that lie in memory of the window were stored in the wait, not by a call of this rank.
         self.note_stores();
         Ok(())

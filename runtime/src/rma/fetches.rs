@@ -148,7 +148,7 @@ impl Window {
         self.asks.any.store(true, Ordering::Relaxed);
         let sent = send(tag)?.is_some();
         if sent {
-            *short = Some(Awaited::new(tag, room.to.keep(), room.range.end));
+            asked.await_short(&mut short, Awaited::new(tag, room.to.keep(), room.range.end));
         }
         Ok(Some(sent))
     }
@@ -196,7 +196,7 @@ impl Window {
             return Ok(Short::Not);
         }
         // The words stay in use until the answer has come, also if this call does not wait so long.
-        *short = Some(Awaited::without_elements(tag));
+        asked.await_short(&mut short, Awaited::without_elements(tag));
         let answered = asked.said(said::ANSWERED)?;
         if !wait::until_briefly(&self.comm, end, || has_tag(answered, tag))? {
             return Ok(Short::Late(tag));

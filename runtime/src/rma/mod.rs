@@ -16,7 +16,7 @@
 //! - `target.rs`: where the memory of a call lies, and whether it lies in the window;
 //! - `asks.rs`: operations on memory that the calling rank cannot map: it sends requests (`form.rs`, `types.rs`), which
 //!   the target carries out (`serve.rs`, `place.rs`); `fetches.rs`: the operations that bring data back; `answers.rs`:
-//!   what the calling rank waits for; `reads.rs`: gets from such memory by system calls; `tries.rs`: the choice between
+//!   what the calling rank waits for (`tally.rs` counts it); `reads.rs`: gets from such memory by system calls; `tries.rs`: the choice between
 //!   the two for gets;
 //! - `copies.rs`: put and get; `accumulate.rs`: the operations that are atomic; `atomic.rs`: the
 //!   atomic instructions for their elements; `ranges.rs`: the locks for other elements; `mechanism.rs`: which of the
@@ -50,6 +50,7 @@ mod ranges;
 mod reads;
 mod scalar;
 mod serve;
+mod tally;
 mod target;
 mod tries;
 mod typed;

@@ -16,6 +16,7 @@ use super::accumulate::{Element, Job, Place as At, Stream, Update};
 use super::atomic;
 use super::form::{BYTES, DATA, Kind, REQUEST, Request, WORD};
 use super::place::{Memory, OTHER, Place, RANGE, Served, plan_of};
+use super::tally::Tally;
 use super::types::Heard;
 use super::words::{SharedWord, Word, Words, said};
 use crate::comm::{Communicator, Space};
@@ -68,10 +69,36 @@ impl Host {
         if let Err(class) = served {
             self.note(from, class);
         }
-        origin.served += 1;
+        origin.requests.pass();
+        self.say_served(engine, from, origin);
+    }
+
+    /// Counts the long put with this number, which is over.
+    fn count_long(
+        &self,
+        engine: &MessageEngine,
+        from: usize,
+        origin: &mut Origin,
+        number: u64,
+        served: Served,
+    ) {
+        if let Err(class) = served {
+            self.note(from, class);
+        }
+        origin.requests.end(number);
+        self.say_served(engine, from, origin);
+    }
+
+    /// Tells rank `from` up to which of its requests all are over.
+    fn say_served(&self, engine: &MessageEngine, from: usize, origin: &mut Origin) {
+        let served = origin.requests.over();
+        if served == origin.served {
+            return;
+        }
+        origin.served = served;
         // There is such a word: `from` is a rank of the window.
         if let Ok(word) = self.words.get(from, Word::Said(self.rank, said::SERVED)) {
-            word.set(origin.served);
+            word.set(served);
             engine.ring(Slot::new(self.slots[from]));
         }
     }
@@ -226,7 +253,9 @@ impl Host {
 /// What this rank knows of another rank of a window.
 #[derive(Debug, Default)]
 struct Origin {
-    /// Number of requests of the rank that are over.
+    /// The requests of the rank that this rank counts.
+    requests: Tally,
+    /// Up to which of them the rank knows that all are over.
     served: u64,
     heard: Heard,
     /// Number of messages of long puts and gets that are under way.
@@ -254,7 +283,8 @@ struct Long {
     tag: i32,
     /// The addresses of the memory that the message uses.
     addresses: std::ops::Range<i128>,
-    is_put: bool,
+    /// The number of the request of a put; `None` for a get.
+    put: Option<u64>,
 }
 
 /// A window whose requests this rank serves.
@@ -480,7 +510,8 @@ impl Hosted {
             Ok(Operation::Pending(id)) => {
                 origin.long += 1;
                 origin.puts += usize::from(is_put);
-                let message = Some(Long { id, from, tag, addresses, is_put });
+                let put = is_put.then(|| origin.requests.begin());
+                let message = Some(Long { id, from, tag, addresses, put });
                 let place = long.iter().position(Option::is_none).unwrap_or(long.len());
                 match long.get_mut(place) {
                     Some(free) => *free = message,
@@ -504,10 +535,10 @@ impl Hosted {
     ) {
         let Some(long) = self.long.get_mut(place).and_then(Option::take) else { return };
         let origin = &mut self.origins[long.from];
-        let goes_on = origin.end(long.is_put);
-        if long.is_put {
+        let goes_on = origin.end(long.put.is_some());
+        if let Some(number) = long.put {
             let served = result.map(drop).map_err(|error| error.class());
-            self.host.count(engine, long.from, origin, served);
+            self.host.count_long(engine, long.from, origin, number, served);
         }
         if goes_on {
             self.go_on(engine, owner, long.from);
@@ -517,7 +548,7 @@ impl Hosted {
     /// Ends the long put of rank `from` with this tag, whose message does not come.
     #[cold]
     fn forget(&mut self, engine: &mut MessageEngine, owner: (u32, usize), from: usize, tag: i32) {
-        let is = |long: &Long| long.from == from && long.tag == tag && long.is_put;
+        let is = |long: &Long| long.from == from && long.tag == tag && long.put.is_some();
         self.end(engine, is, OTHER, false);
         self.all_go_on(engine, owner);
     }
@@ -547,13 +578,13 @@ impl Hosted {
     ) {
         for place in &mut self.long {
             let Some(long) = place.take_if(|long| which(long)) else { continue };
-            if !(come && long.is_put && engine.ignore_receive(long.id)) {
+            if !(come && long.put.is_some() && engine.ignore_receive(long.id)) {
                 engine.detach(long.id);
             }
             let origin = &mut self.origins[long.from];
-            origin.end(long.is_put);
-            if long.is_put {
-                self.host.count(engine, long.from, origin, Err(class));
+            origin.end(long.put.is_some());
+            if let Some(number) = long.put {
+                self.host.count_long(engine, long.from, origin, number, Err(class));
             }
         }
     }

@@ -18,7 +18,7 @@
 //! A line `said` has these words (`serve.rs`):
 //!
 //! ```text
-//! 0           how many requests are over
+//! 0           how many requests are over, from the first one on without a gap
 //! 1           the class of the first error
 //! 2           the tag of the last request with a short answer, and its error class
 //! 3 to 7      the answer
