@@ -186,7 +186,11 @@ impl Window {
             let before: u64 = all[..comm.rank()].iter().map(|words| words[2]).sum();
             let start = Words::bytes(comm.size()) + (pads[0] + before) as usize;
             let own = start..start + all[comm.rank()][2] as usize;
-            words.region.filled(words.region.fill(0, own))?;
+            let result = words.region.fill(0, own);
+            // Rank 0 has allocated more if it had to align the memory. Nobody has filled the rest.
+            let sum: u64 = all.iter().map(|words| words[2]).sum();
+            let used = Words::bytes(comm.size()) + (pads[0] + sum) as usize;
+            words.region.filled(result, used.min(words.region.len(comm.rank())))?;
         }
         let targets = targets(comm, &words, flavor, in_one_piece, &all, &pads)?;
         for (rank, said) in all.iter().enumerate() {
