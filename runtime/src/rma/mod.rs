@@ -290,13 +290,30 @@ impl Window {
     #[doc(alias = "MPI_Win_free")]
     pub fn free(self) -> Result<()> {
         let checked = self.check_free();
-        let ended = self.end(checked.is_err());
-        checked.and(ended?.map_or(Ok(()), |rank| Err(kept(rank))))
+        let refusing = match self.agree_to_end(checked.is_err())? {
+            None => self.end(false)?,
+            refusing => refusing,
+        };
+        checked.and(refusing.map_or(Ok(()), |rank| Err(kept(rank))))
     }
 
     /// Waits until all ranks have called this function or [`free`](Self::free), also a rank that refuses to free the
-    /// window (`refuses`). Returns the lowest rank that refuses; the window then stays as it was. Otherwise, the caller
-    /// must not use the window afterwards; the window's memory stays until the value is dropped. Collective.
+    /// window (`refuses`). Returns the lowest rank that refuses; the window then stays as it was. If there is none, all
+    /// ranks call [`end`](Self::end). In between, a rank may do what it cannot take back, such as calling the program's
+    /// functions. Collective.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::ProcAborted` if a rank has died.
+    #[doc(hidden)]
+    pub fn agree_to_end(&self, refuses: bool) -> Result<Option<usize>> {
+        let serves = self.needs_progress();
+        self.meetings.agree(&self.comm, &self.words, serves, 0, refuses)
+    }
+
+    /// Waits until all ranks have called this function after [`agree_to_end`](Self::agree_to_end), also a rank that
+    /// refuses to end the window now (`refuses`). Returns the lowest rank that refuses; the window then stays as it was.
+    /// Otherwise, the caller must not use the window afterwards; the window's memory stays until the value is dropped.
+    /// Collective.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died.
@@ -305,7 +322,7 @@ impl Window {
         // An error must not keep this rank from the meeting, where the other ranks wait.
         let late = if refuses { Ok(()) } else { self.await_late() };
         let serves = self.needs_progress();
-        let refusing = self.meetings.agree(&self.comm, &self.words, serves, refuses)?;
+        let refusing = self.meetings.agree(&self.comm, &self.words, serves, 1, refuses)?;
         self.make_progress()?;
         late.map(|()| refusing)
     }

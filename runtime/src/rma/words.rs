@@ -5,8 +5,9 @@
 //! lock        the lock of the window's memory at this rank (`lock.rs`)                  a line
 //! ranges      locks of accumulates, each for some of the ranges of memory               a line each
 //! attached    the memory attached to a dynamic window (`dynamic.rs`)                    a line
-//! mode        what makes accumulates atomic (`mechanism.rs`), and the number of the     a line
-//!             last meeting at which the rank has refused to free the window
+//! mode        what makes accumulates atomic (`mechanism.rs`), and for each step of the  a line
+//!             end of the window the number of the last meeting at which the rank has
+//!             refused it
 //! inside      which threads of the block's rank update by instructions                  a line
 //! rounds      the numbers of the last meeting, one for each round (`wait.rs`)           a line each
 //! queue       who waits for the lock, by ticket                                         a word each
@@ -44,7 +45,7 @@ const RANGES: usize = LINE;
 pub(super) const RANGE_LOCKS: usize = 16;
 const ATTACHED: usize = RANGES + RANGE_LOCKS * LINE;
 const MODE: usize = ATTACHED + LINE;
-/// The number of a meeting: the second word of the line `mode`.
+/// The numbers of two meetings: the second and the third word of the line `mode`.
 const REFUSAL: usize = MODE + WORD;
 const INSIDES: usize = MODE + LINE;
 /// Number of words in the line `inside`.
@@ -91,7 +92,8 @@ pub(super) enum Word {
     /// The word with this index (less than 8) in the line about attached memory.
     Attached(usize),
     Mode,
-    Refusal,
+    /// The number of a meeting for this step (0 or 1).
+    Refusal(usize),
     /// The word with this index (less than [`INSIDE`]) in the line `inside`.
     Inside(usize),
     Round(usize),
@@ -205,7 +207,7 @@ impl Words {
             Word::Range(number) => RANGES + number % RANGE_LOCKS * LINE,
             Word::Attached(index) => ATTACHED + index % (LINE / WORD) * WORD,
             Word::Mode => MODE,
-            Word::Refusal => REFUSAL,
+            Word::Refusal(step) => REFUSAL + step % 2 * WORD,
             Word::Inside(index) => INSIDES + index % INSIDE * WORD,
             Word::Round(round) => ROUNDS + round * LINE,
             Word::Queue(ticket) => {
