@@ -18,7 +18,7 @@
 
 use super::tally::Tally;
 use super::types::Told;
-use super::words::{SharedWord, Word, Words, said};
+use super::words::{SharedWord, Word, Words, classes, said};
 use crate::endpoint::engine::{How, MessageEngine};
 use crate::endpoint::progress::Endpoint;
 use crate::endpoint::requests::{Owner, Request};
@@ -150,20 +150,25 @@ impl Asked {
         self.words.get(self.rank, Word::Said(self.target, index))
     }
 
-    /// Returns the error of the first request that the target has refused since the last call.
+    /// Returns the error of the first operation that the target has refused since the last call, except those that
+    /// return their error themselves ([`refused_fetch`](Self::refused_fetch)).
     pub fn refusal(&self) -> Option<Error> {
-        let word = self.said(said::REFUSED).ok()?;
-        if word.load(Ordering::Acquire) == 0 {
-            return None;
-        }
-        Some(refused(self.target, word.swap(0, Ordering::AcqRel)))
+        let class = classes::take(self.said(said::REFUSED).ok()?);
+        (class != 0).then(|| refused(self.target, class.into()))
+    }
+
+    /// Returns the error of an operation that the target has refused by a message without data. If it has refused
+    /// several, the class is that of the last one.
+    pub fn refused_fetch(&self) -> Option<Error> {
+        let class = classes::refused(self.said(said::REFUSED).ok()?);
+        (class != 0).then(|| refused(self.target, class.into()))
     }
 
     /// Keeps the class of an error for the next call that completes operations, which returns it. The first error
     /// counts.
     fn note(&self, class: ErrorClass) {
         if let Ok(word) = self.said(said::REFUSED) {
-            let _first = word.replace(0, u64::from(class.0.unsigned_abs()).max(1));
+            classes::note(word, class.0.unsigned_abs());
         }
     }
 
@@ -473,7 +478,7 @@ impl Answers {
 /// Returns the result of a message of `found` bytes that should have `bytes` bytes. A target that refuses an operation
 /// says the class of the error, and then sends a message without data.
 fn checked(asked: &Asked, found: u64, bytes: u64) -> std::result::Result<(), Option<Error>> {
-    if found == bytes { Ok(()) } else { Err(asked.refusal()) }
+    if found == bytes { Ok(()) } else { Err(asked.refused_fetch()) }
 }
 
 impl Source for Answers {

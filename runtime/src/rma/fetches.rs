@@ -274,7 +274,7 @@ impl Window {
         if status.bytes == bytes {
             return Ok(());
         }
-        Err(self.asked(target)?.refusal().unwrap_or_else(|| broken(target)))
+        Err(self.asked(target)?.refused_fetch().unwrap_or_else(|| broken(target)))
     }
 
     /// Starts to get the elements `far`, which have `bytes` packed bytes. If `ids` is given, adds the numbers of the

@@ -18,7 +18,7 @@ use super::form::{BYTES, DATA, Kind, REQUEST, Request, WORD};
 use super::place::{Memory, OTHER, Place, RANGE, Served, plan_of};
 use super::tally::Tally;
 use super::types::Heard;
-use super::words::{SharedWord, Word, Words, said};
+use super::words::{SharedWord, Word, Words, classes, said};
 use crate::comm::{Communicator, Space};
 use crate::commit::bytes;
 use crate::endpoint::engine::{How, MessageEngine};
@@ -107,8 +107,15 @@ impl Host {
     #[cold]
     fn note(&self, from: usize, class: ErrorClass) {
         if let Ok(word) = self.words.get(from, Word::Said(self.rank, said::REFUSED)) {
-            // The first error counts.
-            let _first = word.replace(0, u64::from(class.0.unsigned_abs()).max(1));
+            classes::note(word, class.0.unsigned_abs());
+        }
+    }
+
+    /// Tells rank `from` the class of the error before a message without data, which ends an operation of this rank.
+    #[cold]
+    fn note_refused(&self, from: usize, class: ErrorClass) {
+        if let Ok(word) = self.words.get(from, Word::Said(self.rank, said::REFUSED)) {
+            classes::note_refused(word, class.0.unsigned_abs());
         }
     }
 
@@ -457,7 +464,7 @@ impl Hosted {
         match served {
             Ok(data) => self.send(engine, from, request.tag, data),
             Err(class) => {
-                self.host.note(from, class);
+                self.host.note_refused(from, class);
                 self.send(engine, from, request.tag, &mut []);
             }
         }

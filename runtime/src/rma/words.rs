@@ -20,7 +20,8 @@
 //!
 //! ```text
 //! 0           how many requests are over, from the first one on without a gap
-//! 1           the class of the first error
+//! 1           the class of the first error of an operation that brings no data back, and
+//!             that of the last operation refused by a message without data (`classes`)
 //! 2           the tag of the last request with a short answer, and its error class
 //! 3 to 7      the answer
 //! ```
@@ -113,6 +114,48 @@ pub(super) mod said {
     pub const ANSWER: usize = 3;
     /// The greatest length of a short answer in bytes.
     pub const BYTES: usize = super::LINE - ANSWER * super::WORD;
+}
+
+/// The word with classes of errors in a line `said`. The low half has the class of the first error that a call which
+/// completes operations returns. The high half has the class of the last operation that the target has refused by a
+/// message without data: such an operation returns its error itself, and must not take the error of another one.
+pub(super) mod classes {
+    use super::SharedWord;
+
+    const LOW: u64 = u32::MAX as u64;
+
+    /// Replaces the value by `next`. Returns the value before.
+    fn change(word: &impl SharedWord, next: impl Fn(u64) -> u64) -> u64 {
+        let mut now = word.value();
+        loop {
+            match word.replace(now, next(now)) {
+                Ok(()) => return now,
+                Err(other) => now = other,
+            }
+        }
+    }
+
+    /// Notes an error for the next call that completes operations, unless there is one already.
+    pub fn note(word: &impl SharedWord, class: u32) {
+        if word.value() & LOW == 0 {
+            change(word, |now| if now & LOW == 0 { now | u64::from(class.max(1)) } else { now });
+        }
+    }
+
+    /// Returns the class that a call which completes operations returns, and removes it; 0 if there is none.
+    pub fn take(word: &impl SharedWord) -> u32 {
+        if word.value() & LOW == 0 { 0 } else { change(word, |now| now & !LOW) as u32 }
+    }
+
+    /// Notes the class of an operation that a message without data refuses.
+    pub fn note_refused(word: &impl SharedWord, class: u32) {
+        change(word, |now| now & LOW | u64::from(class.max(1)) << 32);
+    }
+
+    /// Returns the class of the last operation that a message without data has refused; 0 if there is none.
+    pub fn refused(word: &impl SharedWord) -> u32 {
+        (word.value() >> 32) as u32
+    }
 }
 
 /// The blocks of all ranks of a window.
@@ -247,6 +290,27 @@ pub(super) fn check_process() -> Result<()> {
 fn in_child() -> Error {
     let detail = "a forked child of a rank cannot use windows; it may exec or exit";
     Error::new(ErrorKind::State, "process", detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::classes;
+    use std::sync::atomic::AtomicU64;
+
+    /// The error of a put is not lost when an operation that brings data back is refused too, and the other way round.
+    #[test]
+    fn the_errors_of_puts_and_gets_do_not_mix() {
+        let word = AtomicU64::new(0);
+        assert_eq!((classes::take(&word), classes::refused(&word)), (0, 0));
+        classes::note(&word, 7);
+        classes::note_refused(&word, 9);
+        classes::note(&word, 8);
+        assert_eq!((classes::refused(&word), classes::take(&word)), (9, 7));
+        assert_eq!((classes::refused(&word), classes::take(&word)), (9, 0));
+        classes::note_refused(&word, 0);
+        classes::note(&word, 0);
+        assert_eq!((classes::refused(&word), classes::take(&word)), (1, 1));
+    }
 }
 
 /// Words for the models of `loom`.
