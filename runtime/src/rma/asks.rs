@@ -66,6 +66,11 @@ fn new_put_tag() -> i32 {
     new_tag() | 2
 }
 
+/// Returns whether the message of a long put can have this tag.
+pub(super) fn is_put_tag(tag: i32) -> bool {
+    tag & 3 == 3
+}
+
 impl Window {
     pub(super) fn asked(&self, target: usize) -> Result<&Arc<Asked>> {
         self.asks.targets.get(target).ok_or_else(|| {

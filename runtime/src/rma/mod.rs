@@ -15,7 +15,7 @@
 //! - `create.rs`: making windows; `dynamic.rs`: windows to which the ranks attach memory;
 //! - `target.rs`: where the memory of a call lies, and whether it lies in the window;
 //! - `asks.rs`: operations on memory that the calling rank cannot map: it sends requests (`form.rs`, `types.rs`), which
-//!   the target carries out (`serve.rs`, `place.rs`); `fetches.rs`: the operations that bring data back; `answers.rs`:
+//!   the target carries out (`hosting.rs`, `serve.rs`, `place.rs`); `fetches.rs`: the operations that bring data back; `answers.rs`:
 //!   what the calling rank waits for (`tally.rs` counts it); `reads.rs`: gets from such memory by system calls; `tries.rs`: the choice between
 //!   the two for gets;
 //! - `copies.rs`: put and get; `accumulate.rs`: the operations that are atomic; `atomic.rs`: the
@@ -42,6 +42,7 @@ mod epochs;
 mod fetches;
 mod form;
 mod hints;
+mod hosting;
 mod lock;
 mod mechanism;
 mod phase;
@@ -62,9 +63,9 @@ pub use accumulate::Update;
 pub use create::Flavor;
 pub use epochs::Assertions;
 pub use hints::WindowHints;
+pub(crate) use hosting::register;
 pub use lock::LockKind;
 pub use scalar::ElementUpdate;
-pub(crate) use serve::register;
 pub use typed::{
     Access, AnyThread, Cells, Exchangeable, Exposure, Fenced, Locked, LockedAll, OneThread, Target,
     Threads, WindowOf,
@@ -75,8 +76,8 @@ use crate::{Error, ErrorKind, Result, WindowErrorKind};
 use answers::Asks;
 use dynamic::Attached;
 use epochs::Epochs;
+use hosting::Hosting;
 use reads::Reads;
-use serve::Hosting;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

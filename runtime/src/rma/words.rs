@@ -161,7 +161,8 @@ pub(super) mod classes {
 /// The blocks of all ranks of a window.
 #[derive(Debug)]
 pub(super) struct Words {
-    pub region: SharedRegion,
+    /// The memory of the blocks; `None` in tests.
+    region: Option<SharedRegion>,
     members: usize,
     rounds: usize,
     /// The rank in the world of each rank of the window.
@@ -218,7 +219,26 @@ impl Words {
             base.map(Block).ok_or_else(|| missing(rank, Word::Lock))
         };
         let blocks = (0..members).map(block).collect::<Result<_>>()?;
+        let region = Some(region);
         Ok(Self { region, members, rounds: rounds(members), worlds, blocks, length })
+    }
+
+    /// Makes blocks in memory of this process, which stays allocated.
+    #[cfg(test)]
+    pub fn in_this_process(members: usize) -> Self {
+        let length = Self::bytes(members);
+        let block =
+            |_| Block(Box::leak(vec![0_u64; length / WORD].into_boxed_slice()).as_mut_ptr().cast());
+        let (worlds, blocks) = ((0..members).collect(), (0..members).map(block).collect());
+        Self { region: None, members, rounds: rounds(members), worlds, blocks, length }
+    }
+
+    /// Returns the region in which the blocks lie.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Internal` if the blocks lie in no region, as in tests.
+    pub fn region(&self) -> Result<&SharedRegion> {
+        self.region.as_ref().ok_or_else(|| missing(0, Word::Lock))
     }
 
     /// Returns the number of ranks.
