@@ -9,8 +9,9 @@
 mod job;
 
 use job::{Random, ranks, ranks_with};
+use std::sync::atomic::{AtomicBool, Ordering};
 use typepack::rma::{Assertions, LockKind, Update, Window};
-use typepack::{Communicator, ErrorKind, Op, Part, Plan, commit};
+use typepack::{Communicator, ErrorKind, Op, Part, Plan, SharedBuffer, commit};
 use typepack_engine::Cursor;
 
 fn plan(text: &str) -> Plan {
@@ -438,5 +439,173 @@ fn long_puts_to_attached_memory() {
         window.detach(base.cast()).expect("detached");
         window.detach(base.wrapping_add(2 * LEN).cast()).expect("detached");
         window.free().expect("freed");
+    });
+}
+
+/// Accumulates of a rank keep their order at an element, if one needs a request because its datatype names private memory
+/// too, and the next one does not.
+#[test]
+fn accumulates_keep_their_order_in_dynamic_windows() {
+    ranks(2, "accumulates_keep_their_order_in_dynamic_windows", |world| {
+        let mut private = vec![0_u64; 1];
+        let mut shared = SharedBuffer::<u64>::zeroed(1).expect("memory");
+        let window = Window::dynamic(world, &[]).expect("a window");
+        let bases = [private.as_mut_ptr(), shared.as_mut_ptr()];
+        // SAFETY: the memory lives until the window is freed, and nobody else uses it meanwhile.
+        bases
+            .iter()
+            .for_each(|base| unsafe { window.attach_raw(base.cast(), 8) }.expect("attached"));
+        let mut places = [0_u64; 2];
+        if world.rank() == 1 {
+            places = bases.map(|base| base as u64);
+        }
+        world.allreduce(&mut places, Op::Max).expect("addresses");
+        let apart = (places[1].wrapping_sub(places[0])) as i64;
+        let (word, both) = (plan("u64"), plan(&format!("hindexed([1, 1], [0, {apart}], u64)")));
+        for (round, kind) in
+            (1..=20_u64).zip([LockKind::Shared, LockKind::Exclusive].iter().cycle())
+        {
+            world.barrier().expect("a barrier");
+            if world.rank() == 0 {
+                let mut data = [10 * round, 10 * round, 1, 0];
+                let (first, second) = data.split_at_mut(2);
+                window.lock_raw(*kind, 1, Assertions::NONE).expect("locked");
+                // SAFETY: the data lives and does not change until the unlock.
+                unsafe {
+                    let from = part(first, &word, 2);
+                    let at = places[0] as i64;
+                    let replace = Update::Replace;
+                    let done = window.accumulate_raw(Some(&from), None, 1, at, &both, 1, replace);
+                    done.expect("an update of both words");
+                    let (from, at) = (part(second, &word, 1), places[1] as i64);
+                    let add = Update::Combine(Op::Sum);
+                    let done = window.accumulate_raw(Some(&from), None, 1, at, &word, 1, add);
+                    done.expect("an update of the shared word");
+                }
+                window.unlock_raw(1).expect("unlocked");
+            } else {
+                // The target does not carry out the request at once.
+                std::thread::sleep(std::time::Duration::from_millis(2));
+            }
+            world.barrier().expect("a barrier");
+            if world.rank() == 1 {
+                // SAFETY: no rank writes to the window before the next barrier.
+                let found = unsafe { bases.map(|base| base.read()) };
+                assert_eq!(found, [10 * round, 10 * round + 1]);
+            }
+        }
+        world.barrier().expect("a barrier");
+        bases.iter().for_each(|base| window.detach(base.cast()).expect("detached"));
+        window.free().expect("freed");
+    });
+}
+
+/// A thread gets and updates while another one has long puts under way, so that the target answers in another order than
+/// this rank asks. A late answer must not take the place of another one.
+#[test]
+fn short_answers_beside_long_puts_of_another_thread() {
+    ranks(2, "short_answers_beside_long_puts_of_another_thread", |world| {
+        const LONG: usize = 1 << 14;
+        const ROUNDS: u64 = 20_000;
+        let (word, long) = (plan("u64"), plan("contiguous(16384, u64)"));
+        with_window(world, LONG + 2, |window, base| {
+            let done = AtomicBool::new(false);
+            // SAFETY: the other rank accesses the word only after the barrier.
+            unsafe { base.add(1).write(7) };
+            world.barrier().expect("a barrier");
+            window.lock_all_raw(Assertions::NONE).expect("locked");
+            if world.rank() == 0 {
+                std::thread::scope(|scope| {
+                    scope.spawn(|| {
+                        let mut data = vec![3_u64; LONG];
+                        while !done.load(Ordering::Relaxed) {
+                            // SAFETY: the data lives and does not change until the flush.
+                            let from = part(&mut data, &long, 1);
+                            unsafe { window.put_raw(&from, 1, 2, &long, 1) }.expect("a put");
+                            window.flush(1).expect("flushed");
+                        }
+                    });
+                    for round in 0..ROUNDS {
+                        let mut words = [0_u64, 1, u64::MAX];
+                        let [got, one, old] = words.each_mut().map(std::slice::from_mut);
+                        // SAFETY: the words live, and nobody else uses them until the flush.
+                        unsafe {
+                            let to = part(got, &word, 1);
+                            window.get_raw(&to, 1, 1, &word, 1).expect("a get");
+                            let (from, to) = (part(one, &word, 1), part(old, &word, 1));
+                            let add = Update::Combine(Op::Sum);
+                            let (from, to) = (Some(&from), Some(&to));
+                            window
+                                .accumulate_raw(from, to, 1, 0, &word, 1, add)
+                                .expect("an update");
+                        }
+                        window.flush(1).expect("flushed");
+                        assert_eq!(words, [7, 1, round]);
+                    }
+                    done.store(true, Ordering::Relaxed);
+                });
+            }
+            window.unlock_all_raw().expect("unlocked");
+            world.barrier().expect("a barrier");
+        });
+    });
+}
+
+/// A flush ends although another thread goes on to start operations at the same target.
+#[test]
+fn a_flush_waits_only_for_what_was_before() {
+    ranks(2, "a_flush_waits_only_for_what_was_before", |world| {
+        const LONG: usize = 1 << 12;
+        let (word, long) = (plan("u64"), plan("contiguous(4096, u64)"));
+        with_window(world, 2 * LONG, |window, _| {
+            window.lock_all_raw(Assertions::NONE).expect("locked");
+            if world.rank() == 0 {
+                for way in 0..4 {
+                    let done = AtomicBool::new(false);
+                    std::thread::scope(|scope| {
+                        scope.spawn(|| {
+                            let mut data = vec![3_u64; LONG];
+                            let mut old = vec![0_u64; LONG];
+                            while !done.load(Ordering::Relaxed) {
+                                let plan = if way % 2 == 0 { &word } else { &long };
+                                // SAFETY: the data lives until the flush below, and nobody reads what a get brings.
+                                unsafe {
+                                    let from = part(&mut data, plan, 1);
+                                    match way {
+                                        0 | 1 => window.put_raw(&from, 1, 0, plan, 1),
+                                        _ => {
+                                            window.get_raw(&part(&mut old, plan, 1), 1, 0, plan, 1)
+                                        }
+                                    }
+                                    .expect("an operation");
+                                }
+                            }
+                            window.flush(1).expect("flushed");
+                        });
+                        for round in 0..5_u64 {
+                            let mut data = vec![round; LONG];
+                            let at = LONG as i64;
+                            // SAFETY: the data lives and does not change until the flush, and nobody else writes there.
+                            unsafe {
+                                let from = part(&mut data, &long, 1);
+                                window.put_raw(&from, 1, at, &long, 1).expect("a put");
+                            }
+                            window.flush(1).expect("flushed");
+                            data.fill(u64::MAX);
+                            // SAFETY: the data lives, and nobody else uses it until the flush.
+                            unsafe {
+                                let to = part(&mut data, &long, 1);
+                                window.get_raw(&to, 1, at, &long, 1).expect("a get");
+                            }
+                            window.flush_local(1).expect("flushed");
+                            assert!(data.iter().all(|word| *word == round));
+                        }
+                        done.store(true, Ordering::Relaxed);
+                    });
+                }
+            }
+            window.unlock_all_raw().expect("unlocked");
+            world.barrier().expect("a barrier");
+        });
     });
 }

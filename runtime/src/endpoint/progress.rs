@@ -64,6 +64,9 @@ struct State {
     yields: Yields,
     /// Number of times that a thread slept for [`NAP`], and then found news for which nobody had woken it.
     unrung: u64,
+    /// The error of a turn that the call which made the turn has not returned, because what the call had started could
+    /// not be taken back. The next turn returns the error.
+    failed: Option<Error>,
 }
 
 impl State {
@@ -105,6 +108,7 @@ impl Endpoint {
                 rests: Rests::default(),
                 yields: Yields::default(),
                 unrung: 0,
+                failed: None,
             }),
             called: Condvar::new(),
             wanting: AtomicUsize::new(0),
@@ -188,6 +192,15 @@ impl Endpoint {
         }
         self.notify(state, news);
         Ok(())
+    }
+
+    /// Runs the turn that follows the start of an operation that the call cannot take back. If the turn fails, the call
+    /// still succeeds, and the next turn returns the error.
+    #[inline]
+    fn go_on(&self, state: &mut State, news: u64) {
+        if let Err(error) = self.started(state, news) {
+            state.failed.get_or_insert(error);
+        }
     }
 
     /// Runs a turn for the other operations in a call that completes at once, because every call must make
@@ -597,16 +610,17 @@ impl Endpoint {
     }
 
     /// Starts operations of a source of progress that have no number for the caller, and runs one turn. In contrast to
-    /// [`begin`](Self::begin), the engine counts the caller as a thread that waits for the operations.
+    /// [`begin`](Self::begin), the engine counts the caller as a thread that waits for the operations. If the turn fails,
+    /// the next turn returns its error: the operations have started.
     ///
     /// # Errors
-    /// Returns the errors of `start` and of the turn, `ErrorKind::State` after finalization or in a forked child, and
+    /// Returns the errors of `start`, `ErrorKind::State` after finalization or in a forked child, and
     /// `ErrorKind::Internal` after a panic inside the library.
     pub fn start<R>(&self, start: impl FnOnce(&mut Core) -> Result<R>) -> Result<R> {
         let mut state = self.lock()?;
         let news = state.news();
         let started = start(&mut state.core)?;
-        self.started(&mut state, news)?;
+        self.go_on(&mut state, news);
         Ok(started)
     }
 

@@ -108,8 +108,8 @@ impl SharedRegion {
     }
 
     /// Makes a region like [`allocate`](Self::allocate). Only the first `filled` bytes of this rank's part are certain
-    /// to have memory; other ranks give it to the rest ([`fill`](Self::fill)), and all ranks then call
-    /// [`filled`](Self::filled). Nobody accesses the rest before that.
+    /// to have memory; other ranks give it to more of them ([`fill`](Self::fill)), and all ranks then call
+    /// [`filled`](Self::filled). Nobody accesses these bytes before that, and never those that have no memory then.
     ///
     /// # Errors
     /// Returns the errors of [`allocate`](Self::allocate), but `WindowErrorKind::Shared` if other ranks cannot map the
@@ -137,16 +137,17 @@ impl SharedRegion {
         own.fill_of(world, map, range).map_err(memory::of_heap)
     }
 
-    /// Ends what [`fill`](Self::fill) has begun: `result` is its result at this rank. Collective.
+    /// Ends what [`fill`](Self::fill) has begun: `result` is its result at this rank, and the first `bytes` bytes of this
+    /// rank's part have memory if all ranks have succeeded. Collective.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` on all ranks if a rank has failed, and `ErrorKind::ProcAborted` if a rank has
     /// died.
-    pub(crate) fn filled(&self, result: Result<()>) -> Result<()> {
+    pub(crate) fn filled(&self, result: Result<()>, bytes: usize) -> Result<()> {
         let all = tell(&self.comm, [code(&result), 0, 0])?;
         let all = all_could(&all, result, "has too little memory for its part");
         if let Some(own) = &self.parts.own {
-            own.complete(all.is_ok());
+            own.complete(all.is_ok().then_some(bytes));
         }
         all
     }

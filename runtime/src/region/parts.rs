@@ -136,9 +136,12 @@ impl OwnPart {
         base.map_or(0, |base| (self.block.as_ptr() as u64).wrapping_sub(base.as_ptr() as u64))
     }
 
-    /// Ends an allocation whose rest other ranks have given memory, if `filled` is true.
-    pub(super) fn complete(&self, filled: bool) {
+    /// Ends an allocation. Other ranks have given memory to the first `filled` bytes of the part, unless `filled` is
+    /// `None`.
+    pub(super) fn complete(&self, filled: Option<usize>) {
         if let Some(heap) = memory::heaps().and_then(|heaps| heaps.used()) {
+            let filled =
+                filled.map_or(0, |filled| notes(self.members.len()).saturating_add(filled));
             heap.complete(self.block.as_ptr(), filled);
         }
     }

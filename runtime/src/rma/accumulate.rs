@@ -307,7 +307,9 @@ impl Window {
             }
         }
         let combine = element.combine(update)?;
-        let at = match self.locate(target, displacement, plan, count)? {
+        let located = self.locate(target, displacement, plan, count)?;
+        let located = self.in_order(located, target, displacement, || element.by_name().is_ok())?;
+        let at = match located {
             Located::Here(at) => at,
             Located::There(offset) => {
                 let (far, one) = (Far { target, offset, plan, count }, element.by_name()?);
@@ -399,7 +401,8 @@ impl Window {
             let detail = "the datatype is neither an integer, a truth value nor a byte";
             return Err(Error::new(ErrorKind::Engine(ErrorClass::TYPE), "datatype", detail));
         }
-        let at = match self.locate(target, displacement, plan, 1)? {
+        let located = self.locate(target, displacement, plan, 1)?;
+        let at = match self.in_order(located, target, displacement, || true)? {
             Located::Here(at) => at,
             Located::There(offset) => {
                 let start = offset.wrapping_add(plan.footprint().true_lb);

@@ -7,13 +7,18 @@
 //! more ([`Asked::is_quiet`]).
 //!
 //! Old values and gets of a few bytes are words of the calling rank's block instead of a message. These words have room
-//! for one answer of each target. A call that finds them in use asks for a message.
+//! for one answer of each target. A call that finds them in use asks for a message. They are in use until the answer has
+//! come, also if nobody needs the answer any more: the target may write it at any time, and would overwrite another one.
+//!
+//! A call that completes operations notes first how much has begun ([`Mark`]), and waits for no more: other threads of
+//! this rank may go on to start operations at the same target.
 //!
 //! Invariant: as long as an entry of [`Answers`] or an awaited short answer exists, the memory that it names is valid,
 //! and the program does not use it. Whoever ends a wait early removes them first ([`Asks::abandon`]).
 
+use super::tally::Tally;
 use super::types::Told;
-use super::words::{SharedWord, Word, Words, said};
+use super::words::{SharedWord, Word, Words, classes, said};
 use crate::endpoint::engine::{How, MessageEngine};
 use crate::endpoint::progress::Endpoint;
 use crate::endpoint::requests::{Owner, Request};
@@ -23,19 +28,42 @@ use crate::message::payload::{Backing, Layout, LayoutRef, Posting};
 use crate::message::{Operation, Status};
 use crate::{Error, ErrorClass, ErrorKind, Result};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 /// A short answer of a target.
 pub(super) type Answer = [u64; said::BYTES / size_of::<u64>()];
 
-/// A short answer that has been asked for, and the elements that it goes to.
+/// A short answer that has been asked for.
 #[derive(Debug)]
 pub(super) struct Awaited {
-    pub tag: i32,
-    pub to: Layout,
-    pub bytes: u64,
+    tag: i32,
+    /// The elements that the answer goes to, and its length in bytes; `None` if it goes to no elements.
+    to: Option<(Layout, u64)>,
+}
+
+impl Awaited {
+    /// Describes the answer with this tag, whose `bytes` bytes go to the elements `to`.
+    pub fn new(tag: i32, to: Layout, bytes: u64) -> Self {
+        Self { tag, to: Some((to, bytes)) }
+    }
+
+    /// Describes the answer with this tag, which goes to no elements.
+    pub fn without_elements(tag: i32) -> Self {
+        Self { tag, to: None }
+    }
+}
+
+/// How much this rank has asked a target for at some moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    /// Number of requests that the target counts.
+    sent: u64,
+    /// Number of messages that have begun.
+    messages: u64,
+    /// The tag of the short answer that is under way and goes to elements; 0 if there is none.
+    short: u32,
 }
 
 /// What this rank has asked one target for.
@@ -50,10 +78,19 @@ pub(super) struct Asked {
     pub told: Mutex<Told>,
     /// Number of messages under way that use memory of the program.
     pub messages: AtomicUsize,
+    /// These messages, numbered as they begin.
+    tally: Mutex<Tally>,
+    /// How many of them have begun.
+    begun: AtomicU64,
+    /// All messages up to this number have ended.
+    over: AtomicU64,
     /// Number of bytes of requests that wait for room in the ring of the target.
     pub queued: AtomicU64,
-    /// The short answer that is under way. A thread that waits for a short answer holds the lock meanwhile.
+    /// The short answer that is under way: the target may write its words. A thread that waits for a short answer holds
+    /// the lock meanwhile.
     pub short: Mutex<Option<Awaited>>,
+    /// The tag of this answer if it goes to elements; 0 if it does not, or if none is under way.
+    goes_to_elements: AtomicU32,
 }
 
 impl Asked {
@@ -65,9 +102,47 @@ impl Asked {
             sent: AtomicU64::new(0),
             told: Mutex::default(),
             messages: AtomicUsize::new(0),
+            tally: Mutex::default(),
+            begun: AtomicU64::new(0),
+            over: AtomicU64::new(0),
             queued: AtomicU64::new(0),
             short: Mutex::default(),
+            goes_to_elements: AtomicU32::new(0),
         }
+    }
+
+    /// Returns how much this rank has asked for. A call that completes operations makes a mark when it begins.
+    pub fn mark(&self) -> Mark {
+        Mark {
+            sent: self.sent.load(Ordering::Acquire),
+            messages: self.begun.load(Ordering::Acquire),
+            short: self.goes_to_elements.load(Ordering::Acquire),
+        }
+    }
+
+    /// Counts a message that begins to use memory of the program, and returns its number.
+    fn begin_message(&self) -> u64 {
+        self.messages.fetch_add(1, Ordering::Relaxed);
+        let number = lock(&self.tally).begin();
+        // Only one thread at a time is here: all callers hold the endpoint's lock.
+        self.begun.store(number, Ordering::Release);
+        number
+    }
+
+    /// Counts a message that has ended.
+    fn end_message(&self, number: u64) {
+        let mut tally = lock(&self.tally);
+        tally.end(number);
+        // The count changes after the data is there.
+        self.over.store(tally.over(), Ordering::Release);
+        self.messages.fetch_sub(1, Ordering::Release);
+    }
+
+    /// Notes that a short answer is under way.
+    pub fn await_short(&self, short: &mut Option<Awaited>, awaited: Awaited) {
+        let shown = if awaited.to.is_some() { awaited.tag as u32 } else { 0 };
+        *short = Some(awaited);
+        self.goes_to_elements.store(shown, Ordering::Release);
     }
 
     /// Returns a word that the target says to this rank.
@@ -75,20 +150,25 @@ impl Asked {
         self.words.get(self.rank, Word::Said(self.target, index))
     }
 
-    /// Returns the error of the first request that the target has refused since the last call.
+    /// Returns the error of the first operation that the target has refused since the last call, except those that
+    /// return their error themselves ([`refused_fetch`](Self::refused_fetch)).
     pub fn refusal(&self) -> Option<Error> {
-        let word = self.said(said::REFUSED).ok()?;
-        if word.load(Ordering::Acquire) == 0 {
-            return None;
-        }
-        Some(refused(self.target, word.swap(0, Ordering::AcqRel)))
+        let class = classes::take(self.said(said::REFUSED).ok()?);
+        (class != 0).then(|| refused(self.target, class.into()))
+    }
+
+    /// Returns the error of an operation that the target has refused by a message without data. If it has refused
+    /// several, the class is that of the last one.
+    pub fn refused_fetch(&self) -> Option<Error> {
+        let class = classes::refused(self.said(said::REFUSED).ok()?);
+        (class != 0).then(|| refused(self.target, class.into()))
     }
 
     /// Keeps the class of an error for the next call that completes operations, which returns it. The first error
     /// counts.
     fn note(&self, class: ErrorClass) {
         if let Ok(word) = self.said(said::REFUSED) {
-            let _first = word.replace(0, u64::from(class.0.unsigned_abs()).max(1));
+            classes::note(word, class.0.unsigned_abs());
         }
     }
 
@@ -118,45 +198,53 @@ impl Asked {
             // In a forked child there is no answer, and nobody reads the memory.
             Err(error) => Err(u64::from(error.class().0.unsigned_abs())),
         };
-        match answer {
+        match (&awaited.to, answer) {
             // SAFETY: the elements are valid and not in use (the invariant of this file). `bytes` is at most their
             // packed size, and at most the length of the answer (`Window::ask_for_words` has checked both).
-            Ok(answer) => unsafe {
-                awaited.to.view().unpack(0..awaited.bytes, answer.as_ptr().cast());
+            (Some((to, bytes)), Ok(answer)) => unsafe {
+                to.view().unpack(0..*bytes, answer.as_ptr().cast());
             },
-            Err(class) => {
+            (Some(_), Err(class)) => {
                 self.note(ErrorClass(i32::try_from(class).unwrap_or(ErrorClass::OTHER.0)))
             }
+            // The operation that has asked for the answer has its data from elsewhere.
+            (None, _) => {}
         }
         *short = None;
+        self.goes_to_elements.store(0, Ordering::Release);
         true
     }
 
-    /// Returns whether no message and no short answer of the target uses memory of the program. This function may be
-    /// called under the endpoint's lock: it does not wait for a thread that holds the lock of `short`, because this
-    /// thread may wait for the endpoint's lock.
-    pub fn is_quiet(&self) -> bool {
-        if self.messages.load(Ordering::Acquire) > 0 {
-            return false;
-        }
-        match self.short.try_lock() {
-            Ok(mut short) => self.take_short(&mut short),
-            Err(std::sync::TryLockError::Poisoned(short)) => {
-                self.take_short(&mut short.into_inner())
-            }
-            Err(std::sync::TryLockError::WouldBlock) => false,
-        }
+    /// Returns whether no message and no short answer of the target that had begun at a mark uses memory of the program.
+    pub fn is_quiet(&self, mark: &Mark) -> bool {
+        self.over.load(Ordering::Acquire) >= mark.messages && self.needs_no_short(mark.short)
     }
 
-    /// Returns whether the target has carried out all requests that it counts.
+    /// Returns whether the short answer with this tag has gone to its elements. Takes the answer if it has come. This
+    /// function may be called under the endpoint's lock: it does not wait for a thread that holds the lock of `short`,
+    /// because this thread may wait for the endpoint's lock. That thread takes the answer, or releases the lock soon.
+    fn needs_no_short(&self, tag: u32) -> bool {
+        let is_over = || tag == 0 || self.goes_to_elements.load(Ordering::Acquire) != tag;
+        if is_over() {
+            return true;
+        }
+        match self.short.try_lock() {
+            Ok(mut short) => _ = self.take_short(&mut short),
+            Err(TryLockError::Poisoned(short)) => _ = self.take_short(&mut short.into_inner()),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        is_over()
+    }
+
+    /// Returns whether the target has carried out the requests that it counts and that a thread of this rank had sent
+    /// before it made a mark, or another thread before it told this thread. `served` is the target's count.
     ///
-    /// Long puts of several threads may end in another order than they began, so a count that has reached an earlier
-    /// count of requests does not say which of them are over. But all are over at a moment at which the two counts are
-    /// equal. The target's count is read first: then the count of requests at that moment is not greater than the one
-    /// that is read after it.
-    pub fn is_served(&self, served: &AtomicU64) -> bool {
-        let served = served.value();
-        served >= self.sent.load(Ordering::Acquire)
+    /// The target counts the requests in the order in which they came, and up to the first one that is not over. This
+    /// rank counts a request before it sends the request. So neither count of this rank, that of the mark and that of
+    /// this moment, is less than the place of any such request in the order of the target. The count of this moment
+    /// may be less than that of the mark if the sending of a request has failed.
+    pub fn is_served(&self, served: &AtomicU64, mark: &Mark) -> bool {
+        served.value() >= mark.sent.min(self.sent.load(Ordering::Acquire))
     }
 }
 
@@ -191,7 +279,11 @@ impl Asks {
             });
             true
         });
-        *lock(&asked.short) = None;
+        // The target may still write the answer.
+        if let Some(awaited) = &mut *lock(&asked.short) {
+            awaited.to = None;
+            asked.goes_to_elements.store(0, Ordering::Release);
+        }
     }
 }
 
@@ -238,6 +330,8 @@ pub(super) enum Use {
 #[derive(Debug)]
 struct Entry {
     message: u64,
+    /// The number of the message in the order of the target's messages; 0 for a queued request, which has none.
+    number: u64,
     asked: Arc<Asked>,
     what: Use,
     /// The request of the program that ends with this message.
@@ -280,11 +374,14 @@ impl Answers {
             ids.push(id);
             id
         });
-        match what {
-            Use::Queued(bytes) => _ = asked.queued.fetch_add(bytes, Ordering::Relaxed),
-            _ => _ = asked.messages.fetch_add(1, Ordering::Relaxed),
-        }
-        self.entries[at] = Some(Entry { message, asked: asked.clone(), what, request });
+        let number = match what {
+            Use::Queued(bytes) => {
+                asked.queued.fetch_add(bytes, Ordering::Relaxed);
+                0
+            }
+            _ => asked.begin_message(),
+        };
+        self.entries[at] = Some(Entry { message, number, asked: asked.clone(), what, request });
         // The message may be complete already. The source gets the result in the next turn.
         engine.requests().own(message, owner);
     }
@@ -370,10 +467,9 @@ impl Answers {
     fn take(&mut self, at: usize) -> Option<Entry> {
         let entry = self.entries.get_mut(at).and_then(Option::take)?;
         self.unused.push(at);
-        // The count changes after the data is there.
         match entry.what {
             Use::Queued(bytes) => _ = entry.asked.queued.fetch_sub(bytes, Ordering::Relaxed),
-            _ => _ = entry.asked.messages.fetch_sub(1, Ordering::Release),
+            _ => entry.asked.end_message(entry.number),
         }
         Some(entry)
     }
@@ -382,7 +478,7 @@ impl Answers {
 /// Returns the result of a message of `found` bytes that should have `bytes` bytes. A target that refuses an operation
 /// says the class of the error, and then sends a message without data.
 fn checked(asked: &Asked, found: u64, bytes: u64) -> std::result::Result<(), Option<Error>> {
-    if found == bytes { Ok(()) } else { Err(asked.refusal()) }
+    if found == bytes { Ok(()) } else { Err(asked.refused_fetch()) }
 }
 
 impl Source for Answers {

@@ -2,7 +2,7 @@
 //!
 //! A call only starts its operation: it sends a request and returns. Puts and accumulates get no answer. The calling
 //! rank counts its requests, the target counts those that are over, and a call that completes operations waits until
-//! the two counts are equal ([`Window::complete_at`]). A put or accumulate with little data is one request, which has
+//! the target's count has reached that of the calling rank when the call began ([`Window::complete_at`]). A put or accumulate with little data is one request, which has
 //! the data. The data of a longer put is a message of its own: the request tells the target where the message goes, and
 //! the message takes the way of all long messages, without copies that the layouts do not need. The data of a longer
 //! accumulate is in several requests, because an accumulate must not overtake another one of the same rank.
@@ -64,6 +64,11 @@ pub(super) fn new_tag() -> i32 {
 /// puts of another rank, with tags of that rank, and the answers of the same rank, with tags of its own.
 fn new_put_tag() -> i32 {
     new_tag() | 2
+}
+
+/// Returns whether the message of a long put can have this tag.
+pub(super) fn is_put_tag(tag: i32) -> bool {
+    tag & 3 == 3
 }
 
 impl Window {
@@ -369,7 +374,8 @@ impl Window {
             return Ok(());
         }
         let asked = self.asked(target)?;
-        self.wait_at(asked, || asked.is_quiet())
+        let mark = asked.mark();
+        self.wait_at(asked, || asked.is_quiet(&mark))
     }
 
     /// Returns whether this rank has requests to `target` that are not over.
@@ -379,7 +385,8 @@ impl Window {
             return Ok(false);
         }
         let asked = self.asked(target)?;
-        Ok(!asked.is_served(asked.said(said::SERVED)?) || !asked.is_quiet())
+        let mark = asked.mark();
+        Ok(!asked.is_served(asked.said(said::SERVED)?, &mark) || !asked.is_quiet(&mark))
     }
 
     /// Completes the requests of this rank to `target`, at this rank and at the target.
@@ -397,12 +404,22 @@ impl Window {
 
     #[inline(never)]
     fn complete_counted(&self, target: usize) -> Result<()> {
+        self.await_requests(target)?;
+        self.asked(target)?.refusal().map_or(Ok(()), Err)
+    }
+
+    /// Waits until the requests of this rank to `target` are over. A later call that completes operations returns the
+    /// errors of the target.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::ProcAborted` if a rank has died.
+    pub(super) fn await_requests(&self, target: usize) -> Result<()> {
         let asked = self.asked(target)?;
-        let served = asked.said(said::SERVED)?;
-        self.wait_at(asked, || asked.is_served(served) && asked.is_quiet())?;
+        let (served, mark) = (asked.said(said::SERVED)?, asked.mark());
+        self.wait_at(asked, || asked.is_served(served, &mark) && asked.is_quiet(&mark))?;
         // Data of gets that lie in memory of the window were stored in the wait, not by a call of this rank.
         self.note_stores();
-        asked.refusal().map_or(Ok(()), Err)
+        Ok(())
     }
 
     /// Completes the requests of this rank to all ranks.

@@ -14,9 +14,9 @@
 use super::answers::Asks;
 use super::dynamic::Attached;
 use super::epochs::Epochs;
+use super::hosting::Hosting;
 use super::place::Memory as Requested;
 use super::reads::Reads;
-use super::serve::Hosting;
 use super::target::Memory;
 use super::tries::Tries;
 use super::wait::Meetings;
@@ -177,7 +177,7 @@ impl Window {
         let lengths =
             lengths.ok_or_else(|| internal("the blocks were allocated without a length"))?;
         for (rank, &length) in lengths.iter().enumerate() {
-            if words.region.len(rank) != Words::bytes(comm.size()) + length {
+            if words.region()?.len(rank) != Words::bytes(comm.size()) + length {
                 return Err(internal("a rank has allocated a block of another length"));
             }
         }
@@ -186,7 +186,12 @@ impl Window {
             let before: u64 = all[..comm.rank()].iter().map(|words| words[2]).sum();
             let start = Words::bytes(comm.size()) + (pads[0] + before) as usize;
             let own = start..start + all[comm.rank()][2] as usize;
-            words.region.filled(words.region.fill(0, own))?;
+            let region = words.region()?;
+            let result = region.fill(0, own);
+            // Rank 0 has allocated more if it had to align the memory. Nobody has filled the rest.
+            let sum: u64 = all.iter().map(|words| words[2]).sum();
+            let used = Words::bytes(comm.size()) + (pads[0] + sum) as usize;
+            region.filled(result, used.min(region.len(comm.rank())))?;
         }
         let targets = targets(comm, &words, flavor, in_one_piece, &all, &pads)?;
         for (rank, said) in all.iter().enumerate() {
@@ -326,7 +331,7 @@ fn pads(comm: &Communicator, words: &Words, all: &[Words1]) -> Result<Vec<u64>> 
     if all.iter().all(|words| words[4] <= super::words::LINE as u64) {
         return Ok(vec![0; all.len()]);
     }
-    let start = words.region.as_ptr(comm.rank()).map_or(0, |start| start as usize);
+    let start = words.region()?.as_ptr(comm.rank()).map_or(0, |start| start as usize);
     let start = start + Words::bytes(comm.size());
     let align = all[comm.rank()][4] as usize;
     let pad = (start.next_multiple_of(align) - start) as u64;
@@ -346,7 +351,7 @@ fn targets(
     let mut before = 0;
     let block = Words::bytes(comm.size());
     let start = |rank: usize| -> Result<*mut u8> {
-        let start = words.region.as_ptr(rank).ok_or_else(|| internal("a rank has no block"))?;
+        let start = words.region()?.as_ptr(rank).ok_or_else(|| internal("a rank has no block"))?;
         Ok(start.wrapping_add(block).wrapping_add(pads[rank] as usize))
     };
     let target = |(rank, said): (usize, &Words1)| -> Result<Memory> {

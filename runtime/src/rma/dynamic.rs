@@ -291,6 +291,34 @@ impl Window {
     }
 }
 
+impl Window {
+    /// Returns where to carry out an atomic operation whose memory is at `located`. The atomic operations of a rank keep
+    /// their order. So if earlier requests to a target of a dynamic window are not over, the operation is a request too,
+    /// even if this rank can map its piece of memory: the earlier ones may name the piece, together with a piece that
+    /// this rank cannot map. If the operation cannot be a request (`can_ask`), waits until the earlier ones are over.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::ProcAborted` if a rank has died.
+    #[inline]
+    pub(super) fn in_order(
+        &self,
+        located: Located,
+        target: usize,
+        address: i64,
+        can_ask: impl FnOnce() -> bool,
+    ) -> Result<Located> {
+        let is_here = matches!(located, Located::Here(_)) && self.flavor == Flavor::Dynamic;
+        if !is_here || !self.has_pending(target)? {
+            return Ok(located);
+        }
+        if can_ask() {
+            return Ok(Located::There(address));
+        }
+        self.await_requests(target)?;
+        Ok(located)
+    }
+}
+
 /// Calls `each` with the pieces that together hold all addresses of a range, from the lowest on. Returns false if an
 /// address lies in no piece. A range may lie in several pieces that follow each other without a gap.
 pub(super) fn cover(

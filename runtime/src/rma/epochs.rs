@@ -372,12 +372,10 @@ impl Window {
         }
         let beside = part::STARTING | part::STARTED | part::LOCKS;
         if !self.epochs.phase.begin(part::POSTED, beside) {
-            return Err(outside("the rank is in an epoch of another kind, which must end first"));
-        }
-        let own = self.epochs.at[self.rank()].load(Ordering::Relaxed);
-        if own == at::WAITING || own >= at::SHARED {
-            self.epochs.phase.turn(part::POSTED, 0);
-            return Err(outside("the rank has locked its own memory, which it cannot expose too"));
+            return Err(outside(match self.epochs.phase.has(part::OWN_LOCK) {
+                true => "the rank has locked its own memory, which it cannot expose too",
+                false => "the rank is in an epoch of another kind, which must end first",
+            }));
         }
         if let Err(error) = self.epochs.leave_fence() {
             self.epochs.phase.turn(part::POSTED, 0);
@@ -533,18 +531,37 @@ impl Window {
         self.check_locks()?;
         check_process()?;
         let holds = !assert.has(Assertions::NO_CHECK);
-        let epochs = &self.epochs;
-        if !epochs.phase.add_lock() {
-            return Err(outside("the rank is in an epoch of another kind, which must end first"));
-        }
-        let begun = match target == self.rank() && epochs.phase.has(part::POSTED) {
-            true => Err(outside("the rank exposes its own memory, which it cannot lock too")),
-            false => self.begin_lock(kind, target, holds),
-        };
+        self.add_lock(target)?;
+        let begun = self.begin_lock(kind, target, holds);
         if begun.is_err() {
-            epochs.phase.remove_lock();
+            self.remove_lock(target);
         }
         begun
+    }
+
+    /// Adds a lock of the memory of rank `target` to the phase.
+    #[inline]
+    fn add_lock(&self, target: usize) -> Result<()> {
+        let phase = &self.epochs.phase;
+        let is_own = target == self.rank();
+        let added = if is_own { phase.add_own_lock() } else { phase.add_lock() };
+        if added {
+            return Ok(());
+        }
+        Err(outside(if is_own && phase.has(part::OWN_LOCK) {
+            "this rank has locked the target already"
+        } else if is_own && phase.has(part::POSTED) {
+            "the rank exposes its own memory, which it cannot lock too"
+        } else {
+            "the rank is in an epoch of another kind, which must end first"
+        }))
+    }
+
+    /// Removes a lock of the memory of rank `target` from the phase.
+    #[inline]
+    fn remove_lock(&self, target: usize) {
+        let phase = &self.epochs.phase;
+        if target == self.rank() { phase.remove_own_lock() } else { phase.remove_lock() }
     }
 
     /// Does the part of [`lock_raw`](Self::lock_raw) after the phase has the lock.
@@ -602,7 +619,7 @@ impl Window {
                 Ok(())
             }
         };
-        self.epochs.phase.remove_lock();
+        self.remove_lock(target);
         unlocked.and(completed)
     }
 

@@ -148,7 +148,7 @@ impl Window {
         self.asks.any.store(true, Ordering::Relaxed);
         let sent = send(tag)?.is_some();
         if sent {
-            *short = Some(Awaited { tag, to: room.to.keep(), bytes: room.range.end });
+            asked.await_short(&mut short, Awaited::new(tag, room.to.keep(), room.range.end));
         }
         Ok(Some(sent))
     }
@@ -195,11 +195,17 @@ impl Window {
         if !asked.take_short(&mut short) || send(tag)?.is_none() {
             return Ok(Short::Not);
         }
+        // The words stay in use until the answer has come, also if this call does not wait so long.
+        asked.await_short(&mut short, Awaited::without_elements(tag));
         let answered = asked.said(said::ANSWERED)?;
         if !wait::until_briefly(&self.comm, end, || has_tag(answered, tag))? {
             return Ok(Short::Late(tag));
         }
-        match asked.short_answer(tag)? {
+        let answer = asked.short_answer(tag)?;
+        if answer.is_some() {
+            *short = None;
+        }
+        match answer {
             Some(Ok(answer)) => Ok(Short::Answer(answer)),
             Some(Err(class)) => Err(refused(target, class)),
             None => Ok(Short::Late(tag)),
@@ -268,7 +274,7 @@ impl Window {
         if status.bytes == bytes {
             return Ok(());
         }
-        Err(self.asked(target)?.refusal().unwrap_or_else(|| broken(target)))
+        Err(self.asked(target)?.refused_fetch().unwrap_or_else(|| broken(target)))
     }
 
     /// Starts to get the elements `far`, which have `bytes` packed bytes. If `ids` is given, adds the numbers of the

@@ -16,8 +16,8 @@
 //! - `create.rs`: making windows; `dynamic.rs`: windows to which the ranks attach memory;
 //! - `target.rs`: where the memory of a call lies, and whether it lies in the window;
 //! - `asks.rs`: operations on memory that the calling rank cannot map: it sends requests (`form.rs`, `types.rs`), which
-//!   the target carries out (`serve.rs`, `place.rs`); `fetches.rs`: the operations that bring data back; `answers.rs`:
-//!   what the calling rank waits for; `reads.rs`: gets from such memory by system calls; `tries.rs`: the choice between
+//!   the target carries out (`hosting.rs`, `serve.rs`, `place.rs`); `fetches.rs`: the operations that bring data back; `answers.rs`:
+//!   what the calling rank waits for (`tally.rs` counts it); `reads.rs`: gets from such memory by system calls; `tries.rs`: the choice between
 //!   the two for gets;
 //! - `copies.rs`: put and get; `accumulate.rs`: the operations that are atomic; `atomic.rs`: the
 //!   atomic instructions for their elements; `ranges.rs`: the locks for other elements; `mechanism.rs`: which of the
@@ -45,6 +45,7 @@ mod fetches;
 mod flush;
 mod form;
 mod hints;
+mod hosting;
 mod lock;
 mod mechanism;
 mod phase;
@@ -54,6 +55,7 @@ mod reads;
 mod scalar;
 mod serve;
 mod short;
+mod tally;
 mod target;
 mod tries;
 mod typed;
@@ -65,8 +67,8 @@ pub use accumulate::Update;
 pub use create::Flavor;
 pub use epochs::Assertions;
 pub use hints::WindowHints;
+pub(crate) use hosting::register;
 pub use lock::LockKind;
-pub(crate) use serve::register;
 pub use short::{Elements, ShortUpdate};
 pub use typed::{
     Access, AnyThread, Cells, Exchangeable, Exposure, Fenced, Locked, LockedAll, OneThread, Target,
@@ -78,8 +80,8 @@ use crate::{Error, ErrorKind, Result, WindowErrorKind};
 use answers::Asks;
 use dynamic::Attached;
 use epochs::Epochs;
+use hosting::Hosting;
 use reads::Reads;
-use serve::Hosting;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -299,13 +301,30 @@ impl Window {
     #[doc(alias = "MPI_Win_free")]
     pub fn free(self) -> Result<()> {
         let checked = self.check_free();
-        let ended = self.end(checked.is_err());
-        checked.and(ended?.map_or(Ok(()), |rank| Err(kept(rank))))
+        let refusing = match self.agree_to_end(checked.is_err())? {
+            None => self.end(false)?,
+            refusing => refusing,
+        };
+        checked.and(refusing.map_or(Ok(()), |rank| Err(kept(rank))))
     }
 
     /// Waits until all ranks have called this function or [`free`](Self::free), also a rank that refuses to free the
-    /// window (`refuses`). Returns the lowest rank that refuses; the window then stays as it was. Otherwise, the caller
-    /// must not use the window afterwards; the window's memory stays until the value is dropped. Collective.
+    /// window (`refuses`). Returns the lowest rank that refuses; the window then stays as it was. If there is none, all
+    /// ranks call [`end`](Self::end). In between, a rank may do what it cannot take back, such as calling the program's
+    /// functions. Collective.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::ProcAborted` if a rank has died.
+    #[doc(hidden)]
+    pub fn agree_to_end(&self, refuses: bool) -> Result<Option<usize>> {
+        let serves = self.needs_progress();
+        self.meetings.agree(&self.comm, &self.words, serves, 0, refuses)
+    }
+
+    /// Waits until all ranks have called this function after [`agree_to_end`](Self::agree_to_end), also a rank that
+    /// refuses to end the window now (`refuses`). Returns the lowest rank that refuses; the window then stays as it was.
+    /// Otherwise, the caller must not use the window afterwards; the window's memory stays until the value is dropped.
+    /// Collective.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died.
@@ -314,7 +333,7 @@ impl Window {
         // An error must not keep this rank from the meeting, where the other ranks wait.
         let late = if refuses { Ok(()) } else { self.await_late() };
         let serves = self.needs_progress();
-        let refusing = self.meetings.agree(&self.comm, &self.words, serves, refuses)?;
+        let refusing = self.meetings.agree(&self.comm, &self.words, serves, 1, refuses)?;
         self.make_progress()?;
         late.map(|()| refusing)
     }

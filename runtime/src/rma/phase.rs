@@ -10,7 +10,7 @@ const LOCKS: u32 = (1 << 20) - 1;
 
 /// Parts of the phase. Any number of locks may be there with no other part but `POSTED`; `POSTED` may also be there
 /// together with `STARTING` or `STARTED`; all other parts exclude each other. An exposure epoch may overlap with access
-/// epochs (MPI-5.0 section 12.5), but not with a lock of this rank's own memory, which `epochs.rs` checks.
+/// epochs (MPI-5.0 section 12.5), but not with a lock of this rank's own memory, so such a lock adds `OWN_LOCK` too.
 pub(super) mod part {
     /// The locks of targets.
     pub const LOCKS: u32 = super::LOCKS;
@@ -28,6 +28,8 @@ pub(super) mod part {
     pub const LOCKED_ALL: u32 = 1 << 25;
     /// This rank has locked all ranks, but has not taken the locks (`NO_CHECK`).
     pub const PROMISED_ALL: u32 = 1 << 26;
+    /// One of the locks is that of this rank's own memory.
+    pub const OWN_LOCK: u32 = 1 << 27;
 }
 
 /// The phase of a rank in a window.
@@ -50,10 +52,23 @@ impl Phase {
         self.change(|now| (now & from != 0).then_some(now & !from | to))
     }
 
-    /// Adds a lock, if the phase has nothing but locks and an exposure epoch.
+    /// Adds a lock of another rank's memory, if the phase has nothing but locks and an exposure epoch.
     #[inline]
     pub fn add_lock(&self) -> bool {
-        self.change(|now| (now & !part::POSTED < LOCKS).then_some(now + 1))
+        let beside = part::POSTED | part::OWN_LOCK;
+        self.change(|now| (now & !beside < LOCKS).then_some(now + 1))
+    }
+
+    /// Adds the lock of this rank's own memory, if the phase has nothing but locks of other ranks' memory.
+    #[inline]
+    pub fn add_own_lock(&self) -> bool {
+        self.change(|now| (now < LOCKS).then_some((now + 1) | part::OWN_LOCK))
+    }
+
+    /// Removes the lock that `add_own_lock` has added.
+    #[inline]
+    pub fn remove_own_lock(&self) {
+        self.0.fetch_sub(1 | part::OWN_LOCK, Ordering::AcqRel);
     }
 
     /// Removes a lock that `add_lock` has added.
@@ -100,5 +115,51 @@ mod tests {
         assert!(!phase.begin(part::STARTING, part::POSTED) && !phase.add_lock());
         assert!(!phase.turn(part::STARTED, 0) && phase.turn(part::STARTING, part::STARTED));
         assert!(phase.turn(part::STARTED, 0) && phase.turn(part::POSTED, 0) && phase.is_idle());
+    }
+
+    #[test]
+    fn a_rank_exposes_or_locks_its_own_memory() {
+        let phase = Phase::default();
+        let post = || phase.begin(part::POSTED, part::STARTED | part::LOCKS);
+        assert!(phase.add_lock() && phase.add_own_lock() && phase.add_lock());
+        assert!(!post() && !phase.add_own_lock() && phase.has_locks());
+        phase.remove_own_lock();
+        assert!(post() && !phase.add_own_lock() && phase.add_lock());
+        assert!(phase.turn(part::POSTED, 0));
+        (0..3).for_each(|_| phase.remove_lock());
+        assert!(phase.is_idle() && phase.add_own_lock());
+        for part in [part::FENCING, part::STARTING, part::LOCKING_ALL] {
+            assert!(!phase.begin(part, 0));
+        }
+        phase.remove_own_lock();
+        assert!(phase.is_idle());
+    }
+
+    /// One thread locks the rank's own memory while another one posts. Never do both succeed.
+    #[test]
+    fn own_locks_and_posts_of_two_threads_exclude_each_other() {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        let (phase, inside) = (Phase::default(), AtomicU32::new(0));
+        let alone = || {
+            assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+            inside.fetch_sub(1, Ordering::SeqCst);
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..100_000 {
+                    if phase.add_own_lock() {
+                        alone();
+                        phase.remove_own_lock();
+                    }
+                }
+            });
+            for _ in 0..100_000 {
+                if phase.begin(part::POSTED, part::STARTED | part::LOCKS) {
+                    alone();
+                    assert!(phase.turn(part::POSTED, 0));
+                }
+            }
+        });
+        assert!(phase.is_idle());
     }
 }

@@ -2,9 +2,8 @@
 //! cannot map. This is private memory of the program, from which a window was created or which is attached to a dynamic
 //! window.
 //!
-//! [`Hosts`] is a source of progress. It keeps a receive for the requests of each window as long as the window exists,
-//! and carries out a request in the next call of this rank that makes progress (for example a fence, a flush or a
-//! receive). It then counts the request in a word of the calling rank's block, and wakes that rank. The message of a
+//! `hosting.rs` is the source of progress that receives the requests. This rank carries out a request in its next call that
+//! makes progress (for example a fence, a flush or a receive). It then counts the request in a word of the calling rank's block, and wakes that rank. The message of a
 //! long put or get goes straight to or from the memory of the window; a long put counts when its message has arrived.
 //!
 //! A get of a rank whose long puts are under way waits until they are over, so that the get sees their data.
@@ -13,32 +12,57 @@
 //! too; the error class goes to another word of the calling rank's block.
 
 use super::accumulate::{Element, Job, Place as At, Stream, Update};
+use super::asks::is_put_tag;
 use super::atomic;
 use super::form::{BYTES, DATA, Kind, REQUEST, Request, WORD};
+use super::hosting::token_of;
 use super::place::{Memory, OTHER, Place, RANGE, Served, plan_of};
+use super::tally::Tally;
 use super::types::Heard;
-use super::words::{SharedWord, Word, Words, said};
-use crate::comm::{Communicator, Space};
+use super::words::{SharedWord, Word, Words, classes, said};
 use crate::commit::bytes;
 use crate::endpoint::engine::{How, MessageEngine};
-use crate::endpoint::progress::Endpoint;
 use crate::endpoint::requests::Owner;
-use crate::endpoint::sources::{Errand, Panic, Source};
 use crate::message::label::{Label, Sender, Slot};
 use crate::message::payload::{Backing, LayoutRef, Posting};
 use crate::message::typecheck::UNKNOWN;
 use crate::message::{Operation, Status, Tag};
 use crate::schedule::part::Part;
-use crate::{Datatype, ErrorClass, ErrorKind, Plan, Result};
+use crate::{Datatype, ErrorClass, Plan, Result};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 use typepack_engine::{pack_raw, unpack_raw};
 
 /// The greatest number of long puts and gets of one rank that are under way, and of its gets that wait. A calling rank
 /// has fewer (`asks.rs`), unless many of its threads start operations at the same time.
 const MOST_LONG: usize = 1 << 14;
+
+/// The greatest number of answers that wait for memory. Only a faulty rank asks for more.
+const MOST_UNSENT: usize = 1 << 14;
+
+/// What the message of a long put or get is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    Get,
+    /// A put, whose request has this number.
+    Put(u64),
+    /// A put that this rank has refused and counted already. The data of its message are discarded.
+    Refused,
+}
+
+/// Why this rank does not carry out a long put or get.
+struct Refusal {
+    class: ErrorClass,
+    /// Whether the message of a put will still come.
+    comes: bool,
+}
+
+impl From<ErrorClass> for Refusal {
+    fn from(class: ErrorClass) -> Self {
+        Self { class, comes: true }
+    }
+}
 
 /// What this rank needs to carry out the requests of a window.
 #[derive(Debug)]
@@ -68,10 +92,36 @@ impl Host {
         if let Err(class) = served {
             self.note(from, class);
         }
-        origin.served += 1;
+        origin.requests.pass();
+        self.say_served(engine, from, origin);
+    }
+
+    /// Counts the long put with this number, which is over.
+    fn count_long(
+        &self,
+        engine: &MessageEngine,
+        from: usize,
+        origin: &mut Origin,
+        number: u64,
+        served: Served,
+    ) {
+        if let Err(class) = served {
+            self.note(from, class);
+        }
+        origin.requests.end(number);
+        self.say_served(engine, from, origin);
+    }
+
+    /// Tells rank `from` up to which of its requests all are over.
+    fn say_served(&self, engine: &MessageEngine, from: usize, origin: &mut Origin) {
+        let served = origin.requests.over();
+        if served == origin.served {
+            return;
+        }
+        origin.served = served;
         // There is such a word: `from` is a rank of the window.
         if let Ok(word) = self.words.get(from, Word::Said(self.rank, said::SERVED)) {
-            word.set(origin.served);
+            word.set(served);
             engine.ring(Slot::new(self.slots[from]));
         }
     }
@@ -80,8 +130,15 @@ impl Host {
     #[cold]
     fn note(&self, from: usize, class: ErrorClass) {
         if let Ok(word) = self.words.get(from, Word::Said(self.rank, said::REFUSED)) {
-            // The first error counts.
-            let _first = word.replace(0, u64::from(class.0.unsigned_abs()).max(1));
+            classes::note(word, class.0.unsigned_abs());
+        }
+    }
+
+    /// Tells rank `from` the class of the error before a message without data, which ends an operation of this rank.
+    #[cold]
+    fn note_refused(&self, from: usize, class: ErrorClass) {
+        if let Ok(word) = self.words.get(from, Word::Said(self.rank, said::REFUSED)) {
+            classes::note_refused(word, class.0.unsigned_abs());
         }
     }
 
@@ -226,7 +283,9 @@ impl Host {
 /// What this rank knows of another rank of a window.
 #[derive(Debug, Default)]
 struct Origin {
-    /// Number of requests of the rank that are over.
+    /// The requests of the rank that this rank counts.
+    requests: Tally,
+    /// Up to which of them the rank knows that all are over.
     served: u64,
     heard: Heard,
     /// Number of messages of long puts and gets that are under way.
@@ -239,7 +298,8 @@ struct Origin {
 
 impl Origin {
     /// Counts a message that has ended. Returns whether gets can go on now.
-    fn end(&mut self, is_put: bool) -> bool {
+    fn end(&mut self, purpose: Purpose) -> bool {
+        let is_put = matches!(purpose, Purpose::Put(_));
         self.long -= 1;
         self.puts -= usize::from(is_put);
         is_put && self.puts == 0 && !self.waiting.is_empty()
@@ -254,19 +314,25 @@ struct Long {
     tag: i32,
     /// The addresses of the memory that the message uses.
     addresses: std::ops::Range<i128>,
-    is_put: bool,
+    purpose: Purpose,
 }
 
 /// A window whose requests this rank serves.
-struct Hosted {
+pub(super) struct Hosted {
     host: Host,
     context: u64,
     tag: i32,
     buffer: Box<[u8]>,
-    /// The receive of the next request.
-    receive: u64,
+    /// The receive of the next request; `None` if it is not posted.
+    pub receive: Option<u64>,
+    /// Whether the receive could not be posted the last time.
+    stopped: bool,
     origins: Box<[Origin]>,
     long: Vec<Option<Long>>,
+    /// The places of `long` that are free.
+    unused: Vec<usize>,
+    /// Answers that wait for memory: the rank, the tag and the data.
+    unsent: Vec<(usize, i32, Vec<u8>)>,
 }
 
 impl fmt::Debug for Hosted {
@@ -275,15 +341,78 @@ impl fmt::Debug for Hosted {
     }
 }
 
-/// The tokens of a window's requests: the index of the window, and for a long put or get the index of its message plus
-/// one.
-fn token_of(index: usize, long: usize) -> u64 {
-    index as u64 | (long as u64) << 32
-}
-
 impl Hosted {
+    /// Describes a window whose requests have the tag `tag` in the context `context`.
+    pub fn new(host: Host, context: u64, tag: i32) -> Self {
+        let origins = host.slots.iter().map(|_| Origin::default()).collect();
+        Self {
+            host,
+            context,
+            tag,
+            buffer: vec![0; REQUEST].into_boxed_slice(),
+            receive: None,
+            stopped: false,
+            origins,
+            long: Vec::new(),
+            unused: Vec::new(),
+            unsent: Vec::new(),
+        }
+    }
+
+    /// Receives the next request into the buffer. The caller calls this function only if no such receive is posted.
+    pub fn receive_request(&mut self, engine: &mut MessageEngine) -> Result<Operation> {
+        self.receive = None;
+        let origin = self.buffer.as_mut_ptr();
+        let layout = LayoutRef { origin, plan: bytes()?, count: REQUEST as u64 };
+        let posting = Posting::new(layout, self.context, Sender::Any, Tag::Is(self.tag))?;
+        // SAFETY: the buffer has `REQUEST` bytes. Until the receive has ended, or is cancelled or detached by `close`, this
+        // value keeps the buffer and does not touch it. The tag is not negative.
+        let received = unsafe { engine.receive(&posting)? };
+        self.stopped = false;
+        Ok(received)
+    }
+
+    /// Tells all ranks that this rank may have lost a request, because a receive could not be posted.
+    #[cold]
+    pub fn stop(&mut self, class: ErrorClass) {
+        if !std::mem::replace(&mut self.stopped, true) {
+            (0..self.origins.len()).for_each(|from| self.host.note(from, class));
+        }
+    }
+
+    /// Returns whether there is something to try again.
+    pub fn stalls(&self) -> bool {
+        self.stopped || !self.unsent.is_empty()
+    }
+
+    /// Sends the answers that wait for memory.
+    #[cold]
+    pub fn send_again(&mut self, engine: &mut MessageEngine) {
+        for (from, tag, mut data) in std::mem::take(&mut self.unsent) {
+            self.send(engine, from, tag, &mut data);
+        }
+    }
+
+    /// Ends all messages.
+    pub fn close(&mut self, engine: &mut MessageEngine) {
+        for place in 0..self.long.len() {
+            let Some(long) = self.take(place) else { continue };
+            // A message that comes later is discarded.
+            if long.purpose == Purpose::Get || !engine.ignore_receive(long.id) {
+                engine.detach(long.id);
+            }
+            self.ended(engine, &long, Err(OTHER));
+        }
+        if let Some(receive) = self.receive.take()
+            && !engine.cancel_receive(receive)
+        {
+            engine.requests().orphan(receive);
+            engine.detach(receive);
+        }
+    }
+
     /// Carries out the request in the buffer, which has the length and the sender of `status`.
-    fn serve(&mut self, engine: &mut MessageEngine, owner: (u32, usize), status: Status) {
+    pub fn serve(&mut self, engine: &mut MessageEngine, owner: (u32, usize), status: Status) {
         let Some(from) = self.host.rank_of(status.source) else { return };
         let length = usize::try_from(status.bytes).unwrap_or(0).min(REQUEST);
         let Self { host, buffer, origins, .. } = self;
@@ -306,12 +435,18 @@ impl Hosted {
                     host.note(from, OTHER);
                 }
             }
+            // No message of a put has such a tag.
+            Kind::LongPut if !is_put_tag(request.tag) => {
+                host.count(engine, from, origin, Err(OTHER));
+            }
             Kind::LongPut => {
-                let plan = plan_of(&origin.heard, &request).cloned();
+                let plan = plan_of(&origin.heard, &request).cloned().map_err(Refusal::from);
                 let put = plan.and_then(|plan| self.transfer(engine, owner, from, &request, &plan));
-                if let Err(class) = put {
-                    self.discard(engine, from, request.tag);
+                if let Err(Refusal { class, comes }) = put {
                     self.host.count(engine, from, &mut self.origins[from], Err(class));
+                    if comes {
+                        self.discard(engine, owner, from, request.tag);
+                    }
                 }
             }
             Kind::Get => match plan_of(&origin.heard, &request).cloned() {
@@ -345,20 +480,33 @@ impl Hosted {
         }
     }
 
-    /// Sends a short message to rank `from`.
-    fn send(&self, engine: &mut MessageEngine, from: usize, tag: i32, data: &mut [u8]) {
-        let Ok(plan) = bytes() else { return };
+    /// Sends a short message to rank `from`. If memory has run out, the message waits until there is some.
+    fn send(&mut self, engine: &mut MessageEngine, from: usize, tag: i32, data: &mut [u8]) {
+        match self.try_send(engine, from, tag, data) {
+            Ok(Operation::Pending(id)) => engine.requests().orphan(id),
+            Ok(Operation::Done(_)) => {}
+            Err(_) if self.unsent.len() < MOST_UNSENT => {
+                self.unsent.push((from, tag, data.to_vec()));
+            }
+            Err(error) => self.host.note(from, error.class()),
+        }
+    }
+
+    fn try_send(
+        &self,
+        engine: &mut MessageEngine,
+        from: usize,
+        tag: i32,
+        data: &mut [u8],
+    ) -> Result<Operation> {
+        let plan = bytes()?;
         let layout = LayoutRef { origin: data.as_mut_ptr(), plan, count: data.len() as u64 };
         let label = Label { context: self.context, tag, bytes: layout.count, types: UNKNOWN };
         let how = How { synchronous: false, backing: Backing::Copy };
         let to = Slot::new(self.host.slots[from]);
         // SAFETY: the data is readable during the call, and the engine copies what it cannot send at once. `to` is a
         // slot of the job, and the tag is not negative (`Request::decode`).
-        let sent = unsafe { engine.send(&layout, label, to, how) };
-        // If the message cannot be sent, memory has run out, and the asking rank waits until the job ends.
-        if let Ok(Operation::Pending(id)) = sent {
-            engine.requests().orphan(id);
-        }
+        unsafe { engine.send(&layout, label, to, how) }
     }
 
     /// Carries out a get, whose elements have the type `plan`.
@@ -376,8 +524,8 @@ impl Hosted {
             let served = self.host.get(plan, request, data);
             return self.answer(engine, from, request, served.map(|()| data));
         }
-        if let Err(class) = self.transfer(engine, owner, from, request, plan) {
-            self.answer(engine, from, request, Err(class));
+        if let Err(refusal) = self.transfer(engine, owner, from, request, plan) {
+            self.answer(engine, from, request, Err(refusal.class));
         }
     }
 
@@ -390,24 +538,60 @@ impl Hosted {
     }
 
     /// Receives the message of a long put that this rank refuses, without its data. The calling rank waits until the
-    /// message has gone.
+    /// message has gone. If it cannot send the message, it says so ([`Kind::Forget`]).
     #[cold]
-    fn discard(&self, engine: &mut MessageEngine, from: usize, tag: i32) {
+    fn discard(&mut self, engine: &mut MessageEngine, owner: (u32, usize), from: usize, tag: i32) {
+        // Only a faulty rank has so many refused puts under way.
+        if self.origins[from].long >= 2 * MOST_LONG {
+            return;
+        }
         let Ok(plan) = bytes() else { return };
         let origin = std::ptr::NonNull::<u8>::dangling().as_ptr();
         let layout = LayoutRef { origin, plan, count: 0 };
         let sender = Sender::Slot(Slot::new(self.host.slots[from]));
         let Ok(posting) = Posting::new(layout, self.context, sender, Tag::Is(tag)) else { return };
-        // SAFETY: the layout has no bytes. If the receive cannot be posted, memory has run out, and the asking rank
-        // waits until the job ends.
-        if let Ok(Operation::Pending(id)) = unsafe { engine.receive(&posting) } {
-            engine.requests().orphan(id);
+        // SAFETY: the layout has no bytes.
+        let started = unsafe { engine.receive(&posting) };
+        // An error says that the message has come already, and is too long for no bytes.
+        if let Ok(Operation::Pending(id)) = started {
+            let (addresses, purpose) = (0..0, Purpose::Refused);
+            self.add(engine, owner, Long { id, from, tag, addresses, purpose });
         }
+    }
+
+    /// Adds a message that is under way.
+    fn add(&mut self, engine: &mut MessageEngine, (source, index): (u32, usize), message: Long) {
+        let id = message.id;
+        self.origins[message.from].long += 1;
+        let place = self.unused.pop().unwrap_or_else(|| {
+            self.long.push(None);
+            self.long.len() - 1
+        });
+        self.long[place] = Some(message);
+        let token = token_of(index, place + 1);
+        engine.requests().own(id, Owner { source, token });
+    }
+
+    /// Removes a message from the list.
+    fn take(&mut self, place: usize) -> Option<Long> {
+        let long = self.long.get_mut(place).and_then(Option::take)?;
+        self.unused.push(place);
+        Some(long)
+    }
+
+    /// Counts a message that has ended and is not in the list any more. Returns whether gets of the rank can go on now.
+    fn ended(&mut self, engine: &MessageEngine, long: &Long, served: Served) -> bool {
+        let origin = &mut self.origins[long.from];
+        let goes_on = origin.end(long.purpose);
+        if let Purpose::Put(number) = long.purpose {
+            self.host.count_long(engine, long.from, origin, number, served);
+        }
+        goes_on
     }
 
     /// Answers a request with data or an error class.
     fn answer(
-        &self,
+        &mut self,
         engine: &mut MessageEngine,
         from: usize,
         request: &Request,
@@ -427,7 +611,7 @@ impl Hosted {
         match served {
             Ok(data) => self.send(engine, from, request.tag, data),
             Err(class) => {
-                self.host.note(from, class);
+                self.host.note_refused(from, class);
                 self.send(engine, from, request.tag, &mut []);
             }
         }
@@ -437,23 +621,26 @@ impl Hosted {
     fn transfer(
         &mut self,
         engine: &mut MessageEngine,
-        (source, index): (u32, usize),
+        owner: (u32, usize),
         from: usize,
         request: &Request,
         plan: &Plan,
-    ) -> Served {
-        let Self { host, origins, long, context, .. } = self;
+    ) -> std::result::Result<(), Refusal> {
+        let Self { host, origins, context, .. } = self;
         let origin = &mut origins[from];
         let is_put = request.kind == Kind::LongPut;
         if origin.long >= MOST_LONG || request.start != 0 {
-            return Err(OTHER);
+            return Err(OTHER.into());
         }
-        let place = host.memory.place_of(plan, request, request.length)?;
-        let addresses = place.addresses();
-        let Place { origin: at, plan, count, attached } = place;
         // From here on, the endpoint's lock, which this source holds, keeps the memory attached: a thread that detaches
         // memory ends the messages that use it, under this lock, before it returns (`withdraw`).
-        drop(attached);
+        let (at, plan, count, addresses) = {
+            let place = host.memory.place_of(plan, request, request.length)?;
+            let addresses = place.addresses();
+            let Place { origin, plan, count, attached } = place;
+            drop(attached);
+            (origin, plan, count, addresses)
+        };
         let layout = LayoutRef { origin: at, plan: &plan, count };
         let (context, tag, slot) = (*context, request.tag, Slot::new(host.slots[from]));
         let started = if is_put {
@@ -465,7 +652,7 @@ impl Hosted {
             unsafe { engine.receive(&posting) }
         } else {
             if plan.packed_bytes(count).ok() != Some(request.length) {
-                return Err(OTHER);
+                return Err(OTHER.into());
             }
             let label = Label { context, tag, bytes: request.length, types: UNKNOWN };
             // SAFETY: the elements lie in the window's memory, which the program keeps valid until it frees the window
@@ -478,38 +665,29 @@ impl Hosted {
             Ok(Operation::Done(_)) if is_put => host.count(engine, from, origin, Ok(())),
             Ok(Operation::Done(_)) => {}
             Ok(Operation::Pending(id)) => {
-                origin.long += 1;
                 origin.puts += usize::from(is_put);
-                let message = Some(Long { id, from, tag, addresses, is_put });
-                let place = long.iter().position(Option::is_none).unwrap_or(long.len());
-                match long.get_mut(place) {
-                    Some(free) => *free = message,
-                    None => long.push(message),
-                }
-                let token = token_of(index, place + 1);
-                engine.requests().own(id, Owner { source, token });
+                let purpose = match is_put {
+                    true => Purpose::Put(origin.requests.begin()),
+                    false => Purpose::Get,
+                };
+                self.add(engine, owner, Long { id, from, tag, addresses, purpose });
             }
-            Err(error) => return Err(error.class()),
+            // The message of a put had come already, and has gone with the error.
+            Err(error) => return Err(Refusal { class: error.class(), comes: false }),
         }
         Ok(())
     }
 
     /// Ends the message of a long put or get with the index `place`, which has the result `result`.
-    fn transferred(
+    pub fn transferred(
         &mut self,
         engine: &mut MessageEngine,
         owner: (u32, usize),
         place: usize,
         result: Result<Status>,
     ) {
-        let Some(long) = self.long.get_mut(place).and_then(Option::take) else { return };
-        let origin = &mut self.origins[long.from];
-        let goes_on = origin.end(long.is_put);
-        if long.is_put {
-            let served = result.map(drop).map_err(|error| error.class());
-            self.host.count(engine, long.from, origin, served);
-        }
-        if goes_on {
+        let Some(long) = self.take(place) else { return };
+        if self.ended(engine, &long, result.map(drop).map_err(|error| error.class())) {
             self.go_on(engine, owner, long.from);
         }
     }
@@ -517,45 +695,45 @@ impl Hosted {
     /// Ends the long put of rank `from` with this tag, whose message does not come.
     #[cold]
     fn forget(&mut self, engine: &mut MessageEngine, owner: (u32, usize), from: usize, tag: i32) {
-        let is = |long: &Long| long.from == from && long.tag == tag && long.is_put;
-        self.end(engine, is, OTHER, false);
+        let is = |long: &Long| long.from == from && long.tag == tag && long.purpose != Purpose::Get;
+        for place in 0..self.long.len() {
+            if self.long[place].as_ref().is_some_and(is)
+                && let Some(long) = self.take(place)
+            {
+                engine.detach(long.id);
+                self.ended(engine, &long, Err(OTHER));
+            }
+        }
         self.all_go_on(engine, owner);
     }
 
-    /// Ends the messages that use memory in a range of addresses, which the program detaches.
+    /// Ends the use of memory in a range of addresses, which the program detaches, by all messages.
     #[cold]
-    fn withdraw(
+    pub fn withdraw(
         &mut self,
         engine: &mut MessageEngine,
         owner: (u32, usize),
         range: &std::ops::Range<i128>,
     ) {
-        let uses =
-            |long: &Long| long.addresses.start < range.end && range.start < long.addresses.end;
-        self.end(engine, uses, RANGE, true);
-        self.all_go_on(engine, owner);
-    }
-
-    /// Ends the messages for which `which` returns true. Their puts count as refused with `class`. `come` says whether
-    /// the messages that have not arrived will still come; their data are discarded then.
-    fn end(
-        &mut self,
-        engine: &mut MessageEngine,
-        which: impl Fn(&Long) -> bool,
-        class: ErrorClass,
-        come: bool,
-    ) {
-        for place in &mut self.long {
-            let Some(long) = place.take_if(|long| which(long)) else { continue };
-            if !(come && long.is_put && engine.ignore_receive(long.id)) {
-                engine.detach(long.id);
+        for place in 0..self.long.len() {
+            let Some(long) = &mut self.long[place] else { continue };
+            if long.addresses.start >= range.end || range.start >= long.addresses.end {
+                continue;
             }
-            let origin = &mut self.origins[long.from];
-            origin.end(long.is_put);
-            if long.is_put {
-                self.host.count(engine, long.from, origin, Err(class));
+            if let Purpose::Put(number) = long.purpose
+                && engine.discard_receive(long.id)
+            {
+                // The message has not come yet. Its data are discarded then.
+                (long.addresses, long.purpose) = (0..0, Purpose::Refused);
+                let (from, origin) = (long.from, &mut self.origins[long.from]);
+                origin.puts -= 1;
+                self.host.count_long(engine, from, origin, number, Err(RANGE));
+            } else if let Some(long) = self.take(place) {
+                engine.detach(long.id);
+                self.ended(engine, &long, Err(RANGE));
             }
         }
+        self.all_go_on(engine, owner);
     }
 
     /// Carries out the gets of all ranks that no longer wait for long puts.
@@ -565,183 +743,5 @@ impl Hosted {
                 self.go_on(engine, owner, from);
             }
         }
-    }
-}
-
-/// The windows whose requests this rank serves: a source of progress.
-#[derive(Debug)]
-pub(super) struct Hosts {
-    number: u32,
-    windows: Vec<Option<Hosted>>,
-}
-
-/// Adds the sources of requests and of answers to an endpoint.
-///
-/// # Errors
-/// Returns `ErrorKind::State` after finalization.
-pub(crate) fn register(endpoint: &Endpoint) -> Result<()> {
-    endpoint.with_core(|core| {
-        core.register(|number| Hosts { number, windows: Vec::new() });
-        // The message of a long put follows its request in the ring. If the receive of the message exists when the rank
-        // reads the message, the data goes straight to its place.
-        core.with(|hosts: &mut Hosts, engine| engine.requests().set_prompt(hosts.number))
-    })??;
-    super::answers::register(endpoint)
-}
-
-impl Hosts {
-    /// First serves the requests of a window that have arrived already, and then posts the receive of the next request.
-    fn post(&mut self, engine: &mut MessageEngine, index: usize) -> Result<()> {
-        loop {
-            let Some(Some(hosted)) = self.windows.get_mut(index) else { return Ok(()) };
-            let origin = hosted.buffer.as_mut_ptr();
-            let layout = LayoutRef { origin, plan: bytes()?, count: REQUEST as u64 };
-            let tag = Tag::Is(hosted.tag);
-            let posting = Posting::new(layout, hosted.context, Sender::Any, tag)?;
-            // SAFETY: the buffer has `REQUEST` bytes. Until the receive has ended, or is cancelled or detached by the
-            // drop of `Hosting`, this source keeps the buffer and does not touch it. The tag is not negative.
-            match unsafe { engine.receive(&posting)? } {
-                Operation::Done(status) => hosted.serve(engine, (self.number, index), status),
-                Operation::Pending(id) => {
-                    hosted.receive = id;
-                    let token = token_of(index, 0);
-                    engine.requests().own(id, Owner { source: self.number, token });
-                    return Ok(());
-                }
-            }
-        }
-    }
-
-    /// Calls `change` with a window, if it exists.
-    fn with(&mut self, index: usize, change: impl FnOnce(&mut Hosted)) {
-        if let Some(Some(hosted)) = self.windows.get_mut(index) {
-            change(hosted);
-        }
-    }
-}
-
-impl Source for Hosts {
-    fn completed(&mut self, engine: &mut MessageEngine, token: u64, result: Result<Status>) {
-        let (index, long) = (token as u32 as usize, (token >> 32) as usize);
-        if long > 0 {
-            let owner = (self.number, index);
-            return self.with(index, |hosted| {
-                hosted.transferred(engine, owner, long - 1, result);
-            });
-        }
-        if let Ok(status) = result {
-            let owner = (self.number, index);
-            self.with(index, |hosted| hosted.serve(engine, owner, status));
-        }
-        // If the receive cannot be posted, memory has run out, and this rank serves no more requests of the window.
-        let _posted = self.post(engine, index);
-    }
-
-    fn progress(&mut self, _engine: &mut MessageEngine) -> Result<bool> {
-        Ok(false)
-    }
-
-    fn nap(&self) -> Option<Duration> {
-        None
-    }
-
-    fn has_errand(&self) -> bool {
-        false
-    }
-
-    fn errand(&mut self) -> Option<(u64, Errand)> {
-        None
-    }
-
-    fn ran(&mut self, _: &mut MessageEngine, _: u64, panic: Option<Panic>) -> Option<Panic> {
-        panic
-    }
-
-    fn detach(&mut self, _: &mut MessageEngine, _: u64) -> bool {
-        true
-    }
-
-    fn is_needed(&self) -> bool {
-        false
-    }
-}
-
-/// Serves the requests of a window until the value is dropped.
-pub(super) struct Hosting {
-    endpoint: Arc<Endpoint>,
-    index: usize,
-}
-
-impl fmt::Debug for Hosting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hosting").field("index", &self.index).finish_non_exhaustive()
-    }
-}
-
-impl Hosting {
-    /// Begins to serve the requests with the tag `tag` in the message space of `comm` for windows.
-    pub fn begin(
-        comm: &Communicator,
-        tag: i32,
-        words: &Arc<Words>,
-        memory: Memory,
-    ) -> Result<Self> {
-        let endpoint = comm.endpoint().clone();
-        let slot = |rank| comm.slot(rank, "rank", ErrorKind::Rank).map(Slot::index);
-        let slots = (0..comm.size()).map(slot).collect::<Result<_>>()?;
-        let (rank, own) = (comm.rank(), endpoint.rank());
-        let host = Host { words: words.clone(), rank, own, memory, slots };
-        let context = comm.space(Space::Window);
-        let buffer = vec![0; REQUEST].into_boxed_slice();
-        let origins = (0..comm.size()).map(|_| Origin::default()).collect();
-        let long = Vec::new();
-        let hosted = Hosted { host, context, tag, buffer, receive: 0, origins, long };
-        let index = endpoint.with_core(|core| {
-            core.with(|hosts: &mut Hosts, engine| {
-                let free = hosts.windows.iter().position(Option::is_none);
-                let index = free.unwrap_or_else(|| {
-                    hosts.windows.push(None);
-                    hosts.windows.len() - 1
-                });
-                hosts.windows[index] = Some(hosted);
-                hosts.post(engine, index).map(|()| index)
-            })
-        })???;
-        Ok(Self { endpoint, index })
-    }
-
-    /// Ends the messages that use memory in a range of addresses. Requests that come later must not name the memory any
-    /// more: the caller has removed the memory from the table of attached memory.
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
-    pub fn withdraw(&self, range: std::ops::Range<i128>) -> Result<()> {
-        self.endpoint.with_core(|core| {
-            core.with(|hosts: &mut Hosts, engine| {
-                let owner = (hosts.number, self.index);
-                hosts.with(self.index, |hosted| hosted.withdraw(engine, owner, &range));
-            })
-        })?
-    }
-}
-
-impl Drop for Hosting {
-    fn drop(&mut self) {
-        let index = self.index;
-        // After finalization `with_core` fails. The entry then stays in the list, and nothing uses it.
-        let removed = self.endpoint.with_core(|core| {
-            core.with(|hosts: &mut Hosts, engine| {
-                let mut hosted = hosts.windows.get_mut(index).and_then(Option::take);
-                if let Some(hosted) = &mut hosted {
-                    hosted.end(engine, |_| true, OTHER, true);
-                    if !engine.cancel_receive(hosted.receive) {
-                        engine.requests().orphan(hosted.receive);
-                        engine.detach(hosted.receive);
-                    }
-                }
-                hosted
-            })
-        });
-        drop(removed);
     }
 }

@@ -28,6 +28,8 @@ const CLASSES: usize = 16;
 
 /// Marks the tag of a short answer. The numbers of receives are smaller (`shm::recall::ID_END`).
 const SHORT: u64 = 1 << 63;
+/// Stands for a get that waits for its message. No tag of a short answer is negative.
+const TRYING: u64 = u64::MAX;
 const _: () = assert!(crate::shm::recall::ID_END <= SHORT);
 
 /// Smallest and greatest number of gets that read at once after two messages in a row were late.
@@ -48,12 +50,32 @@ struct Try {
     skips: AtomicU32,
     /// Number of gets to skip if the next message is late.
     next: AtomicU32,
-    /// The number of the receive of a message that was late, or the tag of a short answer and [`SHORT`]; 0 if there is
-    /// none.
+    /// The number of the receive of a message that was late, or the tag of a short answer and [`SHORT`], or [`TRYING`];
+    /// 0 if there is none of them.
     late: AtomicU64,
 }
 
+/// The get of one thread that waits for its message. The gets of other threads read meanwhile: so no more than one
+/// message of a target can be late.
+struct Turn<'a> {
+    late: &'a AtomicU64,
+    /// What is left behind: the message that was late.
+    left: u64,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.late.store(self.left, Ordering::Relaxed);
+    }
+}
+
 impl Try {
+    /// Begins to wait for a message, unless another thread does, or a message is late.
+    fn turn(&self) -> Option<Turn<'_>> {
+        let begun = self.late.compare_exchange(0, TRYING, Ordering::Relaxed, Ordering::Relaxed);
+        begun.is_ok().then(|| Turn { late: &self.late, left: 0 })
+    }
+
     /// Returns how long a get of this class may wait for the message, or `None` if it reads at once.
     fn begin(&self, class: usize) -> Option<Duration> {
         let read = self.reads[class].load(Ordering::Relaxed);
@@ -160,6 +182,7 @@ impl Window {
             return Ok(false);
         }
         let Some(limit) = known.begin(class) else { return Ok(false) };
+        let Some(mut turn) = known.turn() else { return Ok(false) };
         let start = Instant::now();
         let end = start + limit;
         if bytes <= said::BYTES as u64 {
@@ -168,7 +191,7 @@ impl Window {
                 Short::Answer(answer) => answer,
                 Short::Late(tag) => {
                     known.has_tried(false);
-                    known.late.store(SHORT | u64::from(tag as u32), Ordering::Relaxed);
+                    turn.left = SHORT | u64::from(tag as u32);
                     return Ok(false);
                 }
                 Short::Not => return Ok(false),
@@ -187,7 +210,7 @@ impl Window {
             Brief::Begun => endpoint.wait(id)?,
             Brief::Late => {
                 known.has_tried(false);
-                known.late.store(id, Ordering::Relaxed);
+                turn.left = id;
                 return Ok(false);
             }
         };
@@ -202,11 +225,13 @@ impl Window {
             return Ok(true);
         }
         let is_over = match id & SHORT {
+            _ if id == TRYING => false,
             0 => self.comm.endpoint().change(|engine| engine.requests().is_complete(id))?,
             _ => self.has_answered(target, id as i32)?,
         };
         if is_over {
-            known.late.store(0, Ordering::Relaxed);
+            // Another thread may have seen the end too, and wait for a message already.
+            let _first = known.late.compare_exchange(id, 0, Ordering::Relaxed, Ordering::Relaxed);
         } else {
             // A rank that only reads must still make progress, so that the message can come.
             self.comm.progress()?;
@@ -259,6 +284,20 @@ mod tests {
         known.has_tried(true);
         known.has_tried(false);
         assert!(known.begin(3).is_some());
+    }
+
+    #[test]
+    fn one_message_at_most_is_late() {
+        let known = Try::default();
+        let mut turn = known.turn().expect("the first turn");
+        // Another thread reads.
+        assert!(known.turn().is_none());
+        turn.left = 7;
+        drop(turn);
+        assert!(known.turn().is_none());
+        assert_eq!(known.late.swap(0, Ordering::Relaxed), 7);
+        drop(known.turn().expect("a turn after the late message"));
+        assert!(known.turn().is_some());
     }
 
     #[test]

@@ -38,14 +38,16 @@ impl Meetings {
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died.
     pub fn meet(&self, comm: &Communicator, words: &Words, serves: bool) -> Result<()> {
-        self.meet_as(comm, words, serves, false).map(drop)
+        self.meet_as(comm, words, serves, None).map(drop)
     }
 
-    /// Waits like [`meet`](Self::meet). `refuses` says whether this rank refuses what the ranks meet for. Returns the
-    /// lowest rank that has refused.
+    /// Waits like [`meet`](Self::meet). `refuses` says whether this rank refuses the step `step` of what the ranks meet
+    /// for. Returns the lowest rank that has refused.
     ///
-    /// All ranks make this call with meetings for the same purpose, and none makes another one if no rank has refused.
-    /// So a rank that has refused a later meeting has also been told of a refusal of this one.
+    /// All ranks make this call with meetings for the same purpose: for step 0, then, if no rank has refused, for step 1,
+    /// and then never again if no rank has refused that one. After a refusal they begin with step 0 again. So while a
+    /// rank looks for refusals of a meeting, another one can be at a later meeting for the same step only if it has been
+    /// told of a refusal of this one.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died.
@@ -54,29 +56,31 @@ impl Meetings {
         comm: &Communicator,
         words: &Words,
         serves: bool,
+        step: usize,
         refuses: bool,
     ) -> Result<Option<usize>> {
-        let number = self.meet_as(comm, words, serves, refuses)?;
+        let number = self.meet_as(comm, words, serves, refuses.then_some(step))?;
         for rank in 0..comm.size() {
-            if has_come(words.get(rank, Word::Refusal)?, number) {
+            if has_come(words.get(rank, Word::Refusal(step))?, number) {
                 return Ok(Some(rank));
             }
         }
         Ok(None)
     }
 
-    /// Waits until all ranks have called this function. Returns the number of the meeting.
+    /// Waits until all ranks have called this function. `refused` is the step that this rank refuses. Returns the number
+    /// of the meeting.
     fn meet_as(
         &self,
         comm: &Communicator,
         words: &Words,
         serves: bool,
-        refuses: bool,
+        refused: Option<usize>,
     ) -> Result<u64> {
         let (size, rank) = (comm.size(), comm.rank());
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
-        if refuses {
-            announce(words.get(rank, Word::Refusal)?, number);
+        if let Some(step) = refused {
+            announce(words.get(rank, Word::Refusal(step))?, number);
         }
         for round in 0..words.rounds() {
             let to = (rank + (1 << round)) % size;

@@ -5,8 +5,9 @@
 //! lock        the lock of the window's memory at this rank (`lock.rs`)                  a line
 //! ranges      locks of accumulates, each for some of the ranges of memory               a line each
 //! attached    the memory attached to a dynamic window (`dynamic.rs`)                    a line
-//! mode        what makes accumulates atomic (`mechanism.rs`), and the number of the     a line
-//!             last meeting at which the rank has refused to free the window
+//! mode        what makes accumulates atomic (`mechanism.rs`), and for each step of the  a line
+//!             end of the window the number of the last meeting at which the rank has
+//!             refused it
 //! inside      which threads of the block's rank update by instructions                  a line
 //! rounds      the numbers of the last meeting, one for each round (`wait.rs`)           a line each
 //! queue       who waits for the lock, by ticket                                         a word each
@@ -18,8 +19,9 @@
 //! A line `said` has these words (`serve.rs`):
 //!
 //! ```text
-//! 0           how many requests are over
-//! 1           the class of the first error
+//! 0           how many requests are over, from the first one on without a gap
+//! 1           the class of the first error of an operation that brings no data back, and
+//!             that of the last operation refused by a message without data (`classes`)
 //! 2           the tag of the last request with a short answer, and its error class
 //! 3 to 7      the answer
 //! ```
@@ -44,7 +46,7 @@ const RANGES: usize = LINE;
 pub(super) const RANGE_LOCKS: usize = 16;
 const ATTACHED: usize = RANGES + RANGE_LOCKS * LINE;
 const MODE: usize = ATTACHED + LINE;
-/// The number of a meeting: the second word of the line `mode`.
+/// The numbers of two meetings: the second and the third word of the line `mode`.
 const REFUSAL: usize = MODE + WORD;
 const INSIDES: usize = MODE + LINE;
 /// Number of words in the line `inside`.
@@ -91,7 +93,8 @@ pub(super) enum Word {
     /// The word with this index (less than 8) in the line about attached memory.
     Attached(usize),
     Mode,
-    Refusal,
+    /// The number of a meeting for this step (0 or 1).
+    Refusal(usize),
     /// The word with this index (less than [`INSIDE`]) in the line `inside`.
     Inside(usize),
     Round(usize),
@@ -113,10 +116,53 @@ pub(super) mod said {
     pub const BYTES: usize = super::LINE - ANSWER * super::WORD;
 }
 
+/// The word with classes of errors in a line `said`. The low half has the class of the first error that a call which
+/// completes operations returns. The high half has the class of the last operation that the target has refused by a
+/// message without data: such an operation returns its error itself, and must not take the error of another one.
+pub(super) mod classes {
+    use super::SharedWord;
+
+    const LOW: u64 = u32::MAX as u64;
+
+    /// Replaces the value by `next`. Returns the value before.
+    fn change(word: &impl SharedWord, next: impl Fn(u64) -> u64) -> u64 {
+        let mut now = word.value();
+        loop {
+            match word.replace(now, next(now)) {
+                Ok(()) => return now,
+                Err(other) => now = other,
+            }
+        }
+    }
+
+    /// Notes an error for the next call that completes operations, unless there is one already.
+    pub fn note(word: &impl SharedWord, class: u32) {
+        if word.value() & LOW == 0 {
+            change(word, |now| if now & LOW == 0 { now | u64::from(class.max(1)) } else { now });
+        }
+    }
+
+    /// Returns the class that a call which completes operations returns, and removes it; 0 if there is none.
+    pub fn take(word: &impl SharedWord) -> u32 {
+        if word.value() & LOW == 0 { 0 } else { change(word, |now| now & !LOW) as u32 }
+    }
+
+    /// Notes the class of an operation that a message without data refuses.
+    pub fn note_refused(word: &impl SharedWord, class: u32) {
+        change(word, |now| now & LOW | u64::from(class.max(1)) << 32);
+    }
+
+    /// Returns the class of the last operation that a message without data has refused; 0 if there is none.
+    pub fn refused(word: &impl SharedWord) -> u32 {
+        (word.value() >> 32) as u32
+    }
+}
+
 /// The blocks of all ranks of a window.
 #[derive(Debug)]
 pub(super) struct Words {
-    pub region: SharedRegion,
+    /// The memory of the blocks; `None` in tests.
+    region: Option<SharedRegion>,
     members: usize,
     rounds: usize,
     /// The rank in the world of each rank of the window.
@@ -173,7 +219,26 @@ impl Words {
             base.map(Block).ok_or_else(|| missing(rank, Word::Lock))
         };
         let blocks = (0..members).map(block).collect::<Result<_>>()?;
+        let region = Some(region);
         Ok(Self { region, members, rounds: rounds(members), worlds, blocks, length })
+    }
+
+    /// Makes blocks in memory of this process, which stays allocated.
+    #[cfg(test)]
+    pub fn in_this_process(members: usize) -> Self {
+        let length = Self::bytes(members);
+        let block =
+            |_| Block(Box::leak(vec![0_u64; length / WORD].into_boxed_slice()).as_mut_ptr().cast());
+        let (worlds, blocks) = ((0..members).collect(), (0..members).map(block).collect());
+        Self { region: None, members, rounds: rounds(members), worlds, blocks, length }
+    }
+
+    /// Returns the region in which the blocks lie.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Internal` if the blocks lie in no region, as in tests.
+    pub fn region(&self) -> Result<&SharedRegion> {
+        self.region.as_ref().ok_or_else(|| missing(0, Word::Lock))
     }
 
     /// Returns the number of ranks.
@@ -212,7 +277,7 @@ impl Words {
             Word::Range(number) => RANGES + number % RANGE_LOCKS * LINE,
             Word::Attached(index) => ATTACHED + index % (LINE / WORD) * WORD,
             Word::Mode => MODE,
-            Word::Refusal => REFUSAL,
+            Word::Refusal(step) => REFUSAL + step % 2 * WORD,
             Word::Inside(index) => INSIDES + index % INSIDE * WORD,
             Word::Round(round) => ROUNDS + round * LINE,
             Word::Queue(ticket) => {
@@ -251,6 +316,27 @@ pub(super) fn check_process() -> Result<()> {
 fn in_child() -> Error {
     let detail = "a forked child of a rank cannot use windows; it may exec or exit";
     Error::new(ErrorKind::State, "process", detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::classes;
+    use std::sync::atomic::AtomicU64;
+
+    /// The error of a put is not lost when an operation that brings data back is refused too, and the other way round.
+    #[test]
+    fn the_errors_of_puts_and_gets_do_not_mix() {
+        let word = AtomicU64::new(0);
+        assert_eq!((classes::take(&word), classes::refused(&word)), (0, 0));
+        classes::note(&word, 7);
+        classes::note_refused(&word, 9);
+        classes::note(&word, 8);
+        assert_eq!((classes::refused(&word), classes::take(&word)), (9, 7));
+        assert_eq!((classes::refused(&word), classes::take(&word)), (9, 0));
+        classes::note_refused(&word, 0);
+        classes::note(&word, 0);
+        assert_eq!((classes::refused(&word), classes::take(&word)), (1, 1));
+    }
 }
 
 /// Words for the models of `loom`.

@@ -218,6 +218,7 @@ mod tests {
         let table: Vec<CpuInfo> = (0..16)
             .map(|cpu: u32| CpuInfo {
                 core: some(cpu),
+                l1: some(cpu),
                 l2: some(cpu / 2),
                 l3: some(cpu / 2).filter(|_| cpu < 12),
                 numa: some(cpu / 4),

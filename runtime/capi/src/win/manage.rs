@@ -155,6 +155,7 @@ pub fn create_dynamic(info: raw::Info, comm: raw::Comm, win: Output<raw::Win>) -
 
 /// `MPI_Win_free`. If a rank is in an epoch, or a delete callback of a rank fails, the call fails on all ranks and the
 /// window stays: this rank takes part in the agreement of the ranks even if it refuses, so that the others do not wait.
+/// If a rank is in an epoch, no rank calls its delete callbacks, and all attributes stay.
 ///
 /// A call on the window may still be running: a call of another thread, or a call that has called the program's
 /// function that frees the window (a delete callback or an error handler). This function does not wait for such a
@@ -174,8 +175,17 @@ pub fn free(win: InOut<raw::Win>) -> Result {
         return Err(raise(Failure::new(abi::ERR_WIN, "win", detail)));
     }
     let checked = object.window.check_free().map_err(Failure::from);
-    let checked = checked.and_then(|()| object.attributes.clear(handle.0));
-    let ended = object.window.end(checked.is_err());
+    let agreed = object.window.agree_to_end(checked.is_err());
+    let (checked, ended) = match (checked, agreed) {
+        (Ok(()), Ok(None)) => {
+            let cleared = object.attributes.clear(handle.0);
+            let ended = object.window.end(cleared.is_err());
+            (cleared, ended)
+        }
+        // A rank has died, so the window ends at this rank.
+        (Ok(()), Err(error)) => (object.attributes.clear(handle.0), Err(error)),
+        refused => refused,
+    };
     let refused = match (checked, &ended) {
         (Err(failure), _) => Some(failure),
         (Ok(()), Ok(Some(rank))) => Some(typepack::rma::kept(*rank).into()),

@@ -704,9 +704,14 @@ static void errors(void)
     RAISES(MPI_ERR_RMA_SYNC, MPI_Win_free(&win));
     OK(MPI_Win_fence(0, win));
     /* If one rank must not free the window, the others do not wait, and the window stays on all ranks. */
+    int key, one = 1;
+    OK(MPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, on_delete, &key, NULL));
+    OK(MPI_Win_set_attr(win, key, &one));
+    deleted = 0;
     if (rank == size - 1) OK(MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win));
     RAISES(MPI_ERR_RMA_SYNC, MPI_Win_free(&win));
-    CHECK(win != MPI_WIN_NULL);
+    CHECK(win != MPI_WIN_NULL && deleted == 0 && attribute(win, key) == &one);
+    OK(MPI_Win_free_keyval(&key));
     if (rank == size - 1) OK(MPI_Win_unlock(0, win));
     OK(MPI_Win_fence(0, win));
     MPI_Win stale = win;

@@ -232,22 +232,25 @@ impl Heap {
         if pages.is_empty() { Ok(()) } else { self.reserve(rank, map, &[pages]) }
     }
 
-    /// Ends the allocation of a piece by [`alloc_partly`](Self::alloc_partly). `filled` says whether all its pages have
-    /// memory; otherwise the pages without memory of this rank lose what other ranks have given them.
-    pub fn complete(&self, start: *const u8, filled: bool) {
+    /// Ends the allocation of a piece by [`alloc_partly`](Self::alloc_partly). Other ranks have given memory to all pages
+    /// of the first `filled` bytes. The other pages without memory of this rank lose what other ranks have given them.
+    pub fn complete(&self, start: *const u8, filled: usize) {
         let offset = (start as usize).wrapping_sub(self.base().as_ptr() as usize) as u64;
         let mut state = self.lock();
         let Some(bytes) = state.pieces.get(&offset) else { return };
         let page = PAGE as u64;
-        let pages = offset / page * page..(offset + bytes).next_multiple_of(page);
-        for gap in state.filled.gaps(&pages) {
-            if filled {
-                self.map.dump(gap.start as usize, (gap.end - gap.start) as usize, true);
-                state.filled.insert(gap);
-            } else {
-                // The kernel does not refuse a range within the file.
-                let _given = self.give_back(&gap);
-            }
+        let (first, end) = (offset / page * page, (offset + bytes).next_multiple_of(page));
+        let middle = match (filled as u64).min(*bytes) {
+            0 => first,
+            filled => (offset + filled).next_multiple_of(page),
+        };
+        for gap in state.filled.gaps(&(first..middle)) {
+            self.map.dump(gap.start as usize, (gap.end - gap.start) as usize, true);
+            state.filled.insert(gap);
+        }
+        for gap in state.filled.gaps(&(middle..end)) {
+            // The kernel does not refuse a range within the file.
+            let _given = self.give_back(&gap);
         }
     }
 
@@ -374,7 +377,7 @@ mod tests {
             assert!(hole + (LEN as u64 / 2) < before.max(LEN as u64), "{hole} of {before}");
             let offset = start.as_ptr() as u64 - heaps[1].base().as_ptr() as u64;
             heaps[0].fill_of(1, &theirs, offset + 100_000..offset + LEN as u64).expect("memory");
-            heaps[1].complete(start.as_ptr(), filled);
+            heaps[1].complete(start.as_ptr(), if filled { LEN } else { 0 });
             if filled {
                 assert!(heaps[1].filled() >= LEN as u64);
                 // SAFETY: the piece has `LEN` bytes with memory, and no other reference to it exists.
@@ -386,6 +389,28 @@ mod tests {
             }
             assert!(heaps[1].free(start.as_ptr()));
         }
+    }
+
+    /// Checks that pages of a piece to which nobody gives memory do not count as pages with memory. A later piece would
+    /// get them without a check of the limits.
+    #[test]
+    fn pages_without_memory_are_not_taken_for_filled_ones() {
+        const LEN: usize = 1 << 20;
+        let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0).expect("a segment"));
+        let heaps = [0, 1].map(|rank| Heap::new(segment.clone(), rank).expect("a heap"));
+        let theirs = segment.map_heap(1, Inherit::No).expect("a mapping");
+        let start = heaps[1].alloc_partly(LEN, 64, true, 0).expect("room");
+        let offset = start.as_ptr() as u64 - heaps[1].base().as_ptr() as u64;
+        let used = LEN / 2;
+        heaps[0].fill_of(1, &theirs, offset..offset + used as u64).expect("memory");
+        heaps[1].complete(start.as_ptr(), used);
+        let slack = (FILL + 2 * PAGE as u64) as usize;
+        assert!((used..used + 2 * slack).contains(&(heaps[1].filled() as usize)));
+        // A piece at the same place gets memory for all its pages.
+        assert!(heaps[1].free(start.as_ptr()));
+        let start = heaps[1].alloc(LEN, 64, true).expect("room");
+        assert!(heaps[1].filled() >= LEN as u64);
+        assert!(heaps[1].free(start.as_ptr()));
     }
 
     #[test]

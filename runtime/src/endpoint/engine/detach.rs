@@ -105,12 +105,21 @@ impl MessageEngine {
     /// receive afterwards, and no thread can ask for its result. Returns false if `id` is not the number of such a
     /// receive.
     pub fn ignore_receive(&mut self, id: u64) -> bool {
+        let ignored = self.discard_receive(id);
+        if ignored {
+            self.requests.orphan(id);
+        }
+        ignored
+    }
+
+    /// Makes a receive that no message has matched take its message and discard the data, like
+    /// [`ignore_receive`](Self::ignore_receive). Whoever waits for the receive or owns it still gets its result.
+    pub fn discard_receive(&mut self, id: u64) -> bool {
         let Some(receive) = self.requests.receive(id) else { return false };
         if receive.stream.is_some() {
             return false;
         }
         receive.sink = Sink::Discard;
-        self.requests.orphan(id);
         true
     }
 

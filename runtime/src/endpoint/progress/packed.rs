@@ -94,7 +94,7 @@ impl Endpoint {
     /// - The condition of [`send_packed`](Self::send_packed).
     ///
     /// # Errors
-    /// Returns the errors of [`send_packed`](Self::send_packed).
+    /// Returns the errors of [`send_packed`](Self::send_packed). The message is not sent then.
     pub unsafe fn send_packed_soon(
         &self,
         label: Label,
@@ -107,7 +107,7 @@ impl Endpoint {
         // SAFETY: `pack` writes no more than `label.bytes` bytes, at most `EAGER_MAX` (the condition of `# Safety`).
         let sent = unsafe { state.core.engine.send_packed(label, dest, &mut pack)? };
         if sent == Packed::Sent {
-            self.started(&mut state, news)?;
+            self.go_on(&mut state, news);
             return Ok(true);
         }
         drop(state);
@@ -128,8 +128,8 @@ impl Endpoint {
     }
 
     /// Sends a message of `label.bytes` bytes, which `pack` writes. Waits until the ring of `dest` has room. Meanwhile
-    /// this rank makes progress, so two ranks may do this to each other. The message is complete when the call returns.
-    /// `pack` may be called several times.
+    /// this rank makes progress, so two ranks may do this to each other. `pack` may be called several times, but not after
+    /// the call.
     ///
     /// # Safety
     ///
@@ -138,7 +138,9 @@ impl Endpoint {
     ///
     /// # Errors
     /// Returns the errors of [`MessageEngine::send_packed`](crate::endpoint::engine::MessageEngine::send_packed), and
-    /// an error under the conditions of [`Endpoint::attend`].
+    /// an error under the conditions of [`Endpoint::attend`]. The message is not sent then, unless the connection to the
+    /// other rank has failed, which all later turns report. An error after the message has been sent is returned by the
+    /// next turn, not by this call.
     pub unsafe fn send_packed(
         &self,
         label: Label,
@@ -151,7 +153,8 @@ impl Endpoint {
         // SAFETY: `pack` writes no more than `label.bytes` bytes, at most `EAGER_MAX` (the condition of `# Safety`).
         let mut sent = unsafe { state.core.engine.send_packed(label, dest, &mut pack)? };
         if sent == Packed::Sent {
-            return self.started(&mut state, news);
+            self.go_on(&mut state, news);
+            return Ok(());
         }
         drop(state);
         if sent == Packed::Full {
@@ -172,10 +175,17 @@ impl Endpoint {
         pack(packed.as_mut_ptr());
         let layout = LayoutRef { origin: packed.as_mut_ptr(), plan: byte, count: label.bytes };
         let how = How { synchronous: false, backing: Backing::Copy };
-        // SAFETY: the buffer is readable and has `label.bytes` bytes, and the send uses it only during the call.
-        match unsafe { self.send_as(&layout, label, dest, how)? } {
-            Some(id) => self.wait(id).map(drop),
-            None => Ok(()),
+        let started = self.start(|core| {
+            // SAFETY: the buffer is readable and has `label.bytes` bytes, and the send uses it only during the call.
+            unsafe { core.engine.start_send(&layout, label, dest, how) }
+        })?;
+        // If the wait fails, the message still goes out, from the copy.
+        if let Some(id) = started
+            && let Err(error) = self.wait(id)
+            && let Ok(mut state) = self.lock()
+        {
+            state.failed.get_or_insert(error);
         }
+        Ok(())
     }
 }

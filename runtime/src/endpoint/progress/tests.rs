@@ -106,3 +106,85 @@ fn a_source_gets_turns_and_errands_are_run() {
         endpoint.wait(id).expect("an end");
     }
 }
+
+/// A source of progress whose next turn fails.
+#[derive(Debug)]
+struct Faulty {
+    number: u32,
+    fails: bool,
+}
+
+impl ProgressSource for Faulty {
+    fn completed(&mut self, _: &mut MessageEngine, _: u64, _: Result<Status>) {}
+
+    fn progress(&mut self, _: &mut MessageEngine) -> Result<bool> {
+        match std::mem::take(&mut self.fails) {
+            true => Err(Error::new(ErrorKind::Other, "source", "the turn fails")),
+            false => Ok(false),
+        }
+    }
+
+    fn nap(&self) -> Option<Duration> {
+        Some(Duration::from_millis(1))
+    }
+
+    fn has_errand(&self) -> bool {
+        false
+    }
+
+    fn errand(&mut self) -> Option<(u64, Errand)> {
+        None
+    }
+
+    fn ran(&mut self, _: &mut MessageEngine, _: u64, panic: Option<Panic>) -> Option<Panic> {
+        panic
+    }
+
+    fn detach(&mut self, _: &mut MessageEngine, _: u64) -> bool {
+        true
+    }
+
+    fn is_needed(&self) -> bool {
+        false
+    }
+}
+
+/// Checks that a message counts as sent if the turn after it fails: a window would count one request too few otherwise.
+/// The next turn returns the error.
+#[test]
+fn an_error_behind_a_send_is_not_an_error_of_the_send() {
+    let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
+    let fabric = Fabric::join(Arc::new(segment), 0).expect("rank 0");
+    let byte = Datatype::named(Named::U8).commit().expect("a plan");
+    let endpoint = Endpoint::new(fabric, 4, Forced::Nothing, Duration::ZERO);
+    endpoint.register(|number| Faulty { number, fails: false }).expect("an endpoint");
+    let fails = || {
+        let change = |core: &mut Core| {
+            core.with(|source: &mut Faulty, engine| {
+                source.fails = true;
+                // An operation waits for a turn.
+                let owner = Owner { source: source.number, token: 0 };
+                engine.requests().open(Request::Source(owner));
+            })
+        };
+        endpoint.with_core(change).expect("the lock").expect("the source");
+    };
+    let label = Label { context: 0, tag: 0, bytes: 8, types: 0 };
+    for way in 0..3 {
+        fails();
+        // SAFETY: the function writes the 8 bytes of the message.
+        let pack = |to: *mut u8| unsafe { to.write_bytes(7, 8) };
+        let dest = Slot::new(1);
+        // SAFETY: `pack` writes no more than the bytes of the message.
+        let sent = unsafe {
+            match way {
+                0 => endpoint.send_packed_soon(label, dest, false, pack),
+                1 => endpoint.send_packed(label, dest, &byte, pack).map(|()| true),
+                _ => endpoint.start(|_| Ok(true)),
+            }
+        };
+        assert!(matches!(sent, Ok(true)), "{way}: {sent:?}");
+        assert_eq!(endpoint.progress().map_err(|error| error.kind()), Err(ErrorKind::Other));
+        endpoint.progress().expect("the error is returned once");
+    }
+}

@@ -141,6 +141,9 @@ impl Rests {
 
 impl Endpoint {
     pub(super) fn turn(&self, state: &mut State) -> Result<()> {
+        if state.failed.is_some() {
+            return state.failed.take().map_or(Ok(()), Err);
+        }
         let news = state.news();
         if state.core.progress()? {
             self.notify(state, news);

@@ -9,6 +9,7 @@ fn cpu(number: usize, (l3, cores): (usize, usize)) -> Cpu {
     Cpu {
         number,
         core: index(1),
+        l1: index(1),
         l2: index(1),
         l3: index(cores),
         numa: index(cores * l3),
