@@ -519,8 +519,8 @@ fn short_answers_beside_long_puts_of_another_thread() {
                     scope.spawn(|| {
                         let mut data = vec![3_u64; LONG];
                         while !done.load(Ordering::Relaxed) {
-                            // SAFETY: the data lives and does not change until the flush.
                             let from = part(&mut data, &long, 1);
+                            // SAFETY: the data lives and does not change until the flush.
                             unsafe { window.put_raw(&from, 1, 2, &long, 1) }.expect("a put");
                             window.flush(1).expect("flushed");
                         }
