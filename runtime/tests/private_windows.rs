@@ -442,8 +442,8 @@ fn long_puts_to_attached_memory() {
     });
 }
 
-/// Accumulates of a rank keep their order at an element, if one needs a request because its datatype names private memory
-/// too, and the next one does not.
+/// Accumulates of a rank keep their order at an element, if one needs a request because its datatype names private
+/// memory too, and the next one does not.
 #[test]
 fn accumulates_keep_their_order_in_dynamic_windows() {
     ranks(2, "accumulates_keep_their_order_in_dynamic_windows", |world| {
@@ -500,8 +500,8 @@ fn accumulates_keep_their_order_in_dynamic_windows() {
     });
 }
 
-/// A thread gets and updates while another one has long puts under way, so that the target answers in another order than
-/// this rank asks. A late answer must not take the place of another one.
+/// A thread gets and updates while another one has long puts under way, so that the target answers in another order
+/// than this rank asks. A late answer must not take the place of another one.
 #[test]
 fn short_answers_beside_long_puts_of_another_thread() {
     ranks(2, "short_answers_beside_long_puts_of_another_thread", |world| {

@@ -10,8 +10,8 @@
 //! is complete in place `n % 2`, so a reader never waits for a writer. If the number has changed while a reader copied
 //! the table, the reader copies again, because the next change but one uses the same place.
 //!
-//! The entries have no order: a piece that is attached becomes the last entry, and the last entry takes the place of one that
-//! is detached. So a change writes few entries, however many there are. A reader sorts its copy.
+//! The entries have no order: a piece that is attached becomes the last entry, and the last entry takes the place of
+//! one that is detached. So a change writes few entries, however many there are. A reader sorts its copy.
 //!
 //! If a table grows beyond the memory of its place, the place gets memory for twice as many entries. The old memory stays
 //! allocated until the window is freed, because another rank may still read it.
@@ -295,8 +295,8 @@ impl Window {
         fence(Ordering::Release);
         for (index, entry) in own.updates(place) {
             for (at, word) in entry.iter().enumerate() {
-                // SAFETY: the block has room for all entries and is aligned to a cache line. This process writes it only
-                // here, under the lock of `own`. Other processes read it by whole words.
+                // SAFETY: the block has room for all entries and is aligned to a cache line. This process writes it
+                // only here, under the lock of `own`. Other processes read it by whole words.
                 let to = unsafe { AtomicU64::from_ptr(table.cast::<u64>().add(4 * index + at)) };
                 to.store(*word, Ordering::Relaxed);
             }
@@ -387,10 +387,11 @@ impl Window {
 }
 
 impl Window {
-    /// Returns where to carry out an atomic operation whose memory is at `located`. The atomic operations of a rank keep
-    /// their order. So if earlier requests to a target of a dynamic window are not over, the operation is a request too,
-    /// even if this rank can map its piece of memory: the earlier ones may name the piece, together with a piece that
-    /// this rank cannot map. If the operation cannot be a request (`can_ask`), waits until the earlier ones are over.
+    /// Returns where to carry out an atomic operation whose memory is at `located`. The atomic operations of a rank
+    /// keep their order. So if earlier requests to a target of a dynamic window are not over, the operation is a
+    /// request too, even if this rank can map its piece of memory: the earlier ones may name the piece, together with a
+    /// piece that this rank cannot map. If the operation cannot be a request (`can_ask`), waits until the earlier ones
+    /// are over.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died.
@@ -414,9 +415,9 @@ impl Window {
     }
 }
 
-/// Calls `each` with the pieces that together hold all addresses of a range, from the lowest on. `find` returns the piece
-/// that holds an address. Returns false if an address lies in no piece. A range may lie in several pieces that follow each
-/// other without a gap.
+/// Calls `each` with the pieces that together hold all addresses of a range, from the lowest on. `find` returns the
+/// piece that holds an address. Returns false if an address lies in no piece. A range may lie in several pieces that
+/// follow each other without a gap.
 pub(super) fn cover(
     find: impl Fn(i128) -> Option<Entry>,
     addresses: Range<i128>,
@@ -440,8 +441,8 @@ struct Places {
 }
 
 impl Places {
-    /// Returns the pieces that hold `count` elements of `plan` whose origin has the address `at` at `target`. `find` returns
-    /// the piece that holds an address.
+    /// Returns the pieces that hold `count` elements of `plan` whose origin has the address `at` at `target`. `find`
+    /// returns the piece that holds an address.
     ///
     /// # Errors
     /// Returns `WindowErrorKind::Range` if some data of the elements is not attached.
