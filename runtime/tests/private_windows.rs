@@ -442,8 +442,8 @@ fn long_puts_to_attached_memory() {
     });
 }
 
-/// Accumulates of a rank keep their order at an element, if one needs a request because its datatype names private memory
-/// too, and the next one does not.
+/// Accumulates of a rank keep their order at an element, if one needs a request because its datatype names private
+/// memory too, and the next one does not.
 #[test]
 fn accumulates_keep_their_order_in_dynamic_windows() {
     ranks(2, "accumulates_keep_their_order_in_dynamic_windows", |world| {
@@ -500,8 +500,8 @@ fn accumulates_keep_their_order_in_dynamic_windows() {
     });
 }
 
-/// A thread gets and updates while another one has long puts under way, so that the target answers in another order than
-/// this rank asks. A late answer must not take the place of another one.
+/// A thread gets and updates while another one has long puts under way, so that the target answers in another order
+/// than this rank asks. A late answer must not take the place of another one.
 #[test]
 fn short_answers_beside_long_puts_of_another_thread() {
     ranks(2, "short_answers_beside_long_puts_of_another_thread", |world| {
@@ -519,8 +519,8 @@ fn short_answers_beside_long_puts_of_another_thread() {
                     scope.spawn(|| {
                         let mut data = vec![3_u64; LONG];
                         while !done.load(Ordering::Relaxed) {
-                            // SAFETY: the data lives and does not change until the flush.
                             let from = part(&mut data, &long, 1);
+                            // SAFETY: the data lives and does not change until the flush.
                             unsafe { window.put_raw(&from, 1, 2, &long, 1) }.expect("a put");
                             window.flush(1).expect("flushed");
                         }

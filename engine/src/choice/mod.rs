@@ -287,6 +287,27 @@ impl Chooser {
         }
     }
 
+    /// Adds the cost of a job in the way `way` to the sums, and does not judge the way by it. The jobs after a change of way
+    /// may be slower than later ones.
+    pub fn charge(&mut self, way: u8, cost: u64) {
+        self.spent = self.spent.saturating_add(cost);
+        if let Some(seen) = self.ways.get(usize::from(way))
+            && way != self.best
+        {
+            let lost = cost.saturating_sub(self.median(self.best).unwrap_or(cost));
+            self.lost = self.lost.saturating_add(lost);
+            if seen.again {
+                self.lost_again = self.lost_again.saturating_add(lost);
+            }
+        }
+    }
+
+    /// Returns whether the budgets pay for `jobs` jobs of a look at `way`.
+    pub fn affords(&self, way: u8, jobs: u64) -> bool {
+        let present = self.median(self.best).unwrap_or(0);
+        way < self.len && self.pays_for(way, present, jobs)
+    }
+
     /// Records that a way does not work. It is not picked again, unless no way works: then the present way
     /// stays.
     pub fn fail(&mut self, way: u8) {
@@ -339,9 +360,14 @@ impl Chooser {
 
     /// Returns whether the budgets pay for one job of a look at `way`. `present` is the median of the present way.
     fn pays(&self, way: u8, present: u64) -> bool {
+        self.pays_for(way, present, 1)
+    }
+
+    fn pays_for(&self, way: u8, present: u64, jobs: u64) -> bool {
         // The earlier costs of a way may be those of a bad beginning, so they count as twice the present way's at most.
         let expected =
             self.median(way).map_or(present, |cost| cost.saturating_sub(present).min(present));
+        let expected = expected.saturating_mul(jobs);
         let again = self.ways[usize::from(way)].again;
         self.lost.saturating_add(expected) <= self.spent / BUDGET
             && (!again || self.lost_again.saturating_add(expected) <= self.spent / BUDGET_AGAIN)

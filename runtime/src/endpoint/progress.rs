@@ -610,8 +610,8 @@ impl Endpoint {
     }
 
     /// Starts operations of a source of progress that have no number for the caller, and runs one turn. In contrast to
-    /// [`begin`](Self::begin), the engine counts the caller as a thread that waits for the operations. If the turn fails,
-    /// the next turn returns its error: the operations have started.
+    /// [`begin`](Self::begin), the engine counts the caller as a thread that waits for the operations. If the turn
+    /// fails, the next turn returns its error: the operations have started.
     ///
     /// # Errors
     /// Returns the errors of `start`, `ErrorKind::State` after finalization or in a forked child, and

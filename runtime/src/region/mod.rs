@@ -137,8 +137,8 @@ impl SharedRegion {
         own.fill_of(world, map, range).map_err(memory::of_heap)
     }
 
-    /// Ends what [`fill`](Self::fill) has begun: `result` is its result at this rank, and the first `bytes` bytes of this
-    /// rank's part have memory if all ranks have succeeded. Collective.
+    /// Ends what [`fill`](Self::fill) has begun: `result` is its result at this rank, and the first `bytes` bytes of
+    /// this rank's part have memory if all ranks have succeeded. Collective.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` on all ranks if a rank has failed, and `ErrorKind::ProcAborted` if a rank has

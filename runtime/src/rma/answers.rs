@@ -7,8 +7,9 @@
 //! more ([`Asked::is_quiet`]).
 //!
 //! Old values and gets of a few bytes are words of the calling rank's block instead of a message. These words have room
-//! for one answer of each target. A call that finds them in use asks for a message. They are in use until the answer has
-//! come, also if nobody needs the answer any more: the target may write it at any time, and would overwrite another one.
+//! for one answer of each target. A call that finds them in use asks for a message. They are in use until the answer
+//! has come, also if nobody needs the answer any more: the target may write it at any time, and would overwrite another
+//! one.
 //!
 //! A call that completes operations notes first how much has begun ([`Mark`]), and waits for no more: other threads of
 //! this rank may go on to start operations at the same target.
@@ -215,7 +216,8 @@ impl Asked {
         true
     }
 
-    /// Returns whether no message and no short answer of the target that had begun at a mark uses memory of the program.
+    /// Returns whether no message and no short answer of the target that had begun at a mark uses memory of the
+    /// program.
     pub fn is_quiet(&self, mark: &Mark) -> bool {
         self.over.load(Ordering::Acquire) >= mark.messages && self.needs_no_short(mark.short)
     }

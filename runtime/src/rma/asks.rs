@@ -2,10 +2,11 @@
 //!
 //! A call only starts its operation: it sends a request and returns. Puts and accumulates get no answer. The calling
 //! rank counts its requests, the target counts those that are over, and a call that completes operations waits until
-//! the target's count has reached that of the calling rank when the call began ([`Window::complete_at`]). A put or accumulate with little data is one request, which has
-//! the data. The data of a longer put is a message of its own: the request tells the target where the message goes, and
-//! the message takes the way of all long messages, without copies that the layouts do not need. The data of a longer
-//! accumulate is in several requests, because an accumulate must not overtake another one of the same rank.
+//! the target's count has reached that of the calling rank when the call began ([`Window::complete_at`]). A put or
+//! accumulate with little data is one request, which has the data. The data of a longer put is a message of its own:
+//! the request tells the target where the message goes, and the message takes the way of all long messages, without
+//! copies that the layouts do not need. The data of a longer accumulate is in several requests, because an accumulate
+//! must not overtake another one of the same rank.
 //!
 //! `fetches.rs` has the operations that bring data back, and `answers.rs` what this rank waits for.
 //!

@@ -10,6 +10,9 @@
 //! is complete in place `n % 2`, so a reader never waits for a writer. If the number has changed while a reader copied
 //! the table, the reader copies again, because the next change but one uses the same place.
 //!
+//! The entries have no order: a piece that is attached becomes the last entry, and the last entry takes the place of
+//! one that is detached. So a change writes few entries, however many there are. A reader sorts its copy.
+//!
 //! If a table grows beyond the memory of its place, the place gets memory for twice as many entries. The old memory stays
 //! allocated until the window is freed, because another rank may still read it.
 
@@ -21,7 +24,8 @@ use crate::memory::{self, Block};
 use crate::sys::memory::Mapping;
 use crate::transport::types::reach;
 use crate::{Error, ErrorKind, Plan, Result, WindowErrorKind};
-use std::ops::Range;
+use std::collections::BTreeMap;
+use std::ops::{Bound, Range};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use typepack_engine::Cursor;
@@ -61,13 +65,116 @@ pub(super) struct Attached {
     copies: Box<[Mutex<ReadTable>]>,
 }
 
+/// A piece of memory that this rank has attached, and that has at least one byte.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    bytes: u64,
+    /// The index of its entry.
+    index: usize,
+    /// Number of empty pieces that have been attached at the same address later.
+    later: u64,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Own {
-    pub entries: Vec<Entry>,
+    /// The table for other ranks, in no order.
+    entries: Vec<Entry>,
+    /// The pieces of the table by address. They do not overlap.
+    pieces: BTreeMap<u64, Piece>,
+    /// Number of empty pieces at each address. No access needs them, so they are not in the table.
+    empty: BTreeMap<u64, u64>,
+    /// Number of bytes of all pieces.
+    bytes: u128,
+    /// For each place, the indices of the entries that have changed since the table there was written.
+    stale: [Vec<usize>; 2],
     /// For each place, the memory of the table and all memory that the place had before; other ranks may still read it.
     tables: [Vec<Block>; 2],
     /// Number of entries for which the newest memory of each place has room.
     room: [usize; 2],
+}
+
+impl Own {
+    /// Returns the entry of the piece that holds an address.
+    pub fn find(&self, at: i128) -> Option<Entry> {
+        let at = u64::try_from(at).ok()?;
+        let (start, piece) = self.pieces.range(..=at).next_back()?;
+        (at - start < piece.bytes).then(|| self.entries[piece.index])
+    }
+
+    /// Returns the number of bytes of all pieces.
+    pub fn bytes(&self) -> u128 {
+        self.bytes
+    }
+
+    /// Returns the address and the length of an attached piece that overlaps the addresses `start..end`.
+    fn overlapped(&self, start: u64, end: u64) -> Option<(u64, u64)> {
+        let last = self.pieces.range(..end).next_back().map(|(at, piece)| (*at, piece.bytes));
+        // An empty piece lies between the bytes before and behind it.
+        let empty = || {
+            let mut inside = self.empty.range((Bound::Excluded(start), Bound::Excluded(end)));
+            inside.next().map(|(at, _)| (*at, 0))
+        };
+        let last = last.filter(|(at, bytes)| start < at + bytes);
+        last.or_else(|| if start < end { empty() } else { None })
+    }
+
+    /// Adds a piece that overlaps no other one.
+    pub fn insert(&mut self, entry: Entry) {
+        let [start, bytes, ..] = entry;
+        if bytes == 0 {
+            *self.empty.entry(start).or_default() += 1;
+            if let Some(piece) = self.pieces.get_mut(&start) {
+                piece.later += 1;
+            }
+            return;
+        }
+        let index = self.entries.len();
+        self.entries.push(entry);
+        self.pieces.insert(start, Piece { bytes, index, later: 0 });
+        self.bytes += u128::from(bytes);
+        self.stale.iter_mut().for_each(|stale| stale.push(index));
+    }
+
+    /// Removes the piece that has been attached at `start` last. Returns its length.
+    fn remove(&mut self, start: u64) -> Option<u64> {
+        if let Some(piece) = self.pieces.get_mut(&start) {
+            if let Some(later) = piece.later.checked_sub(1) {
+                piece.later = later;
+            } else {
+                let Piece { bytes, index, .. } = *piece;
+                self.pieces.remove(&start);
+                self.entries.swap_remove(index);
+                if let Some([moved, ..]) = self.entries.get(index)
+                    && let Some(piece) = self.pieces.get_mut(moved)
+                {
+                    piece.index = index;
+                }
+                self.bytes -= u128::from(bytes);
+                self.stale.iter_mut().for_each(|stale| stale.push(index));
+                return Some(bytes);
+            }
+        }
+        let empty = self.empty.get_mut(&start)?;
+        *empty -= 1;
+        if *empty == 0 {
+            self.empty.remove(&start);
+        }
+        Some(0)
+    }
+
+    /// Returns the indices and the entries that the table in a place does not have yet.
+    fn updates(&mut self, place: usize) -> impl Iterator<Item = (usize, Entry)> {
+        let entries = &self.entries;
+        let stale = self.stale[place].drain(..);
+        stale.filter_map(|index| entries.get(index).map(|entry| (index, *entry)))
+    }
+}
+
+/// Returns the entry of a sorted table whose piece holds an address.
+fn find_in(table: &[Entry], at: i128) -> Option<Entry> {
+    let behind = table.partition_point(|entry| i128::from(entry[0]) <= at);
+    let entry = table.get(behind.checked_sub(1)?)?;
+    (at < i128::from(entry[0]) + i128::from(entry[1])).then_some(*entry)
 }
 
 impl Attached {
@@ -130,23 +237,19 @@ impl Window {
             refused("base", detail)
         })?;
         let mut own = self.attached.own()?;
-        let overlaps = |entry: &&Entry| start < entry[0] + entry[1] && entry[0] < end;
-        if let Some(entry) = own.entries.iter().find(overlaps) {
+        if let Some((at, there)) = own.overlapped(start, end) {
             let detail = format!(
-                "{bytes} bytes at {start:#x} overlap {} bytes at {:#x}, which are attached already",
-                entry[1], entry[0]
+                "{bytes} bytes at {start:#x} overlap {there} bytes at {at:#x}, which are attached already"
             );
             return Err(refused("base", detail));
         }
         let found = memory::heaps().and_then(|heaps| heaps.locate(base as usize, bytes));
         let (heap, offset) = found.map_or((NO_HEAP, 0), |(rank, offset)| (rank as u64, offset));
-        if own.entries.len() as u64 >= MOST_ENTRIES {
+        if own.entries.len().max(own.empty.len()) as u64 >= MOST_ENTRIES {
             let detail = format!("{MOST_ENTRIES} pieces are attached already; no more are allowed");
             return Err(refused("base", detail));
         }
-        let mut entries = own.entries.clone();
-        entries.push([start, bytes, heap, offset]);
-        self.replace(&mut own, entries)
+        self.change(&mut own, |own| own.insert([start, bytes, heap, offset]))
     }
 
     /// Detaches memory that was attached at `base`.
@@ -158,12 +261,11 @@ impl Window {
     pub fn detach(&self, base: *const u8) -> Result<()> {
         self.check_dynamic()?;
         let mut own = self.attached.own()?;
-        let found = own.entries.iter().rposition(|entry| entry[0] == base as u64);
-        let found =
-            found.ok_or_else(|| refused("base", format!("no memory is attached at {base:?}")))?;
-        let mut entries = own.entries.clone();
-        let [start, bytes, ..] = entries.remove(found);
-        self.replace(&mut own, entries)?;
+        let start = base as u64;
+        if !own.pieces.contains_key(&start) && !own.empty.contains_key(&start) {
+            return Err(refused("base", format!("no memory is attached at {base:?}")));
+        }
+        let bytes = self.change(&mut own, |own| own.remove(start))?.unwrap_or(0);
         drop(own);
         let start = i128::from(start);
         // No request that comes later finds the memory. A message that uses the memory now is an error of the program.
@@ -171,43 +273,45 @@ impl Window {
         hosting.map_or(Ok(()), |hosting| hosting.withdraw(start..start + i128::from(bytes)))
     }
 
-    /// Makes `entries` the current table of this rank.
-    fn replace(&self, own: &mut Own, entries: Vec<Entry>) -> Result<()> {
+    /// Changes what this rank has attached by `change`, which adds at most one piece, and makes the result the current
+    /// table. Changes nothing if there is no memory for the table.
+    fn change<R>(&self, own: &mut Own, make: impl FnOnce(&mut Own) -> R) -> Result<R> {
         let word = |index| self.words.get(self.rank(), Word::Attached(index));
         let change = word(CHANGE)?.load(Ordering::Relaxed).wrapping_add(1);
         let place = (change % 2) as usize;
-        if own.tables[place].is_empty() || own.room[place] < entries.len() {
-            let room = entries.len().next_power_of_two().max(16);
+        let most = own.entries.len() + 1;
+        if own.tables[place].is_empty() || own.room[place] < most {
+            let room = most.next_power_of_two().max(16);
             own.tables[place].push(Block::new(room * ENTRY, 64, true)?);
             own.room[place] = room;
+            own.stale[place] = (0..own.entries.len()).collect();
         }
-        let Some(block) = own.tables[place].last() else {
+        let Some(table) = own.tables[place].last().map(Block::as_ptr) else {
             return Err(refused("win", "the place of the table has no memory".to_owned()));
         };
+        let made = make(own);
         // A reader that sees a word of the new table also sees the number of the previous change or a later one, and so
         // knows that its copy of the table which was in this place is not whole.
         fence(Ordering::Release);
-        for (at, word) in entries.as_flattened().iter().enumerate() {
-            // SAFETY: the block has room for all entries and is aligned to a cache line. This process writes it only
-            // here, under the lock of `own`. Other processes read it by whole words.
-            let to = unsafe { AtomicU64::from_ptr(block.as_ptr().cast::<u64>().add(at)) };
-            to.store(*word, Ordering::Relaxed);
+        for (index, entry) in own.updates(place) {
+            for (at, word) in entry.iter().enumerate() {
+                // SAFETY: the block has room for all entries and is aligned to a cache line. This process writes it
+                // only here, under the lock of `own`. Other processes read it by whole words.
+                let to = unsafe { AtomicU64::from_ptr(table.cast::<u64>().add(4 * index + at)) };
+                to.store(*word, Ordering::Relaxed);
+            }
         }
         let base = memory::heaps().and_then(|heaps| heaps.used()).map(|heap| heap.base());
-        let at = base.map_or(0, |base| block.as_ptr() as u64 - base.as_ptr() as u64);
-        let [table, count] = place_of(change);
-        word(table)?.store(at, Ordering::Relaxed);
-        word(count)?.store(entries.len() as u64, Ordering::Relaxed);
+        let at = base.map_or(0, |base| table as u64 - base.as_ptr() as u64);
+        let [offset, count] = place_of(change);
+        word(offset)?.store(at, Ordering::Relaxed);
+        word(count)?.store(own.entries.len() as u64, Ordering::Relaxed);
         word(CHANGE)?.store(change, Ordering::SeqCst);
-        own.entries = entries;
-        Ok(())
+        Ok(made)
     }
 
-    /// Returns the table of a rank.
+    /// Returns the table of another rank, sorted by address.
     fn table_of(&self, target: usize) -> Result<Arc<[Entry]>> {
-        if target == self.rank() {
-            return Ok(self.attached.own()?.entries.as_slice().into());
-        }
         let word = |index| self.words.get(target, Word::Attached(index));
         let mut copy = self.attached.copies[target].lock().unwrap_or_else(PoisonError::into_inner);
         let mut change = word(CHANGE)?.load(Ordering::SeqCst);
@@ -248,7 +352,10 @@ impl Window {
             let word = unsafe { AtomicU64::from_ptr(start.cast::<u64>().wrapping_add(index)) };
             word.load(Ordering::Relaxed)
         };
-        Ok((0..entries as usize).map(|entry| [0, 1, 2, 3].map(|i| read(4 * entry + i))).collect())
+        let entries = (0..entries as usize).map(|entry| [0, 1, 2, 3].map(|i| read(4 * entry + i)));
+        let mut table: Vec<Entry> = entries.collect();
+        table.sort_unstable_by_key(|entry| entry[0]);
+        Ok(table.into())
     }
 
     /// Finds the memory of a call at a target of a dynamic window; see [`locate`](Self::locate).
@@ -262,26 +369,14 @@ impl Window {
         if count == 0 || plan.element_bytes() == 0 {
             return Ok(Located::Here(std::ptr::null_mut()));
         }
-        let (first, end) = reach(plan, count);
         let at = i128::from(address as u64);
-        let table = self.table_of(target)?;
-        let mut places = Places::default();
-        if !places.add(&table, at + first..at + end) {
-            // The elements have gaps that are not attached, or some of their data is not attached.
-            places = Places::default();
-            let mut cursor = Cursor::at(plan, count, 0)?;
-            while let Some(run) = cursor.run() {
-                let start = at + i128::from(run.offset);
-                let addresses = start..start + i128::from(run.bytes);
-                if !places.add(&table, addresses.clone()) {
-                    return Err(not_attached(target, addresses));
-                }
-                cursor.advance(run.bytes);
-            }
-        }
         if target == self.rank() {
+            let own = self.attached.own()?;
+            Places::of(|at| own.find(at), target, at, (plan, count))?;
             return Ok(Located::Here(address as *mut u8));
         }
+        let table = self.table_of(target)?;
+        let places = Places::of(|at| find_in(&table, at), target, at, (plan, count))?;
         Ok(match places.shift {
             // All pieces are mapped at the same distance from their addresses in the target's process. The process's
             // table of heaps keeps each heap mapped until the process ends.
@@ -292,10 +387,11 @@ impl Window {
 }
 
 impl Window {
-    /// Returns where to carry out an atomic operation whose memory is at `located`. The atomic operations of a rank keep
-    /// their order. So if earlier requests to a target of a dynamic window are not over, the operation is a request too,
-    /// even if this rank can map its piece of memory: the earlier ones may name the piece, together with a piece that
-    /// this rank cannot map. If the operation cannot be a request (`can_ask`), waits until the earlier ones are over.
+    /// Returns where to carry out an atomic operation whose memory is at `located`. The atomic operations of a rank
+    /// keep their order. So if earlier requests to a target of a dynamic window are not over, the operation is a
+    /// request too, even if this rank can map its piece of memory: the earlier ones may name the piece, together with a
+    /// piece that this rank cannot map. If the operation cannot be a request (`can_ask`), waits until the earlier ones
+    /// are over.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died.
@@ -319,20 +415,19 @@ impl Window {
     }
 }
 
-/// Calls `each` with the pieces that together hold all addresses of a range, from the lowest on. Returns false if an
-/// address lies in no piece. A range may lie in several pieces that follow each other without a gap.
+/// Calls `each` with the pieces that together hold all addresses of a range, from the lowest on. `find` returns the
+/// piece that holds an address. Returns false if an address lies in no piece. A range may lie in several pieces that
+/// follow each other without a gap.
 pub(super) fn cover(
-    entries: &[Entry],
+    find: impl Fn(i128) -> Option<Entry>,
     addresses: Range<i128>,
     mut each: impl FnMut(&Entry),
 ) -> bool {
     let mut at = addresses.start;
     while at < addresses.end {
-        let end = |entry: &Entry| i128::from(entry[0]) + i128::from(entry[1]);
-        let holds = |entry: &&Entry| i128::from(entry[0]) <= at && at < end(entry);
-        let Some(entry) = entries.iter().find(holds) else { return false };
-        each(entry);
-        at = end(entry);
+        let Some(entry) = find(at) else { return false };
+        each(&entry);
+        at = i128::from(entry[0]) + i128::from(entry[1]);
     }
     true
 }
@@ -346,9 +441,39 @@ struct Places {
 }
 
 impl Places {
+    /// Returns the pieces that hold `count` elements of `plan` whose origin has the address `at` at `target`. `find`
+    /// returns the piece that holds an address.
+    ///
+    /// # Errors
+    /// Returns `WindowErrorKind::Range` if some data of the elements is not attached.
+    fn of(
+        find: impl Fn(i128) -> Option<Entry>,
+        target: usize,
+        at: i128,
+        (plan, count): (&Plan, u64),
+    ) -> Result<Self> {
+        let (first, end) = reach(plan, count);
+        let mut places = Self::default();
+        if places.add(&find, at + first..at + end) {
+            return Ok(places);
+        }
+        // The elements have gaps that are not attached, or some of their data is not attached.
+        places = Self::default();
+        let mut cursor = Cursor::at(plan, count, 0)?;
+        while let Some(run) = cursor.run() {
+            let start = at + i128::from(run.offset);
+            let addresses = start..start + i128::from(run.bytes);
+            if !places.add(&find, addresses.clone()) {
+                return Err(not_attached(target, addresses));
+            }
+            cursor.advance(run.bytes);
+        }
+        Ok(places)
+    }
+
     /// Adds the pieces that hold a range of addresses. Returns false if an address lies in no piece.
-    fn add(&mut self, table: &[Entry], addresses: Range<i128>) -> bool {
-        cover(table, addresses, |entry| {
+    fn add(&mut self, find: &impl Fn(i128) -> Option<Entry>, addresses: Range<i128>) -> bool {
+        cover(find, addresses, |entry| {
             let mapped: Option<(*mut u8, Option<Arc<Mapping>>)> =
                 mapped_at(entry[2], entry[3], entry[1]);
             let shift = mapped.map(|(base, _heap)| (base as u64).wrapping_sub(entry[0]));
@@ -371,22 +496,86 @@ fn not_attached(target: usize, addresses: Range<i128>) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::cover;
+    use super::{Entry, Own, cover, find_in};
 
     #[test]
     fn ranges_may_lie_in_several_pieces() {
+        let mut own = Own::default();
         let entries = [[300, 100, 7, 0], [100, 100, 7, 0], [200, 50, 7, 0], [250, 50, 7, 0]];
-        let starts = |addresses| {
-            let mut starts = Vec::new();
-            cover(&entries, addresses, |entry| starts.push(entry[0])).then_some(starts)
+        entries.into_iter().for_each(|entry| own.insert(entry));
+        let mut sorted = entries;
+        sorted.sort_unstable();
+        let starts = |addresses: std::ops::Range<i128>| {
+            let (mut starts, mut others) = (Vec::new(), Vec::new());
+            let is_whole = cover(|at| own.find(at), addresses.clone(), |e| starts.push(e[0]));
+            let other = cover(|at| find_in(&sorted, at), addresses, |e| others.push(e[0]));
+            assert_eq!((is_whole, &starts), (other, &others));
+            is_whole.then_some(starts)
         };
         assert_eq!(starts(100..200), Some(vec![100]));
         assert_eq!(starts(199..251), Some(vec![100, 200, 250]));
         assert_eq!(starts(399..400), Some(vec![300]));
         assert_eq!(starts(150..150), Some(Vec::new()));
         assert_eq!((starts(99..101), starts(399..401), starts(0..1)), (None, None, None));
-        let whole = [[u64::MAX - 9, 9, 0, 0]];
-        assert!(cover(&whole, i128::from(u64::MAX) - 9..i128::from(u64::MAX), |_| ()));
-        assert!(!cover(&whole, -1..1, |_| ()));
+        let whole = |at| find_in(&[[u64::MAX - 9, 9, 0, 0]], at);
+        assert!(cover(whole, i128::from(u64::MAX) - 9..i128::from(u64::MAX), |_| ()));
+        assert!(!cover(whole, -1..1, |_| ()));
+    }
+
+    #[test]
+    fn pieces_overlap_or_do_not() {
+        let mut own = Own::default();
+        own.insert([100, 50, 0, 0]);
+        own.insert([200, 0, 0, 0]);
+        for (start, end) in [(100, 150), (99, 101), (149, 151), (120, 130), (0, 1000), (120, 120)] {
+            assert_eq!(own.overlapped(start, end), Some((100, 50)), "{start}..{end}");
+        }
+        assert_eq!(own.overlapped(190, 210), Some((200, 0)));
+        for (start, end) in [(0, 100), (150, 200), (200, 300), (100, 100), (150, 150), (200, 200)] {
+            assert_eq!(own.overlapped(start, end), None, "{start}..{end}");
+        }
+        // The piece that was attached last goes first.
+        own.insert([100, 0, 0, 0]);
+        assert_eq!(
+            [100, 100, 100, 200].map(|start| own.remove(start)),
+            [Some(0), Some(50), None, Some(0)]
+        );
+        own.insert([100, 0, 0, 0]);
+        own.insert([100, 8, 0, 0]);
+        assert_eq!((own.remove(100), own.remove(100), own.bytes()), (Some(8), Some(0), 0));
+    }
+
+    /// Two tables take turns, and each gets only the entries that have changed since its last turn.
+    #[test]
+    fn changes_bring_both_tables_up_to_date() {
+        let (mut own, mut tables) = (Own::default(), [Vec::<Entry>::new(), Vec::new()]);
+        let (mut random, mut attached) = (1_u64, Vec::new());
+        for change in 0..2000_usize {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let draw = (random >> 33) as usize;
+            if draw % 5 < 3 || attached.is_empty() {
+                let start = 16 * (change as u64 + 1);
+                own.insert([start, 16, 7, start]);
+                attached.push(start);
+            } else {
+                let start = attached.swap_remove(draw % attached.len());
+                assert_eq!(own.remove(start), Some(16));
+            }
+            let table = &mut tables[change % 2];
+            let mut written = 0;
+            for (index, entry) in own.updates(change % 2) {
+                table.resize(table.len().max(index + 1), [0; 4]);
+                table[index] = entry;
+                written += 1;
+            }
+            assert!(written <= 2);
+            table.truncate(own.entries.len());
+            assert_eq!(*table, own.entries);
+            let at = i128::from(attached.first().copied().unwrap_or(0));
+            assert_eq!(own.find(at + 15).map(|entry| entry[0]), attached.first().copied());
+            assert_eq!(own.bytes(), 16 * attached.len() as u128);
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The windows whose requests this rank serves (`serve.rs`), as a source of progress.
 //!
-//! [`Hosts`] keeps a receive for the requests of each window as long as the window exists. If the receive cannot be posted,
-//! or an answer cannot be sent, because memory has run out, the source asks for turns and tries again.
+//! [`Hosts`] keeps a receive for the requests of each window as long as the window exists. If the receive cannot be
+//! posted, or an answer cannot be sent, because memory has run out, the source asks for turns and tries again.
 
 use super::place::Memory;
 use super::serve::{Host, Hosted};
@@ -36,7 +36,8 @@ pub(super) fn token_of(index: usize, long: usize) -> u64 {
     index as u64 | (long as u64) << 32
 }
 
-/// Returns whether a receive has failed because of its message: the message has gone, and was no request of this library.
+/// Returns whether a receive has failed because of its message: the message has gone, and was no request of this
+/// library.
 fn is_of_message(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Truncated | ErrorKind::Type)
 }
@@ -393,8 +394,8 @@ mod tests {
         scene.send(&long_put(0, 1 << 14, TAG), &[]);
         scene.await_served(2);
         assert_eq!(scene.in_flight(), 1);
-        // The message comes, and is longer than the elements: before the request, so that the receive fails at once, and
-        // after it.
+        // The message comes, and is longer than the elements: before the request, so that the receive fails at once,
+        // and after it.
         scene.send_bytes(11, &mut [1; 4096]);
         scene.turn();
         scene.send(&long_put(0, 16, 11), &[]);

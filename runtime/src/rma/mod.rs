@@ -16,9 +16,9 @@
 //! - `create.rs`: making windows; `dynamic.rs`: windows to which the ranks attach memory;
 //! - `target.rs`: where the memory of a call lies, and whether it lies in the window;
 //! - `asks.rs`: operations on memory that the calling rank cannot map: it sends requests (`form.rs`, `types.rs`), which
-//!   the target carries out (`hosting.rs`, `serve.rs`, `place.rs`); `fetches.rs`: the operations that bring data back; `answers.rs`:
-//!   what the calling rank waits for (`tally.rs` counts it); `reads.rs`: gets from such memory by system calls; `tries.rs`: the choice between
-//!   the two for gets;
+//!   the target carries out (`hosting.rs`, `serve.rs`, `place.rs`); `fetches.rs`: the operations that bring data back;
+//!   `answers.rs`: what the calling rank waits for (`tally.rs` counts it); `reads.rs`: gets from such memory by system
+//!   calls; `tries.rs`: the choice between the two for gets;
 //! - `copies.rs`: put and get; `accumulate.rs`: the operations that are atomic; `atomic.rs`: the
 //!   atomic instructions for their elements; `ranges.rs`: the locks for other elements; `mechanism.rs`: which of the
 //!   two a target uses; `scalar.rs`: the short way of one element; `short.rs`: the shortest way of all these
@@ -322,9 +322,9 @@ impl Window {
     }
 
     /// Waits until all ranks have called this function after [`agree_to_end`](Self::agree_to_end), also a rank that
-    /// refuses to end the window now (`refuses`). Returns the lowest rank that refuses; the window then stays as it was.
-    /// Otherwise, the caller must not use the window afterwards; the window's memory stays until the value is dropped.
-    /// Collective.
+    /// refuses to end the window now (`refuses`). Returns the lowest rank that refuses; the window then stays as it
+    /// was. Otherwise, the caller must not use the window afterwards; the window's memory stays until the value is
+    /// dropped. Collective.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died.

@@ -77,7 +77,7 @@ impl Memory {
             Self::Attached(own) => {
                 let own = own.lock().unwrap_or_else(PoisonError::into_inner);
                 let at = i128::from(request.offset as u64);
-                let whole = cover(&own.entries, at + first..at + end, |_| ());
+                let whole = cover(|at| own.find(at), at + first..at + end, |_| ());
                 if room > 0 && !whole && !Self::runs_lie_in(&own, at, plan, count, room) {
                     return Err(RANGE);
                 }
@@ -93,14 +93,13 @@ impl Memory {
     /// so many of them that this function would not end.
     #[cold]
     fn runs_lie_in(own: &Own, at: i128, plan: &Plan, count: u64, room: u64) -> bool {
-        let attached: i128 = own.entries.iter().map(|entry| i128::from(entry[1])).sum();
-        let Ok(mut cursor) = Cursor::at(plan, count, 0) else { return false };
-        if i128::from(room) > attached {
+        if u128::from(room) > own.bytes() {
             return false;
         }
+        let Ok(mut cursor) = Cursor::at(plan, count, 0) else { return false };
         while let Some(run) = cursor.run() {
             let start = at + i128::from(run.offset);
-            if !cover(&own.entries, start..start + i128::from(run.bytes), |_| ()) {
+            if !cover(|at| own.find(at), start..start + i128::from(run.bytes), |_| ()) {
                 return false;
             }
             cursor.advance(run.bytes);
@@ -171,7 +170,7 @@ mod tests {
     fn only_attached_runs_are_a_place() {
         let piece = |start: u64, bytes: u64| [start, bytes, 0, 0];
         let mut own = Own::default();
-        own.entries.extend([piece(1000, 8), piece(1032, 8), piece(1064, 8)]);
+        [1000, 1032, 1064].into_iter().for_each(|start| own.insert(piece(start, 8)));
         let memory = Memory::Attached(Arc::new(Mutex::new(own)));
         assert!(!refuses(&memory, &request(0, 1000, 1, 0), 24));
         assert!(!refuses(&memory, &request(BYTES, 1032, 0, 0), 8));

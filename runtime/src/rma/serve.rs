@@ -2,9 +2,10 @@
 //! cannot map. This is private memory of the program, from which a window was created or which is attached to a dynamic
 //! window.
 //!
-//! `hosting.rs` is the source of progress that receives the requests. This rank carries out a request in its next call that
-//! makes progress (for example a fence, a flush or a receive). It then counts the request in a word of the calling rank's block, and wakes that rank. The message of a
-//! long put or get goes straight to or from the memory of the window; a long put counts when its message has arrived.
+//! `hosting.rs` is the source of progress that receives the requests. This rank carries out a request in its next call
+//! that makes progress (for example a fence, a flush or a receive). It then counts the request in a word of the calling
+//! rank's block, and wakes that rank. The message of a long put or get goes straight to or from the memory of the
+//! window; a long put counts when its message has arrived.
 //!
 //! A get of a rank whose long puts are under way waits until they are over, so that the get sees their data.
 //!
@@ -365,8 +366,8 @@ impl Hosted {
         let origin = self.buffer.as_mut_ptr();
         let layout = LayoutRef { origin, plan: bytes()?, count: REQUEST as u64 };
         let posting = Posting::new(layout, self.context, Sender::Any, Tag::Is(self.tag))?;
-        // SAFETY: the buffer has `REQUEST` bytes. Until the receive has ended, or is cancelled or detached by `close`, this
-        // value keeps the buffer and does not touch it. The tag is not negative.
+        // SAFETY: the buffer has `REQUEST` bytes. Until the receive has ended, or is cancelled or detached by `close`,
+        // this value keeps the buffer and does not touch it. The tag is not negative.
         let received = unsafe { engine.receive(&posting)? };
         self.stopped = false;
         Ok(received)

@@ -44,10 +44,10 @@ impl Meetings {
     /// Waits like [`meet`](Self::meet). `refuses` says whether this rank refuses the step `step` of what the ranks meet
     /// for. Returns the lowest rank that has refused.
     ///
-    /// All ranks make this call with meetings for the same purpose: for step 0, then, if no rank has refused, for step 1,
-    /// and then never again if no rank has refused that one. After a refusal they begin with step 0 again. So while a
-    /// rank looks for refusals of a meeting, another one can be at a later meeting for the same step only if it has been
-    /// told of a refusal of this one.
+    /// All ranks make this call with meetings for the same purpose: for step 0, then, if no rank has refused, for step
+    /// 1, and then never again if no rank has refused that one. After a refusal they begin with step 0 again. So while
+    /// a rank looks for refusals of a meeting, another one can be at a later meeting for the same step only if it has
+    /// been told of a refusal of this one.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died.
@@ -68,8 +68,8 @@ impl Meetings {
         Ok(None)
     }
 
-    /// Waits until all ranks have called this function. `refused` is the step that this rank refuses. Returns the number
-    /// of the meeting.
+    /// Waits until all ranks have called this function. `refused` is the step that this rank refuses. Returns the
+    /// number of the meeting.
     fn meet_as(
         &self,
         comm: &Communicator,

@@ -371,8 +371,9 @@ impl Peer {
             }
         }
         self.flush(work)?;
-        // Data in a heap never goes out in parts.
-        if situation.place == Some(Space::Heap) {
+        // Data in a heap never goes out in parts, and a small ring has no room for them.
+        let is_large = self.link.tx.as_ref().is_some_and(Tx::is_large);
+        if situation.place == Some(Space::Heap) || !is_large {
             return Ok(());
         }
         let next = work.tuning.next_beginning(situation, total);

@@ -25,7 +25,7 @@
 use super::choice::{self, Terms};
 use super::learnt::Learnt;
 use super::part_choice::{Beginning, PartChoices};
-use crate::message::envelope::{PARTS_MAX, Space};
+use crate::message::envelope::Space;
 use crate::message::label::Shape;
 use crate::settings::Forced;
 use std::collections::HashMap;
@@ -187,7 +187,7 @@ impl Situation {
                 // Streaming stores fill the chunks only if `TYPEPACK_COPY` forces them.
                 let fills = |method: &&Method| **method != Method::Streaming || methods.len() == 1;
                 let way = |&method: &Method| match method {
-                    Method::Vector | Method::Pages | Method::Repeat if self.contiguous => {
+                    Method::Vector | Method::Repeat if self.contiguous => {
                         Way::PackedStreamed(method)
                     }
                     _ => Way::Packed(method),
@@ -381,7 +381,7 @@ impl Tuning {
         if situation.place == Some(Space::Heap) {
             self.parts.disturb();
         } else {
-            self.parts.begin(situation.far, bytes, None, self.under_way == 1);
+            self.parts.begin_rts(situation.far, bytes, self.under_way == 1);
         }
         let key = key(situation, bytes);
         if self.entries.is_empty() {
@@ -425,34 +425,30 @@ impl Tuning {
         }
     }
 
-    /// Returns the copy method with which such messages go out in parts as long as parts have not been measured
-    /// (`part_choice.rs`), or `None` if they must begin with an RTS.
-    /// They may go out in parts if their ways have been compared and chunks are the best one. If nothing is measured,
-    /// the static choice counts as the best way. A busy rank that has not compared the ways yet decides like a rank
-    /// that is not busy, and the other way round.
-    fn first_in_parts(&self, situation: Situation, bytes: u64) -> Option<Method> {
-        if bytes > PARTS_MAX as u64 {
-            return None;
-        }
+    /// Returns the best way of such messages, if their ways have been compared. If nothing is measured, the static choice
+    /// counts as the best way. A busy rank that has not compared the ways yet decides like a rank that is not busy, and
+    /// the other way round.
+    fn settled_way(&self, situation: Situation, bytes: u64) -> Option<Way> {
         let entry = |situation| {
             let entry = self.entries.get(key(situation, bytes))?.as_ref()?;
             let compared = !self.measures || entry.ways.len() == 1 || entry.chooser.is_settled();
             compared.then_some(entry)
         };
         let other = Situation { busy: !situation.busy, ..situation };
-        match entry(situation).or_else(|| entry(other))?.best() {
-            Way::Packed(method) => Some(method),
-            Way::InPlace(_) | Way::PackedStreamed(_) => None,
-        }
+        entry(situation).or_else(|| entry(other)).map(|entry| entry.best())
     }
 
     /// Returns how the next message should begin that is like one for which [`Tuning::begin`] has picked a way. The data
     /// of these messages do not lie in a heap.
     pub fn next_beginning(&mut self, situation: Situation, bytes: u64) -> Beginning {
         let far = situation.far;
-        self.parts.pick(far, bytes);
-        let first = self.first_in_parts(situation, bytes);
-        self.parts.next(far, bytes, first)
+        self.parts.go_on(far, bytes);
+        match self.settled_way(situation, bytes) {
+            // Messages of this kind are better copied in place.
+            Some(Way::InPlace(_) | Way::PackedStreamed(_)) => None,
+            Some(Way::Packed(method)) => self.parts.next(far, bytes, Some(method)),
+            None => self.parts.next(far, bytes, None),
+        }
     }
 
     /// Returns whether no message that began with an RTS is on its way to this rank.

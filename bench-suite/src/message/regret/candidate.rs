@@ -133,7 +133,8 @@ fn with(methods: &[Method], contiguous: bool, parts: bool, memory: Memory) -> Ve
         list.extend(each("parts"));
     }
     if contiguous && methods.contains(&Method::Streaming) {
-        let fill = methods.iter().filter(|method| **method != Method::Streaming);
+        let fills = |method: &&Method| matches!(method, Method::Vector | Method::Repeat);
+        let fill = methods.iter().filter(fills);
         list.extend(fill.map(|&method| Candidate::forced("streamed", Some(method))));
     }
     match memory {

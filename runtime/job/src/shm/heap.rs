@@ -232,8 +232,9 @@ impl Heap {
         if pages.is_empty() { Ok(()) } else { self.reserve(rank, map, &[pages]) }
     }
 
-    /// Ends the allocation of a piece by [`alloc_partly`](Self::alloc_partly). Other ranks have given memory to all pages
-    /// of the first `filled` bytes. The other pages without memory of this rank lose what other ranks have given them.
+    /// Ends the allocation of a piece by [`alloc_partly`](Self::alloc_partly). Other ranks have given memory to all
+    /// pages of the first `filled` bytes. The other pages without memory of this rank lose what other ranks have given
+    /// them.
     pub fn complete(&self, start: *const u8, filled: usize) {
         let offset = (start as usize).wrapping_sub(self.base().as_ptr() as usize) as u64;
         let mut state = self.lock();

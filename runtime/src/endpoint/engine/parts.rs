@@ -115,10 +115,15 @@ impl MessageEngine {
 
     /// Says that the last part of a message of `total` bytes has arrived, and tells rank `from` how the next message of
     /// this size class should begin, if that has changed.
-    fn end_of_parts(&mut self, from: usize, far: bool, total: u64) -> Result<()> {
-        self.tuning.parts.end(far, total);
+    fn end_of_parts(&mut self, from: usize, far: bool, total: u64) {
+        self.tuning.parts.end(from, far, total);
+        self.say_beginning(from, far, total);
+    }
+
+    fn say_beginning(&mut self, from: usize, far: bool, total: u64) {
         let next = self.tuning.parts.next(far, total, None);
-        self.peers[from].say_beginning(&self.fabric, total, next)
+        // If an error occurs here, it occurs again in the next turn.
+        let _later = self.peers[from].say_beginning(&self.fabric, total, next);
     }
 
     /// Receives the message in parts at the head of the ring of `from` straight into the memory of `posting`, which
@@ -143,7 +148,7 @@ impl MessageEngine {
         let Posting { layout, capacity, .. } = posting;
         let Label { tag, bytes: total, .. } = label;
         let far = self.is_far(from);
-        self.tuning.parts.begin(far, total, Some(method), self.tuning.is_idle());
+        self.tuning.parts.begin(from, far, total, method, self.tuning.is_idle());
         let Some(rx) = &mut self.peers[from].link.rx else { return Ok(Glance::Other) };
         let (mut done, mut looks) = (0, LOOKS);
         loop {
@@ -165,7 +170,7 @@ impl MessageEngine {
             }
             done = end;
             if done == total {
-                self.end_of_parts(from, far, total)?;
+                self.end_of_parts(from, far, total);
                 let status = Status { source: from, tag, bytes: total };
                 return received(status, *capacity, None).map(Glance::Done);
             }
@@ -183,6 +188,8 @@ impl MessageEngine {
                 _ => break,
             };
         }
+        // The program may compute before it waits for the rest.
+        self.tuning.parts.disturb();
         let id = self.requests.open(Request::Receive(Receive {
             context: posting.context,
             source: Sender::Slot(Slot::new(from)),
@@ -224,8 +231,8 @@ impl MessageEngine {
                     };
                     receive.source = Sender::Slot(Slot::new(from));
                     receive.stream = Some(Stream { tag: label.tag, total, done: 0 });
-                    let alone = self.tuning.is_idle();
-                    self.tuning.parts.begin(self.is_far(from), total, Some(method), alone);
+                    let (far, idle) = (self.is_far(from), self.tuning.is_idle());
+                    self.tuning.parts.begin(from, far, total, method, idle);
                     Target::Receive(id)
                 }
             }
@@ -281,7 +288,7 @@ impl MessageEngine {
                     if last {
                         let status = Status { source: from, tag: stream.tag, bytes: total };
                         self.requests.complete(id, received(status, capacity, None));
-                        self.end_of_parts(from, self.is_far(from), total)?;
+                        self.end_of_parts(from, self.is_far(from), total);
                     }
                 }
             }
@@ -293,6 +300,11 @@ impl MessageEngine {
                     // and no memory of this process overlaps it (conditions of `Part::new`).
                     unsafe { contiguous::copy_by(method, part.data, place, part.len as usize) };
                     message.done = end;
+                }
+                if last {
+                    let far = self.is_far(from);
+                    self.tuning.parts.unmatched(far, total, method);
+                    self.say_beginning(from, far, total);
                 }
             }
             Target::Nowhere => {}

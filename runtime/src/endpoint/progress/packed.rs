@@ -128,8 +128,8 @@ impl Endpoint {
     }
 
     /// Sends a message of `label.bytes` bytes, which `pack` writes. Waits until the ring of `dest` has room. Meanwhile
-    /// this rank makes progress, so two ranks may do this to each other. `pack` may be called several times, but not after
-    /// the call.
+    /// this rank makes progress, so two ranks may do this to each other. `pack` may be called several times, but not
+    /// after the call.
     ///
     /// # Safety
     ///
@@ -138,9 +138,9 @@ impl Endpoint {
     ///
     /// # Errors
     /// Returns the errors of [`MessageEngine::send_packed`](crate::endpoint::engine::MessageEngine::send_packed), and
-    /// an error under the conditions of [`Endpoint::attend`]. The message is not sent then, unless the connection to the
-    /// other rank has failed, which all later turns report. An error after the message has been sent is returned by the
-    /// next turn, not by this call.
+    /// an error under the conditions of [`Endpoint::attend`]. The message is not sent then, unless the connection to
+    /// the other rank has failed, which all later turns report. An error after the message has been sent is returned by
+    /// the next turn, not by this call.
     pub unsafe fn send_packed(
         &self,
         label: Label,
