@@ -129,9 +129,9 @@ impl Placement {
     }
 
     /// Returns the number of the part of the machine of the kind `resource` to which a rank of the world is
-    /// restricted: the part that contains all CPUs on which the rank may run. These are the CPUs of the core or of the
-    /// larger part to which the rank is bound, or all CPUs of the job. Returns `None` if there is no such part, or if
-    /// the launcher does not know it.
+    /// restricted: the part that contains all CPUs on which the rank may run. A bound rank may run on the CPUs of the
+    /// core, or of the larger part, to which the launcher has bound the rank. Any other rank may run on all CPUs of the
+    /// job. Returns `None` if no such part exists, or if the launcher does not know the part.
     pub fn part(&self, rank: usize, resource: Resource) -> Option<u32> {
         let Parts { info, cpu } = self.parts.get(rank)?;
         part(info, cpu.and_then(|cpu| u32::try_from(cpu).ok()), resource)

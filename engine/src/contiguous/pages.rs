@@ -2,11 +2,11 @@
 //!
 //! The hardware prefetchers of a core follow a stream of addresses within one page. A loop that works on two pages by
 //! turns has two streams, so more cache lines are on their way at the same time. This helps where lines come from
-//! another core: measured on a Zen 4 with a C program of two threads, 64 KiB through a ring of 2 MiB in pieces of 16 KiB,
-//! 2.84 us with one page at a time and 2.56 us with two (medians of 60 turns), 3.57 us with four.
+//! another core: measured on a Zen 4 with a C program of two threads, 64 KiB through a ring of 2 MiB in pieces of 16
+//! KiB, 2.84 us with one page at a time, 2.56 us with two, 3.57 us with four (medians of 60 turns).
 //!
-//! A run that ends within a pair of pages, or is shorter than a pair, is split into two halves, which are copied by turns
-//! as well.
+//! A run that ends within a pair of pages, or is shorter than a pair, is split into two halves, which are copied by
+//! turns as well.
 
 use super::vector;
 use crate::isa::Isa;
@@ -36,17 +36,7 @@ pub(super) fn limit(isa: Isa) {
 
 /// Returns the loop for `isa`, or for the best instruction set below it that this machine has.
 pub(super) fn pick(isa: Isa) -> Loop {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if isa >= Isa::Avx512 && Isa::Avx512.is_available() {
-            return x86::avx512;
-        }
-        if isa >= Isa::Avx2 && Isa::Avx2.is_available() {
-            return x86::avx2;
-        }
-    }
-    let _ = isa;
-    portable
+    vector::pick_loop!(isa)
 }
 
 /// Copies a run.
@@ -56,8 +46,8 @@ pub(super) fn pick(isa: Isa) -> Loop {
 /// - The conditions of [`super::copy`] hold, and `bytes` is at least [`super::LONG`].
 pub(super) unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
     let pairs = LOOP.get_or_init(|| pick(Isa::best()));
-    // SAFETY: `pick` returns only loops whose instruction set this machine has, and the caller guarantees the conditions
-    // of the loop.
+    // SAFETY: `pick` returns only loops whose instruction set this machine has, and the caller guarantees the
+    // conditions of the loop.
     unsafe { by(*pairs, from, to, bytes) }
 }
 
@@ -144,10 +134,10 @@ mod x86 {
     ///   [`LONG`](crate::contiguous::LONG).
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn avx2(from: *const u8, to: *mut u8, bytes: usize) -> usize {
-        // SAFETY: the first move has 32 bytes, and a run of at least `LONG` bytes has them. The two streams
-        // have at most half of the rest each, so no move is beyond the end. The caller guarantees that the run is valid.
-        // The aligned stores are at multiples of 32, because the first stream begins at one, and a stream has
-        // a multiple of 128 bytes.
+        // SAFETY: the first move has 32 bytes, and a run of at least `LONG` bytes has them. The two streams have at
+        // most half of the rest each, so no move is beyond the end. The caller guarantees that the run is valid. The
+        // aligned stores are at multiples of 32, because the first stream begins at one, and a stream has a multiple of
+        // 128 bytes.
         unsafe {
             pairs_loop!(
                 32,
@@ -170,10 +160,10 @@ mod x86 {
     ///   [`LONG`](crate::contiguous::LONG).
     #[target_feature(enable = "avx512f")]
     pub(super) unsafe fn avx512(from: *const u8, to: *mut u8, bytes: usize) -> usize {
-        // SAFETY: the first move has 64 bytes, and a run of at least `LONG` bytes has them. The two streams
-        // have at most half of the rest each, so no move is beyond the end. The caller guarantees that the run is valid.
-        // The aligned stores are at multiples of 64, because the first stream begins at one, and a stream has
-        // a multiple of 128 bytes.
+        // SAFETY: the first move has 64 bytes, and a run of at least `LONG` bytes has them. The two streams have at
+        // most half of the rest each, so no move is beyond the end. The caller guarantees that the run is valid. The
+        // aligned stores are at multiples of 64, because the first stream begins at one, and a stream has a multiple of
+        // 128 bytes.
         unsafe {
             pairs_loop!(
                 64,

@@ -23,19 +23,28 @@ pub(super) fn limit(isa: Isa) {
     LOOP.get_or_init(|| pick(isa));
 }
 
+/// Evaluates to the loop of this file for `$isa`, or for the best instruction set below it that this machine has:
+/// `x86::avx512`, `x86::avx2` or `portable`.
+macro_rules! pick_loop {
+    ($isa:ident) => {{
+        #[cfg(target_arch = "x86_64")]
+        {
+            if $isa >= Isa::Avx512 && Isa::Avx512.is_available() {
+                return x86::avx512;
+            }
+            if $isa >= Isa::Avx2 && Isa::Avx2.is_available() {
+                return x86::avx2;
+            }
+        }
+        let _ = $isa;
+        portable
+    }};
+}
+pub(super) use pick_loop;
+
 /// Returns the loop for `isa`, or for the best instruction set below it that this machine has.
 pub(super) fn pick(isa: Isa) -> Loop {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if isa >= Isa::Avx512 && Isa::Avx512.is_available() {
-            return x86::avx512;
-        }
-        if isa >= Isa::Avx2 && Isa::Avx2.is_available() {
-            return x86::avx2;
-        }
-    }
-    let _ = isa;
-    portable
+    pick_loop!(isa)
 }
 
 /// Copies at most 64 bytes with at most two moves, which may overlap.

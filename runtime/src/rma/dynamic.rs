@@ -13,8 +13,8 @@
 //! The entries have no order: a piece that is attached becomes the last entry, and the last entry takes the place of
 //! one that is detached. So a change writes few entries, however many there are. A reader sorts its copy.
 //!
-//! If a table grows beyond the memory of its place, the place gets memory for twice as many entries. The old memory stays
-//! allocated until the window is freed, because another rank may still read it.
+//! If a table grows beyond the memory of its place, the place gets memory for twice as many entries. The old memory
+//! stays allocated until the window is freed, because another rank may still read it.
 
 use super::create::mapped_at;
 use super::target::Located;
@@ -41,8 +41,8 @@ const MOST_ENTRIES: u64 = 1 << 20;
 /// Index of the number of the last change in the line `attached` of a block (`words.rs`).
 const CHANGE: usize = 0;
 
-/// Returns the indices of the two words that name the place of the table after change `change`: the offset of the table,
-/// and the number of its entries.
+/// Returns the indices of the two words that name the place of the table after change `change`: the offset of the
+/// table, and the number of its entries.
 fn place_of(change: u64) -> [usize; 2] {
     if change.is_multiple_of(2) { [1, 2] } else { [3, 4] }
 }

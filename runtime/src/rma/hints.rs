@@ -76,8 +76,8 @@ fn orders(value: &str) -> Option<String> {
 }
 
 impl WindowHints {
-    /// Corrects the hints about the placement of memory, once the ranks agree on the kind of window. `in_one_piece` says
-    /// whether the memory of all ranks is in one piece.
+    /// Corrects the hints about the placement of memory, once the ranks agree on the kind of window. `in_one_piece`
+    /// says whether the memory of all ranks is in one piece.
     pub(super) fn place(&mut self, flavor: Flavor, in_one_piece: bool) {
         self.may_be_noncontiguous = flavor == Flavor::Shared;
         self.noncontiguous = flavor == Flavor::Shared && !in_one_piece;

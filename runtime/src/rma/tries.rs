@@ -59,7 +59,7 @@ struct Try {
 /// message of a target can be late.
 struct Turn<'a> {
     late: &'a AtomicU64,
-    /// What is left behind: the message that was late.
+    /// The message that was late, which the rank still has to receive; 0 if no message was late.
     left: u64,
 }
 

@@ -94,8 +94,8 @@ pub const LEVELS: [Level; 5] = [
 /// the sender writes them again, so the sender does not have to wait for the receiver's core to give up the lines (see
 /// also [`rotation`]). On a Zen 4 with near cores and 1 MiB of second-level cache for each core, a contiguous message
 /// of 64 KiB took 7.1 us through an area of 512 KiB, 3.7 us through 1 MiB, and 2.4 us through 2 or 4 MiB (a C program
-/// of two threads). On another day it took 2.8 us through 2 MiB and 3.4 us through 4 MiB: the last-level cache is shared
-/// with other virtual machines.
+/// of two threads). On another day it took 2.84 us through 2 MiB and 3.77 us through 4 MiB: the last-level cache is
+/// shared with other virtual machines.
 pub const GROWS: usize = 3;
 
 /// Maximum size in bytes of the rings that the pairs of a job have at the start, if every rank communicates
@@ -193,9 +193,9 @@ pub const HEAP_CLAIMS: usize = 4 * LINE;
 /// Offset in bytes of the line with the sender's count of pieces that it has copied between heaps.
 pub const HEAP_PUSHED: usize = 5 * LINE;
 
-/// Offset in bytes of the line with the word that says which messages may go out with their data although no
-/// receive has matched them (`Allowance` of the runtime's transport). The sender reads this word for every short message, so the word has a line of
-/// its own, which stays in the sender's cache as long as the word does not change.
+/// Offset in bytes of the line with the word that says which messages may go out with their data although no receive
+/// has matched them (`Allowance` of the runtime's transport). The sender reads this word for every short message, so
+/// the word has a line of its own, which stays in the sender's cache as long as the word does not change.
 pub const ALLOWANCE: usize = 8 * LINE;
 
 /// Number of recall words of an ordered pair. A message that can be recalled needs one of them

@@ -128,8 +128,8 @@ impl Endpoint {
     }
 
     /// Sends a message of `label.bytes` bytes, which `pack` writes. Waits until the ring of `dest` has room. Meanwhile
-    /// this rank makes progress, so two ranks may do this to each other. `pack` may be called several times, but not
-    /// after the call.
+    /// this rank makes progress, so two ranks may send to each other at the same time. The function may call `pack`
+    /// several times. It does not keep `pack`.
     ///
     /// # Safety
     ///
