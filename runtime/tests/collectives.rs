@@ -8,7 +8,7 @@ mod job;
 use forbid::forbid;
 use job::{Random, ranks, ranks_with};
 use typepack::topo::Grid;
-use typepack::{Communicator, Datatype, ErrorKind, Named, Op, commit, dims_create};
+use typepack::{Communicator, Datatype, ErrorKind, Named, Op, Plan, commit, dims_create};
 
 fn collectives(world: &Communicator) {
     let (rank, size) = (world.rank(), world.size());
@@ -193,38 +193,50 @@ fn messages_of_communicators_never_mix() {
         let (rank, size) = (world.rank(), world.size());
         let (right, left) = ((rank + 1) % size, (rank + size - 1) % size);
         let comms: Vec<Communicator> = (0..5).map(|_| world.dup().unwrap()).collect();
-        for (n, comm) in comms.iter().enumerate() {
-            comm.send(&[n as u8], &byte, 1, right, 0).unwrap();
-        }
         // While this barrier runs in `world`, a user message is pending in each of the duplicates. The barrier
         // must receive none of these messages.
-        world.barrier().unwrap();
-        for (n, comm) in comms.iter().enumerate().rev() {
-            let mut got = [99u8];
-            comm.recv(&mut got, &byte, 1, left, 0).unwrap();
-            assert_eq!(got, [n as u8]);
-        }
+        while_sent(&comms, 0, &byte, right, &mut || {
+            world.barrier().unwrap();
+            for (n, comm) in comms.iter().enumerate().rev() {
+                let mut got = [99u8];
+                comm.recv(&mut got, &byte, 1, left, 0).unwrap();
+                assert_eq!(got, [n as u8]);
+            }
+        });
         // Two threads duplicate communicators at the same time. All duplicates must have different
         // numbers.
-        let pairs: Vec<(Communicator, Communicator)> = std::thread::scope(|threads| {
+        let (first, second) = std::thread::scope(|threads| {
             let other = comms[1].clone();
             let second =
                 threads.spawn(move || (0..20).map(|_| other.dup().unwrap()).collect::<Vec<_>>());
             let first: Vec<_> = (0..20).map(|_| comms[0].dup().unwrap()).collect();
-            first.into_iter().zip(second.join().unwrap()).collect()
+            (first, second.join().unwrap())
         });
-        for (n, (a, b)) in pairs.iter().enumerate() {
-            a.send(&[n as u8], &byte, 1, right, 0).unwrap();
-            b.send(&[100 + n as u8], &byte, 1, right, 0).unwrap();
-        }
-        for (n, (a, b)) in pairs.iter().enumerate() {
-            let mut got = [0u8];
-            b.recv(&mut got, &byte, 1, left, 0).unwrap();
-            assert_eq!(got, [100 + n as u8]);
-            a.recv(&mut got, &byte, 1, left, 0).unwrap();
-            assert_eq!(got, [n as u8]);
-        }
+        while_sent(&first, 0, &byte, right, &mut || {
+            while_sent(&second, 100, &byte, right, &mut || {
+                for (n, (a, b)) in first.iter().zip(&second).enumerate() {
+                    let mut got = [0u8];
+                    b.recv(&mut got, &byte, 1, left, 0).unwrap();
+                    assert_eq!(got, [100 + n as u8]);
+                    a.recv(&mut got, &byte, 1, left, 0).unwrap();
+                    assert_eq!(got, [n as u8]);
+                }
+            });
+        });
     });
+}
+
+/// Calls `then` while a message of one byte is on its way in each of the communicators. The byte is `first` in
+/// the first communicator, and one more in each of the next. The sends are nonblocking, because some transports
+/// complete a send only when its receive is posted.
+fn while_sent(comms: &[Communicator], first: u8, byte: &Plan, to: usize, then: &mut dyn FnMut()) {
+    let Some((comm, rest)) = comms.split_first() else { return then() };
+    let value = [first];
+    comm.scope(|scope| {
+        scope.isend(&value, byte, 1, to, 0).unwrap();
+        while_sent(rest, first + 1, byte, to, then);
+    })
+    .unwrap();
 }
 
 #[test]
