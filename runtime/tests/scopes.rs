@@ -159,9 +159,8 @@ fn a_detached_receive_frees_its_memory() {
         };
         messages.abandon(operation.unwrap());
         world.barrier().unwrap();
-        world.send(&[1u64], &word, 1, other, 0).unwrap();
-        let mut got = [0u64];
-        world.recv(&mut got, &word, 1, other, 0).unwrap();
+        let (sent, mut got) = ([1u64], [0u64]);
+        world.sendrecv(&sent, &word, 1, other, 0, &mut got, &word, 1, other, 0).unwrap();
         assert_eq!((into, got), ([7], [1]));
     });
 }

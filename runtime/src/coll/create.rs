@@ -62,7 +62,7 @@ struct Number {
 /// - `sent` is readable for 16 bytes.
 /// - `published` is the address of two `AtomicU64` that are valid and that all threads access only by atomic
 ///   operations.
-unsafe fn publish(sent: *const u8, published: *mut u8, _elements: usize) {
+unsafe fn publish(sent: *const u8, _: *const u8, published: *mut u8, _elements: usize) {
     // SAFETY: the caller guarantees that `sent` is readable for 16 bytes (first condition of `# Safety`).
     let numbers = unsafe { sent.cast::<[u64; 2]>().read_unaligned() };
     // SAFETY: the caller guarantees that `published` is the address of two valid `AtomicU64` (second

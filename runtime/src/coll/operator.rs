@@ -163,9 +163,9 @@ impl Operator {
     /// Returns the function that combines elements of a named type, or `None` if the operation is not defined on this
     /// type.
     ///
-    /// The function takes, for each of two vectors, the address of displacement 0 of its first element, and
-    /// the number of elements. The distance in bytes between two successive elements is the type's extent;
-    /// see [`Combine`](crate::Combine).
+    /// The function takes the addresses of displacement 0 of the first element of two vectors and of the result, and
+    /// the number of elements. The distance in bytes between two successive elements is the type's extent; see
+    /// [`Combiner`].
     pub fn combiner(self, named: Named) -> Option<Combiner> {
         match kind(named)? {
             Kind::Signed { size, language } => match size {
@@ -242,23 +242,40 @@ trait Apply<T> {
     fn apply(lower: T, upper: T) -> T;
 }
 
-/// Applies `A` to two vectors of `count` values: `upper[i] = A::apply(lower[i], upper[i])`.
+/// Applies `A` to two vectors of `count` values: `result[i] = A::apply(lower[i], upper[i])`.
 ///
 /// # Safety
 ///
-/// - `lower` is the address of `count` readable values.
-/// - `upper` is the address of `count` readable and writable values.
+/// - `lower` and `upper` are the addresses of `count` readable values each.
+/// - `result` is the address of `count` writable values. It equals `lower` or `upper`, or its values overlap neither
+///   vector.
 #[inline(always)]
-unsafe fn each<T: Copy, A: Apply<T>>(lower: *const u8, upper: *mut u8, count: usize) {
-    let (lower, upper) = (lower.cast::<T>(), upper.cast::<T>());
-    for i in 0..count {
-        // SAFETY: `i < count`, so `lower[i]` and `upper[i]` lie in the vectors. The caller guarantees that
-        // the vectors are valid (both conditions of `# Safety`). The accesses are unaligned, so the addresses
-        // may have any alignment.
-        unsafe {
-            let value = A::apply(lower.add(i).read_unaligned(), upper.add(i).read_unaligned());
-            upper.add(i).write_unaligned(value);
+unsafe fn each<T: Copy, A: Apply<T>>(
+    lower: *const u8,
+    upper: *const u8,
+    result: *mut u8,
+    count: usize,
+) {
+    let apply = |lower: *const u8, upper: *const u8, result: *mut u8| {
+        let (lower, upper, result) = (lower.cast::<T>(), upper.cast::<T>(), result.cast::<T>());
+        for i in 0..count {
+            // SAFETY: `i < count`, so the three places lie in the vectors. The caller guarantees that the vectors are
+            // valid (both conditions of `# Safety`). The accesses are unaligned, so the addresses may have any
+            // alignment.
+            unsafe {
+                let value = A::apply(lower.add(i).read_unaligned(), upper.add(i).read_unaligned());
+                result.add(i).write_unaligned(value);
+            }
         }
+    };
+    // One loop for each case. In the general loop, the compiler does not know that a result may replace an operand, and
+    // combines the elements one by one if it finds that the vectors overlap.
+    if result.cast_const() == upper {
+        apply(lower, result, result);
+    } else if result.cast_const() == lower {
+        apply(result, upper, result);
+    } else {
+        apply(lower, upper, result);
     }
 }
 
@@ -269,9 +286,14 @@ unsafe fn each<T: Copy, A: Apply<T>>(lower: *const u8, upper: *mut u8, count: us
 /// - The conditions of [`each`], and the machine has AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-unsafe fn each_avx2<T: Copy, A: Apply<T>>(lower: *const u8, upper: *mut u8, count: usize) {
+unsafe fn each_avx2<T: Copy, A: Apply<T>>(
+    lower: *const u8,
+    upper: *const u8,
+    result: *mut u8,
+    count: usize,
+) {
     // SAFETY: the caller guarantees the conditions of `each`.
-    unsafe { each::<T, A>(lower, upper, count) }
+    unsafe { each::<T, A>(lower, upper, result, count) }
 }
 
 /// Returns the function that applies `A` to vectors, for the instruction set that the settings permit.
@@ -469,24 +491,28 @@ struct Located<V, I> {
 }
 
 /// Applies `MPI_MAXLOC` (if `LARGEST` is true) or `MPI_MINLOC` to two vectors of `count` pairs, and writes
-/// the results to `upper`.
+/// the results to `result`.
 ///
 /// # Safety
 ///
-/// - `lower` is the address of `count` readable pairs.
-/// - `upper` is the address of `count` readable and writable pairs.
+/// - `lower` and `upper` are the addresses of `count` readable pairs each.
+/// - `result` is the address of `count` writable pairs. It equals `lower` or `upper`, or its pairs overlap neither
+///   vector.
 unsafe fn each_pair<V: Copy + PartialOrd, I: Copy + PartialOrd, const LARGEST: bool>(
     lower: *const u8,
-    upper: *mut u8,
+    upper: *const u8,
+    result: *mut u8,
     count: usize,
 ) {
     let (lower, upper) = (lower.cast::<Located<V, I>>(), upper.cast::<Located<V, I>>());
+    let result = result.cast::<Located<V, I>>();
     for i in 0..count {
-        // SAFETY: `i < count`, so both pairs lie in the vectors. The caller guarantees that the vectors are
+        // SAFETY: `i < count`, so the three pairs lie in the vectors. The caller guarantees that the vectors are
         // valid (both conditions of `# Safety`). The members are accessed one by one and unaligned, so the
-        // pairs need no alignment and their padding bytes are not accessed.
+        // pairs need no alignment and their padding bytes are not accessed. Both operands are read before the result
+        // is written, so the result may replace one of them.
         unsafe {
-            let (lower, upper) = (lower.add(i), upper.add(i));
+            let (lower, upper, result) = (lower.add(i), upper.add(i), result.add(i));
             let (a, b) = (
                 (&raw const (*lower).value).read_unaligned(),
                 (&raw const (*upper).value).read_unaligned(),
@@ -502,10 +528,9 @@ unsafe fn each_pair<V: Copy + PartialOrd, I: Copy + PartialOrd, const LARGEST: b
             } else {
                 b < a
             };
-            if !stays {
-                (&raw mut (*upper).value).write_unaligned(a);
-                (&raw mut (*upper).index).write_unaligned(at);
-            }
+            let (value, index) = if stays { (b, other) } else { (a, at) };
+            (&raw mut (*result).value).write_unaligned(value);
+            (&raw mut (*result).index).write_unaligned(index);
         }
     }
 }
@@ -522,13 +547,31 @@ fn located<V: Copy + PartialOrd, I: Copy + PartialOrd>(operator: Operator) -> Op
 mod tests {
     use super::*;
 
-    fn run<T: Copy>(operator: Operator, named: Named, lower: &[T], upper: &[T]) -> Vec<T> {
+    fn run<T: Copy + PartialEq + std::fmt::Debug>(
+        operator: Operator,
+        named: Named,
+        lower: &[T],
+        upper: &[T],
+    ) -> Vec<T> {
         let combine = operator.combiner(named).expect("the operation is defined on the type");
         assert_eq!(size_of::<T>(), named.extent() as usize);
         let mut result = upper.to_vec();
         // SAFETY: `lower` and `result` are slices of the same length, and `T` has the extent of `named`
         // (asserted).
-        unsafe { combine(lower.as_ptr().cast(), result.as_mut_ptr().cast(), lower.len()) };
+        unsafe {
+            let into = result.as_mut_ptr().cast::<u8>();
+            combine(lower.as_ptr().cast(), into.cast_const(), into, lower.len());
+        }
+        // The result may also replace the lower vector, or go to other memory.
+        let (mut replaced, mut other) = (lower.to_vec(), upper.to_vec());
+        // SAFETY: all vectors have the same length, and `T` has the extent of `named` (asserted).
+        unsafe {
+            let into = replaced.as_mut_ptr().cast::<u8>();
+            combine(into.cast_const(), upper.as_ptr().cast(), into, lower.len());
+            let into = other.as_mut_ptr().cast::<u8>();
+            combine(lower.as_ptr().cast(), upper.as_ptr().cast(), into, lower.len());
+        }
+        assert_eq!((&replaced, &other), (&result, &result));
         result
     }
 

@@ -20,9 +20,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A function that combines two vectors of the given number of elements: `upper[i] = lower[i] op upper[i]`.
-/// The arguments are the lower vector, the upper vector, and the number of elements.
-pub type Combiner = unsafe fn(*const u8, *mut u8, usize);
+/// A function that combines two vectors of the given number of elements: `result[i] = lower[i] op upper[i]`.
+/// The arguments are the lower vector, the upper vector, the result, and the number of elements. The result may be one
+/// of the two vectors; otherwise it overlaps neither of them.
+pub type Combiner = unsafe fn(*const u8, *const u8, *mut u8, usize);
 
 /// A user's function that combines two vectors. The arguments are the lower vector, the upper vector, the
 /// index of the first element, and the number of elements.
@@ -72,8 +73,9 @@ impl Combine {
     pub unsafe fn call(&self, lower: *const u8, upper: *mut u8, first: u64, elements: u64) {
         match self {
             // SAFETY: the caller guarantees `elements` valid elements at both addresses (the three
-            // conditions of `# Safety`). `elements` fits in `usize`, because the vectors lie in memory.
-            Self::Native(combine) => unsafe { combine(lower, upper, elements as usize) },
+            // conditions of `# Safety`). The result replaces the upper vector. `elements` fits in `usize`, because the
+            // vectors lie in memory.
+            Self::Native(combine) => unsafe { combine(lower, upper, upper, elements as usize) },
             Self::User(combine) => combine(lower, upper, first, elements),
         }
     }

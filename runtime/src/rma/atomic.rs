@@ -110,11 +110,12 @@ macro_rules! width {
                             loop {
                                 let mut new = operand;
                                 if let Some(combine) = self.combine {
-                                    let (lower, upper) =
-                                        ((&raw const old).cast(), (&raw mut new).cast());
+                                    let lower = (&raw const old).cast();
+                                    let result = (&raw mut new).cast::<u8>();
                                     // SAFETY: both operands are local variables of the size of an element, and
-                                    // the function combines elements of this size without gaps.
-                                    unsafe { combine(lower, upper, 1) };
+                                    // the function combines elements of this size without gaps. The result
+                                    // replaces the upper operand.
+                                    unsafe { combine(lower, result.cast_const(), result, 1) };
                                 }
                                 let done = cell.compare_exchange_weak(
                                     old,

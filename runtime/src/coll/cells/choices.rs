@@ -35,15 +35,26 @@ use typepack_engine::choice::Chooser;
 /// part of it.
 const LEAST: u64 = 16 << 10;
 
+/// What combines the elements of a reduction. In a call that moves data, nothing does: [`Library`](Self::Library).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum By {
+    Library,
+    /// A user's function. It may take much longer than a function of this library, and calls with it have keys of their
+    /// own.
+    User,
+}
+
 /// The operations that have keys.
-const OPERATIONS: [(CollectiveName, &str); 7] = [
-    (CollectiveName::Bcast, "bcast"),
-    (CollectiveName::Reduce, "reduce"),
-    (CollectiveName::Allreduce, "allreduce"),
-    (CollectiveName::Scan, "scan"),
-    (CollectiveName::Exscan, "exscan"),
-    (CollectiveName::Allgather, "allgather"),
-    (CollectiveName::Alltoall, "alltoall"),
+const OPERATIONS: [(CollectiveName, By, &str); 9] = [
+    (CollectiveName::Bcast, By::Library, "bcast"),
+    (CollectiveName::Reduce, By::Library, "reduce"),
+    (CollectiveName::Reduce, By::User, "reduce by a user's function"),
+    (CollectiveName::Allreduce, By::Library, "allreduce"),
+    (CollectiveName::Allreduce, By::User, "allreduce by a user's function"),
+    (CollectiveName::Scan, By::Library, "scan"),
+    (CollectiveName::Exscan, By::Library, "exscan"),
+    (CollectiveName::Allgather, By::Library, "allgather"),
+    (CollectiveName::Alltoall, By::Library, "alltoall"),
 ];
 
 /// Base-2 logarithm of the first length of the first size class and of the last one.
@@ -159,11 +170,11 @@ impl Key {
     /// Returns the key of a call in which each rank, or in an alltoall each part, has `bytes` bytes, or `None` if the
     /// call goes the static way. All `size` ranks pass the same arguments.
     #[inline]
-    pub(super) fn new(name: CollectiveName, bytes: u64, size: usize) -> Option<Self> {
+    pub(super) fn new((name, by): (CollectiveName, By), bytes: u64, size: usize) -> Option<Self> {
         if bytes.saturating_mul(size as u64) < LEAST {
             return None;
         }
-        let operation = OPERATIONS.iter().position(|(operation, _)| *operation == name)?;
+        let operation = OPERATIONS.iter().position(|&(of, with, _)| (of, with) == (name, by))?;
         let class = bytes.max(1).ilog2().clamp(FIRST_CLASS, LAST_CLASS) - FIRST_CLASS;
         Some(Self { operation: operation as u8, class: class as u8 })
     }
@@ -178,7 +189,7 @@ impl Key {
     }
 
     fn reduces(self) -> bool {
-        let (name, _) = OPERATIONS[usize::from(self.operation)];
+        let (name, ..) = OPERATIONS[usize::from(self.operation)];
         matches!(name, CollectiveName::Reduce | CollectiveName::Allreduce)
     }
 }
@@ -350,7 +361,7 @@ impl KeyState {
     }
 
     fn measured(&self, size: usize) -> MeasuredCalls {
-        let (_, name) = OPERATIONS[usize::from(self.key.operation)];
+        let (.., name) = OPERATIONS[usize::from(self.key.operation)];
         let way = |way: u8| {
             let time = self.chooser.median(way).map(|cost| cost as f64 / UNIT);
             (self.list[usize::from(way)].name(self.key.reduces()), time)
@@ -365,7 +376,7 @@ impl KeyState {
     }
 
     fn line(&self) -> String {
-        let (_, name) = OPERATIONS[usize::from(self.key.operation)];
+        let (.., name) = OPERATIONS[usize::from(self.key.operation)];
         let best = self.list[usize::from(self.chooser.best())].name(self.key.reduces());
         let gain = match (self.chooser.median(0), self.chooser.median(self.chooser.best())) {
             (Some(first), Some(best)) if first > best && best > 0 => {

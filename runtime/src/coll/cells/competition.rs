@@ -4,7 +4,7 @@
 
 use super::Cells;
 use super::block::SHORT;
-use super::choices::{Competition, Key};
+use super::choices::{By, Competition, Key};
 use super::moves::longest;
 use super::turn::{BY_MESSAGES, LONGEST, Turn};
 use crate::coll::Collective;
@@ -21,33 +21,40 @@ impl Turn<'_> {
     /// Returns the key of the call if several ways compete for it.
     #[inline]
     pub(super) fn competition(&self, call: &Collective<'_>) -> Result<Option<Competition>> {
-        // The time of a user's function may be anything, so no measurement decides about its call.
-        let elements = |plan: &Plan, count, combine: &Combine| match combine {
-            Combine::User(_) => Ok(0),
-            _ if plan.element_bytes() > SHORT => Ok(0),
-            _ => plan.packed_bytes(count),
+        let elements = |plan: &Plan, count| match plan.element_bytes() {
+            0..=SHORT => plan.packed_bytes(count),
+            _ => Ok(0),
         };
-        let (name, bytes) = match *call {
-            Collective::Broadcast { ref part, .. } => (CollectiveName::Bcast, part.bytes()?),
+        let by = |combine: &Combine| match combine {
+            Combine::Native(_) => By::Library,
+            Combine::User(_) => By::User,
+        };
+        let (name, by, bytes) = match *call {
+            Collective::Broadcast { ref part, .. } => {
+                (CollectiveName::Bcast, By::Library, part.bytes()?)
+            }
             Collective::Reduce { plan, count, combine, .. } => {
-                (CollectiveName::Reduce, elements(plan, count, combine)?)
+                (CollectiveName::Reduce, by(combine), elements(plan, count)?)
             }
             Collective::Allreduce { plan, count, combine, .. } => {
-                (CollectiveName::Allreduce, elements(plan, count, combine)?)
+                (CollectiveName::Allreduce, by(combine), elements(plan, count)?)
             }
             Collective::Scan { plan, count, combine, .. } => {
-                (CollectiveName::Scan, elements(plan, count, combine)?)
+                (CollectiveName::Scan, by(combine), elements(plan, count)?)
             }
             Collective::Exscan { plan, count, combine, .. } => {
-                (CollectiveName::Exscan, elements(plan, count, combine)?)
+                (CollectiveName::Exscan, by(combine), elements(plan, count)?)
             }
-            Collective::Allgather { parts, .. } => (CollectiveName::Allgather, longest(parts)?),
+            Collective::Allgather { parts, .. } => {
+                (CollectiveName::Allgather, By::Library, longest(parts)?)
+            }
             Collective::AlltoallEqual { receive, .. } => {
-                (CollectiveName::Alltoall, receive.first().map_or(Ok(0), Part::bytes)?)
+                let bytes = receive.first().map_or(Ok(0), Part::bytes)?;
+                (CollectiveName::Alltoall, By::Library, bytes)
             }
             _ => return Ok(None),
         };
-        let Some(key) = Key::new(name, bytes, self.size) else { return Ok(None) };
+        let Some(key) = Key::new((name, by), bytes, self.size) else { return Ok(None) };
         let competes = bytes <= LONGEST / self.size as u64 && self.cells.choices.compete(name);
         let call = call_of(self.first);
         Ok(competes.then_some(Competition { key, call, bytes }))

@@ -8,7 +8,7 @@
 //! rank to the lowest instead (`reduces_in_blocks` in `reduce_scatter.rs`).
 
 use super::turn::{INLINE, Turn, Words, layout};
-use crate::endpoint::sources::Combine;
+use crate::endpoint::sources::{Combine, Combiner};
 use crate::message::payload::copy_layout;
 use crate::schedule::Part;
 use crate::schedule::program::{room_for, take_room};
@@ -22,6 +22,10 @@ const STACK: usize = 8;
 
 /// Number of bytes of a block of elements that are combined together.
 const BLOCK: u64 = 4 << 10;
+
+/// Number of bytes of a block of elements that a user's function combines in one call. A call may be expensive, so the
+/// block is larger.
+const USER_BLOCK: u64 = 16 << 10;
 
 /// If a call used more scratch memory than this number of 16-byte words, the memory is freed after the call.
 pub(super) const KEPT: usize = (1 << 20) / 16;
@@ -218,8 +222,8 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Combines the elements in blocks that fit in the first-level cache: a combination replaces its upper operand, so
-    /// the elements of a rank are copied first. A user's function gets all elements in one call.
+    /// Combines the elements in blocks that fit in a cache: most results are operands of the next combination, and the
+    /// elements of a rank are copied before a user's function replaces them.
     ///
     /// # Safety
     ///
@@ -232,7 +236,12 @@ impl Turn<'_> {
         scratch: &mut Vec<Vec<u128>>,
     ) -> Result<()> {
         let Part { plan, count, .. } = elements.result;
-        let (dense, block) = (is_dense(plan), block(&elements, combine));
+        let dense = is_dense(plan);
+        let block = match combine {
+            // The elements of two ranks are combined once, and straight to the result.
+            Combine::Native(_) if self.size == 2 && dense => count,
+            _ => block(&elements, combine),
+        };
         let mut first = 0;
         while first < count {
             let elements = match block {
@@ -255,8 +264,12 @@ impl Turn<'_> {
                     count: 0,
                 },
             };
-            if elements.own != result.origin.cast_const() {
-                // The memory of the result holds no elements yet, and serves as memory for the first combination.
+            // The memory of the result serves as memory for the first combination, if it holds no elements that are
+            // still needed then. In place, it holds the elements of this rank. If two ranks combine, the result may
+            // replace them.
+            if elements.own != result.origin.cast_const()
+                || (self.size == 2 && fold.combines_in_the_cells().is_some())
+            {
                 fold.rooms.give_back(result.origin);
             }
             // SAFETY: the caller guarantees the conditions of `run` for all elements, and so for these.
@@ -269,12 +282,12 @@ impl Turn<'_> {
 /// Returns the number of elements that are combined together.
 pub(super) fn block(elements: &Elements<'_>, combine: &Combine) -> u64 {
     let Part { plan, count, .. } = elements.result;
-    match combine {
-        Combine::Native(_) if elements.published > BLOCK && is_dense(plan) => {
-            (BLOCK / plan.element_bytes().max(1)).max(1)
-        }
-        _ => count,
-    }
+    let most = match combine {
+        Combine::Native(_) if is_dense(plan) => BLOCK,
+        Combine::Native(_) => return count,
+        Combine::User(_) => USER_BLOCK,
+    };
+    if elements.published <= most { count } else { (most / plan.element_bytes().max(1)).max(1) }
 }
 
 /// Returns whether the packed elements of a type lie as they do in memory.
@@ -365,27 +378,47 @@ impl Fold<'_, '_> {
         data.wrapping_add(self.elements.offset as usize)
     }
 
+    /// Returns the address of the elements of rank `from`, which lie as in memory: the elements of this rank, or data of a
+    /// dense type in the cell or the ring of another rank.
+    #[inline]
+    fn elements_of(&self, from: usize, words: &mut Words) -> *const u8 {
+        if from == self.turn.rank { self.elements.own } else { self.data(from, words) }
+    }
+
+    /// Returns the function of this library that combines elements where they are, without a copy of an operand. Returns
+    /// `None` for a user's function, which replaces its upper operand, and if the data of other ranks must be unpacked.
+    #[inline]
+    fn combines_in_the_cells(&self) -> Option<Combiner> {
+        self.combine.native().filter(|_| self.dense)
+    }
+
     /// Combines two nodes.
     ///
     /// # Safety
     ///
     /// - The conditions of [`Turn::fold`] hold.
     unsafe fn join(&mut self, lower: Node, upper: Node) -> Result<Node> {
-        let target = match upper {
-            Node::Made(at) => at,
+        let combines = self.combines_in_the_cells();
+        let (mut upper_words, mut words) = (Words([0; WORDS]), Words([0; WORDS]));
+        let (upper_at, target) = match upper {
+            Node::Made(at) => (at.cast_const(), at),
+            Node::Leaf(rank) if combines.is_some() => {
+                (self.elements_of(rank, &mut upper_words), self.rooms.take()?)
+            }
             Node::Leaf(rank) => {
                 let at = self.rooms.take()?;
                 // SAFETY: `at` is scratch memory for the elements that no node uses, or `recv`, which is writable
                 // and not where this rank's elements are.
                 unsafe { self.place(rank, at) };
-                at
+                (at.cast_const(), at)
             }
         };
-        let (mut words, mut unpacked) = (Words([0; WORDS]), None);
+        let mut unpacked = None;
         let lower_at = match lower {
             Node::Made(at) => at.cast_const(),
-            Node::Leaf(rank) if rank == self.turn.rank => self.elements.own,
-            Node::Leaf(rank) if self.dense => self.data(rank, &mut words),
+            Node::Leaf(rank) if rank == self.turn.rank || self.dense => {
+                self.elements_of(rank, &mut words)
+            }
             Node::Leaf(rank) => {
                 let at = self.rooms.take()?;
                 // SAFETY: `at` is a room that no node uses: scratch memory for the elements, or `recv`, which is
@@ -395,11 +428,16 @@ impl Fold<'_, '_> {
                 at.cast_const()
             }
         };
-        // SAFETY: both addresses are those of displacement 0 of `count` elements: results, unpacked elements, or the
-        // data of a rank, which lie as in memory if the type is dense. The elements at `target` are in memory that
-        // only this node uses.
+        let Elements { first, result: Part { count, .. }, .. } = self.elements;
+        // SAFETY: all addresses are those of displacement 0 of `count` elements: results, unpacked elements, or the
+        // data of a rank, which lie as in memory if the type is dense. The elements at `target` are in memory that only
+        // this node uses. With a combiner, `target` may be where this rank's elements are, so it is the address of one
+        // operand (`fold_in_blocks`), and overlaps nothing otherwise. Without one, the upper operand is at `target`.
         unsafe {
-            self.combine.call(lower_at, target, self.elements.first, self.elements.result.count);
+            match combines {
+                Some(combiner) => combiner(lower_at, upper_at, target, count as usize),
+                None => self.combine.call(lower_at, target, first, count),
+            }
         }
         if let Node::Made(at) = lower {
             self.rooms.give_back(at);

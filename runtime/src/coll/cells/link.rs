@@ -139,7 +139,8 @@ impl Link<'_> {
             let own = Part { origin: elements.own.cast_mut(), ..result };
             let origin = value.wrapping_offset(result.offset(first));
             let value = Part { origin, ..result };
-            if elements.own != origin.cast_const() {
+            let native = self.combine.native().filter(|_| self.unpacked.is_none());
+            if native.is_none() && elements.own != origin.cast_const() {
                 // SAFETY: this rank's elements are readable, and those of `value` writable: elements of the result, or
                 // scratch memory. They do not overlap. Both have `len` packed bytes.
                 unsafe { copy_layout(&layout(&own), &layout(&value), len) };
@@ -154,10 +155,19 @@ impl Link<'_> {
                     at.cast_const()
                 }
             };
-            // SAFETY: both are addresses of displacement 0 of `count` elements: the value of the rank below, which lies
-            // as in memory if the type is dense and has been unpacked otherwise, and this rank's elements. `combine`
-            // keeps its promises for them.
-            unsafe { self.combine.call(lower_at, origin, elements.first, result.count) };
+            // SAFETY: the addresses are those of displacement 0 of `count` elements: the value of the rank below, which
+            // lies as in memory if the type is dense and has been unpacked otherwise, this rank's elements, and the
+            // value of this rank. A function of this library reads this rank's elements where they are: at `origin`, or
+            // in memory that does not overlap the value. A user's function finds them at `origin`. `combine` keeps its
+            // promises for them.
+            unsafe {
+                match native {
+                    Some(combiner) => {
+                        combiner(lower_at, elements.own, origin, result.count as usize);
+                    }
+                    None => self.combine.call(lower_at, origin, elements.first, result.count),
+                }
+            }
         }
         if self.exclusive {
             // SAFETY: the result is writable, and the value of the rank below has `len` bytes at `lower`. In place,

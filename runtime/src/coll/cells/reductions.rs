@@ -13,7 +13,7 @@
 use super::block::SHORT;
 use super::fold::{Elements, KEPT, Order, packed};
 use super::piece::{range, steps};
-use super::turn::{Turn, check, copy_own};
+use super::turn::{Turn, check, layout};
 use crate::Result;
 #[cfg(doc)]
 use crate::comm::Communicator;
@@ -220,15 +220,15 @@ impl Turn<'_> {
     }
 
     /// Makes a reduction of `bytes` packed bytes to `root`, or to all ranks if `root` is `None`. Each rank combines a
-    /// slice of each piece.
+    /// slice of each piece, straight to the result if it has memory for the result.
     ///
     /// # Safety
     ///
     /// - The conditions of [`allreduce`](Self::allreduce) hold for the addresses in `cut`. If there is a root, only the
     ///   root needs memory for the result.
-    unsafe fn in_slices(
+    unsafe fn in_slices<'a>(
         &mut self,
-        cut: &Cut<'_>,
+        cut: &Cut<'a>,
         bytes: u64,
         combine: &Combine,
         order: Order,
@@ -240,31 +240,50 @@ impl Turn<'_> {
         // The slices are filled from the lowest rank on, so these ranks read the elements of a piece.
         let combines = usize::from(rank == 0);
         let longest = cut.elements.min(cut.all.count).div_ceil(slices);
+        // A rank without memory for the whole result needs some for its slice.
         let mut scratch = self.cells.scratch.pop().unwrap_or_default();
-        let origin = take_room(&mut scratch, room_for(cut.all.plan, longest)?)?;
+        let origin = match root {
+            Some(root) if root != rank => {
+                Some(take_room(&mut scratch, room_for(cut.all.plan, longest)?)?)
+            }
+            _ => None,
+        };
+        let slice = |piece: &Elements<'a>, rank: usize| {
+            let count = piece.result.count;
+            piece.part(range(count, count.div_ceil(slices), rank as u64))
+        };
+        let mut next = cut.piece(0);
+        // SAFETY: the elements are readable (condition of `# Safety`).
+        unsafe { self.contribute_rest((0, combines), &next, &slice(&next, rank), bytes)? };
         for index in 0..cut.pieces {
-            // 1. All ranks pass their elements on, and each rank combines a slice of the piece.
+            // 1. All ranks have passed their elements on, and each rank combines a slice of the piece.
             self.begin(2 * index);
-            let piece = cut.piece(index);
-            // SAFETY: the elements are readable (condition of `# Safety`).
-            unsafe { self.contribute((2 * index, combines), &piece, bytes)? };
+            let piece = next;
             self.meet()?;
             self.check_all(size, bytes)?;
-            let count = piece.result.count;
-            let slice = |rank: usize| piece.part(range(count, count.div_ceil(slices), rank as u64));
-            let mine = slice(rank);
-            let result = Part { origin, ..mine.result };
+            let mut mine = slice(&piece, rank);
+            if let Some(origin) = origin {
+                mine.result.origin = origin;
+            }
+            let result = mine.result;
             if result.count > 0 {
                 // SAFETY: this rank's elements are readable, and `combine` keeps its promises (conditions of
-                // `# Safety`). The scratch memory has room for a slice, and nobody else uses it. The cells of all ranks
-                // have arrived (`meet`), and all ranks cut alike (`check_all`).
-                unsafe { self.fold(&Elements { result, ..mine }, combine, order)? };
+                // `# Safety`). The result is part of `recv`, or scratch memory with room for a slice that nobody else
+                // uses. The cells of all ranks have arrived (`meet`), and all ranks cut alike (`check_all`).
+                unsafe { self.fold(&mine, combine, order)? };
             }
-            // 2. Each rank passes its result on.
+            // 2. Each rank passes its result on, and then its elements of the next piece, so that no rank waits for
+            //    them. In place, this rank has written elements of this piece only.
             self.begin(2 * index + 1);
             if root != Some(rank) {
-                // SAFETY: the scratch memory holds the elements of the result, and nobody changes them.
+                // SAFETY: `result` holds the elements that `fold` has made, and nobody changes them.
                 unsafe { self.put((2 * index + 1, reader), &result, 0..packed(&result), bytes)? };
+            }
+            if index + 1 < cut.pieces {
+                next = cut.piece(index + 1);
+                let (step, own) = ((2 * index + 2, combines), slice(&next, rank));
+                // SAFETY: the elements are readable, as above.
+                unsafe { self.contribute_rest(step, &next, &own, bytes)? };
             }
             match root {
                 Some(root) if root != rank => {
@@ -275,11 +294,8 @@ impl Turn<'_> {
                 None => self.meet()?,
             }
             self.check_all(size, bytes)?;
-            // SAFETY: the elements of `recv` are writable (condition of `# Safety`), and the scratch memory holds
-            // elements that do not overlap them.
-            unsafe { copy_own(&result, &mine.result, rank)? };
             for from in (0..size).filter(|from| *from != rank) {
-                let part = slice(from).result;
+                let part = slice(&piece, from).result;
                 // SAFETY: the elements of `recv` are writable (condition of `# Safety`). Rank `from` cuts like this
                 // rank (`check_all`), so all packed bytes of its slice are in its cell or its ring.
                 unsafe { self.read(from, &part, 0..packed(&part)) };
@@ -307,6 +323,36 @@ impl Turn<'_> {
         let part = Part { origin: piece.own.cast_mut(), ..piece.result };
         // SAFETY: the elements are readable (condition of `# Safety`). The range has all packed bytes of a piece.
         unsafe { self.put(step, &part, 0..packed(&part), bytes) }
+    }
+
+    /// Publishes this rank's elements of a piece like [`contribute`](Self::contribute), except those of the slice that
+    /// this rank combines: no other rank reads them, so their bytes in the ring are arbitrary.
+    ///
+    /// # Safety
+    ///
+    /// - The elements of the piece are readable, and nobody changes them until the function returns.
+    /// - The elements of `slice` are some of the piece.
+    #[inline]
+    unsafe fn contribute_rest(
+        &mut self,
+        step: (u64, usize),
+        piece: &Elements<'_>,
+        slice: &Elements<'_>,
+        bytes: u64,
+    ) -> Result<()> {
+        let part = Part { origin: piece.own.cast_mut(), ..piece.result };
+        let len = packed(&part);
+        let (begin, end) = (slice.offset, slice.offset + packed(&slice.result));
+        self.put_with(step, len, bytes, |target| {
+            let layout = layout(&part);
+            // SAFETY: the elements are readable, and both ranges lie within their packed bytes, because those of the
+            // slice do (conditions of `# Safety`). `len` bytes at `target` are writable, and nobody else accesses them
+            // (`put_with`).
+            unsafe {
+                layout.pack(0..begin, target);
+                layout.pack(end..len, target.wrapping_add(end as usize));
+            }
+        })
     }
 }
 

@@ -115,7 +115,7 @@ impl Job {
 }
 
 fn allreduce(call: u64, bytes: u64) -> Competition {
-    let key = Key::new(CollectiveName::Allreduce, bytes, 3).expect("enough bytes");
+    let key = Key::new((CollectiveName::Allreduce, By::Library), bytes, 3).expect("enough bytes");
     Competition { key, call, bytes }
 }
 
@@ -255,16 +255,16 @@ fn calls_at_regular_distances_are_timed() {
 
 #[test]
 fn keys_have_classes_and_ways() {
-    let key = |bytes, size| Key::new(CollectiveName::Bcast, bytes, size);
+    let key = |bytes, size| Key::new((CollectiveName::Bcast, By::Library), bytes, size);
     assert!(key(LEAST / 2 - 1, 2).is_none() && key(LEAST / 2, 2).is_some());
     assert!(key(LEAST / 32, 32).is_some() && key(0, 32).is_none());
-    assert!(Key::new(CollectiveName::Barrier, u64::MAX, 2).is_none());
+    assert!(Key::new((CollectiveName::Barrier, By::Library), u64::MAX, 2).is_none());
     assert_eq!(key(u64::MAX, 2).unwrap().bytes(), 1 << LAST_CLASS);
     assert_eq!(key(LEAST / MOST as u64, MOST).unwrap().bytes(), LEAST / MOST as u64);
     let mut indices: Vec<usize> = Vec::new();
-    for (name, _) in OPERATIONS {
+    for (name, by, _) in OPERATIONS {
         for class in FIRST_CLASS..=LAST_CLASS {
-            let key = Key::new(name, 1 << class, MOST).unwrap();
+            let key = Key::new((name, by), 1 << class, MOST).unwrap();
             indices.push(key.index());
             let (list, len) = ways(key, MOST);
             let list = &list[..usize::from(len)];
