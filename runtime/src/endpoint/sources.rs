@@ -21,22 +21,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A function that combines two vectors of the given number of elements: `result[i] = lower[i] op upper[i]`.
-/// The arguments are the lower vector, the upper vector, the result, and the number of elements. The result may be one
-/// of the two vectors; otherwise it overlaps neither of them.
+/// The arguments are the addresses of displacement 0 of the first element of the lower vector, of the upper vector and of
+/// the result, and the number of elements.
+///
+/// The caller guarantees that the elements of both vectors are readable, those of the result are writable, and nobody else
+/// uses the result. The result is one of the two vectors, or overlaps neither; the two vectors do not overlap. The
+/// function reads both elements before it writes an element of the result, and touches nothing else.
 pub type Combiner = unsafe fn(*const u8, *const u8, *mut u8, usize);
 
 /// A user's function that combines two vectors. The arguments are the lower vector, the upper vector, the
 /// index of the first element, and the number of elements.
 type UserFunction = dyn Fn(*const u8, *mut u8, u64, u64) + Send + Sync;
 
-/// An operation that combines two vectors of elements: `upper[i] = lower[i] op upper[i]`. `lower` comes from
-/// lower ranks than `upper`.
+/// An operation that combines two vectors of elements. `lower` comes from lower ranks than `upper`.
 ///
-/// The value owns its function, so that a reduction may outlive the call that starts it. The runtime calls
-/// the function with the addresses of displacement 0 of the first element in both vectors, with the index of
-/// this first element in the whole reduction (the runtime may cut a reduction into pieces), and with the
-/// number of elements to combine. The function reads both vectors, writes the elements of `upper`, and
-/// touches nothing else.
+/// The value owns its function, so that a reduction may outlive the call that starts it. [`Combiner`] describes the
+/// functions of this library. A user's function makes `upper[i] = lower[i] op upper[i]`. The runtime calls it with the
+/// addresses of displacement 0 of the first element in both vectors, with the index of this first element in the whole
+/// reduction, and with the number of elements to combine. The function reads both vectors, writes the elements of `upper`,
+/// and touches nothing else.
+///
+/// The runtime may cut a reduction into pieces, and the cut may differ from call to call. So the result for an element
+/// must depend on its two operands only. Otherwise two equal reductions may give different bits.
 #[derive(Clone)]
 pub enum Combine {
     /// A function of this library. It is short, calls nothing, and may run under a lock.
@@ -67,7 +73,7 @@ impl Combine {
     /// # Safety
     ///
     /// - `lower` and `upper` are addresses of displacement 0 of `elements` elements of the operation's type.
-    /// - The elements at both addresses are readable.
+    /// - The elements at both addresses are readable, and the two vectors do not overlap.
     /// - The elements at `upper` are writable, and nobody else uses them until the call returns.
     #[inline]
     pub unsafe fn call(&self, lower: *const u8, upper: *mut u8, first: u64, elements: u64) {

@@ -192,9 +192,13 @@ impl Key {
         let (name, ..) = OPERATIONS[usize::from(self.operation)];
         matches!(name, CollectiveName::Reduce | CollectiveName::Allreduce)
     }
+
+    fn calls_a_user(self) -> bool {
+        OPERATIONS[usize::from(self.operation)].1 == By::User
+    }
 }
 
-/// Returns the ways that compete for a key among `size` ranks, the static one first, and their number.
+/// Returns the ways that compete for a key among `size` ranks, the static one first, and their number, which may be 1.
 fn ways(key: Key, size: usize) -> ([Way; 4], u8) {
     // The static way is the same for all lengths of a class.
     let slices = key.reduces() && has_slices(size, key.bytes());
@@ -205,14 +209,21 @@ fn ways(key: Key, size: usize) -> ([Way; 4], u8) {
         list[len] = way;
         len += 1;
     };
-    if key.reduces() {
+    // All user's functions share the keys, and the costs of two functions may differ by any factor. With more than two
+    // ranks, whole vectors need far more calls of the function, so they are no way: a cheap function could choose them
+    // for an expensive one.
+    if key.reduces() && !(slices && key.calls_a_user()) {
         add(Way { slices: !slices, ..first });
     }
     // Shorter data fit in one piece of either length.
     if key.bytes() > BUSY_PIECE {
         add(Way { other_pieces: true, ..first });
     }
-    add(Way { messages: true, ..Way::default() });
+    // By messages, any thread that waits may run a user's function. A function that makes a call on the same
+    // communicator, by mistake, then gets no error, and may wait for ever.
+    if !key.calls_a_user() {
+        add(Way { messages: true, ..Way::default() });
+    }
     (list, len as u8)
 }
 
@@ -279,6 +290,9 @@ impl Choices {
     ) -> Choice {
         let Competition { key, call, .. } = *competition;
         let (list, len) = ways(key, self.size);
+        if len == 1 {
+            return Choice { way: list[0], is_timed: false };
+        }
         if let Some(leader) = &mut self.leader {
             leader.collect(memory, self.size, call, have_ended);
             leader.decide(memory, competition, (list, len), self.lead);

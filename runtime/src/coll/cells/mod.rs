@@ -8,7 +8,8 @@
 //! copies, `moves.rs` and `exchanges.rs` the calls that move data, `reductions.rs`, `blocks.rs`, `fold.rs` and
 //! `link.rs` the reductions. A nonblocking or persistent call is a schedule of messages. All ranks decide alike: the
 //! standard does not let a blocking call match a nonblocking one, and only the kind of the call, the length of the data
-//! and, in a reduction, the size of an element decide, and for longer data what rank 0 has measured. In a gather, each
+//! and, in a reduction, the size of an element and whether a user's function combines decide, and for longer data what
+//! rank 0 has measured. In a gather, each
 //! rank and the root decide for the data of this rank.
 //!
 //! Reductions combine in the order of `reduce.rs`, `allreduce.rs` and `scan.rs`, so that the result has the same

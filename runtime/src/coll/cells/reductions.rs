@@ -13,7 +13,7 @@
 use super::block::SHORT;
 use super::fold::{Elements, KEPT, Order, packed};
 use super::piece::{range, steps};
-use super::turn::{Turn, check, layout};
+use super::turn::{IN_SLICES, Turn, check, layout};
 use crate::Result;
 #[cfg(doc)]
 use crate::comm::Communicator;
@@ -240,10 +240,12 @@ impl Turn<'_> {
         // The slices are filled from the lowest rank on, so these ranks read the elements of a piece.
         let combines = usize::from(rank == 0);
         let longest = cut.elements.min(cut.all.count).div_ceil(slices);
+        let bytes = bytes | IN_SLICES;
         // A rank without memory for the whole result needs some for its slice.
-        let mut scratch = self.cells.scratch.pop().unwrap_or_default();
+        let mut scratch = Vec::new();
         let origin = match root {
             Some(root) if root != rank => {
+                scratch = self.cells.scratch.pop().unwrap_or_default();
                 Some(take_room(&mut scratch, room_for(cut.all.plan, longest)?)?)
             }
             _ => None,
@@ -253,7 +255,8 @@ impl Turn<'_> {
             piece.part(range(count, count.div_ceil(slices), rank as u64))
         };
         let mut next = cut.piece(0);
-        // SAFETY: the elements are readable (condition of `# Safety`).
+        // SAFETY: the elements are readable, and nobody changes them before the call has returned (conditions of
+        // `# Safety`). The slice is a range of the piece's elements.
         unsafe { self.contribute_rest((0, combines), &next, &slice(&next, rank), bytes)? };
         for index in 0..cut.pieces {
             // 1. All ranks have passed their elements on, and each rank combines a slice of the piece.
@@ -268,21 +271,24 @@ impl Turn<'_> {
             let result = mine.result;
             if result.count > 0 {
                 // SAFETY: this rank's elements are readable, and `combine` keeps its promises (conditions of
-                // `# Safety`). The result is part of `recv`, or scratch memory with room for a slice that nobody else
-                // uses. The cells of all ranks have arrived (`meet`), and all ranks cut alike (`check_all`).
+                // `# Safety`). The result is scratch memory with room for a slice that nobody else uses, or the same
+                // elements of `recv`, which do not overlap this rank's elements, unless both have the same address (in
+                // place). The cells of all ranks have arrived (`meet`), and all ranks cut alike (`check_all`).
                 unsafe { self.fold(&mine, combine, order)? };
             }
             // 2. Each rank passes its result on, and then its elements of the next piece, so that no rank waits for
             //    them. In place, this rank has written elements of this piece only.
             self.begin(2 * index + 1);
             if root != Some(rank) {
-                // SAFETY: `result` holds the elements that `fold` has made, and nobody changes them.
+                // SAFETY: `result` holds the elements that `fold` has made, and nobody changes them. The range has all
+                // its packed bytes, at most those of a piece.
                 unsafe { self.put((2 * index + 1, reader), &result, 0..packed(&result), bytes)? };
             }
             if index + 1 < cut.pieces {
                 next = cut.piece(index + 1);
                 let (step, own) = ((2 * index + 2, combines), slice(&next, rank));
-                // SAFETY: the elements are readable, as above.
+                // SAFETY: the elements are readable, and nobody changes them (conditions of `# Safety`). In place, this
+                // rank has written elements of the pieces before only. The slice is a range of the piece's elements.
                 unsafe { self.contribute_rest(step, &next, &own, bytes)? };
             }
             match root {
@@ -301,7 +307,7 @@ impl Turn<'_> {
                 unsafe { self.read(from, &part, 0..packed(&part)) };
             }
         }
-        if scratch.len() <= KEPT {
+        if origin.is_some() && scratch.len() <= KEPT {
             self.cells.scratch.push(scratch);
         }
         Ok(())
@@ -326,7 +332,8 @@ impl Turn<'_> {
     }
 
     /// Publishes this rank's elements of a piece like [`contribute`](Self::contribute), except those of the slice that
-    /// this rank combines: no other rank reads them, so their bytes in the ring are arbitrary.
+    /// this rank combines: their bytes in the ring are arbitrary. No other rank reads them, because all ranks go in slices
+    /// ([`IN_SLICES`]) and cut alike.
     ///
     /// # Safety
     ///
@@ -347,7 +354,7 @@ impl Turn<'_> {
             let layout = layout(&part);
             // SAFETY: the elements are readable, and both ranges lie within their packed bytes, because those of the
             // slice do (conditions of `# Safety`). `len` bytes at `target` are writable, and nobody else accesses them
-            // (`put_with`).
+            // (`put_with`), so they do not overlap the elements.
             unsafe {
                 layout.pack(0..begin, target);
                 layout.pack(end..len, target.wrapping_add(end as usize));

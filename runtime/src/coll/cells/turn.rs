@@ -5,8 +5,9 @@
 //!
 //! A call with more data than a piece has several steps. In each step the ranks pass one piece on. All ranks cut the
 //! data alike ([`Turn::piece`]). A rank that only publishes may be some steps ahead of the ranks that read, because it
-//! has several cells. In an allgather, an alltoall, and an allreduce without slices, a rank publishes one step ahead,
-//! so that it need not wait while another rank writes.
+//! has several cells. In an allgather, an alltoall and most reductions, a rank publishes one step ahead, so that it need not
+//! wait while another rank writes. This cannot deadlock: the ring holds the pieces of more than three steps, so a rank
+//! that publishes step `n + 1` waits at most for the end of step `n - 1` on other ranks, which does not depend on it.
 //!
 //! A rank that waits first looks at the cells for a while, then drives the progress of all messages, and then sleeps on
 //! its doorbell (`endpoint/`). A rank that has published its data wakes the ranks that can now go on:
@@ -70,7 +71,11 @@ const OTHER_RING: u64 = u64::MAX - 1;
 /// lower bits have the number of bytes.
 pub(super) const BY_MESSAGES: u64 = 1 << 61;
 
-const _: () = assert!(LONGEST < BY_MESSAGES);
+/// The bit of a head that says that each rank combines a slice of the data. A rank passes no data of its own slice on, so no
+/// other rank may read them. The lower bits have the number of bytes.
+pub(super) const IN_SLICES: u64 = 1 << 60;
+
+const _: () = assert!(LONGEST < IN_SLICES);
 
 /// The bit of a head in a cell that says that the owner uses the longer ring.
 const LONG: u64 = 1 << 62;
@@ -756,17 +761,19 @@ fn unexpected(from: usize, head: u64, bytes: u64) -> Error {
             );
             Error::new(ErrorKind::NoMemory, "memory", detail)
         }
-        _ if (head | bytes) & BY_MESSAGES != 0 => {
+        _ if (head | bytes) & BY_MESSAGES != 0 || (head ^ bytes) & IN_SLICES != 0 => {
             let detail = format!(
                 "rank {from} passes another number of bytes than this rank, or makes another call"
             );
             Error::new(ErrorKind::Count, "count", detail)
         }
         _ if head > bytes => {
+            let [head, bytes] = [head, bytes].map(|head| head & !IN_SLICES);
             let detail = format!("rank {from} passes {head} bytes, but at most {bytes} bytes fit");
             Error::new(ErrorKind::Truncated, "count", detail)
         }
         _ => {
+            let [head, bytes] = [head, bytes].map(|head| head & !IN_SLICES);
             let detail = format!(
                 "part sizes differ: rank {from} has {head} bytes, but this rank has {bytes} bytes"
             );
