@@ -105,16 +105,19 @@ pub enum CollectiveMethod {
     Whole,
     /// Through cells. In a reduction, each rank combines a slice of the elements.
     Slices,
+    /// Through cells, in pieces of another length: longer, or shorter if the ranks share CPUs.
+    Pieces,
     /// By messages.
     Messages,
 }
 
 /// The names of the methods in `TYPEPACK_COLL`.
-const METHODS: [(&str, CollectiveMethod); 5] = [
+const METHODS: [(&str, CollectiveMethod); 6] = [
     ("auto", CollectiveMethod::Auto),
     ("cells", CollectiveMethod::Cells),
     ("whole", CollectiveMethod::Whole),
     ("slices", CollectiveMethod::Slices),
+    ("pieces", CollectiveMethod::Pieces),
     ("messages", CollectiveMethod::Messages),
 ];
 
@@ -123,6 +126,11 @@ impl CollectiveMethod {
     fn is_for(self, operation: &str) -> bool {
         match self {
             Self::Whole | Self::Slices => ["reduce", "allreduce"].contains(&operation),
+            Self::Pieces => {
+                let cut =
+                    ["bcast", "reduce", "allreduce", "scan", "exscan", "allgather", "alltoall"];
+                cut.contains(&operation)
+            }
             Self::Auto | Self::Cells | Self::Messages => true,
         }
     }

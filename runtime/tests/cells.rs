@@ -464,7 +464,9 @@ fn sums_of_seven_have_the_same_bits() {
 /// Forces each way of the reductions.
 #[test]
 fn sums_of_each_way_have_the_same_bits() {
-    for value in ["all:cells", "all:slices", "all:whole", "allreduce:messages,reduce:slices"] {
+    let values =
+        ["all:cells", "all:slices", "all:whole", "all:pieces", "allreduce:messages,reduce:slices"];
+    for value in values {
         for size in [2, 5] {
             let env = [("TYPEPACK_COLL", value), ("SUMS_RANKS", if size == 2 { "2" } else { "5" })];
             let name = "sums_of_each_way_have_the_same_bits";

@@ -138,6 +138,14 @@ fn neighbors_every_way() {
     }
 }
 
+/// Passes topologies that differ between ranks, with the check of types, also if all ranks sleep at once.
+#[test]
+fn differing_topologies() {
+    const CHECKED: (&str, &str) = ("TYPEPACK_CHECK_TYPES", "1");
+    run_with("differing_topologies", &[0, 1, 2, 3, 5], &[CHECKED]);
+    run_with("differing_topologies", &[3], &[CHECKED, ("TYPEPACK_SPIN_US", "0")]);
+}
+
 /// Splits communicators of ranks that are bound to parts of the machine of different sizes.
 #[test]
 fn resources_by_binding() {
@@ -281,6 +289,7 @@ fn campaign_with_settings() {
         ("TYPEPACK_COLL", "all:messages"),
         ("TYPEPACK_COLL", "all:cells,all:slices"),
         ("TYPEPACK_COLL", "all:cells,all:whole"),
+        ("TYPEPACK_COLL", "all:cells,all:pieces"),
         ("TYPEPACK_COLL", "reduce:messages,bcast:messages,gather:messages,alltoallv:messages"),
     ] {
         run_with("campaign", &[3, 6], &[(name, value), ("CAMPAIGN_SEED", "500")]);

@@ -5,11 +5,13 @@
 //! describe the call (`exchange_steps` in `create.rs`). All ranks compare the same words, so all get the same error. In
 //! a call that moves data between pairs of ranks, each sender then tells its receivers what it will send, the receivers
 //! compare this with what they expect, and all ranks exchange the results. In a neighbourhood collective, the pairs are
-//! the edges of the topology. In a nonblocking call, the same steps come first in the schedule of the call
+//! the edges of the topology, and all ranks first compare the numbers of edges (`check/edges.rs`). In a nonblocking call, the same steps come first in the schedule of the call
 //! (`Builder::check`), so the operation ends with the error.
 //!
 //! On intercommunicators, the ranks of both groups compare the call, the operation, the root, and the data of
 //! reductions and broadcasts. Receivers still check the messages of these calls (`message/typecheck.rs`).
+
+mod edges;
 
 use super::collective::{Collective, Root};
 use super::create::{check_failed, exchange_steps};
@@ -66,6 +68,8 @@ type Data = [u64; 3];
 struct Traffic {
     sent: Vec<Sent>,
     expected: Vec<Expected>,
+    /// The messages are those of a neighbourhood collective.
+    along_edges: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -88,7 +92,7 @@ impl Traffic {
         let sent = sent.iter().enumerate().map(|(to, &data)| Sent { to, data });
         let expected = expected.iter().enumerate();
         let expected = expected.map(|(from, &data)| Expected { from, place: NONE, data });
-        Self { sent: sent.collect(), expected: expected.collect() }
+        Self { sent: sent.collect(), expected: expected.collect(), along_edges: false }
     }
 
     /// Lists the messages of a neighbourhood collective.
@@ -103,7 +107,7 @@ impl Traffic {
         let (sources, destinations) = (neighbors.sources(), neighbors.destinations());
         check_parts("send", send, destinations)?;
         check_parts("receive", receive, sources)?;
-        let mut traffic = Self::default();
+        let mut traffic = Self { along_edges: true, ..Self::default() };
         for (part, &to) in send.iter().zip(destinations) {
             if let Some(to) = to {
                 traffic.sent.push(Sent { to, data: of_part(part)? });
@@ -149,6 +153,8 @@ const COUNTS: u64 = 1;
 const TYPES: u64 = 2;
 /// The kind of a [`Verdict`]: the ranks pass different numbers of elements for a block of a reduce-scatter.
 const SHARES: u64 = 3;
+/// The kind of a [`Verdict`]: the sender has another number of edges to the receiver than the receiver has from it.
+const EDGES: u64 = 4;
 
 /// Returns the description of the data of `count` elements.
 fn data(plan: &Plan, count: u64) -> Result<Data> {
@@ -461,6 +467,7 @@ fn first_error(verdicts: &[Verdict]) -> Result<()> {
                 types_text(expected_text)
             ),
         ),
+        EDGES => (ErrorKind::Topology, "comm", edges::text((from, sent), (to as u64, expected))),
         _ => (
             ErrorKind::Count,
             "recvcounts",
@@ -583,6 +590,9 @@ impl Communicator {
             compare(all, size)
         });
         let Some(traffic) = &words.traffic else { return Ok(()) };
+        if traffic.along_edges {
+            self.edge_steps(steps, traffic)?;
+        }
         let (plan, rank) = (bytes()?, self.rank());
         let (sent, expected, first) =
             (&traffic.sent, traffic.expected.clone(), traffic.heard(rank));
@@ -612,12 +622,26 @@ impl Communicator {
                 steps.receive(&one(&heard, at), self.peer(from)?)?;
             }
         }
-        let verdict = Scratch::<Verdict>(steps.scratch(plan, size_of::<Verdict>() as u64)?.cast());
-        let (counts_elements, to) = (words.counts_elements, verdict);
-        steps.check(move || {
+        let counts_elements = words.counts_elements;
+        self.verdict_steps(steps, move || {
             // SAFETY: the steps before this one have written one value for each message that this rank expects, and are
-            // over. The next step, which reads the verdict, has not begun.
-            unsafe { to.write(judge(counts_elements, heard.slice(expected.len()), &expected)) };
+            // over.
+            judge(counts_elements, unsafe { heard.slice(expected.len()) }, &expected)
+        })
+    }
+
+    /// Adds the steps in which each rank judges what it has heard, and in which all ranks exchange the verdicts. The
+    /// schedule ends with an error if a rank has found a difference. `judge` runs once all steps before are over.
+    fn verdict_steps(
+        &self,
+        steps: &mut Builder<'_, '_>,
+        judge: impl Fn() -> Verdict + Send + 'static,
+    ) -> Result<()> {
+        let (plan, size) = (bytes()?, self.size());
+        let verdict = Scratch::<Verdict>(steps.scratch(plan, size_of::<Verdict>() as u64)?.cast());
+        steps.check(move || {
+            // SAFETY: the scratch memory has room for the verdict. The next step, which reads it, has not begun.
+            unsafe { verdict.write(judge()) };
             Ok(())
         });
         let all =

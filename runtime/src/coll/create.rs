@@ -426,7 +426,7 @@ impl Communicator {
     /// # Errors
     /// Returns [`ErrorKind::Other`] if a rank has called [`fail_creation`](Self::fail_creation) instead, and
     /// [`ErrorKind::ProcAborted`] if a rank has died.
-    fn all_words(&self, mine: &Words) -> Result<Vec<Words>> {
+    pub(super) fn all_words(&self, mine: &Words) -> Result<Vec<Words>> {
         Ok(self.exchange_words(mine)?.0)
     }
 

@@ -51,11 +51,12 @@ impl Choices {
 }
 
 /// The methods of collective calls, with the values of `TYPEPACK_COLL` that force them.
-const METHODS: [(&str, &str); 4] = [
+const METHODS: [(&str, &str); 5] = [
     ("messages", "all:messages"),
     ("cells", "all:cells"),
     ("whole", "all:cells,all:whole"),
     ("slices", "all:cells,all:slices"),
+    ("pieces", "all:cells,all:pieces"),
 ];
 
 /// One way of a message or of a collective call, or the free choice.
@@ -94,7 +95,8 @@ impl Candidate {
 /// method of its own.
 ///
 /// Every collective call can go by messages or through cells. In the cells of a reduction whose result all ranks or one
-/// rank need, the ranks combine all elements or a slice each (`whole`, `slices`).
+/// rank need, the ranks combine all elements or a slice each (`whole`, `slices`). Most calls can cut longer data into
+/// pieces of another length (`pieces`).
 pub fn possible(row: &Row, memory: Memory) -> Vec<Candidate> {
     if let Some(operation) = row.collective() {
         let operation = operation.trim_end_matches("user");
@@ -102,6 +104,10 @@ pub fn possible(row: &Row, memory: Memory) -> Vec<Candidate> {
         let is_possible = |name: &str| match name {
             "cells" => !reduces,
             "whole" | "slices" => reduces,
+            // These calls have pieces of another length.
+            "pieces" => {
+                reduces || ["bcast", "scan", "exscan", "allgather", "alltoall"].contains(&operation)
+            }
             _ => true,
         };
         let found = METHODS.iter().filter(|(name, _)| is_possible(name));
@@ -193,13 +199,18 @@ mod tests {
     }
 
     #[test]
-    fn collective_calls_have_two_or_three_candidates() {
+    fn collective_calls_have_several_candidates() {
         let names = Choices::Collectives.names();
         for row in &Choices::Collectives.definitions().rows {
             let list = possible(row, Memory::User);
             assert!(list.iter().all(|candidate| names.contains(&candidate.name)), "{list:?}");
             let wanted: &[&str] = match row.collective().expect("a collective") {
-                "reduce" | "allreduce" | "allreduceuser" => &["messages", "whole", "slices"],
+                "reduce" | "allreduce" | "allreduceuser" => {
+                    &["messages", "whole", "slices", "pieces"]
+                }
+                "bcast" | "scan" | "exscan" | "allgather" | "alltoall" => {
+                    &["messages", "cells", "pieces"]
+                }
                 _ => &["messages", "cells"],
             };
             assert_eq!(shown(&list), wanted, "{}", row.name);

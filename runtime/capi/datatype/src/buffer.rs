@@ -18,18 +18,19 @@ const MANY: u64 = 1 << 31;
 
 /// Checks that memory can exist at the addresses of the `elements` elements at `buf`.
 ///
-/// If `buf` is null (`MPI_BOTTOM`), the displacements of the datatype must be absolute addresses, so this
-/// function checks that the data begin beyond the first page. If `buf` is not null, this function checks
+/// If `buf` lies in the first page (`MPI_BOTTOM`, or by mistake `MPI_IN_PLACE`), the displacements of the datatype must be
+/// absolute addresses, so this function checks that the data begin beyond the first page. Otherwise this function checks
 /// only the last element, and only if there are at least `MANY` elements.
 ///
 /// # Errors
 /// Returns `MPI_ERR_BUFFER` if a checked element lies at an address where no memory can exist.
 #[inline]
 pub fn memory(buf: *const c_void, plan: &Plan, elements: u64, argument: &'static str) -> Result {
-    if elements == 0 || (!buf.is_null() && elements < MANY) {
+    let is_low = (buf as usize) < PAGE as usize;
+    if elements == 0 || (!is_low && elements < MANY) {
         return Ok(());
     }
-    if buf.is_null() { nowhere(plan, argument) } else { far(buf, plan, elements, argument) }
+    if is_low { nowhere(buf, plan, argument) } else { far(buf, plan, elements, argument) }
 }
 
 #[cold]
@@ -47,13 +48,18 @@ fn far(buf: *const c_void, plan: &Plan, elements: u64, argument: &'static str) -
 }
 
 #[cold]
-fn nowhere(plan: &Plan, argument: &'static str) -> Result {
-    if plan.element_bytes() == 0 || plan.footprint().true_lb >= PAGE {
+fn nowhere(buf: *const c_void, plan: &Plan, argument: &'static str) -> Result {
+    if plan.element_bytes() == 0 {
         return Ok(());
     }
-    Err(Failure::new(
-        abi::ERR_BUFFER,
-        argument,
-        "null pointer; only a datatype with absolute displacements may be used with MPI_BOTTOM",
-    ))
+    let detail = match buf as usize {
+        abi::IN_PLACE => "MPI_IN_PLACE is not allowed; a buffer is needed",
+        // The address is below one page, so the sum does not overflow beyond that page.
+        low if plan.footprint().true_lb >= PAGE - low as i64 => return Ok(()),
+        0 => {
+            "null pointer; only a datatype with absolute displacements may be used with MPI_BOTTOM"
+        }
+        _ => "the data would lie in the first page of the address space, where no memory can be",
+    };
+    Err(Failure::new(abi::ERR_BUFFER, argument, detail))
 }

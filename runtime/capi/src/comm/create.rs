@@ -262,6 +262,16 @@ pub fn split_type(
         Some(resource) => communicator.split_resource(placement.as_ref(), resource, key),
         None => communicator.split(None, key),
     };
+    let known = [
+        abi::COMM_TYPE_SHARED,
+        abi::COMM_TYPE_HW_GUIDED,
+        abi::COMM_TYPE_RESOURCE_GUIDED,
+        abi::COMM_TYPE_HW_UNGUIDED,
+        abi::UNDEFINED,
+    ];
+    if known.contains(&split_type) {
+        communicator.check_split_type((split_type != abi::UNDEFINED).then_some(split_type))?;
+    }
     let made = match split_type {
         abi::COMM_TYPE_SHARED => split(Some(Resource::Machine))?,
         abi::COMM_TYPE_HW_GUIDED => split(resource())?,

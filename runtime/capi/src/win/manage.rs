@@ -35,8 +35,13 @@ fn hints(info: raw::Info) -> Result<Hints> {
     Ok(entries.into_iter().map(|(key, value)| (text(key), text(value))).collect())
 }
 
-/// Checks that `size` bytes from `base` on lie within the address space. The runtime refuses negative sizes.
+/// Checks that `base` is no sentinel of buffers, and that `size` bytes from there on lie within the address space. The
+/// runtime refuses negative sizes.
 fn check_memory(base: *const c_void, size: Aint) -> Result {
+    if size > 0 && base as usize == abi::IN_PLACE {
+        let detail = "MPI_IN_PLACE is not allowed; a buffer is needed";
+        return Err(Failure::new(abi::ERR_BUFFER, "base", detail));
+    }
     let end = base as i128 + size as i128;
     if end <= 1 << ADDRESS_BITS {
         return Ok(());

@@ -28,6 +28,13 @@ const REALS: u8 = 0x80;
 /// The greatest number of bytes that a short call copies.
 const MOST: u64 = 256;
 
+/// Returns whether an address is null or another sentinel (`MPI_IN_PLACE`), or lies in the first page, where no memory can
+/// be. The usual way of the call then reports the error.
+#[inline]
+fn is_low<T>(address: *const T) -> bool {
+    (address as usize) < 4096
+}
+
 /// Fills the table of the predefined datatypes. Each call that makes a window does this before.
 pub fn prepare() {
     for named in Named::all() {
@@ -111,7 +118,7 @@ pub unsafe fn put<N: Number>(
     win: raw::Win,
 ) -> bool {
     let Some(bytes) = bytes_of(count, ty) else { return false };
-    if (count.wide(), ty) != (there.wide(), type_there) || origin.is_null() {
+    if (count.wide(), ty) != (there.wide(), type_there) || is_low(origin) {
         return false;
     }
     let (rank, displacement) = (rank_of(rank), displacement as i64);
@@ -132,7 +139,7 @@ pub unsafe fn get<N: Number>(
     win: raw::Win,
 ) -> bool {
     let Some(bytes) = bytes_of(count, ty) else { return false };
-    if (count.wide(), ty) != (there.wide(), type_there) || origin.is_null() {
+    if (count.wide(), ty) != (there.wide(), type_there) || is_low(origin) {
         return false;
     }
     let (rank, displacement) = (rank_of(rank), displacement as i64);
@@ -154,7 +161,7 @@ pub unsafe fn accumulate<N: Number>(
 ) -> bool {
     let Some((update, is_wide)) = update_of(op, ty, false) else { return false };
     let is_one = count.wide() == 1 && there.wide() == 1;
-    if !is_one || ty != type_there || origin.is_null() {
+    if !is_one || ty != type_there || is_low(origin) {
         return false;
     }
     let (rank, displacement) = (rank_of(rank), displacement as i64);
@@ -178,7 +185,7 @@ pub unsafe fn fetch_and_op(
     win: raw::Win,
 ) -> bool {
     let Some((update, is_wide)) = update_of(op, ty, true) else { return false };
-    if result.is_null() || (origin.is_null() && update != ShortUpdate::Load) {
+    if is_low(result) || (is_low(origin) && update != ShortUpdate::Load) {
         return false;
     }
     let (rank, displacement) = (rank_of(rank), displacement as i64);
@@ -202,8 +209,7 @@ pub unsafe fn compare_and_swap(
 ) -> bool {
     let known = known(ty);
     let is_wide = known == 8 | INTEGERS;
-    if !(is_wide || known == 4 | INTEGERS) || new.is_null() || compare.is_null() || result.is_null()
-    {
+    if !(is_wide || known == 4 | INTEGERS) || is_low(new) || is_low(compare) || is_low(result) {
         return false;
     }
     let (rank, displacement) = (rank_of(rank), displacement as i64);

@@ -179,7 +179,7 @@ impl Turn<'_> {
         super::super::collective::check_parts(self.comm, parts)?;
         let own = mine.map_or(Ok(()), |mine| {
             // SAFETY: `mine` and this rank's part are valid and do not overlap (condition of `# Safety`).
-            unsafe { super::turn::copy_own(&parts[rank], mine, rank) }
+            unsafe { super::moves::copy_own(&parts[rank], mine, rank) }
         });
         // SAFETY: the elements of `parts` are readable (condition of `# Safety`).
         let sent = unsafe { self.exchange(place, others(parts, rank), std::iter::empty(), false) };
@@ -202,7 +202,7 @@ impl Turn<'_> {
         super::super::collective::check_parts(self.comm, receive)?;
         let (rank, size) = (self.rank, self.size);
         // SAFETY: both parts are valid and do not overlap (condition of `# Safety`).
-        let own = unsafe { super::turn::copy_own(&send[rank], &receive[rank], rank) };
+        let own = unsafe { super::moves::copy_own(&send[rank], &receive[rank], rank) };
         let incoming =
             others(receive, rank).map(|(from, part)| (from, entry_of(from, rank, size), part));
         // SAFETY: the elements of `send` are readable and those of `receive` writable (condition of `# Safety`).
@@ -233,7 +233,7 @@ impl Turn<'_> {
         for (part, _) in mine.clone().filter(|(_, to)| **to == Some(rank)) {
             let target = own.next().ok_or_else(|| unmatched(rank))?;
             // SAFETY: both parts are valid and do not overlap (condition of `# Safety`).
-            copied = copied.and(unsafe { super::turn::copy_own(part, &receive[target], rank) });
+            copied = copied.and(unsafe { super::moves::copy_own(part, &receive[target], rank) });
         }
         if own.next().is_some() {
             return Err(unmatched(rank));

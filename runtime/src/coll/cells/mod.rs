@@ -269,9 +269,9 @@ pub(super) fn are_possible(comm: &Communicator) -> bool {
             .is_some_and(|settings| !settings.check_types && !settings.collectives.are_messages())
 }
 
-/// Returns whether calls of this kind can go through cells, and the settings allow it.
+/// Returns the method of calls of this kind that the settings force, or `Auto`.
 #[inline]
-fn is_permitted(call: &Collective<'_>) -> bool {
+fn method(call: &Collective<'_>) -> CollectiveMethod {
     let name = match call {
         Collective::Barrier => CollectiveName::Barrier,
         Collective::Broadcast { .. } => CollectiveName::Bcast,
@@ -287,8 +287,9 @@ fn is_permitted(call: &Collective<'_>) -> bool {
         Collective::ReduceScatter { .. } => CollectiveName::ReduceScatter,
         Collective::Neighbors { .. } => CollectiveName::Neighbor,
     };
+    // Without valid settings, there are no cells.
     let settings = Settings::current();
-    settings.is_some_and(|settings| settings.collectives.of(name) != CollectiveMethod::Messages)
+    settings.map_or(CollectiveMethod::Messages, |settings| settings.collectives.of(name))
 }
 
 /// Returns whether the call combines elements with a user's function.

@@ -7,8 +7,9 @@ use super::super::gather::missing;
 use super::block::SHORT;
 use super::fold::packed;
 use super::piece::{range, steps};
-use super::turn::{LONGEST, Turn, check, copy_own, layout};
+use super::turn::{LONGEST, Turn, check, layout};
 use crate::Result;
+use crate::message::payload::copy_layout;
 use crate::schedule::table::Place;
 use crate::schedule::{Part, calls};
 use std::ops::Range;
@@ -324,6 +325,21 @@ pub(super) fn longest(parts: &[Part<'_>]) -> Result<u64> {
 /// Returns the offset of the data for rank `to` in the data of rank `from`, which has `len` bytes for every other rank.
 fn offset(from: usize, to: usize, len: u64) -> u64 {
     (to - usize::from(to > from)) as u64 * len
+}
+
+/// Copies this rank's own data from one part to another.
+///
+/// # Safety
+///
+/// - The elements of `from` are readable, those of `to` are writable, nobody else accesses them until the function
+///   returns, and they do not overlap.
+pub(super) unsafe fn copy_own(from: &Part<'_>, to: &Part<'_>, rank: usize) -> Result<()> {
+    let bytes = from.bytes()?;
+    check(rank, bytes, to.bytes()?)?;
+    // SAFETY: `bytes` is the packed size of both (checked above), and the caller guarantees that both are valid and
+    // do not overlap.
+    unsafe { copy_layout(&layout(from), &layout(to), bytes) };
+    Ok(())
 }
 
 #[cfg(test)]

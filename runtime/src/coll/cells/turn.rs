@@ -6,8 +6,8 @@
 //! A call with more data than a piece has several steps. In each step the ranks pass one piece on. All ranks cut the
 //! data alike ([`Turn::piece`]). A rank that only publishes may be some steps ahead of the ranks that read, because it
 //! has several cells. In an allgather, an alltoall and most reductions, a rank publishes one step ahead, so that it need not
-//! wait while another rank writes. This cannot deadlock: the ring holds the pieces of more than three steps, so a rank
-//! that publishes step `n + 1` waits at most for the end of step `n - 1` on other ranks, which does not depend on it.
+//! wait while another writes. The ring holds the pieces of more than three steps, so to publish step `n + 1`, a rank waits
+//! at most for the end of step `n - 1` on other ranks, which does not depend on it.
 //!
 //! A rank that waits first looks at the cells for a while, then drives the progress of all messages, and then sleeps on
 //! its doorbell (`endpoint/`). A rank that has published its data wakes the ranks that can now go on:
@@ -30,13 +30,14 @@ use super::choices::Way;
 use super::copies::{MEASURED, Request, nanoseconds};
 use super::moves::longest;
 use super::piece::{BUSY_PIECE, LONGER, SHORTER};
-use super::{Cells, blocks, is_permitted};
+use super::{Cells, blocks, method};
 use crate::coll::Collective;
 use crate::comm::Communicator;
 use crate::endpoint::sources::Combine;
-use crate::message::payload::{LayoutRef, copy_layout};
+use crate::message::payload::LayoutRef;
 use crate::schedule::Part;
 use crate::schedule::table::Place;
+use crate::settings::CollectiveMethod;
 use crate::shm::cells::{STEPS, Seat, WORDS, call_of, last_step};
 use crate::sys::clock;
 use crate::{Error, ErrorKind, Plan, Result};
@@ -71,8 +72,7 @@ const OTHER_RING: u64 = u64::MAX - 1;
 /// lower bits have the number of bytes.
 pub(super) const BY_MESSAGES: u64 = 1 << 61;
 
-/// The bit of a head that says that each rank combines a slice of the data. A rank passes no data of its own slice on, so no
-/// other rank may read them. The lower bits have the number of bytes.
+/// The bit of a head that says that each rank combines a slice of the data, and passes no data of this slice on.
 pub(super) const IN_SLICES: u64 = 1 << 60;
 
 const _: () = assert!(LONGEST < IN_SLICES);
@@ -101,6 +101,8 @@ pub(super) struct Turn<'t> {
     measures: bool,
     /// The way of this call, if several ways compete. Otherwise the call goes the static way.
     pub way: Option<Way>,
+    /// The pieces have the other length ([`piece_of`](Self::piece_of)).
+    other_pieces: bool,
     /// True if the call has succeeded.
     over: bool,
 }
@@ -132,6 +134,7 @@ impl<'t> Turn<'t> {
             quick: true,
             measures: true,
             way: None,
+            other_pieces: false,
             over: false,
         }
     }
@@ -148,6 +151,10 @@ impl<'t> Turn<'t> {
         let begin = match self.competition(call)? {
             Some(competition) => self.choose(&competition)?,
             None => None,
+        };
+        self.other_pieces = match self.way {
+            Some(way) => way.other_pieces,
+            None => method(call) == CollectiveMethod::Pieces,
         };
         // SAFETY: the caller guarantees the conditions of `run_raw`, and `call` has the same.
         let result = unsafe { self.call(place, call) };
@@ -182,7 +189,7 @@ impl<'t> Turn<'t> {
     #[inline]
     unsafe fn call(&mut self, place: Place, call: &Collective<'_>) -> Result<()> {
         match *call {
-            _ if !is_permitted(call) => {
+            _ if method(call) == CollectiveMethod::Messages => {
                 // SAFETY: the caller guarantees the conditions of `run_raw`, which `run_by_messages` has too.
                 unsafe { self.comm.run_by_messages(place, call) }
             }
@@ -313,7 +320,7 @@ impl<'t> Turn<'t> {
             return SHORT;
         }
         let room = self.cells.block.room();
-        match (self.cells.share_cpus, self.way.is_some_and(|way| way.other_pieces)) {
+        match (self.cells.share_cpus, self.other_pieces) {
             (true, false) => room,
             (true, true) => (room / SHORTER).max(SHORT),
             (false, false) => room.min(BUSY_PIECE),
@@ -780,19 +787,4 @@ fn unexpected(from: usize, head: u64, bytes: u64) -> Error {
             Error::new(ErrorKind::Count, "count", detail)
         }
     }
-}
-
-/// Copies this rank's own data from one part to another.
-///
-/// # Safety
-///
-/// - The elements of `from` are readable, those of `to` are writable, nobody else accesses them until the function
-///   returns, and they do not overlap.
-pub(super) unsafe fn copy_own(from: &Part<'_>, to: &Part<'_>, rank: usize) -> Result<()> {
-    let bytes = from.bytes()?;
-    check(rank, bytes, to.bytes()?)?;
-    // SAFETY: `bytes` is the packed size of both (checked above), and the caller guarantees that both are valid and
-    // do not overlap.
-    unsafe { copy_layout(&layout(from), &layout(to), bytes) };
-    Ok(())
 }

@@ -2,6 +2,7 @@
 //!
 //! `halo/` and the user ask the grid for neighbours.
 
+use super::compare::Argument;
 use crate::comm::Communicator;
 use crate::topo::{Grid, Shape, placed};
 use crate::{Error, ErrorKind, Result};
@@ -73,6 +74,15 @@ impl Communicator {
     #[doc(alias = "MPI_Cart_create")]
     pub fn cart_create(&self, grid: &Grid, reorder: bool) -> Result<Option<Self>> {
         let places = self.places(grid, reorder).inspect_err(|_| self.fail_creation())?;
+        self.compare_arguments([
+            Argument::new("dims", ErrorKind::Dims, grid.dims().iter().map(|&dim| dim as i64)),
+            Argument::new(
+                "periods",
+                ErrorKind::Argument,
+                grid.periodic().iter().copied().map(i64::from),
+            ),
+            Argument::new("reorder", ErrorKind::Argument, [i64::from(reorder)]),
+        ])?;
         let place = places.iter().position(|&rank| rank == self.rank());
         let same = places.len() == self.size() && places.iter().copied().eq(0..self.size());
         self.shaped(Shape::Grid(grid.clone()), place, same)

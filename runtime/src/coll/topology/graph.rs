@@ -1,5 +1,6 @@
 //! Communicators whose ranks form a graph that every rank knows (MPI-5.0 section 8.5.3).
 
+use super::compare::Argument;
 use crate::comm::Communicator;
 use crate::topo::{Graph, Shape};
 use crate::{ErrorKind, Result};
@@ -15,6 +16,11 @@ impl Communicator {
     #[doc(alias = "MPI_Graph_create")]
     pub fn graph_create(&self, graph: Graph) -> Result<Option<Self>> {
         let place = self.graph_map(&graph).inspect_err(|_| self.fail_creation())?;
+        let entries = |list: &[usize]| list.iter().map(|&entry| entry as i64).collect::<Vec<_>>();
+        self.compare_arguments([
+            Argument::new("index", ErrorKind::Argument, entries(graph.index())),
+            Argument::new("edges", ErrorKind::Argument, entries(graph.edges())),
+        ])?;
         let same = graph.size() == self.size();
         self.shaped(Shape::Graph(graph), place, same)
     }

@@ -1,9 +1,11 @@
 //! Makes communicators with topologies (MPI-5.0 section 8.5).
 //!
 //! `topo/` has the topologies. `cartesian.rs` has the grids of C programs, and [`Cartesian`], the grid of Rust
-//! programs. `graph.rs` has graphs, and `distributed.rs` distributed graphs.
+//! programs. `graph.rs` has graphs, and `distributed.rs` distributed graphs. `compare.rs` compares the arguments of all
+//! ranks if `TYPEPACK_CHECK_TYPES` is set.
 
 mod cartesian;
+mod compare;
 mod distributed;
 mod graph;
 
