@@ -522,6 +522,14 @@ impl Row {
         }
     }
 
+    /// Returns the number of bytes of each rank in the row's collective operation, or `None` if the row has none.
+    pub fn collective_bytes(&self) -> Option<u64> {
+        match self.what {
+            What::Collective { bytes, .. } => Some(bytes),
+            _ => None,
+        }
+    }
+
     /// Returns true if `pattern` is the name of this row, or some consecutive parts of it. Dashes separate
     /// the parts.
     pub fn is_named(&self, pattern: &str) -> bool {

@@ -5,8 +5,9 @@
 //! describe the call (`exchange_steps` in `create.rs`). All ranks compare the same words, so all get the same error. In
 //! a call that moves data between pairs of ranks, each sender then tells its receivers what it will send, the receivers
 //! compare this with what they expect, and all ranks exchange the results. In a neighbourhood collective, the pairs are
-//! the edges of the topology, and all ranks first compare the numbers of edges (`check/edges.rs`). In a nonblocking call, the same steps come first in the schedule of the call
-//! (`Builder::check`), so the operation ends with the error.
+//! the edges of the topology, and all ranks first compare the numbers of edges (`check/edges.rs`). In a nonblocking
+//! call, the same steps come first in the schedule of the call (`Builder::check`), so the operation ends with the
+//! error.
 //!
 //! On intercommunicators, the ranks of both groups compare the call, the operation, the root, and the data of
 //! reductions and broadcasts. Receivers still check the messages of these calls (`message/typecheck.rs`).
@@ -282,7 +283,7 @@ fn describe(call: &Collective<'_>) -> Result<Description> {
 }
 
 /// Returns a text for a rank: one of this group, whose size is `ours`, or one of the remote group behind it.
-fn rank_text(rank: usize, ours: usize) -> String {
+pub(super) fn rank_text(rank: usize, ours: usize) -> String {
     match rank.checked_sub(ours) {
         None => format!("rank {rank}"),
         Some(rank) => format!("rank {rank} of the remote group"),
@@ -631,7 +632,7 @@ impl Communicator {
     }
 
     /// Adds the steps in which each rank judges what it has heard, and in which all ranks exchange the verdicts. The
-    /// schedule ends with an error if a rank has found a difference. `judge` runs once all steps before are over.
+    /// schedule ends with an error if a rank has found a difference. `judge` runs after all steps before it are over.
     fn verdict_steps(
         &self,
         steps: &mut Builder<'_, '_>,
@@ -640,8 +641,9 @@ impl Communicator {
         let (plan, size) = (bytes()?, self.size());
         let verdict = Scratch::<Verdict>(steps.scratch(plan, size_of::<Verdict>() as u64)?.cast());
         steps.check(move || {
+            let found = judge();
             // SAFETY: the scratch memory has room for the verdict. The next step, which reads it, has not begun.
-            unsafe { verdict.write(judge()) };
+            unsafe { verdict.write(found) };
             Ok(())
         });
         let all =

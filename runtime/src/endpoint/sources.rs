@@ -20,12 +20,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A function that combines two vectors of the given number of elements: `result[i] = lower[i] op upper[i]`.
-/// The arguments are the addresses of displacement 0 of the first element of the lower vector, of the upper vector and of
+/// A function that combines two vectors of the given number of elements: `result[i] = lower[i] op upper[i]`. The
+/// arguments are the addresses of displacement 0 of the first element of the lower vector, of the upper vector and of
 /// the result, and the number of elements.
 ///
-/// The caller guarantees that the elements of both vectors are readable, those of the result are writable, and nobody else
-/// uses the result. The result is one of the two vectors, or overlaps neither; the two vectors do not overlap. The
+/// The caller guarantees that the elements of both vectors are readable, those of the result are writable, and nobody
+/// else uses the result. The result is one of the two vectors, or overlaps neither; the two vectors do not overlap. The
 /// function reads both elements before it writes an element of the result, and touches nothing else.
 pub type Combiner = unsafe fn(*const u8, *const u8, *mut u8, usize);
 
@@ -38,8 +38,8 @@ type UserFunction = dyn Fn(*const u8, *mut u8, u64, u64) + Send + Sync;
 /// The value owns its function, so that a reduction may outlive the call that starts it. [`Combiner`] describes the
 /// functions of this library. A user's function makes `upper[i] = lower[i] op upper[i]`. The runtime calls it with the
 /// addresses of displacement 0 of the first element in both vectors, with the index of this first element in the whole
-/// reduction, and with the number of elements to combine. The function reads both vectors, writes the elements of `upper`,
-/// and touches nothing else.
+/// reduction, and with the number of elements to combine. The function reads both vectors, writes the elements of
+/// `upper`, and touches nothing else.
 ///
 /// The runtime may cut a reduction into pieces, and the cut may differ from call to call. So the result for an element
 /// must depend on its two operands only. Otherwise two equal reductions may give different bits.

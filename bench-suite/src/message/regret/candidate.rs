@@ -101,12 +101,15 @@ pub fn possible(row: &Row, memory: Memory) -> Vec<Candidate> {
     if let Some(operation) = row.collective() {
         let operation = operation.trim_end_matches("user");
         let reduces = ["reduce", "allreduce"].contains(&operation);
+        // The library cuts shorter data always alike.
+        let is_cut = row.collective_bytes().is_some_and(|bytes| bytes >= 64 << 10);
         let is_possible = |name: &str| match name {
             "cells" => !reduces,
             "whole" | "slices" => reduces,
             // These calls have pieces of another length.
             "pieces" => {
-                reduces || ["bcast", "scan", "exscan", "allgather", "alltoall"].contains(&operation)
+                let cut = ["bcast", "scan", "exscan", "allgather", "alltoall"];
+                is_cut && (reduces || cut.contains(&operation))
             }
             _ => true,
         };
@@ -204,11 +207,13 @@ mod tests {
         for row in &Choices::Collectives.definitions().rows {
             let list = possible(row, Memory::User);
             assert!(list.iter().all(|candidate| names.contains(&candidate.name)), "{list:?}");
+            let is_cut = row.collective_bytes().expect("a collective") >= 64 << 10;
             let wanted: &[&str] = match row.collective().expect("a collective") {
-                "reduce" | "allreduce" | "allreduceuser" => {
+                "reduce" | "allreduce" | "allreduceuser" if is_cut => {
                     &["messages", "whole", "slices", "pieces"]
                 }
-                "bcast" | "scan" | "exscan" | "allgather" | "alltoall" => {
+                "reduce" | "allreduce" | "allreduceuser" => &["messages", "whole", "slices"],
+                "bcast" | "scan" | "exscan" | "allgather" | "alltoall" if is_cut => {
                     &["messages", "cells", "pieces"]
                 }
                 _ => &["messages", "cells"],

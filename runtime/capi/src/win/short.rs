@@ -28,8 +28,8 @@ const REALS: u8 = 0x80;
 /// The greatest number of bytes that a short call copies.
 const MOST: u64 = 256;
 
-/// Returns whether an address is null or another sentinel (`MPI_IN_PLACE`), or lies in the first page, where no memory can
-/// be. The usual way of the call then reports the error.
+/// Returns whether an address is null or another sentinel (`MPI_IN_PLACE`), or lies in the first page, where no memory
+/// can be. The usual way of the call then reports the error.
 #[inline]
 fn is_low<T>(address: *const T) -> bool {
     (address as usize) < 4096

@@ -89,6 +89,21 @@ static void sentinels(void)
     CHECK(word == 0);
 }
 
+/* A split of an intercommunicator whose kind differs on one rank of one group: all ranks of both groups get the error. */
+static void between(void)
+{
+    MPI_Comm half, both, made;
+    OK(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half));
+    OK(MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 0, &both));
+    OK(MPI_Comm_set_errhandler(both, MPI_ERRORS_RETURN));
+    int kind = rank == size - 1 ? MPI_COMM_TYPE_HW_UNGUIDED : MPI_COMM_TYPE_SHARED;
+    RAISES(MPI_ERR_ARG, MPI_Comm_split_type(both, kind, 0, MPI_INFO_NULL, &made));
+    OK(MPI_Comm_split_type(both, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &made));
+    OK(MPI_Comm_free(&made));
+    OK(MPI_Comm_free(&both));
+    OK(MPI_Comm_free(&half));
+}
+
 int main(int argc, char **argv)
 {
     OK(MPI_Init(&argc, &argv));
@@ -96,6 +111,8 @@ int main(int argc, char **argv)
     OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
     sentinels();
+    if (size > 1)
+        between();
     if (size > 1)
         for (int odd = 0; odd < size; odd++) {
             makers(odd);

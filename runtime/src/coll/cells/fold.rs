@@ -378,15 +378,16 @@ impl Fold<'_, '_> {
         data.wrapping_add(self.elements.offset as usize)
     }
 
-    /// Returns the address of the elements of rank `from`, which lie as in memory: the elements of this rank, or data of a
-    /// dense type in the cell or the ring of another rank.
+    /// Returns the address of the elements of rank `from`, which lie as in memory: the elements of this rank, or data
+    /// of a dense type in the cell or the ring of another rank.
     #[inline]
     fn elements_of(&self, from: usize, words: &mut Words) -> *const u8 {
         if from == self.turn.rank { self.elements.own } else { self.data(from, words) }
     }
 
-    /// Returns the function of this library that combines elements where they are, without a copy of an operand. Returns
-    /// `None` for a user's function, which replaces its upper operand, and if the data of other ranks must be unpacked.
+    /// Returns the function of this library that combines elements where they are, without a copy of an operand.
+    /// Returns `None` for a user's function, which replaces its upper operand, and if the data of other ranks must be
+    /// unpacked.
     #[inline]
     fn combines_in_the_cells(&self) -> Option<Combiner> {
         self.combine.native().filter(|_| self.dense)

@@ -332,8 +332,8 @@ impl Turn<'_> {
     }
 
     /// Publishes this rank's elements of a piece like [`contribute`](Self::contribute), except those of the slice that
-    /// this rank combines: their bytes in the ring are arbitrary. No other rank reads them, because all ranks go in slices
-    /// ([`IN_SLICES`]) and cut alike.
+    /// this rank combines: their bytes in the ring are arbitrary. No other rank reads them, because all ranks go in
+    /// slices ([`IN_SLICES`]) and cut alike.
     ///
     /// # Safety
     ///

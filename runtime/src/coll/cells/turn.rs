@@ -5,9 +5,10 @@
 //!
 //! A call with more data than a piece has several steps. In each step the ranks pass one piece on. All ranks cut the
 //! data alike ([`Turn::piece`]). A rank that only publishes may be some steps ahead of the ranks that read, because it
-//! has several cells. In an allgather, an alltoall and most reductions, a rank publishes one step ahead, so that it need not
-//! wait while another writes. The ring holds the pieces of more than three steps, so to publish step `n + 1`, a rank waits
-//! at most for the end of step `n - 1` on other ranks, which does not depend on it.
+//! has several cells. In an allgather, an alltoall and most reductions, a rank publishes one step ahead, so that it
+//! need not wait while another writes. The ring holds the pieces of more than three steps, so to publish step `n + 1`,
+//! a rank waits at most for the end of step `n - 1` on other ranks, which does not depend on it. So no rank waits for
+//! ever.
 //!
 //! A rank that waits first looks at the cells for a while, then drives the progress of all messages, and then sleeps on
 //! its doorbell (`endpoint/`). A rank that has published its data wakes the ranks that can now go on:
@@ -72,7 +73,8 @@ const OTHER_RING: u64 = u64::MAX - 1;
 /// lower bits have the number of bytes.
 pub(super) const BY_MESSAGES: u64 = 1 << 61;
 
-/// The bit of a head that says that each rank combines a slice of the data, and passes no data of this slice on.
+/// The bit of a head that says that each rank combines a slice of the data. A rank passes no data of its own slice on,
+/// so no other rank may read them.
 pub(super) const IN_SLICES: u64 = 1 << 60;
 
 const _: () = assert!(LONGEST < IN_SLICES);

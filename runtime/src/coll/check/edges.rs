@@ -1,8 +1,9 @@
-//! The comparison of the edges of a topology: whether each rank has as many edges to another rank as that rank has from it.
+//! The comparison of the edges of a topology: whether each rank has as many edges to another rank as that rank has from
+//! it.
 //!
 //! `check.rs` exchanges what ranks send along the edges. If the ranks disagree about the edges, some of these messages
-//! would have no receiver, or a receiver would wait for ever. So before that, each rank tells every other rank the number
-//! of its edges to this rank (`Communicator::edge_steps`). All ranks then get the same error.
+//! would have no receiver, or a receiver would wait for ever. So before that, each rank tells every other rank the
+//! number of its edges to this rank (`Communicator::edge_steps`). All ranks then get the same error.
 
 use super::{EDGES, NONE, Scratch, Traffic, Verdict};
 use crate::Result;

@@ -1,11 +1,12 @@
 //! The comparison of arguments that all ranks must pass alike when they make a communicator, with
 //! `TYPEPACK_CHECK_TYPES=1`.
 //!
-//! `cartesian.rs` and `graph.rs` compare the shape of a topology. All ranks exchange a hash of each argument. If the hashes
-//! of an argument differ, the ranks exchange its length and its entries, one by one, until the first difference. All ranks
-//! get the same error. The edges of a distributed graph are compared when a neighbourhood collective uses them
+//! `cartesian.rs` and `graph.rs` compare the shape of a topology. All ranks exchange a hash of each argument. If the
+//! hashes of an argument differ, the ranks exchange its length and its entries, one by one, until the first difference.
+//! All ranks get the same error. A neighbourhood collective compares the edges of a distributed graph
 //! (`check/edges.rs`).
 
+use crate::coll::check::rank_text;
 use crate::comm::Communicator;
 use crate::{Error, ErrorKind, Result};
 
@@ -25,13 +26,14 @@ impl Argument {
         Self { name, kind, entries: entries.into_iter().collect() }
     }
 
-    /// Returns a hash of the entries and their number, below 2^63.
+    /// Returns a hash of the name, the entries and their number, below 2^63.
     fn hash(&self) -> u64 {
-        let mix = |hash: u64, entry: &i64| {
-            let mixed = (hash ^ *entry as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mix = |hash: u64, entry: i64| {
+            let mixed = (hash ^ entry as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             mixed ^ mixed >> 32
         };
-        self.entries.iter().fold(mix(1, &(self.entries.len() as i64)), mix) >> 1
+        let start = self.name.bytes().map(i64::from).fold(1, mix);
+        self.entries.iter().copied().fold(mix(start, self.entries.len() as i64), mix) >> 1
     }
 }
 
@@ -54,7 +56,15 @@ impl Communicator {
         }
         let all = self.all_words(&hashes)?;
         let differs = |at: &usize| all.iter().any(|words| words[*at] != all[0][*at]);
-        let Some(argument) = (0..N).find(differs).map(|at| &arguments[at]) else { return Ok(()) };
+        let argument = match (0..3).find(differs) {
+            None => return Ok(()),
+            // Some ranks pass more arguments than this rank, so they make another call.
+            Some(at) if at >= N => {
+                let detail = "another rank makes a communicator with another kind of topology";
+                return Err(Error::new(ErrorKind::Other, "call", detail));
+            }
+            Some(at) => &arguments[at],
+        };
         let lengths = self.all_words(&[0, argument.entries.len() as u64, 0])?;
         if let Some((rank, one, other)) = first_difference(&lengths) {
             let detail =
@@ -70,34 +80,42 @@ impl Communicator {
                 return Err(Error::new(argument.kind, argument.name, detail));
             }
         }
-        // The hashes differ, and so the entries do, unless a rank exchanges other words than it hashes.
-        Err(Error::new(ErrorKind::Internal, argument.name, "only the hashes of the ranks differ"))
+        // The entries are the same, so the names differ.
+        let detail = "another rank makes a communicator with another kind of topology";
+        Err(Error::new(ErrorKind::Other, "call", detail))
     }
 }
 
 impl Communicator {
-    /// Checks that all ranks that take part in a split pass the same `split_type`, if `TYPEPACK_CHECK_TYPES` asks for it.
-    /// A rank that takes no part passes `None`. Collective.
+    /// Checks that all ranks that take part in a split pass the same `split_type`, if `TYPEPACK_CHECK_TYPES` asks for
+    /// it. In an intercommunicator, the ranks of both groups must. A rank that takes no part passes `None`. Collective.
     ///
     /// A rank whose arguments are wrong calls [`fail_creation`](Self::fail_creation) instead.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Argument` if two ranks of this group pass different values, `ErrorKind::Other` if another rank
-    /// found an error in its arguments, and `ErrorKind::ProcAborted` if a rank has died.
+    /// Returns `ErrorKind::Argument` on all ranks if two ranks pass different values, `ErrorKind::Other` if another
+    /// rank found an error in its arguments, and `ErrorKind::ProcAborted` if a rank has died.
     #[doc(hidden)]
     pub fn check_split_type(&self, split_type: Option<i32>) -> Result<()> {
         if !self.checks_calls() {
             return Ok(());
         }
-        let all =
-            self.all_words(&[0, u64::from(split_type.is_some()), split_type.unwrap_or(0) as u64])?;
-        let mut kinds = all.iter().enumerate().filter(|(_, words)| words[1] == 1);
+        let mine = [0, u64::from(split_type.is_some()), split_type.unwrap_or(0) as u64];
+        let (ours, theirs) = self.exchange_words(&mine)?;
+        let all = ours.iter().chain(&theirs).enumerate();
+        let mut kinds = all.filter(|(_, words)| words[1] == 1);
         let Some((first, &[_, _, one])) = kinds.next() else { return Ok(()) };
         let Some((rank, &[_, _, other])) = kinds.find(|(_, words)| words[2] != one) else {
             return Ok(());
         };
-        let detail =
-            format!("rank {first} passed {}, and rank {rank} passed {}", one as i32, other as i32);
+        let text = |rank| rank_text(rank, ours.len());
+        let detail = format!(
+            "{} passed {}, and {} passed {}",
+            text(first),
+            one as i32,
+            text(rank),
+            other as i32
+        );
         Err(Error::new(ErrorKind::Argument, "split_type", detail))
     }
 }

@@ -32,8 +32,9 @@ const BURST: usize = 32;
 const RESTS: [u32; 2] = [3, 1];
 
 /// Maximum number of times that a rank that does not spin lets other processes run before it sleeps, not counting those
-/// in which no other process ran ([`ALONE`]). The rank looks for an event after each time. With more ranks than CPUs, the rank whose message this rank expects can often run at once;
-/// then neither rank needs a system call to sleep or to wake the other.
+/// in which no other process ran ([`ALONE`]). The rank looks for an event after each time. With more ranks than CPUs,
+/// the rank whose message this rank expects can often run at once; then neither rank needs a system call to sleep or to
+/// wake the other.
 ///
 /// Measured on a Zen 4 with 8 ranks on 2 CPUs, times in us:
 ///
@@ -47,12 +48,13 @@ const YIELDS: u32 = 4;
 /// sleeps or yields within some 10 us. A process that computes keeps the CPU for its time slice of a few milliseconds.
 const COMPUTES: Duration = Duration::from_micros(200);
 
-/// If this rank gets its CPU back within this time, the kernel has not switched, so no other process wanted the CPU. Nobody
-/// else could use the time in which this rank looks for an event. So such yields do not count, and the rank looks as long
-/// as a rank that spins. This helps jobs whose CPUs belong to another job that sleeps at the moment, too: their ranks do not
-/// spin, either.
+/// If this rank gets its CPU back within this time, the kernel has not switched to another process. Then probably no
+/// other process could use the time in which this rank looks for an event. So such yields do not count, and the rank
+/// looks as long as a rank that spins. This also helps a job whose CPUs are reserved by another job that sleeps at the
+/// moment, because the ranks of such a job do not spin.
 ///
-/// Measured on a Zen 4, 2 ranks beside a job of 2 ranks that sleeps, half a round trip in us. Before, all yields counted:
+/// Measured on a Zen 4, 2 ranks beside a job of 2 ranks that sleeps, half a round trip in us. Before, all yields
+/// counted:
 ///
 /// | message | all yields count | this rule | alone on the machine |
 /// |---|---|---|---|
@@ -97,8 +99,8 @@ impl Yields {
     }
 }
 
-/// Returns how many of the `yields` yields of a wait are left after one that took `time`, `waited` after the first one
-/// began.
+/// Returns how many of the `yields` yields of a wait are left after a yield that took `time`. The first yield of the
+/// wait began `waited` ago.
 fn left_after(yields: u32, time: Duration, waited: Duration) -> u32 {
     match time {
         _ if time >= COMPUTES => 0,
@@ -270,11 +272,11 @@ impl Endpoint {
         mut state: MutexGuard<'a, State>,
         done: &mut impl FnMut(&mut Core) -> Option<R>,
     ) -> Result<(MutexGuard<'a, State>, Result<Option<R>>)> {
-        // The end of the time in which this rank spins; if the rank yields instead, the begin of its yields.
         let mut deadline: Option<Instant> = None;
         let mut overslept = false;
-        // The number of yields that are left before the next sleep.
+        // The number of yields that are left before the next sleep, and the time of the first one.
         let mut yields = if self.spin.is_zero() { state.yields.begin() } else { 0 };
+        let mut began: Option<Instant> = None;
         loop {
             let mut moved = false;
             let burst = if self.spin.is_zero() { 1 } else { BURST };
@@ -310,13 +312,21 @@ impl Endpoint {
                 std::thread::yield_now();
                 let end = Instant::now();
                 state = self.lock()?;
-                state.yields.took(end - start);
-                let waited = end - *deadline.get_or_insert(start);
-                yields = left_after(yields, end - start, waited);
+                let (time, waited) = (end - start, end - *began.get_or_insert(start));
+                // If another thread of this process waits for the lock, each yield counts, so that the thread gets it.
+                let left = match self.wanted() {
+                    true => yields - 1,
+                    false => left_after(yields, time, waited),
+                };
+                // Only yields that count say something about other processes.
+                if left < yields {
+                    state.yields.took(time);
+                }
+                yields = left;
                 continue;
             }
-            if yields > 0 {
-                deadline = None;
+            if moved {
+                began = None;
             }
             if moved || spinning {
                 if self.wanted() {
@@ -350,7 +360,14 @@ impl Endpoint {
             let slept = self.fabric.sleep(seen, nap);
             state = self.lock()?;
             match slept {
-                Ok(woken) => overslept = woken == Woken::TimedOut && nap == NAP,
+                Ok(woken) => {
+                    overslept = woken == Woken::TimedOut && nap == NAP;
+                    // The rank that rang probably goes on, for example with the next pieces of a long message.
+                    if self.spin.is_zero() && woken != Woken::TimedOut {
+                        yields = state.yields.begin();
+                        began = None;
+                    }
+                }
                 Err(error) => return Ok((state, Err(error))),
             }
             deadline = None;
