@@ -273,7 +273,7 @@ pub struct Settings {
     /// True if ranks may access each other's private memory (`TYPEPACK_CMA`).
     pub cma: bool,
     /// How long a waiting rank spins before it sleeps (`TYPEPACK_SPIN_US`). If the value is `None`, `init`
-    /// chooses the time: 0 in a job with more ranks than CPUs, and `SPIN` (`world.rs`) in any other job.
+    /// chooses the time: 0 in a job with more ranks than CPUs, and `SPIN` (`endpoint/progress/waiting.rs`) in any other job.
     pub spin: Option<Duration>,
     /// True if each rank prints a report when it leaves the job (`TYPEPACK_REPORT`).
     pub report: bool,

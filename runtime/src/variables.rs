@@ -5,8 +5,8 @@
 //! which also reports invalid values. The list does not contain the variables that `mpiexec` sets for
 //! ranks, because these are not settings.
 
+use crate::endpoint::progress::SPIN;
 use crate::settings::Settings;
-use crate::world::SPIN;
 
 /// One environment variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +93,9 @@ impl Variable {
             }
             "TYPEPACK_VERIFY" => "1 compares every kernel call with the interpreter.",
             "TYPEPACK_CHECK_TYPES" => {
-                "1 compares the types of every message with those of its receive, and the arguments of collective calls."
+                "1 compares the types of every message with those of its receive, the arguments of collective calls, the \
+                 grid of `MPI_Cart_create`, the graph of `MPI_Graph_create`, the kind of `MPI_Comm_split_type`, and the \
+                 edges of a topology. All ranks must have the same value."
             }
             "TYPEPACK_EAGER_LIMIT" => "Messages up to this length are sent eagerly.",
             "TYPEPACK_UNEXPECTED_MAX" => {
@@ -102,7 +104,8 @@ impl Variable {
                  above 16 times this value."
             }
             "TYPEPACK_SPIN_US" => {
-                "How long a waiting rank spins before it sleeps. With 0, it lets other processes run a few times instead."
+                "How long a waiting rank spins before it sleeps. With 0, it lets other processes run a few times \
+                 instead, or for up to 50 us if none wants the CPU."
             }
             "TYPEPACK_CMA" => {
                 "Whether ranks may read each other's private memory by system calls: for messages, and for gets from \
@@ -115,7 +118,9 @@ impl Variable {
             "TYPEPACK_COLL" => {
                 "How blocking collective calls move data: `cells` through memory that the ranks share (at most 32 ranks), \
                  `messages` by messages; for `reduce` and `allreduce`, `whole` and `slices` are cells in which each rank \
-                 that needs the result combines all elements, or each rank combines a slice. The operations are `all`, `barrier`, `bcast`, `reduce`, `allreduce`, \
+                 that needs the result combines all elements, or each rank combines a slice; for `bcast`, `reduce`, \
+                 `allreduce`, `scan`, `exscan`, `allgather` and `alltoall`, `pieces` are cells with pieces of another \
+                 length. The operations are `all`, `barrier`, `bcast`, `reduce`, `allreduce`, \
                  `scan`, `exscan`, `gather`, `scatter`, `allgather`, `alltoall`, `alltoallv` (and `MPI_Alltoallw`), \
                  `reduce_scatter` (both forms) and `neighbor` (all neighbourhood collectives), as in \
                  `all:messages,bcast:cells`. All ranks must have the same value."

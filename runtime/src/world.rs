@@ -9,7 +9,7 @@
 
 use crate::comm::{Communicator, Group};
 use crate::commit::jit;
-use crate::endpoint::progress::Endpoint;
+use crate::endpoint::progress::{Endpoint, SPIN};
 use crate::io as files;
 use crate::memory::{self, SharedBuffer};
 use crate::placement::Placement;
@@ -33,10 +33,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use typepack_engine::contiguous;
-
-/// The default of `TYPEPACK_SPIN_US`: how long a waiting rank spins before it sleeps. The default applies if
-/// the job has a CPU for each rank. This time is longer than a sleep and a wake-up together take.
-pub(crate) const SPIN: Duration = Duration::from_micros(50);
 
 /// The job that this process has joined. The process never frees this value. Its file descriptors and its
 /// mapping of the shared memory live as long as the process, so that the kernel ends the process together

@@ -25,7 +25,7 @@ mod policy;
 mod waiting;
 
 pub use self::packed::Brief;
-pub(crate) use self::waiting::OnUnwind;
+pub(crate) use self::waiting::{OnUnwind, SPIN};
 use self::waiting::{Rests, Yields};
 use super::engine::{How, MessageEngine, Taken};
 use super::sources::{Core, Source as ProgressSource};

@@ -5,9 +5,12 @@
 
 use super::*;
 use crate::sys::futex::Woken;
-use crate::world::SPIN;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use typepack_engine::choice::{Chooser, Pick};
+
+/// The default of `TYPEPACK_SPIN_US`: how long a waiting rank spins before it sleeps. The default applies if
+/// the job has a CPU for each rank. This time is longer than a sleep and a wake-up together take.
+pub(crate) const SPIN: Duration = Duration::from_micros(50);
 
 /// Maximum number of turns between two checks of the clock and of whether a rank has died.
 const BURST: usize = 32;
