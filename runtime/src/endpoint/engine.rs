@@ -243,6 +243,11 @@ impl MessageEngine {
         self.requests.sends_in_flight() == 0 && !self.peers.iter().any(|peer| peer.is_owed(is_send))
     }
 
+    /// Returns whether the process in a slot has left the job, properly or by its death.
+    pub fn has_left(&self, slot: Slot) -> bool {
+        self.fabric.has_left(slot.index())
+    }
+
     /// Wakes the process in a slot if it sleeps, after a change of memory that it waits for.
     #[inline]
     pub fn ring(&self, slot: Slot) {

@@ -369,6 +369,13 @@ impl Fabric {
         self.segment.as_ref().is_some_and(|segment| segment.state(rank) == State::Dead)
     }
 
+    /// Returns whether `rank` has left the job, properly or by its death. (A rank can return to the job.)
+    #[cold]
+    pub fn has_left(&self, rank: usize) -> bool {
+        let left = |state| matches!(state, State::Finalized | State::Dead);
+        self.segment.as_ref().is_some_and(|segment| left(segment.state(rank)))
+    }
+
     /// Tells the launcher that this rank leaves the job normally.
     pub fn finalized(&self) {
         if let Some(segment) = &self.segment {
