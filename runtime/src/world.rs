@@ -22,7 +22,6 @@ use crate::shm::{Attached, attach, attach_from_env};
 use crate::sys::{clock, fork, machine, text_file};
 use crate::transport::choice;
 use crate::transport::fabric::Fabric;
-use crate::transport::learnt;
 use crate::tuned::{self, Choice, Ignored};
 use crate::{Error, ErrorKind, Result};
 use bytemuck::Pod;
@@ -144,7 +143,10 @@ pub fn init() -> Result<Universe> {
     let mut warns = endpoint.rank() == 0 && !settings.quiet;
     if let Some(path) = tune_file {
         match tuned::learnt(path) {
-            Ok(learnt) => endpoint.know(&learnt)?,
+            Ok(learnt) => {
+                endpoint.know(&learnt.messages)?;
+                crate::coll::learnt::store().know(&learnt.calls);
+            }
             Err(Ignored { reason, is_ours }) => {
                 if std::mem::take(&mut warns) {
                     let path = path.display();
@@ -351,10 +353,11 @@ impl Universe {
         let endpoint = self.world.endpoint();
         if let Some((path, warns)) =
             self.tune_file.filter(|_| endpoint.rank() == 0 && endpoint.size() > 1)
-            && let Ok(learnt) = endpoint.learnt()
+            && let Ok(messages) = endpoint.learnt()
             && !fork::is_child()
         {
-            let text = learnt::print(&learnt, &text_file::processor());
+            let calls = crate::coll::learnt::store().learnt();
+            let text = tuned::file::Learnt { messages, calls }.print(&text_file::processor());
             if let Err(error) = text_file::replace(path, &text)
                 && warns
             {
@@ -444,7 +447,11 @@ impl Universe {
         let moved = typepack_engine::stats::bytes();
         let rank = self.world.rank();
         // All ranks have the same file, so one rank reports what it says.
-        let loaded = if rank == 0 { self.world.endpoint().loaded()? } else { Vec::new() };
+        let mut loaded = Vec::new();
+        if rank == 0 {
+            loaded = self.world.endpoint().loaded()?;
+            loaded.extend(crate::coll::learnt::store().loaded());
+        }
         let loaded = loaded.iter().map(|line| ("loaded", line));
         let mut choices = self.world.endpoint().choices()?;
         choices.extend(crate::coll::report(&self.world));

@@ -15,7 +15,7 @@ use typepack::{Datatype, Named, Universe, commit};
 const WORDS: usize = 8 << 10;
 
 /// The first line of a file of this version.
-const FIRST: &str = "typepack tune file 1";
+const FIRST: &str = "typepack tune file 2";
 
 /// A folder that is removed at the end of the test.
 struct Folder(PathBuf);

@@ -303,12 +303,14 @@ impl Schedule {
 
     /// Returns whether another rank may be waiting for this schedule: for a message that it has not sent yet, or until
     /// it takes a message. Only a void schedule counts its receives, because a caller waits for the others. A rank that
-    /// has left the job sends nothing more; `has_left` tells which ranks have left.
+    /// has left the job sends nothing more and waits for nothing; `has_left` tells which ranks have left.
     pub fn is_needed(&self, has_left: impl Fn(Slot) -> bool) -> bool {
-        self.steps.iter().zip(0..).filter(|(step, _)| !step.over).any(|(step, number)| match step.action {
-            Action::Send { .. } => true,
-            Action::Receive { from, .. } => self.is_void(number) && !has_left(from.slot),
-            _ => false,
+        self.steps.iter().zip(0..).filter(|(step, _)| !step.over).any(|(step, number)| {
+            match step.action {
+                Action::Send { to, .. } => !has_left(to),
+                Action::Receive { from, .. } => self.is_void(number) && !has_left(from.slot),
+                _ => false,
+            }
         })
     }
 }

@@ -5,7 +5,7 @@
 //! piece of a ring. In a step, a rank publishes a piece of its data in its cell of this step, and the ranks that need
 //! the piece read it there. `shm/cells.rs` of the job crate has the protocol, `block.rs` the memory, `turn.rs` the
 //! steps, `piece.rs` the pieces, `competition.rs` and `choices.rs` the way of longer calls, `copies.rs` the method of
-//! copies, `moves.rs` and `exchanges.rs` the calls that move data, `reductions.rs`, `blocks.rs`, `fold.rs` and
+//! copies, `learnt.rs` what both keep for later communicators and jobs, `moves.rs` and `exchanges.rs` the calls that move data, `reductions.rs`, `blocks.rs`, `fold.rs` and
 //! `link.rs` the reductions. A nonblocking or persistent call is a schedule of messages. All ranks decide alike: the
 //! standard does not let a blocking call match a nonblocking one, and only the kind of the call, the length of the data
 //! and, in a reduction, the size of an element and whether a user's function combines decide, and for longer data what
@@ -26,6 +26,7 @@ mod competition;
 mod copies;
 mod exchanges;
 mod fold;
+pub(crate) mod learnt;
 mod link;
 mod moves;
 mod piece;
@@ -199,8 +200,13 @@ impl Cells {
             world: world.collect::<Result<_>>()?,
             share_cpus,
             wishes: false,
-            choices: Choices::new((comm.rank(), comm.size()), cells as u64, measures),
-            copies: Copies::new(),
+            choices: Choices::new(
+                (comm.rank(), comm.size()),
+                cells as u64,
+                measures,
+                learnt::store(),
+            ),
+            copies: Copies::new(learnt::store()),
             scratch: Vec::new(),
             found: Vec::new(),
             cursors: Vec::new(),

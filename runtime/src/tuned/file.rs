@@ -1,0 +1,153 @@
+//! The file of `TYPEPACK_TUNE_FILE`: what jobs on this machine have learnt about the ways of messages and of collective
+//! calls.
+//!
+//! `world.rs` reads the file when a rank joins the job, and writes the file when rank 0 leaves the job. `typepack info`
+//! shows the file (`../tuned.rs`). The rooms that measure use what the file says as their first choice, and measure as
+//! they do without a file.
+//!
+//! The file is text. The first line has the version, the second line a hash of the processor's description:
+//!
+//! ```text
+//! typepack tune file 2
+//! processor 5c0f4bd0e2f7a911
+//! heap dense contiguous shared near idle 65536 in-place repeat
+//! parts near 65536 vector
+//! collective allreduce 2 65536 slices
+//! pieces 16384 repeat
+//! ```
+//!
+//! `transport/learnt.rs` and `coll/cells/learnt.rs` define the further lines. The file is untrusted input: a file with any
+//! other line is ignored as a whole, and so is a file of another version or another processor. At the end of the job rank
+//! 0 replaces such a file, but never a file that does not begin like a tune file.
+
+use crate::coll::learnt::Learnt as Calls;
+use crate::transport::learnt::Learnt as Messages;
+
+/// Maximum length of a tune file in bytes. The longest file that typepack writes is shorter.
+pub const FILE_MAX: u64 = 1 << 20;
+
+const VERSION: &str = "typepack tune file 2";
+
+/// The beginning of the first line of a tune file of any version.
+const OURS: &str = "typepack tune file ";
+
+/// What a file says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Learnt {
+    pub messages: Vec<Messages>,
+    pub calls: Vec<Calls>,
+}
+
+impl Learnt {
+    /// Returns the text of the file. `processor` describes the processor of this machine.
+    pub fn print(&self, processor: &str) -> String {
+        let mut text = format!("{VERSION}\nprocessor {:016x}\n", hash(processor));
+        let calls = self.calls.iter().map(Calls::line);
+        for line in self.messages.iter().map(Messages::line).chain(calls) {
+            text += &line;
+            text.push('\n');
+        }
+        text
+    }
+
+    /// Reads the text of a file. `processor` describes the processor of this machine.
+    ///
+    /// # Errors
+    /// Returns one sentence that says why the file is ignored.
+    pub fn parse(text: &str, processor: &str) -> Result<Self, String> {
+        let mut lines = text.lines();
+        let version = lines.next().unwrap_or_default();
+        if version != VERSION {
+            return Err(format!("its first line is not \"{VERSION}\""));
+        }
+        let wanted = format!("processor {:016x}", hash(processor));
+        if lines.next() != Some(wanted.as_str()) {
+            return Err(format!(
+                "it comes from another processor; line 2 here would be \"{wanted}\""
+            ));
+        }
+        let mut learnt = Self::default();
+        for (number, line) in (3..).zip(lines) {
+            if let Some(messages) = Messages::parse(line) {
+                learnt.messages.push(messages);
+            } else if let Some(calls) = Calls::parse(line) {
+                learnt.calls.push(calls);
+            } else {
+                return Err(format!(
+                    "line {number} is not a valid entry, or names a copy method that this machine does not have"
+                ));
+            }
+        }
+        Ok(learnt)
+    }
+
+    /// Returns one line for people about each entry.
+    pub fn lines(&self) -> Vec<String> {
+        let calls = self.calls.iter().map(Calls::to_string);
+        self.messages.iter().map(Messages::to_string).chain(calls).collect()
+    }
+}
+
+/// Returns whether the text begins like a tune file of any version.
+pub fn is_ours(text: &str) -> bool {
+    text.starts_with(OURS)
+}
+
+/// Returns a hash of a text (FNV-1a, 64 bits).
+fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINES: [&str; 4] = [
+        "heap dense contiguous shared near idle 65536 in-place vector",
+        "parts near 65536 vector",
+        "collective allreduce 2 65536 slices",
+        "pieces 16384 vector",
+    ];
+
+    fn some() -> Learnt {
+        Learnt {
+            messages: LINES[..2].iter().filter_map(|line| Messages::parse(line)).collect(),
+            calls: LINES[2..].iter().filter_map(|line| Calls::parse(line)).collect(),
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_back() {
+        for learnt in [Learnt::default(), some()] {
+            let text = learnt.print("a processor");
+            assert_eq!(Learnt::parse(&text, "a processor"), Ok(learnt));
+        }
+        let text = some().print("a processor");
+        assert_eq!(text.lines().skip(2).collect::<Vec<_>>(), LINES);
+        assert_eq!(some().lines().len(), LINES.len());
+    }
+
+    #[test]
+    fn other_files_are_ignored_with_a_reason() {
+        let good = some().print("one");
+        assert!(Learnt::parse(&good, "two").unwrap_err().contains("another processor"));
+        assert!(is_ours(&good) && VERSION.starts_with(OURS) && !is_ours("export TYPEPACK_"));
+        assert!(Learnt::parse("", "one").unwrap_err().contains("first line"));
+        let older = good.replace("file 2", "file 1");
+        assert!(Learnt::parse(&older, "one").unwrap_err().contains("first line"));
+        for (old, new, line) in [
+            ("dense", "Dense", 3),
+            ("parts", "part", 4),
+            ("allreduce", "allreduced", 5),
+            ("pieces 16384", "pieces 1", 6),
+            ("pieces", "\npieces", 6),
+        ] {
+            let damaged = good.replacen(old, new, 1);
+            assert_ne!(damaged, good);
+            let reason = Learnt::parse(&damaged, "one").unwrap_err();
+            assert!(reason.contains(&format!("line {line} ")), "{reason}");
+        }
+    }
+}
