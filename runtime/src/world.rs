@@ -31,7 +31,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-use typepack_engine::contiguous;
+use typepack_engine::contiguous::{self, Learnt as Copies};
 
 /// The job that this process has joined. The process never frees this value. Its file descriptors and its
 /// mapping of the shared memory live as long as the process, so that the kernel ends the process together
@@ -62,9 +62,16 @@ pub struct Universe {
     world: Communicator,
     own: Communicator,
     report: bool,
-    /// The file into which rank 0 writes what the job has measured, and whether this process prints a line if
-    /// the file cannot be written.
-    tune_file: Option<(&'static Path, bool)>,
+    tune_file: Option<TuneFile>,
+}
+
+/// The file into which rank 0 writes what the job has measured.
+struct TuneFile {
+    path: &'static Path,
+    /// True if this process prints a line if the file cannot be written.
+    warns: bool,
+    /// What the file has said about copies.
+    copies: Vec<Copies>,
 }
 
 impl fmt::Debug for Universe {
@@ -141,11 +148,14 @@ pub fn init() -> Result<Universe> {
     }
     let mut tune_file = settings.tune_file.as_deref().filter(|_| settings.tune);
     let mut warns = endpoint.rank() == 0 && !settings.quiet;
+    let mut copies = Vec::new();
     if let Some(path) = tune_file {
         match tuned::learnt(path) {
             Ok(learnt) => {
                 endpoint.know(&learnt.messages)?;
                 crate::coll::learnt::store().know(&learnt.calls);
+                contiguous::know(&learnt.copies);
+                copies = learnt.copies;
             }
             Err(Ignored { reason, is_ours }) => {
                 if std::mem::take(&mut warns) {
@@ -161,7 +171,7 @@ pub fn init() -> Result<Universe> {
     rma::register(&endpoint)?;
     let own = Communicator::own(endpoint.clone());
     let report = settings.report;
-    let tune_file = tune_file.map(|path| (path, warns));
+    let tune_file = tune_file.map(|path| TuneFile { path, warns, copies });
     Ok(Universe { world: Communicator::world(endpoint), own, report, tune_file })
 }
 
@@ -351,15 +361,16 @@ impl Universe {
         let report = if self.report { self.report().ok() } else { None };
         // All ranks learn nearly the same ways, so only rank 0 writes the file.
         let endpoint = self.world.endpoint();
-        if let Some((path, warns)) =
-            self.tune_file.filter(|_| endpoint.rank() == 0 && endpoint.size() > 1)
+        if let Some(TuneFile { path, warns, copies }) =
+            self.tune_file.as_ref().filter(|_| endpoint.rank() == 0 && endpoint.size() > 1)
             && let Ok(messages) = endpoint.learnt()
             && !fork::is_child()
         {
             let calls = crate::coll::learnt::store().learnt();
-            let text = tuned::file::Learnt { messages, calls }.print(&text_file::processor());
-            if let Err(error) = text_file::replace(path, &text)
-                && warns
+            let copies = tuned::file::merge_copies(copies, contiguous::learnt());
+            let learnt = tuned::file::Learnt { messages, calls, copies };
+            if let Err(error) = text_file::replace(path, &learnt.print(&text_file::processor()))
+                && *warns
             {
                 eprintln!(
                     "typepack: TYPEPACK_TUNE_FILE: {} is not written: {error}",
@@ -439,7 +450,7 @@ impl Universe {
     /// it has compiled, and how it has packed data. Each further line is about one protocol for long messages that the
     /// rank has chosen by measurement, or, at rank 0, has taken from the tune file, or about the method with which it
     /// copies pieces of data in blocking collective calls on the world communicator, or, at rank 0, about the ways of
-    /// these calls. If the rank found news after the
+    /// these calls, or about other copies, waits and accesses to files. If the rank found news after the
     /// time limit of a sleep that no other rank had ended, a line says how often.
     fn report(&self) -> Result<String> {
         let traffic = self.world.endpoint().traffic()?;
@@ -451,10 +462,14 @@ impl Universe {
         if rank == 0 {
             loaded = self.world.endpoint().loaded()?;
             loaded.extend(crate::coll::learnt::store().loaded());
+            let copies = self.tune_file.iter().flat_map(|file| &file.copies);
+            loaded.extend(copies.map(tuned::file::describe_copies));
         }
         let loaded = loaded.iter().map(|line| ("loaded", line));
         let mut choices = self.world.endpoint().choices()?;
         choices.extend(crate::coll::report(&self.world));
+        choices.extend(contiguous::learnt().iter().map(tuned::file::describe_copies));
+        choices.extend(crate::io::report());
         let unrung = self.world.endpoint().unrung()?;
         let unrung = (unrung > 0).then(|| format!("{unrung} times news without a wake-up"));
         let choices: String = loaded

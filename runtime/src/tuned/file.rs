@@ -14,14 +14,18 @@
 //! parts near 65536 vector
 //! collective allreduce 2 65536 slices
 //! pieces 16384 repeat
+//! copies own 131072 pages
 //! ```
 //!
-//! `transport/learnt.rs` and `coll/cells/learnt.rs` define the further lines. The file is untrusted input: a file with any
+//! `transport/learnt.rs` and `coll/cells/learnt.rs` define the further lines. The last kind of line is about copies for which
+//! no protocol asks for a method (`typepack_engine::contiguous`): whether this process or another one has written the
+//! bytes (`own`, `others`), the least number of bytes, and the method. The file is untrusted input: a file with any
 //! other line is ignored as a whole, and so is a file of another version or another processor. At the end of the job rank
 //! 0 replaces such a file, but never a file that does not begin like a tune file.
 
 use crate::coll::learnt::Learnt as Calls;
 use crate::transport::learnt::Learnt as Messages;
+use typepack_engine::contiguous::Learnt as Copies;
 
 /// Maximum length of a tune file in bytes. The longest file that typepack writes is shorter.
 pub const FILE_MAX: u64 = 1 << 20;
@@ -36,6 +40,7 @@ const OURS: &str = "typepack tune file ";
 pub struct Learnt {
     pub messages: Vec<Messages>,
     pub calls: Vec<Calls>,
+    pub copies: Vec<Copies>,
 }
 
 impl Learnt {
@@ -43,7 +48,8 @@ impl Learnt {
     pub fn print(&self, processor: &str) -> String {
         let mut text = format!("{VERSION}\nprocessor {:016x}\n", hash(processor));
         let calls = self.calls.iter().map(Calls::line);
-        for line in self.messages.iter().map(Messages::line).chain(calls) {
+        let copies = self.copies.iter().map(copies_line);
+        for line in self.messages.iter().map(Messages::line).chain(calls).chain(copies) {
             text += &line;
             text.push('\n');
         }
@@ -72,6 +78,8 @@ impl Learnt {
                 learnt.messages.push(messages);
             } else if let Some(calls) = Calls::parse(line) {
                 learnt.calls.push(calls);
+            } else if let Some(copies) = copies(line) {
+                learnt.copies.push(copies);
             } else {
                 return Err(format!(
                     "line {number} is not a valid entry, or names a copy method that this machine does not have"
@@ -84,8 +92,48 @@ impl Learnt {
     /// Returns one line for people about each entry.
     pub fn lines(&self) -> Vec<String> {
         let calls = self.calls.iter().map(Calls::to_string);
-        self.messages.iter().map(Messages::to_string).chain(calls).collect()
+        let copies = self.copies.iter().map(describe_copies);
+        self.messages.iter().map(Messages::to_string).chain(calls).chain(copies).collect()
     }
+}
+
+const COPIES: &str = "copies";
+
+/// The words for bytes that this process has written, and for those that another process has written.
+const WRITERS: [&str; 2] = ["own", "others"];
+
+fn copies_line(copies: &Copies) -> String {
+    let writer = WRITERS[usize::from(copies.of_others)];
+    format!("{COPIES} {writer} {} {}", copies.bytes, copies.method)
+}
+
+/// Reads a line about copies. Returns `None` if the line is not one that typepack writes, or if this machine does not have
+/// the method.
+fn copies(line: &str) -> Option<Copies> {
+    let mut words = line.split(' ');
+    words.next().filter(|word| *word == COPIES)?;
+    let writer = words.next()?;
+    let of_others = WRITERS.iter().position(|word| *word == writer)? == 1;
+    let (bytes, method) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    words.next().is_none().then_some(Copies { of_others, bytes, method })
+}
+
+/// Returns what this job has found about copies, and what `earlier` says about other size classes.
+pub fn merge_copies(earlier: &[Copies], mut found: Vec<Copies>) -> Vec<Copies> {
+    let subject = |copies: &Copies| (copies.of_others, copies.bytes);
+    for copies in earlier {
+        if found.iter().all(|other| subject(other) != subject(copies)) {
+            found.push(*copies);
+        }
+    }
+    found.sort_unstable_by_key(subject);
+    found
+}
+
+/// Returns a line for people about copies.
+pub fn describe_copies(copies: &Copies) -> String {
+    let what = if copies.of_others { "copies of other ranks' bytes" } else { "other copies" };
+    format!("from {} KiB, {what}: {}", copies.bytes >> 10, copies.method)
 }
 
 /// Returns whether the text begins like a tune file of any version.
@@ -103,18 +151,22 @@ fn hash(text: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use typepack_engine::contiguous::Method;
 
-    const LINES: [&str; 4] = [
+    const LINES: [&str; 6] = [
         "heap dense contiguous shared near idle 65536 in-place vector",
         "parts near 65536 vector",
         "collective allreduce 2 65536 slices",
         "pieces 16384 vector",
+        "copies own 131072 vector",
+        "copies others 16384 vector",
     ];
 
     fn some() -> Learnt {
         Learnt {
             messages: LINES[..2].iter().filter_map(|line| Messages::parse(line)).collect(),
-            calls: LINES[2..].iter().filter_map(|line| Calls::parse(line)).collect(),
+            calls: LINES[2..4].iter().filter_map(|line| Calls::parse(line)).collect(),
+            copies: LINES[4..].iter().filter_map(|line| copies(line)).collect(),
         }
     }
 
@@ -127,6 +179,16 @@ mod tests {
         let text = some().print("a processor");
         assert_eq!(text.lines().skip(2).collect::<Vec<_>>(), LINES);
         assert_eq!(some().lines().len(), LINES.len());
+    }
+
+    #[test]
+    fn what_a_job_finds_about_copies_replaces_what_the_file_says() {
+        let of = |of_others, bytes, method| Copies { of_others, bytes, method };
+        let earlier = [of(false, 65536, Method::Repeat), of(true, 65536, Method::Pages)];
+        let found = vec![of(true, 65536, Method::Vector), of(false, 131_072, Method::Vector)];
+        let all = [earlier[0], found[1], found[0]];
+        assert_eq!(merge_copies(&earlier, found), all);
+        assert_eq!(merge_copies(&earlier, Vec::new()), earlier);
     }
 
     #[test]
@@ -143,6 +205,9 @@ mod tests {
             ("allreduce", "allreduced", 5),
             ("pieces 16384", "pieces 1", 6),
             ("pieces", "\npieces", 6),
+            ("own", "its own", 7),
+            ("copies others", "copies other", 8),
+            ("others 16384", "others", 8),
         ] {
             let damaged = good.replacen(old, new, 1);
             assert_ne!(damaged, good);
