@@ -53,7 +53,7 @@ fn probe_number() -> u64 {
 ///
 /// The drop does five things. If this is rank 0 of several ranks and `TYPEPACK_TUNE_FILE` is set, it
 /// writes that file. It completes the sends that are still under way. It reads and discards the messages
-/// that other ranks are still sending for abandoned receives. It tells the launcher that this rank leaves
+/// that other ranks are still sending for abandoned receives, and waits for those of abandoned collective operations. It tells the launcher that this rank leaves
 /// the job normally. It prints the report if `TYPEPACK_REPORT=1`. If the process is panicking, the drop
 /// only writes the file and prints the report, and the launcher then reports the end of the process as a
 /// failure.
@@ -359,7 +359,8 @@ impl Universe {
     /// Writes the tune file, ends the membership by `end`, and prints the report.
     fn leave(&self, end: impl FnOnce(&Endpoint) -> Result<()>) -> Result<()> {
         let report = if self.report { self.report().ok() } else { None };
-        // All ranks learn nearly the same ways, so only rank 0 writes the file.
+        // All ranks learn nearly the same ways, so only rank 0 writes the file. Of collective calls it knows those on
+        // communicators whose rank 0 it is.
         let endpoint = self.world.endpoint();
         if let Some(TuneFile { path, warns, copies }) =
             self.tune_file.as_ref().filter(|_| endpoint.rank() == 0 && endpoint.size() > 1)

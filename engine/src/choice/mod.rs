@@ -290,11 +290,13 @@ impl Chooser {
         if !std::mem::replace(&mut self.ways[usize::from(way)].begun, true) {
             return;
         }
-        self.ways[usize::from(way)].push(cost);
         if way == self.best {
+            self.ways[usize::from(way)].push(cost);
             return self.watch();
         }
+        // Before there is a cost of the present way, another way cannot be judged.
         let Some(present) = present else { return };
+        self.ways[usize::from(way)].push(cost);
         let lost = counted.saturating_sub(present);
         self.lost = self.lost.saturating_add(lost);
         let seen = &mut self.ways[usize::from(way)];

@@ -152,6 +152,14 @@ pub struct Learnt {
     pub method: Method,
 }
 
+impl Learnt {
+    /// Returns the value with these fields, or `None` if no size class begins at `bytes` bytes.
+    pub fn new(of_others: bool, bytes: u64, method: Method) -> Option<Self> {
+        let begins = (0..CLASSES).any(|number| least(number) == bytes);
+        begins.then_some(Self { of_others, bytes, method })
+    }
+}
+
 /// Returns the best method of each size class whose methods have been compared. A class that another thread is using is
 /// left out.
 pub fn learnt() -> Vec<Learnt> {

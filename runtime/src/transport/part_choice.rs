@@ -1,7 +1,8 @@
 //! Whether messages of medium length go out in parts, and with which copy method, chosen by measurement.
 //!
 //! The receiver chooses. `tuning.rs` compares the ways of messages that begin with an RTS. Once it has compared them and
-//! chunks are the best way, this file begins to compare parts: there is one chooser (`typepack_engine::choice`) per size
+//! chunks are the best way, this file begins to compare parts. (If earlier jobs have compared parts, it begins at once,
+//! with the way that was the best one.) There is one chooser (`typepack_engine::choice`) per size
 //! class and distance, whose ways are parts with each copy method, and an RTS. The cost is the time from the match of a
 //! message to its last byte, per byte. Only messages that arrive while no other long message is on its way count.
 //!

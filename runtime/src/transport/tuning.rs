@@ -12,7 +12,7 @@
 //!
 //! Messages overlap in time. So the unit of time is the *busy period*: it begins when a message is
 //! matched while no other long message is on its way to this rank, and ends when no long message is on
-//! its way to this rank any more. A program may always have a message on its way, so a trial also ends its period after
+//! its way to this rank any more. A program may always have a message on its way, so a period and a trial also end after
 //! some messages ([`MOST_MESSAGES`]). Only one key (a situation and a size class) has a trial in a busy
 //! period, and all its messages in the trial go the same way. The keys take turns: a key may have its
 //! turn in a period if no key of the period before has waited longer for its turn. The cost is the time
@@ -61,7 +61,7 @@ pub(super) const STREAMING: u64 = 16 << 10;
 /// if vector moves write the destination and 67 if streaming stores do; 4 MiB: 560 and 290.
 const STREAMING_IN_PLACE: u64 = 1 << 20;
 
-/// A trial ends after this number of messages, if other messages are still on their way.
+/// A period and a trial end after this number of messages, if other messages are still on their way.
 const MOST_MESSAGES: u64 = 64;
 
 /// Number of size classes. Class `n` has messages of 2^(n + 10) to 2^(n + 11) bytes; the first class also has
@@ -304,13 +304,15 @@ struct Turns {
     /// The smallest `Entry::turn` of the keys that have had messages in the present period; `None` if
     /// there are none.
     oldest: Option<u64>,
+    /// Number of messages that have begun in the present period.
+    messages: u64,
 }
 
 impl Turns {
     fn next_period(&mut self) {
         self.periods += 1;
         self.last = self.oldest.take().unwrap_or(u64::MAX);
-        self.taken = false;
+        (self.taken, self.messages) = (false, 0);
     }
 }
 
@@ -389,9 +391,11 @@ impl Tuning {
         terms: Terms,
         fused: impl FnOnce() -> bool,
     ) -> Way {
-        if self.under_way == 0 {
+        let is_long = self.turns.messages >= MOST_MESSAGES && self.trial.is_none();
+        if self.under_way == 0 || is_long {
             self.turns.next_period();
         }
+        self.turns.messages += 1;
         let before = self.under_way;
         self.under_way += 1;
         if situation.place == Some(Space::Heap) {

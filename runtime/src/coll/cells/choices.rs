@@ -23,7 +23,7 @@
 //! ended the call. A time that is missing by then is left out.
 
 use super::MOST;
-use super::learnt::{Learnt, Store};
+use super::learnt::{Learnt, Site, Store};
 use super::piece::BUSY_PIECE;
 use super::reductions::has_slices;
 use crate::settings::{CollectiveMethod, CollectiveName, Settings};
@@ -276,10 +276,15 @@ impl Choices {
         (rank, size): (usize, usize),
         lead: u64,
         measures: bool,
-        store: &'static Store,
+        (site, store): (Site, &'static Store),
     ) -> Self {
-        let leader =
-            (rank == 0).then(|| Leader { size, store, keys: Vec::new(), samples: VecDeque::new() });
+        let leader = (rank == 0).then(|| Leader {
+            size,
+            site,
+            store,
+            keys: Vec::new(),
+            samples: VecDeque::new(),
+        });
         Self { rank, size, lead, measures, leader }
     }
 
@@ -400,12 +405,12 @@ impl KeyState {
     }
 
     /// Notes the best way in the store if all ways have been compared.
-    fn note(&mut self, size: usize, store: &Store) {
+    fn note(&mut self, site: Site, size: usize, store: &Store) {
         let best = self.chooser.best();
         if self.chooser.is_settled() && self.noted != Some(best) {
             self.noted = Some(best);
             let way = self.list[usize::from(best)];
-            store.note(Learnt::Way { key: self.key, size, way });
+            store.note(Learnt::Way { site, key: self.key, size, way });
         }
     }
 
@@ -439,8 +444,9 @@ impl KeyState {
 
 /// What rank 0 keeps.
 struct Leader {
-    /// Number of ranks.
+    /// Number of ranks, and where they run.
     size: usize,
+    site: Site,
     store: &'static Store,
     keys: Vec<Option<Box<KeyState>>>,
     samples: VecDeque<Sample>,
@@ -452,9 +458,9 @@ impl Leader {
         if self.keys.is_empty() {
             self.keys.resize_with(KEYS, || None);
         }
-        let (size, store) = (self.size, self.store);
+        let Self { size, site, store, .. } = *self;
         self.keys[key.index()].get_or_insert_with(|| {
-            let known = store.way(key, size);
+            let known = store.way(site, key, size);
             let first = list[..usize::from(len)].iter().position(|way| Some(*way) == known);
             Box::new(KeyState {
                 key,
@@ -527,7 +533,7 @@ impl Leader {
         call: u64,
         mut have_ended: impl FnMut(u64) -> bool,
     ) {
-        let (size, store) = (self.size, self.store);
+        let Self { size, site, store, .. } = *self;
         // A rank may be some time behind. If rank 0 asked at once, each question would fetch a line of each rank.
         while let Some(sample) = self.samples.front().filter(|sample| sample.call + 1 < call)
             && have_ended(sample.call)
@@ -536,7 +542,7 @@ impl Leader {
                 .map(|time| (time * 1e9 * UNIT / sample.bytes.max(1) as f64) as u64);
             if let (Some(cost), Some(Some(state))) = (cost, self.keys.get_mut(sample.key.index())) {
                 state.chooser.report(sample.way, cost);
-                state.note(size, store);
+                state.note(site, size, store);
             }
             self.samples.pop_front();
         }

@@ -15,7 +15,7 @@
 //! combines them, nobody measures, because its time may be anything.
 
 use super::block::Block;
-use super::learnt::{Learnt, Store};
+use super::learnt::{Learnt, Site, Store};
 use crate::settings::Settings;
 use crate::shm::cells::Seat;
 use std::time::Instant;
@@ -87,6 +87,7 @@ pub(super) struct Copies {
     measures: bool,
     /// The method that `TYPEPACK_COPY` forces.
     forced: Option<Method>,
+    site: Site,
     store: &'static Store,
     /// The way of each size class that the store has from this rank and communicator, if any.
     noted: [Option<u8>; CLASSES],
@@ -94,7 +95,7 @@ pub(super) struct Copies {
 
 impl Copies {
     /// Returns choices that begin with the methods in `store`, and note the best methods there.
-    pub(super) fn new(store: &'static Store) -> Self {
+    pub(super) fn new(site: Site, store: &'static Store) -> Self {
         let settings = Settings::get();
         let copy = settings.as_ref().ok().and_then(|settings| settings.copy);
         let methods: Vec<Method> = match copy {
@@ -102,13 +103,14 @@ impl Copies {
             None => contiguous::available().collect(),
         };
         let chooser = |class| {
-            let known = store.method(class);
+            let known = store.method(site, class);
             let first = methods.iter().position(|method| Some(*method) == known);
             Chooser::new(methods.len(), first.unwrap_or(0) as u8)
         };
         Self {
             choosers: (0..CLASSES).map(chooser).collect(),
             methods,
+            site,
             store,
             noted: [None; CLASSES],
             trial: None,
@@ -123,7 +125,7 @@ impl Copies {
         let settled = classes.filter(|(_, chooser)| chooser.ways() > 1 && chooser.is_settled());
         let line = |(class, chooser): (usize, &Chooser)| {
             let method = self.methods[usize::from(chooser.best())];
-            Learnt::Pieces { class, method }.to_string()
+            Learnt::Pieces { site: self.site, class, method }.to_string()
         };
         settled.map(line).collect()
     }
@@ -185,7 +187,7 @@ impl Copies {
         if self.choosers[class].is_settled() && self.noted[class] != Some(best) {
             self.noted[class] = Some(best);
             let method = self.methods[usize::from(best)];
-            self.store.note(Learnt::Pieces { class, method });
+            self.store.note(Learnt::Pieces { site: self.site, class, method });
         }
     }
 

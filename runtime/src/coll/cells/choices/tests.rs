@@ -26,6 +26,8 @@ impl DecisionMemory for Memory {
     }
 }
 
+const SITE: Site = Site { far: false, share_cpus: false };
+
 /// Returns a store of its own for a job: tests run at the same time.
 fn empty_store() -> &'static Store {
     Box::leak(Box::default())
@@ -50,7 +52,7 @@ impl Job {
     }
 
     fn with_store(size: usize, lead: u64, seed: u64, store: &'static Store) -> Self {
-        let rank = |rank| Choices::new((rank, size), lead, true, store);
+        let rank = |rank| Choices::new((rank, size), lead, true, (SITE, store));
         Self {
             memory: Memory::new(size),
             ranks: (0..size).map(rank).collect(),
@@ -247,7 +249,8 @@ fn the_next_job_begins_with_the_best_way() {
         let cost = cost_if(*fastest);
         let competition = |call| Some(allreduce(call, BYTES));
         Job::with_store(size, lead, 6, store).run_until(6000, competition, &cost);
-        let way = Learnt::Way { key: allreduce(1, BYTES).key, size, way: *fastest };
+        let key = allreduce(1, BYTES).key;
+        let way = Learnt::Way { site: SITE, key, size, way: *fastest };
         assert_eq!(store.learnt(), [way]);
         assert!(store.loaded().is_empty());
 
@@ -268,11 +271,31 @@ fn the_next_job_begins_with_the_best_way() {
     }
 }
 
+/// Checks that a job whose file names a slow way finds the fastest way.
+#[test]
+fn a_wrong_way_of_an_earlier_job_is_corrected() {
+    let (size, lead) = (3, 16);
+    let key = allreduce(1, BYTES).key;
+    let (list, len) = ways(key, size);
+    for fastest in &list[..usize::from(len)] {
+        for wrong in list[..usize::from(len)].iter().filter(|way| *way != fastest) {
+            let store = empty_store();
+            store.know(&[Learnt::Way { site: SITE, key, size, way: *wrong }]);
+            let mut job = Job::with_store(size, lead, 8, store);
+            let competition = |call| Some(allreduce(call, BYTES));
+            job.run_until(600, competition, cost_if(*fastest));
+            let best = Learnt::Way { site: SITE, key, size, way: *fastest };
+            assert_eq!(store.learnt(), [best], "{wrong:?}");
+        }
+    }
+}
+
 #[test]
 fn false_times_are_no_times() {
     let memory = Memory::new(2);
     let store = empty_store();
-    let ranks: Vec<Choices> = (0..2).map(|rank| Choices::new((rank, 2), 16, true, store)).collect();
+    let ranks: Vec<Choices> =
+        (0..2).map(|rank| Choices::new((rank, 2), 16, true, (SITE, store))).collect();
     for (begin, end, valid) in [
         (1.0, 2.0, true),
         (1.0, 1.0, true),
