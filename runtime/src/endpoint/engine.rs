@@ -179,7 +179,12 @@ impl MessageEngine {
 
     /// Returns the choices of ways that this rank has made by measurement, one line each.
     pub fn choices(&self) -> Vec<String> {
-        self.tuning.report()
+        let short = self.peers.iter().filter_map(|peer| {
+            peer.link.tx.as_ref()?.short.as_ref().map(|short| (peer.link.rank, short))
+        });
+        let mut choices = self.tuning.report();
+        choices.extend(short.flat_map(|(rank, short)| short.report(rank)));
+        choices
     }
 
     /// Returns what this rank has measured about the ways of long messages.

@@ -48,6 +48,7 @@ pub(crate) mod private;
 pub(crate) mod protocol;
 mod ready;
 mod recalls;
+pub(crate) mod short_choice;
 mod single_copy;
 pub(crate) mod stage;
 pub(crate) mod tuning;

@@ -381,6 +381,12 @@ impl Tuning {
         sorted(&all).chain(self.parts.learnt()).collect()
     }
 
+    /// Returns whether a sender chooses the method of its copies by measurement.
+    #[inline]
+    pub fn chooses(&self) -> bool {
+        self.measures && self.copy.is_none()
+    }
+
     /// Picks the way of a message of `bytes` bytes that a receive has matched. `fused` is the static rule: true
     /// if the message is better copied in place. Every call must be followed by one call of
     /// [`Tuning::complete`].
