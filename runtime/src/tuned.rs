@@ -1,16 +1,17 @@
-//! What the library has measured about the ways of long messages, for programs that show the choices. A
-//! way is a protocol and a copy method.
+//! What the library has measured about the ways of messages and of collective calls, for programs that show the choices.
 //!
-//! `transport/tuning.rs` measures, and `transport/learnt.rs` defines the file of `TYPEPACK_TUNE_FILE`. `world.rs`
-//! reads and writes the file; `typepack info` shows the file and the measurements.
+//! `transport/tuning.rs`, `transport/part_choice.rs` and `coll/cells/choices.rs` measure, and `tuned/file.rs` defines the
+//! file of `TYPEPACK_TUNE_FILE`. `world.rs` reads and writes the file; `typepack info` shows the file and the measurements.
 
 use crate::coll::MeasuredCalls;
 use crate::sys::text_file;
-use crate::transport::learnt::{self, Learnt};
 use crate::transport::part_choice::MeasuredParts;
 use crate::transport::tuning::{self, Measured};
+use file::Learnt;
 use std::io;
 use std::path::Path;
+
+pub(crate) mod file;
 
 /// The choice between the ways of the long messages of one kind, or of the blocking collective calls of one kind on the
 /// world communicator. [`Universe::choices`](crate::Universe::choices)
@@ -81,17 +82,17 @@ pub(crate) struct Ignored {
     pub is_ours: bool,
 }
 
-/// Reads the file of `TYPEPACK_TUNE_FILE` at `path`. Returns an empty list if there is no such file yet.
-pub(crate) fn learnt(path: &Path) -> Result<Vec<Learnt>, Ignored> {
+/// Reads the file of `TYPEPACK_TUNE_FILE` at `path`. Returns an empty value if there is no such file yet.
+pub(crate) fn learnt(path: &Path) -> Result<Learnt, Ignored> {
     read(path).map(Option::unwrap_or_default)
 }
 
 /// Reads the file at `path`. Returns `None` if there is no such file.
-fn read(path: &Path) -> Result<Option<Vec<Learnt>>, Ignored> {
-    match text_file::read(path, learnt::FILE_MAX) {
-        Ok(text) => learnt::parse(&text, &text_file::processor())
+fn read(path: &Path) -> Result<Option<Learnt>, Ignored> {
+    match text_file::read(path, file::FILE_MAX) {
+        Ok(text) => Learnt::parse(&text, &text_file::processor())
             .map(Some)
-            .map_err(|reason| Ignored { reason, is_ours: learnt::is_ours(&text) }),
+            .map_err(|reason| Ignored { reason, is_ours: file::is_ours(&text) }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Ignored { reason: error.to_string(), is_ours: false }),
     }
@@ -104,5 +105,5 @@ fn read(path: &Path) -> Result<Option<Vec<Learnt>>, Ignored> {
 /// Returns one sentence that says why jobs on this machine ignore the file.
 pub fn file(path: &Path) -> Result<Option<Vec<String>>, String> {
     let found = read(path).map_err(|ignored| ignored.reason)?;
-    Ok(found.map(|list| list.iter().map(tuning::describe).collect()))
+    Ok(found.map(|learnt| learnt.lines()))
 }

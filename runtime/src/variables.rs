@@ -137,7 +137,7 @@ impl Variable {
                  blocking collective calls; `off` always takes the first way of the static order."
             }
             "TYPEPACK_TUNE_FILE" => {
-                "Keeps what was measured in this file (not for collective calls), and starts the next job with it. A \
+                "Keeps what was measured about messages, collective calls and copies in this file, and starts the next job with it. A \
                  file of another processor or version is ignored and replaced; a file that is not a tune file is left alone."
             }
             "TYPEPACK_BIND" => "The default of `mpiexec -bind-to`.",

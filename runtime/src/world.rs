@@ -22,7 +22,6 @@ use crate::shm::{Attached, attach, attach_from_env};
 use crate::sys::{clock, fork, machine, text_file};
 use crate::transport::choice;
 use crate::transport::fabric::Fabric;
-use crate::transport::learnt;
 use crate::tuned::{self, Choice, Ignored};
 use crate::{Error, ErrorKind, Result};
 use bytemuck::Pod;
@@ -32,7 +31,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-use typepack_engine::contiguous;
+use typepack_engine::contiguous::{self, Learnt as Copies};
 
 /// The job that this process has joined. The process never frees this value. Its file descriptors and its
 /// mapping of the shared memory live as long as the process, so that the kernel ends the process together
@@ -54,7 +53,7 @@ fn probe_number() -> u64 {
 ///
 /// The drop does five things. If this is rank 0 of several ranks and `TYPEPACK_TUNE_FILE` is set, it
 /// writes that file. It completes the sends that are still under way. It reads and discards the messages
-/// that other ranks are still sending for abandoned receives. It tells the launcher that this rank leaves
+/// that other ranks are still sending for abandoned receives, and waits for those of abandoned collective operations. It tells the launcher that this rank leaves
 /// the job normally. It prints the report if `TYPEPACK_REPORT=1`. If the process is panicking, the drop
 /// only writes the file and prints the report, and the launcher then reports the end of the process as a
 /// failure.
@@ -63,9 +62,16 @@ pub struct Universe {
     world: Communicator,
     own: Communicator,
     report: bool,
-    /// The file into which rank 0 writes what the job has measured, and whether this process prints a line if
-    /// the file cannot be written.
-    tune_file: Option<(&'static Path, bool)>,
+    tune_file: Option<TuneFile>,
+}
+
+/// The file into which rank 0 writes what the job has measured.
+struct TuneFile {
+    path: &'static Path,
+    /// True if this process prints a line if the file cannot be written.
+    warns: bool,
+    /// What the file has said about copies.
+    copies: Vec<Copies>,
 }
 
 impl fmt::Debug for Universe {
@@ -142,9 +148,15 @@ pub fn init() -> Result<Universe> {
     }
     let mut tune_file = settings.tune_file.as_deref().filter(|_| settings.tune);
     let mut warns = endpoint.rank() == 0 && !settings.quiet;
+    let mut copies = Vec::new();
     if let Some(path) = tune_file {
         match tuned::learnt(path) {
-            Ok(learnt) => endpoint.know(&learnt)?,
+            Ok(learnt) => {
+                endpoint.know(&learnt.messages)?;
+                crate::coll::learnt::store().know(&learnt.calls);
+                contiguous::know(&learnt.copies);
+                copies = learnt.copies;
+            }
             Err(Ignored { reason, is_ours }) => {
                 if std::mem::take(&mut warns) {
                     let path = path.display();
@@ -159,7 +171,7 @@ pub fn init() -> Result<Universe> {
     rma::register(&endpoint)?;
     let own = Communicator::own(endpoint.clone());
     let report = settings.report;
-    let tune_file = tune_file.map(|path| (path, warns));
+    let tune_file = tune_file.map(|path| TuneFile { path, warns, copies });
     Ok(Universe { world: Communicator::world(endpoint), own, report, tune_file })
 }
 
@@ -347,16 +359,19 @@ impl Universe {
     /// Writes the tune file, ends the membership by `end`, and prints the report.
     fn leave(&self, end: impl FnOnce(&Endpoint) -> Result<()>) -> Result<()> {
         let report = if self.report { self.report().ok() } else { None };
-        // All ranks learn nearly the same ways, so only rank 0 writes the file.
+        // All ranks learn nearly the same ways, so only rank 0 writes the file. Of collective calls it knows those on
+        // communicators whose rank 0 it is.
         let endpoint = self.world.endpoint();
-        if let Some((path, warns)) =
-            self.tune_file.filter(|_| endpoint.rank() == 0 && endpoint.size() > 1)
-            && let Ok(learnt) = endpoint.learnt()
+        if let Some(TuneFile { path, warns, copies }) =
+            self.tune_file.as_ref().filter(|_| endpoint.rank() == 0 && endpoint.size() > 1)
+            && let Ok(messages) = endpoint.learnt()
             && !fork::is_child()
         {
-            let text = learnt::print(&learnt, &text_file::processor());
-            if let Err(error) = text_file::replace(path, &text)
-                && warns
+            let calls = crate::coll::learnt::store().learnt();
+            let copies = tuned::file::merge_copies(copies, contiguous::learnt());
+            let learnt = tuned::file::Learnt { messages, calls, copies };
+            if let Err(error) = text_file::replace(path, &learnt.print(&text_file::processor()))
+                && *warns
             {
                 eprintln!(
                     "typepack: TYPEPACK_TUNE_FILE: {} is not written: {error}",
@@ -436,7 +451,7 @@ impl Universe {
     /// it has compiled, and how it has packed data. Each further line is about one protocol for long messages that the
     /// rank has chosen by measurement, or, at rank 0, has taken from the tune file, or about the method with which it
     /// copies pieces of data in blocking collective calls on the world communicator, or, at rank 0, about the ways of
-    /// these calls. If the rank found news after the
+    /// these calls, or about other copies, waits and accesses to files. If the rank found news after the
     /// time limit of a sleep that no other rank had ended, a line says how often.
     fn report(&self) -> Result<String> {
         let traffic = self.world.endpoint().traffic()?;
@@ -444,10 +459,18 @@ impl Universe {
         let moved = typepack_engine::stats::bytes();
         let rank = self.world.rank();
         // All ranks have the same file, so one rank reports what it says.
-        let loaded = if rank == 0 { self.world.endpoint().loaded()? } else { Vec::new() };
+        let mut loaded = Vec::new();
+        if rank == 0 {
+            loaded = self.world.endpoint().loaded()?;
+            loaded.extend(crate::coll::learnt::store().loaded());
+            let copies = self.tune_file.iter().flat_map(|file| &file.copies);
+            loaded.extend(copies.map(tuned::file::describe_copies));
+        }
         let loaded = loaded.iter().map(|line| ("loaded", line));
         let mut choices = self.world.endpoint().choices()?;
         choices.extend(crate::coll::report(&self.world));
+        choices.extend(contiguous::learnt().iter().map(tuned::file::describe_copies));
+        choices.extend(crate::io::report());
         let unrung = self.world.endpoint().unrung()?;
         let unrung = (unrung > 0).then(|| format!("{unrung} times news without a wake-up"));
         let choices: String = loaded

@@ -26,7 +26,8 @@
 //!   way's own median rises by more than one part in `DRIFT`, all other ways get a look without waiting for their
 //!   turns, and these looks count as first looks. If another way then replaces the present one, the way that has
 //!   been replaced gets such a look, too.
-//! - Single outliers, such as a page fault or stolen time, do not move a median.
+//! - Single outliers, such as a page fault, stolen time or the wait for a late rank, do not move a median. In the sums, a
+//!   cost counts as at most `OUTLIER` medians, and a cost before any median as nothing.
 //!
 //! `contiguous/own.rs` uses choosers; the runtime uses them for transports, waiting and files.
 
@@ -57,19 +58,26 @@ const HOPELESS: u64 = 2;
 const BEHIND: u8 = 3;
 
 /// Number of jobs after which the chooser gives a way a second look for the first time.
-const LOOK_FIRST: u32 = 64;
+const LOOK_FIRST: u64 = 64;
 
 /// Maximum number of jobs from the turn of one way to the turn of the next way.
-const LOOK_AGAIN: u32 = 512;
+const LOOK_AGAIN: u64 = 512;
 
 /// The present way has drifted if its median has risen by more than one part in `DRIFT`.
 const DRIFT: u64 = 3;
 
 /// Number of jobs after which only one job in [`EVERY`] of the present way is timed.
-const SETTLED: u32 = 64;
+const SETTLED: u64 = 64;
 
 /// See [`SETTLED`].
-const EVERY: u32 = 8;
+const EVERY: u64 = 8;
+
+/// In the sums, a cost counts as at most this number of medians of its way, or of the present way if that is slower. One
+/// job that waited for seconds would pay for looks of minutes, or would use up the budget of all looks.
+const OUTLIER: u64 = 8;
+
+/// The same for the first cost of a way, for which there is no median yet.
+const FIRST_OUTLIER: u64 = 64;
 
 /// The costs of one way.
 #[derive(Clone, Copy, Debug, Default)]
@@ -162,9 +170,9 @@ pub struct Chooser {
     /// The lowest median of the present way since it was chosen or last drifted; 0 if there is none yet.
     reference: u64,
     /// Number of picks.
-    jobs: u32,
+    jobs: u64,
     /// Number of jobs at which the next second look begins.
-    again: u32,
+    again: u64,
     /// The way whose turn came last. If it was the present way, no second look took place.
     turn: u8,
     /// The cost of all jobs. A job that was not timed counts as the median of the present way.
@@ -210,7 +218,7 @@ impl Chooser {
     }
 
     /// Returns the number of jobs so far.
-    pub fn jobs(&self) -> u32 {
+    pub fn jobs(&self) -> u64 {
         self.jobs
     }
 
@@ -232,8 +240,18 @@ impl Chooser {
         (self.lost, self.spent)
     }
 
-    /// Picks the way for the next job.
+    /// Picks the way for the next job. A job that is not timed counts as the median of the present way.
     pub fn pick(&mut self) -> Pick {
+        let pick = self.pick_uncharged();
+        if !pick.timed {
+            self.charge_untimed();
+        }
+        pick
+    }
+
+    /// Picks the way for the next job, for a caller that decides which jobs it times. The caller must call
+    /// [`charge_untimed`](Self::charge_untimed) for each job that it does not time.
+    pub fn pick_uncharged(&mut self) -> Pick {
         self.jobs = self.jobs.saturating_add(1);
         if self.len == 1 {
             return Pick { way: self.best, timed: false };
@@ -242,10 +260,22 @@ impl Chooser {
             return Pick { way, timed: true };
         }
         let timed = self.jobs <= SETTLED || self.jobs.is_multiple_of(EVERY);
-        if !timed {
-            self.spent = self.spent.saturating_add(self.median(self.best).unwrap_or(0));
-        }
         Pick { way: self.best, timed }
+    }
+
+    /// Adds the cost of a job in the present way that nobody times.
+    pub fn charge_untimed(&mut self) {
+        self.spent = self.spent.saturating_add(self.median(self.best).unwrap_or(0));
+    }
+
+    /// Returns how much of the cost of a job in the way `way` goes into the sums.
+    fn counted(&self, way: u8, cost: u64) -> u64 {
+        let Some(present) = self.median(self.best) else { return 0 };
+        let most = match self.median(way) {
+            Some(own) => own.max(present).saturating_mul(OUTLIER),
+            None => present.saturating_mul(FIRST_OUTLIER),
+        };
+        cost.min(most)
     }
 
     /// Records the cost of a job that was done in the way `way`. The caller chooses the unit of the costs,
@@ -255,16 +285,19 @@ impl Chooser {
             return;
         }
         let present = self.median(self.best);
-        self.spent = self.spent.saturating_add(cost);
+        let counted = self.counted(way, cost);
+        self.spent = self.spent.saturating_add(counted);
         if !std::mem::replace(&mut self.ways[usize::from(way)].begun, true) {
             return;
         }
-        self.ways[usize::from(way)].push(cost);
         if way == self.best {
+            self.ways[usize::from(way)].push(cost);
             return self.watch();
         }
+        // Before there is a cost of the present way, another way cannot be judged.
         let Some(present) = present else { return };
-        let lost = cost.saturating_sub(present);
+        self.ways[usize::from(way)].push(cost);
+        let lost = counted.saturating_sub(present);
         self.lost = self.lost.saturating_add(lost);
         let seen = &mut self.ways[usize::from(way)];
         if seen.again {
@@ -290,6 +323,7 @@ impl Chooser {
     /// Adds the cost of a job in the way `way` to the sums, and does not judge the way by it. The jobs after a change of way
     /// may be slower than later ones.
     pub fn charge(&mut self, way: u8, cost: u64) {
+        let cost = self.counted(way, cost);
         self.spent = self.spent.saturating_add(cost);
         if let Some(seen) = self.ways.get(usize::from(way))
             && way != self.best

@@ -195,3 +195,58 @@ fn huge_costs_do_not_overflow() {
     work(&mut chooser, 1000, &[u64::MAX, u64::MAX / 2], |cost| cost);
     work(&mut chooser, 1000, &[0, 0], |cost| cost);
 }
+
+/// A job of the present way that has waited for seconds pays for no more looks than other jobs, and a job of a look that
+/// has waited for seconds does not end the looks.
+#[test]
+fn an_outlier_counts_little_in_the_sums() {
+    const WAIT: u64 = 10_000_000_000;
+    let mut chooser = Chooser::new(2, 0);
+    chooser.report(0, WAIT);
+    for _ in 0..20 {
+        chooser.report(0, 100);
+    }
+    let before = chooser.lost_and_spent();
+    chooser.report(0, WAIT);
+    chooser.charge(0, WAIT);
+    let (lost, spent) = chooser.lost_and_spent();
+    assert_eq!((lost, spent), (before.0, before.1 + 2 * OUTLIER * 100));
+    chooser.report(1, WAIT);
+    chooser.report(1, WAIT);
+    let (lost, _) = chooser.lost_and_spent();
+    assert_eq!(lost, (FIRST_OUTLIER - 1) * 100);
+
+    let mut chooser = Chooser::new(2, 0);
+    let mut jobs = 0;
+    work(&mut chooser, 5000, &[100, 90], |cost| {
+        jobs += 1;
+        if jobs == 1 || jobs % 50 == 0 { WAIT } else { cost }
+    });
+    assert_eq!(chooser.best(), 1);
+}
+
+/// The rules for second looks and timed jobs hold however many jobs there were.
+#[test]
+fn the_rules_hold_after_very_many_jobs() {
+    let mut chooser = Chooser::new(3, 0);
+    work(&mut chooser, 5000, &[100, 120, 130], |cost| cost);
+    let many = u64::from(u32::MAX);
+    (chooser.jobs, chooser.again) = (many - 2000, many - 1900);
+    let used = work(&mut chooser, 8000, &[100, 120, 130], |cost| cost);
+    assert!(used[0] > 7900 && used[1] > 0, "{used:?}");
+    work(&mut chooser, 8000, &[100, 50, 130], |cost| cost);
+    assert_eq!(chooser.best(), 1);
+}
+
+/// Some jobs go another way than the present one before the present way has a cost: all ranks of a communicator change
+/// from one way to another at the same call, which is announced some calls before. Such jobs must not count as a look.
+#[test]
+fn a_way_is_compared_only_with_known_costs() {
+    let mut chooser = Chooser::new(3, 2);
+    for _ in 0..64 {
+        chooser.report(0, 50);
+    }
+    assert!(!chooser.is_settled() && chooser.median(0).is_none());
+    work(&mut chooser, 500, &[50, 120, 100], |cost| cost);
+    assert_eq!(chooser.best(), 0);
+}

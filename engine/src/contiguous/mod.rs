@@ -27,7 +27,7 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 pub(crate) use own::{Clock, choose, clock};
-pub use own::{set_clock, set_fixed};
+pub use own::{Learnt, know, learnt, set_clock, set_fixed};
 
 /// Minimum length, in bytes, of a run that may be copied with a method other than vector moves. For a
 /// shorter run, starting `rep movsb` or flushing streaming stores costs more time than the method saves.

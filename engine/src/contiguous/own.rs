@@ -129,12 +129,89 @@ pub(super) enum Source {
 const SOURCES: usize = 2;
 
 /// The size classes of each source.
-static TABLE: LazyLock<[Vec<Class>; SOURCES]> = LazyLock::new(|| {
+type Table = [Vec<Class>; SOURCES];
+
+static TABLE: LazyLock<Table> = LazyLock::new(table);
+
+fn table() -> Table {
     let methods: Vec<Method> = available().collect();
     let class =
         || Class { chooser: Mutex::new(Chooser::new(methods.len(), 0)), methods: methods.clone() };
     [(); SOURCES].map(|()| (0..CLASSES).map(|_| class()).collect())
-});
+}
+
+/// The best method for runs of at least `bytes` bytes and less than twice as many, or, in the last size class, of any
+/// number from `bytes` on. The caller of the copies has asked for no method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Learnt {
+    /// True for bytes that another process has written.
+    pub of_others: bool,
+    /// The least number of bytes of the size class.
+    pub bytes: u64,
+    /// The method.
+    pub method: Method,
+}
+
+impl Learnt {
+    /// Returns the value with these fields, or `None` if no size class begins at `bytes` bytes.
+    pub fn new(of_others: bool, bytes: u64, method: Method) -> Option<Self> {
+        let begins = (0..CLASSES).any(|number| least(number) == bytes);
+        begins.then_some(Self { of_others, bytes, method })
+    }
+}
+
+/// Returns the best method of each size class whose methods have been compared. A class that another thread is using is
+/// left out.
+pub fn learnt() -> Vec<Learnt> {
+    learnt_in(&TABLE)
+}
+
+fn learnt_in(table: &Table) -> Vec<Learnt> {
+    let classes = table.iter().zip([false, true]).flat_map(|(classes, of_others)| {
+        classes.iter().enumerate().map(move |(number, class)| (of_others, number, class))
+    });
+    let best = |(of_others, number, class): (bool, usize, &Class)| {
+        let settled = |chooser: &mut Chooser| chooser.is_settled().then(|| chooser.best());
+        let best = class.chooser.attempt(settled)??;
+        let method = *class.methods.get(usize::from(best)).filter(|_| class.methods.len() > 1)?;
+        Some(Learnt { of_others, bytes: least(number), method })
+    };
+    classes.filter_map(best).collect()
+}
+
+/// Makes methods that were learnt earlier the first choice of their size classes. Lengths that begin no size class, and
+/// methods that this machine lacks, are left out, and so are size classes that have begun to measure.
+pub fn know(learnt: &[Learnt]) {
+    for (source, number, method) in know_in(&TABLE, learnt) {
+        if let Some(quick) = QUICKS[source].get(number) {
+            quick.best.store(method.code(), Ordering::Relaxed);
+        }
+    }
+}
+
+/// Changes the choosers as [`know`] says, and returns the numbers of the sources and size classes, with their methods.
+fn know_in(table: &Table, learnt: &[Learnt]) -> Vec<(usize, usize, Method)> {
+    let one = |learnt: &Learnt| {
+        let source = usize::from(learnt.of_others);
+        let number = (0..CLASSES).find(|number| least(*number) == learnt.bytes)?;
+        let class = &table[source][number];
+        let way = class.methods.iter().position(|method| *method == learnt.method)?;
+        let first = |chooser: &mut Chooser| {
+            let fresh = chooser.jobs() == 0;
+            if fresh {
+                *chooser = Chooser::new(class.methods.len(), way as u8);
+            }
+            fresh
+        };
+        class.chooser.attempt(first)?.then_some((source, number, learnt.method))
+    };
+    learnt.iter().filter_map(one).collect()
+}
+
+/// Returns the least number of bytes of a size class.
+fn least(class: usize) -> u64 {
+    (WATCHED as u64) << class
+}
 
 /// A size class below [`TIMED`] bytes.
 struct Quick {
@@ -203,4 +280,53 @@ unsafe fn chosen(source: Source, from: *const u8, to: *mut u8, bytes: usize) {
 
 fn class(bytes: usize) -> usize {
     ((bytes / WATCHED).max(1).ilog2() as usize).min(CLASSES - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::choice::SAMPLES;
+
+    /// Gives each way of a size class so many costs that the last one is the best.
+    fn compare(class: &Class) -> Method {
+        let mut chooser = class.chooser.try_lock().expect("one thread");
+        for _ in 0..100 * SAMPLES {
+            let Pick { way, timed } = chooser.pick();
+            if timed {
+                chooser.report(way, 200 - 10 * u64::from(way));
+            }
+        }
+        assert!(chooser.is_settled());
+        class.methods[usize::from(chooser.best())]
+    }
+
+    #[test]
+    fn what_was_learnt_is_the_first_choice_of_the_next_process() {
+        let first = table();
+        assert_eq!(learnt_in(&first), []);
+        let method = compare(&first[1][2]);
+        if available().count() == 1 {
+            return assert_eq!(learnt_in(&first), []);
+        }
+        let learnt = [Learnt { of_others: true, bytes: 64 << 10, method }];
+        assert_eq!(learnt_in(&first), learnt);
+        let next = table();
+        let wrong = Learnt { bytes: 1000, ..learnt[0] };
+        assert_eq!(know_in(&next, &[wrong, learnt[0]]), [(1, 2, method)]);
+        let chooser = next[1][2].chooser.try_lock().expect("one thread");
+        assert_eq!(next[1][2].methods[usize::from(chooser.best())], method);
+        assert!(!chooser.is_settled());
+        drop(chooser);
+        // A size class that has begun to measure goes on.
+        assert_eq!(know_in(&first, &learnt), []);
+    }
+
+    #[test]
+    fn size_classes_begin_where_they_say() {
+        for number in 0..CLASSES {
+            let bytes = usize::try_from(least(number)).expect("a length");
+            assert_eq!(class(bytes), number);
+            assert!(number == 0 || class(bytes - 1) == number - 1);
+        }
+    }
 }

@@ -96,12 +96,17 @@ fn choices_are_measured_kept_and_shown() {
     let shown = |variables: &[(&str, &str)]| text(&info(&[], variables).stdout);
     let out = shown(&[("TYPEPACK_TUNE_FILE", name)]);
     let (_, file) = out.split_once(&format!("Choices in {name} (TYPEPACK_TUNE_FILE)\n")).unwrap();
-    let lines = file.lines().take_while(|line| line.starts_with("  from "));
-    // The file has the choices of messages that begin with an RTS. The table also has those of messages in parts, which may
-    // begin with an RTS, and of collective calls, which may go by messages.
-    let others = ["messages ", "an RTS "];
-    let messages = compared.iter().filter(|row| !others.iter().any(|other| row.contains(other)));
-    assert_eq!(lines.count(), messages.count(), "{out}");
+    let lines: Vec<&str> = file.lines().take_while(|line| line.starts_with("  from ")).collect();
+    // The file has all choices of the table that were compared: of messages, messages in parts, and collective calls. It
+    // also has choices about copies and pieces, which the table lacks, and those that were compared and are being compared
+    // again, because the present way has become slower.
+    let others = ["pieces of collective calls", "copies"];
+    let rows = lines.iter().filter(|line| !others.iter().any(|other| line.contains(other)));
+    assert!(rows.count() >= compared.len(), "{out}");
+    for part in ["contiguous in heap to contiguous", "messages through the ring", ", collective "] {
+        let has = |line: &&str| line.contains(part);
+        assert!(!compared.iter().any(|row| has(row)) || lines.iter().any(has), "{part}: {out}");
+    }
     std::fs::write(&path, "something else\n").unwrap();
     let out = shown(&[("TYPEPACK_TUNE_FILE", name)]);
     assert!(out.contains("  the file is ignored: its first line is not"), "{out}");

@@ -179,7 +179,12 @@ impl MessageEngine {
 
     /// Returns the choices of ways that this rank has made by measurement, one line each.
     pub fn choices(&self) -> Vec<String> {
-        self.tuning.report()
+        let short = self.peers.iter().filter_map(|peer| {
+            peer.link.tx.as_ref()?.short.as_ref().map(|short| (peer.link.rank, short))
+        });
+        let mut choices = self.tuning.report();
+        choices.extend(short.flat_map(|(rank, short)| short.report(rank)));
+        choices
     }
 
     /// Returns what this rank has measured about the ways of long messages.
@@ -241,6 +246,11 @@ impl MessageEngine {
     pub fn others_are_served(&self) -> bool {
         let is_send = |id| self.requests.is_send(id);
         self.requests.sends_in_flight() == 0 && !self.peers.iter().any(|peer| peer.is_owed(is_send))
+    }
+
+    /// Returns whether the process in a slot has left the job, properly or by its death.
+    pub fn has_left(&self, slot: Slot) -> bool {
+        self.fabric.has_left(slot.index())
     }
 
     /// Wakes the process in a slot if it sleeps, after a change of memory that it waits for.

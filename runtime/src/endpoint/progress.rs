@@ -350,6 +350,11 @@ impl Endpoint {
         self.spin.is_zero()
     }
 
+    /// Returns whether the cores of this rank and of `rank` share no cache.
+    pub fn is_far(&self, rank: usize) -> bool {
+        self.fabric.is_far(rank)
+    }
+
     /// Wakes `rank` if it sleeps, after a change of memory that it waits for
     /// ([`attend_outside`](Self::attend_outside)).
     pub fn ring(&self, rank: usize) {
@@ -673,8 +678,8 @@ impl Endpoint {
         Ok(self.lock()?.unrung)
     }
 
-    /// Completes all operations for which other ranks wait (sends, and receives that have begun to take
-    /// their data). Then closes the endpoint, so that all later calls return errors. If `wait` is false because
+    /// Completes all operations for which other ranks wait: sends, receives that have begun to take their data, and
+    /// the receives of abandoned collective operations, unless their senders have left the job. Then closes the endpoint, so that all later calls return errors. If `wait` is false because
     /// the program is panicking, this function only closes the endpoint, and the launcher sees that the rank
     /// left early.
     ///

@@ -194,8 +194,9 @@ pub trait Source: Any + fmt::Debug + Send {
     /// thread runs an errand of the operation. In this case the caller has to call the function again later.
     fn detach(&mut self, engine: &mut MessageEngine, token: u64) -> bool;
 
-    /// Returns whether another rank may be waiting for a message that this source has not sent yet.
-    fn is_needed(&self) -> bool;
+    /// Returns whether another rank may be waiting for this source: for a message that it has not sent yet, or until it
+    /// takes a message.
+    fn is_needed(&self, engine: &MessageEngine) -> bool;
 }
 
 /// Identifies an errand that a thread has taken: the source that made the errand, and the source's token for
@@ -382,6 +383,7 @@ impl Core {
 
     /// Returns whether no other rank waits for this one.
     pub fn others_are_served(&self) -> bool {
-        self.engine.others_are_served() && !self.sources.iter().any(|source| source.is_needed())
+        self.engine.others_are_served()
+            && !self.sources.iter().any(|source| source.is_needed(&self.engine))
     }
 }

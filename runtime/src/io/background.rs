@@ -569,7 +569,7 @@ impl Source for Operations {
         }
     }
 
-    fn is_needed(&self) -> bool {
+    fn is_needed(&self, _: &MessageEngine) -> bool {
         self.entries.iter().any(Option::is_some)
     }
 }

@@ -40,3 +40,4 @@ pub use representation::{
     Conversion, Converter, Representation, UserRepresentation, Width, register_representation,
 };
 pub use view::View;
+pub(crate) use ways::report;

@@ -61,6 +61,24 @@ impl Key {
         !self.write || self.piece.is_none_or(|piece| piece >= LONG)
     }
 
+    /// Says for people which accesses have the index `index`.
+    fn describe(index: usize) -> String {
+        let (flags, size, density) =
+            (index / DENSITIES / SIZES, index / DENSITIES % SIZES, index % DENSITIES);
+        let what = if flags & 2 != 0 { "writes" } else { "reads" };
+        let grows = if flags & 1 != 0 { " beyond the known end" } else { "" };
+        let most = match size {
+            _ if size + 1 == SIZES => "of any longer length".to_owned(),
+            _ => format!("of up to {} KiB", 1 << (2 * size)),
+        };
+        let view = match density {
+            0 => "one run".to_owned(),
+            _ if density + 1 == DENSITIES => "longer pieces".to_owned(),
+            _ => format!("pieces of up to {} B", 64 << (3 * (density - 1))),
+        };
+        format!("{what}{grows} {most}, {view}")
+    }
+
     fn index(self) -> usize {
         let class = |value: u64, first: u64, step: u32| {
             let over = value.max(1).div_ceil(first).next_power_of_two().trailing_zeros();
@@ -98,7 +116,25 @@ pub(super) struct Trial {
 /// The choosers of the file systems of this process, by the numbers of the file systems.
 static SYSTEM_WAYS: Mutex<Vec<(u64, Arc<Ways>)>> = Mutex::new(Vec::new());
 
+/// Returns one line for each kind of accesses to files whose ways have been compared.
+pub(crate) fn report() -> Vec<String> {
+    let all = SYSTEM_WAYS.lock().unwrap_or_else(PoisonError::into_inner);
+    all.iter().flat_map(|(_, ways)| ways.lines()).collect()
+}
+
 impl Ways {
+    fn lines(&self) -> Vec<String> {
+        let line = |(index, entry): (usize, &Entry)| {
+            let way = match entry.settled.load(Ordering::Relaxed) & 3 {
+                0 => return None,
+                mark if mark == u32::from(WINDOW) + 1 => "mapped window",
+                _ => "system calls",
+            };
+            Some(format!("file accesses, {}: {way}", Key::describe(index)))
+        };
+        self.0.iter().enumerate().filter_map(line).collect()
+    }
+
     fn new() -> Self {
         Self((0..KEYS).map(|_| Entry::default()).collect())
     }
@@ -194,6 +230,8 @@ mod tests {
         assert!(!ways.pick(RUN, false).0 && !ways.pick(RUN, false).0);
         work(&ways, RUN, false, 2000, [300, 1300]);
         assert!(work(&ways, RUN, false, 1000, [300, 1300]) > 950);
+        let line = "file accesses, writes of up to 4 KiB, one run: mapped window";
+        assert_eq!(ways.lines(), [line]);
         // The other keys do not learn from these accesses.
         let read = Key { write: false, ..RUN };
         assert!(!ways.pick(read, false).0);
@@ -215,6 +253,7 @@ mod tests {
     #[test]
     fn keys_have_choosers_of_their_own() {
         let mut seen = std::collections::BTreeSet::new();
+        let mut said = std::collections::BTreeSet::new();
         for (write, grows) in [(false, false), (false, true), (true, false), (true, true)] {
             for size in 0..SIZES {
                 for piece in
@@ -222,10 +261,11 @@ mod tests {
                 {
                     let key = Key { write, grows, bytes: 1 << (10 + 2 * size), piece };
                     assert!(key.index() < KEYS && seen.insert(key.index()), "{key:?}");
+                    said.insert(Key::describe(key.index()));
                 }
             }
         }
-        assert_eq!(seen.len(), KEYS);
+        assert_eq!((seen.len(), said.len()), (KEYS, KEYS));
         let of = |bytes, piece| Key { bytes, piece, ..RUN }.index();
         assert_eq!((of(0, None), of(u64::MAX, None)), (of(1024, None), of(1 << 40, None)));
         assert_eq!((of(1025, None), of(5, Some(0))), (of(4096, None), of(5, Some(64))));

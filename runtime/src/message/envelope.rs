@@ -30,7 +30,8 @@
 //! word 2   messages and Help: packed bytes of the whole message; Part: bytes of this part; Allow: length of a
 //!          message of the size class
 //!          Define, DefineLong: bytes of the encoded type          (else 0)
-//! word 3   Inline: payload bytes 0..8; First: bits 0..32 bytes of the first part, bits 32..64 copy method;
+//! word 3   Inline: payload bytes 0..8; Eager with at least `LEAST` bytes (`transport/short_choice.rs`): 0, or the
+//!          mark of a message whose copy the receiver measures; First: bits 0..32 bytes of the first part, bits 32..64 copy method;
 //!          DefineLong: offset of the encoded type in the sender's heap; all others but Eager, Part, Define and
 //!          Defined: the sender's request id
 //! word 4-6 Inline: payload bytes 8..32
@@ -333,7 +334,7 @@ fn head(kind: u64, label: &Label) -> u64 {
     kind | u64::from(label.types) << KIND_BITS | u64::from(label.tag as u32) << 32
 }
 
-/// Returns the words of [`Envelope::Eager`].
+/// Returns the words of [`Envelope::Eager`], without the mark.
 #[inline(always)]
 pub fn eager(label: &Label) -> [u64; 3] {
     [head(EAGER, label), label.context, label.bytes]
@@ -360,7 +361,7 @@ impl Envelope {
             }
             Self::Eager(label) => {
                 let [a, b, c] = eager(label);
-                ([a, b, c, 0, 0, 0, 0], 3)
+                ([a, b, c, 0, 0, 0, 0], 4)
             }
             Self::Rts(label, offer, place) => {
                 // Write all seven words, because a word that is not written keeps its value from an earlier

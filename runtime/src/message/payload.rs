@@ -230,6 +230,16 @@ impl Supply {
         }
     }
 
+    /// Returns whether the data lie in one run.
+    #[inline]
+    pub fn is_run(&self) -> bool {
+        match self {
+            Self::Memory(layout) => layout.plan.is_contiguous(),
+            Self::Packed(_) | Self::Lent(_) => true,
+            Self::Lost => false,
+        }
+    }
+
     /// Stops the use of the user's memory: packs all `bytes` bytes into a private buffer, which becomes the
     /// supply.
     ///

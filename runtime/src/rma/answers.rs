@@ -542,7 +542,7 @@ impl Source for Answers {
         true
     }
 
-    fn is_needed(&self) -> bool {
+    fn is_needed(&self, _: &MessageEngine) -> bool {
         false
     }
 }

@@ -141,7 +141,7 @@ impl Source for Hosts {
         true
     }
 
-    fn is_needed(&self) -> bool {
+    fn is_needed(&self, _: &MessageEngine) -> bool {
         false
     }
 }

@@ -301,9 +301,17 @@ impl Schedule {
         self.failure.take().map_or(Ok(()), |(_, error)| Err(error))
     }
 
-    /// Returns whether another rank may be waiting for a message that this schedule has not sent yet.
-    pub fn is_needed(&self) -> bool {
-        self.steps.iter().any(|step| !step.over && matches!(step.action, Action::Send { .. }))
+    /// Returns whether another rank may be waiting for this schedule: for a message that it has not sent yet, or until
+    /// it takes a message. Only a void schedule counts its receives, because a caller waits for the others. A rank that
+    /// has left the job sends nothing more and waits for nothing; `has_left` tells which ranks have left.
+    pub fn is_needed(&self, has_left: impl Fn(Slot) -> bool) -> bool {
+        self.steps.iter().zip(0..).filter(|(step, _)| !step.over).any(|(step, number)| {
+            match step.action {
+                Action::Send { to, .. } => !has_left(to),
+                Action::Receive { from, .. } => self.is_void(number) && !has_left(from.slot),
+                _ => false,
+            }
+        })
     }
 }
 

@@ -663,9 +663,10 @@ impl ProgressSource for Schedules {
         true
     }
 
-    fn is_needed(&self) -> bool {
+    fn is_needed(&self, engine: &MessageEngine) -> bool {
         let running = |entry: &&Entry| matches!(entry.life, Life::Running(_));
-        self.entries.iter().filter(running).any(|entry| entry.schedule.is_needed())
+        let has_left = |slot| engine.has_left(slot);
+        self.entries.iter().filter(running).any(|entry| entry.schedule.is_needed(has_left))
     }
 }
 

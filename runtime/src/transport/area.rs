@@ -82,6 +82,12 @@ impl Area {
         self.word(pair::ALLOWANCE)
     }
 
+    /// Returns the word with the receiver's answer to a mark (`short_choice.rs`).
+    #[inline]
+    pub fn measured(&self) -> &AtomicU64 {
+        self.word(pair::MEASURED)
+    }
+
     /// Returns the address of a byte of the payload areas. `offset` counts from the first byte of the
     /// smallest ring's payload area.
     #[inline]

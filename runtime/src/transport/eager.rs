@@ -12,9 +12,12 @@ use super::in_flight::{RequestTable, SendStage, received};
 use super::link::{Link, Outgoing, Tx};
 use super::protocol::{Arrival, CopyPlan, Matched, Offered, Protocol, Work};
 use super::ready::Ready;
+use super::short_choice::{LEAST, ShortChoices};
 use crate::Result;
 use crate::message::envelope::{self, Envelope, INLINE_MAX};
 use crate::message::label::{Label, Status};
+use std::time::Instant;
+use typepack_engine::contiguous::{self, Method};
 
 /// The eager protocol. It has no state of its own, because all of its state is in the ring.
 #[derive(Debug, Default)]
@@ -22,7 +25,8 @@ pub struct Eager;
 
 impl Eager {
     /// Writes a message if the ring has room. `pack` writes the `label.bytes` packed bytes to the address that is
-    /// passed to it. Returns false if the ring has no room.
+    /// passed to it. `chooses` says whether the method of a payload of some KiB is chosen by measurement. Returns false if
+    /// the ring has no room.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the receiver broke the protocol.
@@ -31,6 +35,7 @@ impl Eager {
         tx: &mut Tx,
         fabric: &Fabric,
         label: Label,
+        chooses: bool,
         pack: impl FnOnce(*mut u8),
     ) -> Result<bool> {
         if label.bytes <= INLINE_MAX as u64 {
@@ -42,12 +47,50 @@ impl Eager {
         } else {
             let len = label.bytes as usize;
             let Some(room) = tx.reserve(fabric, len)? else { return Ok(false) };
-            pack(tx.area.payload(room.offset));
-            tx.publish_words(fabric, room, &envelope::eager(&label));
+            let payload = tx.area.payload(room.offset);
+            let [head, context, bytes] = envelope::eager(&label);
+            if len < LEAST {
+                pack(payload);
+                tx.publish_words(fabric, room, &[head, context, bytes]);
+                tx.fetch_ahead(len);
+                tx.ready = Ready::payload(tx.next_payload(len), len);
+                return Ok(true);
+            }
+            let (mark, method) = match chooses {
+                true => Self::pack_by_choice(tx, payload, len, pack),
+                false => {
+                    pack(payload);
+                    (0, Method::Vector)
+                }
+            };
+            tx.publish_words(fabric, room, &[head, context, bytes, mark]);
             tx.fetch_ahead(len);
-            tx.ready = Ready::payload(tx.next_payload(len), len);
+            tx.ready = Ready::payload(tx.next_payload(len), len).by(method);
         }
         Ok(true)
+    }
+
+    /// Calls `pack`, which writes `len` bytes to `payload`, with the method that measurements have found best, or with
+    /// one that is measured. Returns the mark for the envelope, which is 0 if nothing is measured, and the method.
+    fn pack_by_choice(
+        tx: &mut Tx,
+        payload: *mut u8,
+        len: usize,
+        pack: impl FnOnce(*mut u8),
+    ) -> (u64, Method) {
+        let choices = tx.short.get_or_insert_with(|| Box::new(ShortChoices::new()));
+        let choice = choices.choose(len, &tx.area);
+        let copy = || match choice.method {
+            Method::Vector => pack(payload),
+            method => contiguous::with(method, || pack(payload)),
+        };
+        if !choice.is_timed {
+            copy();
+            return (0, choice.method);
+        }
+        let start = Instant::now();
+        copy();
+        (choices.sent(choice, len, start), choice.method)
     }
 }
 
@@ -75,7 +118,8 @@ impl Protocol for Eager {
         // user layout overlaps them.
         let pack = |to| unsafe { supply.pack(0..label.bytes, to) };
         if !send.synchronous {
-            if !Self::send(tx, work.fabric, label, pack)? {
+            let chooses = work.tuning.chooses() && supply.is_run();
+            if !Self::send(tx, work.fabric, label, chooses, pack)? {
                 return Ok(no_room(tx, label));
             }
             let Label { tag, bytes, .. } = label;

@@ -138,6 +138,11 @@ impl Fabric {
         Cpu::of(self.segment.as_ref()?, rank)
     }
 
+    /// Returns whether the core of this rank and the core of `rank` share no cache.
+    pub fn is_far(&self, rank: usize) -> bool {
+        self.distance(rank) > Distance::L3
+    }
+
     /// Permits the other ranks of the job to access the memory of this process, as far as the system allows
     /// it. Publishes `number` (this rank's probe number) and `at` in this rank's slot. The memory of this
     /// process contains the same number at address `at`. So a rank that can read the number there knows
@@ -367,6 +372,13 @@ impl Fabric {
     #[cold]
     pub fn has_died(&self, rank: usize) -> bool {
         self.segment.as_ref().is_some_and(|segment| segment.state(rank) == State::Dead)
+    }
+
+    /// Returns whether `rank` has left the job, properly or by its death. (A rank can return to the job.)
+    #[cold]
+    pub fn has_left(&self, rank: usize) -> bool {
+        let left = |state| matches!(state, State::Finalized | State::Dead);
+        self.segment.as_ref().is_some_and(|segment| left(segment.state(rank)))
     }
 
     /// Tells the launcher that this rank leaves the job normally.

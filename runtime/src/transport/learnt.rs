@@ -1,85 +1,90 @@
-//! The file of `TYPEPACK_TUNE_FILE`: the fastest ways to copy long messages that jobs on this machine
-//! have measured. A way is a protocol and a copy method.
+//! What a rank has learnt about the ways of messages, and the lines of the file of `TYPEPACK_TUNE_FILE` about it. A way is
+//! a protocol and a copy method.
 //!
-//! `world.rs` reads the file when a rank joins the job, and writes the file when rank 0 leaves the job. `tuning.rs`
-//! uses a way from the file as the first way of a message, and measures as it does without a file.
-//!
-//! The file is text. The first line has the version, the second line a hash of the processor's description:
+//! `tuned/file.rs` defines the file. `tuning.rs` uses a way from the file as the first way of a message, and measures as it
+//! does without a file. There are two kinds of lines:
 //!
 //! ```text
-//! typepack tune file 1
-//! processor 5c0f4bd0e2f7a911
 //! heap dense contiguous shared near idle 65536 in-place repeat
+//! parts near 65536 vector
 //! ```
 //!
-//! Each further line is one situation (place, shape, receive, receive's memory, distance, load, least number of
-//! bytes) and its best way (protocol, method). The file is untrusted input: a file with any other line is
-//! ignored as a whole, and so is a file of another version or another processor. At the end of the job rank 0
-//! replaces such a file, but never a file that does not begin like a tune file.
+//! The first kind is one situation (place, shape, receive, receive's memory, distance, load, least number of bytes) and
+//! its best way (protocol, method). The second kind is about messages that can go out in parts (`part_choice.rs`): the
+//! distance, the least number of bytes, and the method with which parts are copied, or `rts` if a message begins with an
+//! RTS.
 
+use super::part_choice::{self, Beginning};
 use super::tuning::{Situation, Way};
 use crate::message::envelope::Space;
 use crate::message::label::Shape;
+use std::fmt;
 use typepack_engine::contiguous::Method;
 
-/// Maximum length of a tune file in bytes. The longest file that typepack writes is shorter.
-pub const FILE_MAX: u64 = 1 << 20;
-
-const VERSION: &str = "typepack tune file 1";
-
-/// The beginning of the first line of a tune file of any version.
-const OURS: &str = "typepack tune file ";
-
-/// The least number of bytes of a size class of `tuning.rs`, the situation, and the best way for its messages.
-pub type Learnt = (u64, Situation, Way);
-
-/// Returns the text of a tune file. `processor` describes the processor of this machine.
-pub fn print(learnt: &[Learnt], processor: &str) -> String {
-    let mut text = format!("{VERSION}\nprocessor {:016x}\n", hash(processor));
-    for (bytes, situation, way) in learnt {
-        let Situation { place, shape, contiguous, shared, far, busy } = *situation;
-        let place = PLACES.iter().find(|(_, value)| *value == place).map_or("", |(name, _)| name);
-        let shape = SHAPES.iter().find(|(_, value)| *value == shape).map_or("", |(name, _)| name);
-        let [to, memory, distance, load] =
-            [(contiguous, TO), (shared, MEMORY), (far, DISTANCE), (busy, LOAD)]
-                .map(|(flag, names)| names[usize::from(flag)]);
-        let (protocol, method) = match way {
-            Way::InPlace(method) => (IN_PLACE, method),
-            Way::Packed(method) => (CHUNKS, method),
-            Way::PackedStreamed(method) => (CHUNKS_STREAMED, method),
-        };
-        text += &format!(
-            "{place} {shape} {to} {memory} {distance} {load} {bytes} {protocol} {method}\n"
-        );
-    }
-    text
+/// What a rank has learnt about the messages of one kind and size class. `bytes` is the least number of bytes of the class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Learnt {
+    /// The best way in a situation.
+    Way { bytes: u64, situation: Situation, way: Way },
+    /// The best beginning of messages that can go out in parts.
+    Parts { bytes: u64, far: bool, beginning: Beginning },
 }
 
-/// Returns whether the text begins like a tune file of any version.
-pub fn is_ours(text: &str) -> bool {
-    text.starts_with(OURS)
+impl Learnt {
+    /// Returns the line of the file.
+    pub fn line(&self) -> String {
+        match *self {
+            Self::Way { bytes, situation, way } => {
+                let Situation { place, shape, contiguous, shared, far, busy } = situation;
+                let place = PLACES.iter().find(|(_, value)| *value == place);
+                let shape = SHAPES.iter().find(|(_, value)| *value == shape);
+                let (place, shape) =
+                    (place.map_or("", |(name, _)| name), shape.map_or("", |(name, _)| name));
+                let [to, memory, distance, load] =
+                    [(contiguous, TO), (shared, MEMORY), (far, DISTANCE), (busy, LOAD)]
+                        .map(|(flag, names)| names[usize::from(flag)]);
+                let (protocol, method) = match way {
+                    Way::InPlace(method) => (IN_PLACE, method),
+                    Way::Packed(method) => (CHUNKS, method),
+                    Way::PackedStreamed(method) => (CHUNKS_STREAMED, method),
+                };
+                format!(
+                    "{place} {shape} {to} {memory} {distance} {load} {bytes} {protocol} {method}"
+                )
+            }
+            Self::Parts { bytes, far, beginning } => {
+                let distance = DISTANCE[usize::from(far)];
+                match beginning {
+                    Some(method) => format!("{PARTS} {distance} {bytes} {method}"),
+                    None => format!("{PARTS} {distance} {bytes} {RTS}"),
+                }
+            }
+        }
+    }
+
+    /// Reads a line of the file. Returns `None` if the line is not one that typepack writes, or if this machine does not
+    /// have the method.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text.strip_prefix(PARTS) {
+            Some(rest) => parts(rest.strip_prefix(' ')?),
+            None => way(text),
+        }
+    }
 }
 
-/// Reads the text of a tune file. `processor` describes the processor of this machine.
-///
-/// # Errors
-/// Returns one sentence that says why the file is ignored.
-pub fn parse(text: &str, processor: &str) -> Result<Vec<Learnt>, String> {
-    let mut lines = text.lines();
-    let version = lines.next().unwrap_or_default();
-    if version != VERSION {
-        return Err(format!("its first line is not \"{VERSION}\""));
+/// Says what was learnt, for people.
+impl fmt::Display for Learnt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Way { bytes, situation, way } => {
+                write!(f, "from {} KiB, {situation}: {way}", bytes >> 10)
+            }
+            Self::Parts { bytes, far, beginning } => {
+                let (kind, way) = (part_choice::kind(*far), part_choice::name(*beginning));
+                write!(f, "from {} KiB, {kind}: {way}", bytes >> 10)
+            }
+        }
     }
-    let wanted = format!("processor {:016x}", hash(processor));
-    if lines.next() != Some(wanted.as_str()) {
-        return Err(format!("it comes from another processor; line 2 here would be \"{wanted}\""));
-    }
-    let line = |(number, line)| {
-        self::line(line).ok_or_else(|| {
-            format!("line {number} is not a valid entry, or names a copy method that this machine does not have")
-        })
-    };
-    (3..).zip(lines).map(line).collect()
 }
 
 const PLACES: [(&str, Option<Space>); 3] =
@@ -93,15 +98,18 @@ const LOAD: [&str; 2] = ["idle", "busy"];
 const IN_PLACE: &str = "in-place";
 const CHUNKS: &str = "chunks";
 const CHUNKS_STREAMED: &str = "chunks-streamed";
+const PARTS: &str = "parts";
+const RTS: &str = "rts";
 
-/// Reads a line of the file. Returns `None` if the line is not one that typepack writes, or if this machine does
-/// not have the method.
-fn line(text: &str) -> Option<Learnt> {
+/// Returns which of two names a word is.
+fn flag(word: Option<&str>, names: [&str; 2]) -> Option<bool> {
+    names.iter().position(|name| Some(*name) == word).map(|at| at == 1)
+}
+
+/// Reads a line about a situation.
+fn way(text: &str) -> Option<Learnt> {
     let mut words = text.split(' ');
     let mut word = || words.next();
-    let flag = |word: Option<&str>, names: [&str; 2]| {
-        names.iter().position(|name| Some(*name) == word).map(|at| at == 1)
-    };
     let (place, shape) = (word()?, word()?);
     let place = PLACES.iter().find(|(name, _)| *name == place)?.1;
     let shape = SHAPES.iter().find(|(name, _)| *name == shape)?.1;
@@ -119,68 +127,77 @@ fn line(text: &str) -> Option<Learnt> {
         _ => return None,
     };
     let situation = Situation { place, shape, contiguous, shared, far, busy };
-    word().is_none().then_some((bytes, situation, way))
+    word().is_none().then_some(Learnt::Way { bytes, situation, way })
 }
 
-/// Returns a hash of a text (FNV-1a, 64 bits).
-fn hash(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+/// Reads the words of a line about parts.
+fn parts(text: &str) -> Option<Learnt> {
+    let mut words = text.split(' ');
+    let far = flag(words.next(), DISTANCE)?;
+    let bytes = words.next()?.parse().ok()?;
+    let beginning = match words.next()? {
+        RTS => None,
+        method => Some(method.parse().ok()?),
+    };
+    words.next().is_none().then_some(Learnt::Parts { bytes, far, beginning })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn all() -> Vec<Learnt> {
-        let mut list = Vec::new();
+    #[test]
+    fn every_line_is_read_back() {
+        let mut lines = Vec::new();
         for (_, place) in PLACES {
             for (_, shape) in SHAPES {
                 for bits in 0..16u8 {
                     let [contiguous, shared, far, busy] = [1, 2, 4, 8].map(|bit| bits & bit != 0);
                     let situation = Situation { place, shape, contiguous, shared, far, busy };
-                    list.push((u64::from(bits) << 12, situation, Way::InPlace(Method::Vector)));
-                    list.push((1 << 20, situation, Way::PackedStreamed(Method::Vector)));
-                    list.push((u64::MAX, situation, Way::Packed(Method::Vector)));
+                    let bytes = u64::from(bits) << 12;
+                    for (bytes, way) in [
+                        (bytes, Way::InPlace(Method::Vector)),
+                        (1 << 20, Way::PackedStreamed(Method::Vector)),
+                        (u64::MAX, Way::Packed(Method::Vector)),
+                    ] {
+                        lines.push(Learnt::Way { bytes, situation, way });
+                    }
+                    for beginning in [None, Some(Method::Vector)] {
+                        lines.push(Learnt::Parts { bytes, far, beginning });
+                    }
                 }
             }
         }
-        list
-    }
-
-    #[test]
-    fn a_file_is_read_back() {
-        for list in [Vec::new(), all()] {
-            let text = print(&list, "a processor");
-            assert_eq!(parse(&text, "a processor"), Ok(list));
-            assert!(text.len() as u64 <= FILE_MAX);
+        for learnt in lines {
+            assert_eq!(Learnt::parse(&learnt.line()), Some(learnt), "{learnt}");
         }
     }
 
     #[test]
-    fn other_files_are_ignored_with_a_reason() {
-        let good = print(&all()[..1], "one");
-        assert!(parse(&good, "two").unwrap_err().contains("another processor"));
-        assert!(is_ours(&good) && VERSION.starts_with(OURS) && !is_ours("export TYPEPACK_"));
-        assert!(parse("", "one").unwrap_err().contains("first line"));
-        let older = good.replace("file 1", "file 0");
-        assert!(parse(&older, "one").unwrap_err().contains("first line"));
-        for (old, new) in [
-            ("derived", "Derived"),
-            (" near", ""),
-            ("vector", "memcpy"),
-            ("in-place", "heap"),
-            (" 0 ", " -1 "),
-            (" 0 ", " 99999999999999999999 "),
-            ("vector\n", "vector \n"),
-            ("vector\n", "vector\n\n"),
-            ("vector\n", "vector more\n"),
+    fn other_lines_are_no_lines() {
+        let way = "heap dense contiguous shared near idle 65536 in-place vector";
+        let parts = "parts near 65536 vector";
+        for (good, old, new) in [
+            (way, "dense", "Dense"),
+            (way, " near", ""),
+            (way, "vector", "memcpy"),
+            (way, "in-place", "heap"),
+            (way, "65536", "-1"),
+            (way, "65536", "99999999999999999999"),
+            (way, "vector", "vector "),
+            (way, "vector", "vector more"),
+            (parts, "parts", "part"),
+            (parts, "parts", "partsnear"),
+            (parts, "near", "nearby"),
+            (parts, "vector", "memcpy"),
+            (parts, "vector", "rts vector"),
+            (parts, " vector", ""),
+            (parts, "65536", "x"),
         ] {
+            assert!(Learnt::parse(good).is_some());
             let damaged = good.replacen(old, new, 1);
             assert_ne!(damaged, good);
-            let reason = parse(&damaged, "one").unwrap_err();
-            assert!(reason.contains("line 3") || reason.contains("line 4"), "{reason}");
+            assert_eq!(Learnt::parse(&damaged), None, "{damaged}");
         }
     }
 }

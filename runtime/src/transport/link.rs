@@ -15,6 +15,7 @@ use super::failure::{broken, lost_at};
 use super::offers::Offers;
 use super::ready::Ready;
 use super::recalls::Recalls;
+use super::short_choice::ShortChoices;
 use super::types::{Defined, Known};
 use crate::Result;
 use crate::message::envelope::{Envelope, PART_MAX};
@@ -75,6 +76,8 @@ pub struct Tx {
     pub ready: Ready,
     /// The words by which this rank can recall its messages.
     pub recalls: Recalls,
+    /// The choices of how short payloads are copied; `None` before the first payload of some KiB.
+    pub short: Option<Box<ShortChoices>>,
     rank: usize,
     ring: Producer,
     /// True if there was no memory for the next ring.
@@ -90,6 +93,7 @@ impl Tx {
             defined: Defined::default(),
             ready: Ready::default(),
             recalls: Recalls::default(),
+            short: None,
             rank,
             ring: Producer::new::<Area>(level),
             refused: false,

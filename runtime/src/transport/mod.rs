@@ -8,11 +8,11 @@
 //! | private copy | `private.rs` | one contiguous run of private memory to another such run | one, by the receiver |
 //!
 //! `protocol.rs` has the trait of a protocol, with the methods offer, matched, advance and withdraw.
-//! `choice.rs` has the static rules for the choice of a protocol, `tuning.rs` chooses by measurement how
-//! a long message is copied (`learnt.rs` keeps the choices from job to job), and `peer.rs` calls the
-//! protocol. `single_copy.rs` has the common part of the two protocols that copy only once, and the trait
-//! `Copier`, in which these two differ. `answers.rs` lists the answers that a sender may receive in each
-//! state, and `in_flight.rs` has the state of an operation.
+//! `choice.rs` has the static rules for the choice of a protocol, `tuning.rs` chooses by measurement how a
+//! long message is copied (`learnt.rs` has the lines of the tune file about it), `short_choice.rs` does so
+//! for payloads of some KiB, and `peer.rs` calls the protocol. `single_copy.rs` has the common part of the
+//! two protocols that copy only once, and the trait `Copier`, in which these two differ. `answers.rs` lists
+//! the answers that a sender may receive in each state, and `in_flight.rs` has the state of an operation.
 //!
 //! The protocols use these files: `link.rs`, the two directions of a pair; `types.rs`, the types that
 //! both ranks know by number, and `long_types.rs`, those of them whose description is long; `offers.rs`,
@@ -48,6 +48,7 @@ pub(crate) mod private;
 pub(crate) mod protocol;
 mod ready;
 mod recalls;
+pub(crate) mod short_choice;
 mod single_copy;
 pub(crate) mod stage;
 pub(crate) mod tuning;

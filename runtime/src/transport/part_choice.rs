@@ -1,7 +1,8 @@
 //! Whether messages of medium length go out in parts, and with which copy method, chosen by measurement.
 //!
 //! The receiver chooses. `tuning.rs` compares the ways of messages that begin with an RTS. Once it has compared them and
-//! chunks are the best way, this file begins to compare parts: there is one chooser (`typepack_engine::choice`) per size
+//! chunks are the best way, this file begins to compare parts. (If earlier jobs have compared parts, it begins at once,
+//! with the way that was the best one.) There is one chooser (`typepack_engine::choice`) per size
 //! class and distance, whose ways are parts with each copy method, and an RTS. The cost is the time from the match of a
 //! message to its last byte, per byte. Only messages that arrive while no other long message is on its way count.
 //!
@@ -19,6 +20,7 @@
 //!
 //! `peer.rs` and `endpoint/engine/parts.rs` call this file; `parts.rs` is the sender's side.
 
+use super::learnt::Learnt;
 use super::tuning::{STREAMING, cost};
 use crate::message::envelope::PARTS_MAX;
 use crate::shm::pair::{CHUNK_BYTES, CHUNKS, LEVELS};
@@ -47,10 +49,28 @@ const MUCH: u64 = 2;
 const PATIENCE: u8 = 16;
 
 /// While a look must wait for its budget, one message in this number of the present way is timed.
-const EVERY: u32 = 8;
+const EVERY: u64 = 8;
 
 /// How a message begins: in parts, which are copied with this method, or with an RTS.
 pub type Beginning = Option<Method>;
+
+/// Says for people how a message begins.
+pub fn name(beginning: Beginning) -> String {
+    match beginning {
+        Some(method) => format!("parts, {method}"),
+        None => "an RTS".to_owned(),
+    }
+}
+
+/// Says for people which messages this file is about.
+pub fn kind(far: bool) -> &'static str {
+    if far { "messages through the ring, far" } else { "messages through the ring, near" }
+}
+
+/// Returns the least number of bytes of a size class.
+fn least(class: usize) -> u64 {
+    (1 << class) >> 1
+}
 
 /// The chooser of one size class and distance.
 #[derive(Debug)]
@@ -173,6 +193,8 @@ pub struct PartChoices {
     measures: bool,
     /// The method that `TYPEPACK_COPY` forces.
     copy: Option<Method>,
+    /// What earlier jobs have learnt, for near senders and for far ones.
+    earlier: [[Option<Beginning>; CLASSES]; 2],
 }
 
 impl PartChoices {
@@ -182,18 +204,54 @@ impl PartChoices {
         Self { measures, copy, ..Self::default() }
     }
 
+    /// Uses what earlier jobs have learnt about the size class of messages of `bytes` bytes.
+    pub fn know(&mut self, far: bool, bytes: u64, beginning: Beginning) {
+        if let Some(class) = class(bytes) {
+            self.earlier[usize::from(far)][class] = Some(beginning);
+        }
+    }
+
+    /// Returns what this job and earlier jobs have learnt.
+    pub fn learnt(&self) -> impl Iterator<Item = Learnt> {
+        let of = |far: bool, class: usize| {
+            let entry = self.entries[usize::from(far)][class].as_ref();
+            let settled = entry.filter(|entry| entry.chooser.is_settled() && entry.ways.len() > 1);
+            let best = settled.map(|entry| entry.ways[usize::from(entry.chooser.best())]);
+            let beginning = best.or(self.earlier[usize::from(far)][class])?;
+            Some(Learnt::Parts { bytes: least(class), far, beginning })
+        };
+        [false, true]
+            .into_iter()
+            .flat_map(move |far| (0..CLASSES).filter_map(move |class| of(far, class)))
+    }
+
+    /// Returns what earlier jobs have learnt.
+    pub fn loaded(&self) -> impl Iterator<Item = Learnt> {
+        let of = |far: bool, class: usize| {
+            let beginning = self.earlier[usize::from(far)][class]?;
+            Some(Learnt::Parts { bytes: least(class), far, beginning })
+        };
+        [false, true]
+            .into_iter()
+            .flat_map(move |far| (0..CLASSES).filter_map(move |class| of(far, class)))
+    }
+
     fn entry(&mut self, far: bool, bytes: u64) -> Option<&mut Entry> {
         self.entries[usize::from(far)][class(bytes)?].as_deref_mut()
     }
 
     /// Returns how the next message of `bytes` bytes should begin. `first` says with which method such messages should
-    /// go out in parts if nothing has been measured yet. Without an entry and without a first method, the answer is an
-    /// RTS.
+    /// go out in parts if nothing has been measured yet, neither in this job nor in earlier ones. Without an entry and
+    /// without a first method, the answer is an RTS.
     pub fn next(&mut self, far: bool, bytes: u64, first: Option<Method>) -> Beginning {
         if let Some(entry) = self.entry(far, bytes) {
             return entry.way();
         }
-        let (class, first) = (class(bytes)?, first?);
+        let class = class(bytes)?;
+        let earlier = self.earlier[usize::from(far)][class];
+        if earlier.is_none() && first.is_none() {
+            return None;
+        }
         let methods: Vec<Method> = match self.copy {
             Some(method) => vec![method],
             None => contiguous::available()
@@ -201,7 +259,8 @@ impl PartChoices {
                 .collect(),
         };
         let ways: Vec<Beginning> = methods.into_iter().map(Some).chain([None]).collect();
-        let at = ways.iter().position(|way| *way == Some(first)).unwrap_or(0) as u8;
+        let place = |first: Beginning| ways.iter().position(|way| *way == first);
+        let at = earlier.and_then(place).or_else(|| place(Some(first?))).unwrap_or(0) as u8;
         let mut chooser = Chooser::new(ways.len(), at);
         let next = if self.measures { chooser.pick() } else { Pick { way: at, timed: false } };
         let entry = Entry {
@@ -310,23 +369,19 @@ impl PartChoices {
 
     /// Returns what was measured for each size class and distance.
     pub fn measured(&self) -> Vec<MeasuredParts> {
-        let rows = self.entries.iter().zip(["near", "far"]);
-        let entries = rows.flat_map(|(row, distance)| {
-            row.iter().enumerate().map(move |(class, entry)| (distance, class, entry.as_ref()))
+        let rows = self.entries.iter().zip([false, true]);
+        let entries = rows.flat_map(|(row, far)| {
+            row.iter().enumerate().map(move |(class, entry)| (far, class, entry.as_ref()))
         });
-        let measured = |(distance, class, entry): (&str, usize, Option<&Box<Entry>>)| {
+        let measured = |(far, class, entry): (bool, usize, Option<&Box<Entry>>)| {
             let Entry { chooser, ways, .. } = &**entry?;
             let way = |(number, way): (u8, &Beginning)| {
-                let name = match way {
-                    Some(method) => format!("parts, {method}"),
-                    None => "an RTS".to_owned(),
-                };
                 // A cost is a time per byte in 2^-20 ns.
-                (name, chooser.median(number).map(|cost| cost as f64 / f64::from(1 << 20)))
+                (name(*way), chooser.median(number).map(|cost| cost as f64 / f64::from(1 << 20)))
             };
             Some(MeasuredParts {
-                kind: format!("messages through the ring, {distance}"),
-                bytes: (1 << class) >> 1,
+                kind: kind(far).to_owned(),
+                bytes: least(class),
                 ways: (0..).zip(ways).map(way).collect(),
                 best: usize::from(chooser.best()),
                 settled: chooser.is_settled(),
@@ -381,6 +436,26 @@ mod tests {
         // The distance and the size class have entries of their own.
         assert_eq!(choices.next(true, 65_536, None), None);
         assert_eq!(choices.next(false, 16_384, None), None);
+    }
+
+    /// Checks that a job begins with what earlier jobs have learnt, before it has compared anything, and keeps it.
+    #[test]
+    fn what_was_learnt_comes_first_and_is_kept() {
+        for beginning in [None, Some(Method::Pages)] {
+            let mut choices = choices();
+            choices.know(true, 65_536, beginning);
+            choices.know(true, PARTS_MAX as u64 + 1, beginning);
+            assert_eq!(choices.next(true, 65_536, None), beginning);
+            assert_eq!(choices.next(false, 65_536, None), None);
+            assert_eq!(choices.next(false, 65_536, Some(Method::Vector)), Some(Method::Vector));
+            let learnt = [Learnt::Parts { bytes: 65_536, far: true, beginning }];
+            assert_eq!(choices.learnt().collect::<Vec<_>>(), learnt);
+            assert_eq!(choices.loaded().collect::<Vec<_>>(), learnt);
+        }
+        // A file may name a method that `TYPEPACK_COPY` excludes.
+        let mut choices = PartChoices::new(true, Some(Method::Vector));
+        choices.know(false, 65_536, Some(Method::Pages));
+        assert_eq!(choices.next(false, 65_536, None), Some(Method::Vector));
     }
 
     #[test]
@@ -467,6 +542,10 @@ mod tests {
                 assert!(sum <= 4_000_000 * 107 / 100, "{slow}: {sum}");
             }
             assert_eq!(choices.report().len(), 1);
+            let beginning = Some(Method::Vector);
+            let learnt = [Learnt::Parts { bytes: 65_536, far: false, beginning }];
+            assert_eq!(choices.learnt().collect::<Vec<_>>(), learnt);
+            assert_eq!(choices.loaded().count(), 0);
         }
     }
 

@@ -12,7 +12,8 @@
 //!
 //! Messages overlap in time. So the unit of time is the *busy period*: it begins when a message is
 //! matched while no other long message is on its way to this rank, and ends when no long message is on
-//! its way to this rank any more. Only one key (a situation and a size class) has a trial in a busy
+//! its way to this rank any more. A program may always have a message on its way, so a period and a trial also end after
+//! some messages ([`MOST_MESSAGES`]). Only one key (a situation and a size class) has a trial in a busy
 //! period, and all its messages in the trial go the same way. The keys take turns: a key may have its
 //! turn in a period if no key of the period before has waited longer for its turn. The cost is the time
 //! per byte from the first message on trial to the end of the period. A key whose last trial took less
@@ -59,6 +60,9 @@ pub(super) const STREAMING: u64 = 16 << 10;
 /// Measured on a Zen 3 with a C program of two threads, near cores, vector moves into chunks of 16 KiB, in us. 1 MiB: 44
 /// if vector moves write the destination and 67 if streaming stores do; 4 MiB: 560 and 290.
 const STREAMING_IN_PLACE: u64 = 1 << 20;
+
+/// A period and a trial end after this number of messages, if other messages are still on their way.
+const MOST_MESSAGES: u64 = 64;
 
 /// Number of size classes. Class `n` has messages of 2^(n + 10) to 2^(n + 11) bytes; the first class also has
 /// all shorter ones and the last class all longer ones.
@@ -283,6 +287,8 @@ struct Trial {
     bytes: u64,
     /// False if a message could not go its picked way, so that the time says nothing about the way.
     valid: bool,
+    /// Number of messages until the end of the trial.
+    left: u64,
 }
 
 /// Decides which key has its turn in a busy period.
@@ -298,6 +304,16 @@ struct Turns {
     /// The smallest `Entry::turn` of the keys that have had messages in the present period; `None` if
     /// there are none.
     oldest: Option<u64>,
+    /// Number of messages that have begun in the present period.
+    messages: u64,
+}
+
+impl Turns {
+    fn next_period(&mut self) {
+        self.periods += 1;
+        self.last = self.oldest.take().unwrap_or(u64::MAX);
+        (self.taken, self.messages) = (false, 0);
+    }
 }
 
 /// The choices of one rank.
@@ -346,20 +362,29 @@ impl Tuning {
         self.under_way = 0;
     }
 
-    /// Uses what earlier jobs have learnt: each way becomes the first one of its situation and size class.
+    /// Uses what earlier jobs have learnt: each way becomes the first one of its kind and size class.
     pub fn know(&mut self, learnt: &[Learnt]) {
-        self.earlier = learnt.iter().map(|(bytes, at, way)| (key(*at, *bytes), *way)).collect();
+        for learnt in learnt {
+            match *learnt {
+                Learnt::Way { bytes, situation, way } => {
+                    self.earlier.insert(key(situation, bytes), way);
+                }
+                Learnt::Parts { bytes, far, beginning } => self.parts.know(far, bytes, beginning),
+            }
+        }
     }
 
     /// Returns what this job and earlier jobs have learnt.
     pub fn learnt(&self) -> Vec<Learnt> {
         let mut all = self.earlier.clone();
         all.extend(self.settled().map(|(key, entry)| (key, entry.best())));
-        let mut all: Vec<(usize, Way)> = all.into_iter().collect();
-        all.sort_unstable_by_key(|(key, _)| *key);
-        all.into_iter()
-            .filter_map(|(key, way)| Some((least(key), Situation::at(key / CLASSES)?, way)))
-            .collect()
+        sorted(&all).chain(self.parts.learnt()).collect()
+    }
+
+    /// Returns whether a sender chooses the method of its copies by measurement.
+    #[inline]
+    pub fn chooses(&self) -> bool {
+        self.measures && self.copy.is_none()
     }
 
     /// Picks the way of a message of `bytes` bytes that a receive has matched. `fused` is the static rule: true
@@ -372,11 +397,12 @@ impl Tuning {
         terms: Terms,
         fused: impl FnOnce() -> bool,
     ) -> Way {
-        if self.under_way == 0 {
-            self.turns.periods += 1;
-            self.turns.last = self.turns.oldest.take().unwrap_or(u64::MAX);
-            self.turns.taken = false;
+        let is_long = self.turns.messages >= MOST_MESSAGES && self.trial.is_none();
+        if self.under_way == 0 || is_long {
+            self.turns.next_period();
         }
+        self.turns.messages += 1;
+        let before = self.under_way;
         self.under_way += 1;
         if situation.place == Some(Space::Heap) {
             self.parts.disturb();
@@ -411,7 +437,9 @@ impl Tuning {
         }
         if pick.timed {
             let (start, way) = (Instant::now(), pick.way);
-            self.trial = Some(Trial { start, key, way, bytes: 0, valid: true });
+            // The messages that are on their way already go other ways. They must be few among those of the trial.
+            let left = before.saturating_mul(4).saturating_add(MOST_MESSAGES);
+            self.trial = Some(Trial { start, key, way, bytes: 0, valid: true, left });
         }
         entry.ways[usize::from(pick.way)]
     }
@@ -466,15 +494,19 @@ impl Tuning {
         }
         if let Some(trial) = &mut self.trial {
             trial.bytes = trial.bytes.saturating_add(bytes);
+            trial.left -= 1;
             if self.under_way == 0 {
                 self.end();
+            } else if trial.left == 0 {
+                self.end();
+                self.turns.next_period();
             }
         }
     }
 
-    /// Ends the trial at the end of the busy period.
+    /// Ends the trial.
     fn end(&mut self) {
-        let Some(Trial { start, key, way, bytes, valid }) = self.trial.take() else { return };
+        let Some(Trial { start, key, way, bytes, valid, .. }) = self.trial.take() else { return };
         let Some(entry) = self.entries.get_mut(key).and_then(Option::as_mut) else { return };
         if !valid || bytes == 0 {
             return;
@@ -545,21 +577,21 @@ impl Tuning {
             .collect()
     }
 
-    /// Returns one line for each way that earlier jobs have learnt: the situation and the way.
+    /// Returns one line for each way that earlier jobs have learnt: the kind of the messages and the way.
     pub fn loaded(&self) -> Vec<String> {
-        let mut keys: Vec<(usize, Way)> =
-            self.earlier.iter().map(|(key, way)| (*key, *way)).collect();
-        keys.sort_unstable_by_key(|(key, _)| *key);
-        let line = |(key, way): (usize, Way)| {
-            Some(describe(&(least(key), Situation::at(key / CLASSES)?, way)))
-        };
-        keys.into_iter().filter_map(line).collect()
+        let all = sorted(&self.earlier).chain(self.parts.loaded());
+        all.map(|learnt| learnt.to_string()).collect()
     }
 }
 
-/// Returns a line about a way that was learnt: the situation and the way.
-pub fn describe((bytes, situation, way): &Learnt) -> String {
-    format!("from {} KiB, {situation}: {way}", bytes >> 10)
+/// Returns the ways in the order of their keys.
+fn sorted(ways: &HashMap<usize, Way>) -> impl Iterator<Item = Learnt> {
+    let mut ways: Vec<(usize, Way)> = ways.iter().map(|(key, way)| (*key, *way)).collect();
+    ways.sort_unstable_by_key(|(key, _)| *key);
+    ways.into_iter().filter_map(|(key, way)| {
+        let situation = Situation::at(key / CLASSES)?;
+        Some(Learnt::Way { bytes: least(key), situation, way })
+    })
 }
 
 /// What was measured for the messages of one situation and size class.
@@ -589,7 +621,8 @@ fn line(measured: &Measured) -> String {
         }
         _ => String::new(),
     };
-    format!("{}{gain}", describe(&(*bytes, *situation, *way)))
+    let learnt = Learnt::Way { bytes: *bytes, situation: *situation, way: *way };
+    format!("{learnt}{gain}")
 }
 
 /// Returns the cost of a job that took `time` for `bytes` bytes: the time per byte, in 2^-20 ns, because jobs have

@@ -81,7 +81,7 @@ fn loom_two_threads_share_a_chooser() {
         // A job makes no pick if the other thread is using the chooser at that moment.
         assert!((1..=4).contains(&picks), "{picks}");
         let tried = ways.iter().filter(|way| **way == 1).count();
-        assert!(tried as u32 <= picks);
+        assert!(tried as u64 <= picks);
         // The first job in a way is not counted, so one trial leaves no median.
         assert!(chooser.median(1).is_none() || tried >= 2);
         assert_eq!(chooser.best(), 0, "{} trials decide nothing", SAMPLES - 1);

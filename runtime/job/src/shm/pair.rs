@@ -12,7 +12,8 @@
 //! 0x000c0  withdrawn line: count of messages whose memory is gone  from
 //! 0x00100  claims line of copies between heaps: claimed pieces     both
 //! 0x00140  pushed line of copies between heaps: copied pieces      from
-//! 0x00180  two lines that are not used
+//! 0x00180  measured line: the time in which `to` has copied a short payload       to
+//! 0x001c0  a line that is not used
 //! 0x00200  full line: 1 while `to` wants no more payloads                         to
 //! 0x00240  RECALLS words: whether a message is matched or recalled                both
 //! 0x00400  ring of level 0: 16 envelope slots of 64 B, 2 KiB of eager payloads    from
@@ -193,6 +194,10 @@ pub const HEAP_CLAIMS: usize = 4 * LINE;
 /// Offset in bytes of the line with the sender's count of pieces that it has copied between heaps.
 pub const HEAP_PUSHED: usize = 5 * LINE;
 
+/// Offset in bytes of the line with the word in which the receiver leaves the time of a copy that the sender has asked for
+/// (`transport/short_choice.rs` of the runtime).
+pub const MEASURED: usize = 6 * LINE;
+
 /// Offset in bytes of the line with the word that says which messages may go out with their data although no receive
 /// has matched them (`Allowance` of the runtime's transport). The sender reads this word for every short message, so
 /// the word has a line of its own, which stays in the sender's cache as long as the word does not change.
@@ -262,7 +267,11 @@ const _: () = {
         assert!(end <= if i < GROWS { STAMPS_AT } else { LARGEST_PAIR_BYTES });
         i += 1;
     }
-    assert!(HEAP_PUSHED < ALLOWANCE && LEVELS[GROWS - 1].payload / 4 == EAGER_MAX);
+    assert!(
+        HEAP_PUSHED < MEASURED
+            && MEASURED < ALLOWANCE
+            && LEVELS[GROWS - 1].payload / 4 == EAGER_MAX
+    );
     assert!(ALLOWANCE < RECALLS_AT && RECALLS_AT + RECALLS * 8 == SLOTS_AT);
 };
 const _: () = assert!(CHUNKS.is_power_of_two() && FEW_CHUNKS.is_power_of_two());

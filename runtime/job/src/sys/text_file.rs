@@ -1,6 +1,6 @@
 //! Small text files that the user names: reading with a limit, and replacing as a whole.
 //!
-//! `transport/learnt.rs` keeps in such a file what a job has learnt about the machine.
+//! The runtime keeps in such a file what a job has learnt about the machine (`tuned/file.rs`).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};

@@ -23,6 +23,7 @@
 //! ended the call. A time that is missing by then is left out.
 
 use super::MOST;
+use super::learnt::{Learnt, Site, Store};
 use super::piece::BUSY_PIECE;
 use super::reductions::has_slices;
 use crate::settings::{CollectiveMethod, CollectiveName, Settings};
@@ -96,13 +97,6 @@ const SHORT_LOOK: u64 = 2;
 /// Number of calls of a look at a way whose costs are known, and less than twice those of the present way.
 const LONG_LOOK: u64 = 5;
 
-/// A cost counts as at most this number of medians of its way, or of the present way if that is slower. A rank may lose
-/// its CPU for milliseconds during a short call. One such time would use up the budget of all looks.
-const OUTLIER: u64 = 8;
-
-/// The same for the first cost of a way, for which there is no median yet.
-const FIRST_OUTLIER: u64 = 64;
-
 /// Number of distances between calls from which the length of a look is computed.
 const DISTANCES: usize = 4;
 
@@ -136,7 +130,7 @@ pub(crate) struct MeasuredCalls {
 
 /// A way of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Way {
+pub(crate) struct Way {
     /// By messages, and not through cells.
     pub messages: bool,
     /// In a reduction: each rank combines a slice of the elements.
@@ -146,7 +140,7 @@ pub(super) struct Way {
 }
 
 impl Way {
-    fn name(self, reduces: bool) -> &'static str {
+    pub(super) fn name(self, reduces: bool) -> &'static str {
         match (self.messages, self.other_pieces, reduces, self.slices) {
             (true, ..) => "messages",
             (_, false, false, _) => "cells",
@@ -161,9 +155,9 @@ impl Way {
 
 /// An operation and a size class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Key {
-    operation: u8,
-    class: u8,
+pub(crate) struct Key {
+    pub(super) operation: u8,
+    pub(super) class: u8,
 }
 
 impl Key {
@@ -179,16 +173,34 @@ impl Key {
         Some(Self { operation: operation as u8, class: class as u8 })
     }
 
+    /// Returns all keys.
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        let (operations, classes) = (0..OPERATIONS.len() as u8, 0..CLASSES as u8);
+        operations
+            .flat_map(move |operation| classes.clone().map(move |class| Self { operation, class }))
+    }
+
+    /// Returns the ways that compete for the key among `size` ranks, the static one first.
+    pub(super) fn ways(self, size: usize) -> Vec<Way> {
+        let (list, len) = ways(self, size);
+        list[..usize::from(len)].to_vec()
+    }
+
+    /// Returns the name of the operation.
+    pub(super) fn name(self) -> &'static str {
+        OPERATIONS[usize::from(self.operation)].2
+    }
+
     fn index(self) -> usize {
         usize::from(self.operation) * CLASSES + usize::from(self.class)
     }
 
     /// Returns the first length of the size class, in bytes.
-    fn bytes(self) -> u64 {
+    pub(super) fn bytes(self) -> u64 {
         1 << (FIRST_CLASS + u32::from(self.class))
     }
 
-    fn reduces(self) -> bool {
+    pub(super) fn reduces(self) -> bool {
         let (name, ..) = OPERATIONS[usize::from(self.operation)];
         matches!(name, CollectiveName::Reduce | CollectiveName::Allreduce)
     }
@@ -259,9 +271,21 @@ pub(super) struct Competition {
 
 impl Choices {
     /// Returns the state of rank `rank` of `size` ranks before the first call. All ranks pass the same `size`, `lead`
-    /// and `measures`.
-    pub(super) fn new((rank, size): (usize, usize), lead: u64, measures: bool) -> Self {
-        Self { rank, size, lead, measures, leader: (rank == 0).then(Leader::default) }
+    /// and `measures`. Rank 0 begins with the ways in its `store`, and notes the best ways there.
+    pub(super) fn new(
+        (rank, size): (usize, usize),
+        lead: u64,
+        measures: bool,
+        (site, store): (Site, &'static Store),
+    ) -> Self {
+        let leader = (rank == 0).then(|| Leader {
+            size,
+            site,
+            store,
+            keys: Vec::new(),
+            samples: VecDeque::new(),
+        });
+        Self { rank, size, lead, measures, leader }
     }
 
     /// Returns whether the ways of this operation compete.
@@ -294,14 +318,18 @@ impl Choices {
             return Choice { way: list[0], is_timed: false };
         }
         if let Some(leader) = &mut self.leader {
-            leader.collect(memory, self.size, call, have_ended);
+            leader.collect(memory, call, have_ended);
             leader.decide(memory, competition, (list, len), self.lead);
         }
         let entry = entry_of(memory, key, call);
         let way = (entry & (LOOK - 1)).min(u64::from(len) - 1) as u8;
         let is_timed = entry & LOOK != 0 || is_often_timed(call);
-        if is_timed && let Some(leader) = &mut self.leader {
-            leader.expect(competition, way);
+        if let Some(leader) = &mut self.leader {
+            if is_timed {
+                leader.expect(competition, way);
+            } else {
+                leader.pass(key);
+            }
         }
         Choice { way: list[usize::from(way)], is_timed }
     }
@@ -354,6 +382,8 @@ struct KeyState {
     list: [Way; 4],
     /// The way of the last entry that is not a look.
     present: u8,
+    /// The way that the store has from this key, if any.
+    noted: Option<u8>,
     /// The number of the call from which on all entries hold.
     holds_from: u64,
     /// The place of the next entry.
@@ -374,8 +404,18 @@ impl KeyState {
         self.holds_from = from;
     }
 
+    /// Notes the best way in the store if all ways have been compared.
+    fn note(&mut self, site: Site, size: usize, store: &Store) {
+        let best = self.chooser.best();
+        if self.chooser.is_settled() && self.noted != Some(best) {
+            self.noted = Some(best);
+            let way = self.list[usize::from(best)];
+            store.note(Learnt::Way { site, key: self.key, size, way });
+        }
+    }
+
     fn measured(&self, size: usize) -> MeasuredCalls {
-        let (.., name) = OPERATIONS[usize::from(self.key.operation)];
+        let name = self.key.name();
         let way = |way: u8| {
             let time = self.chooser.median(way).map(|cost| cost as f64 / UNIT);
             (self.list[usize::from(way)].name(self.key.reduces()), time)
@@ -390,7 +430,7 @@ impl KeyState {
     }
 
     fn line(&self) -> String {
-        let (.., name) = OPERATIONS[usize::from(self.key.operation)];
+        let name = self.key.name();
         let best = self.list[usize::from(self.chooser.best())].name(self.key.reduces());
         let gain = match (self.chooser.median(0), self.chooser.median(self.chooser.best())) {
             (Some(first), Some(best)) if first > best && best > 0 => {
@@ -403,8 +443,11 @@ impl KeyState {
 }
 
 /// What rank 0 keeps.
-#[derive(Default)]
 struct Leader {
+    /// Number of ranks, and where they run.
+    size: usize,
+    site: Site,
+    store: &'static Store,
     keys: Vec<Option<Box<KeyState>>>,
     samples: VecDeque<Sample>,
 }
@@ -415,12 +458,16 @@ impl Leader {
         if self.keys.is_empty() {
             self.keys.resize_with(KEYS, || None);
         }
+        let Self { size, site, store, .. } = *self;
         self.keys[key.index()].get_or_insert_with(|| {
+            let known = store.way(site, key, size);
+            let first = list[..usize::from(len)].iter().position(|way| Some(*way) == known);
             Box::new(KeyState {
                 key,
-                chooser: Chooser::new(usize::from(len), 0),
+                chooser: Chooser::new(usize::from(len), first.unwrap_or(0) as u8),
                 list,
                 present: 0,
+                noted: None,
                 holds_from: 0,
                 next: 0,
                 last: call.saturating_sub(1),
@@ -443,7 +490,7 @@ impl Leader {
         state.distances[0] = (call - state.last.min(call)).clamp(1, FARTHEST);
         state.last = call;
         let distance = state.distances.iter().fold(FARTHEST, |least, next| least.min(*next));
-        let pick = state.chooser.pick();
+        let pick = state.chooser.pick_uncharged();
         if call < state.holds_from {
             return;
         }
@@ -463,6 +510,13 @@ impl Leader {
         state.present = best;
     }
 
+    /// Takes note of a call that is not timed.
+    fn pass(&mut self, key: Key) {
+        if let Some(Some(state)) = self.keys.get_mut(key.index()) {
+            state.chooser.charge_untimed();
+        }
+    }
+
     /// Remembers a timed call.
     fn expect(&mut self, competition: &Competition, way: u8) {
         let Competition { key, call, bytes, .. } = *competition;
@@ -476,10 +530,10 @@ impl Leader {
     fn collect<M: DecisionMemory>(
         &mut self,
         memory: &M,
-        size: usize,
         call: u64,
         mut have_ended: impl FnMut(u64) -> bool,
     ) {
+        let Self { size, site, store, .. } = *self;
         // A rank may be some time behind. If rank 0 asked at once, each question would fetch a line of each rank.
         while let Some(sample) = self.samples.front().filter(|sample| sample.call + 1 < call)
             && have_ended(sample.call)
@@ -487,13 +541,8 @@ impl Leader {
             let cost = seconds(memory, size, sample.call)
                 .map(|time| (time * 1e9 * UNIT / sample.bytes.max(1) as f64) as u64);
             if let (Some(cost), Some(Some(state))) = (cost, self.keys.get_mut(sample.key.index())) {
-                let present = state.chooser.median(state.chooser.best());
-                let most = match (state.chooser.median(sample.way), present) {
-                    (Some(own), Some(present)) => own.max(present).saturating_mul(OUTLIER),
-                    (None, Some(present)) => present.saturating_mul(FIRST_OUTLIER),
-                    (_, None) => u64::MAX,
-                };
-                state.chooser.report(sample.way, cost.min(most));
+                state.chooser.report(sample.way, cost);
+                state.note(site, size, store);
             }
             self.samples.pop_front();
         }

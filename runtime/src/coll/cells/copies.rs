@@ -15,6 +15,7 @@
 //! combines them, nobody measures, because its time may be anything.
 
 use super::block::Block;
+use super::learnt::{Learnt, Site, Store};
 use crate::settings::Settings;
 use crate::shm::cells::Seat;
 use std::time::Instant;
@@ -25,7 +26,7 @@ use typepack_engine::contiguous::{self, Method};
 pub(super) const MEASURED: u64 = 4 << 10;
 
 /// Number of size classes. Class `n` has pieces of 2^(n + 12) to 2^(n + 13) bytes; the last class also has longer ones.
-const CLASSES: usize = 7;
+pub(super) const CLASSES: usize = 7;
 
 /// What a writer publishes about a long piece, beside its place: which rank measures its copy, if any, and whether the
 /// readers copy two pages by turns. Bits 0..32 have 0, or 1 plus the rank; bit 32 is set for copies of two pages.
@@ -86,19 +87,32 @@ pub(super) struct Copies {
     measures: bool,
     /// The method that `TYPEPACK_COPY` forces.
     forced: Option<Method>,
+    site: Site,
+    store: &'static Store,
+    /// The way of each size class that the store has from this rank and communicator, if any.
+    noted: [Option<u8>; CLASSES],
 }
 
 impl Copies {
-    pub(super) fn new() -> Self {
+    /// Returns choices that begin with the methods in `store`, and note the best methods there.
+    pub(super) fn new(site: Site, store: &'static Store) -> Self {
         let settings = Settings::get();
         let copy = settings.as_ref().ok().and_then(|settings| settings.copy);
         let methods: Vec<Method> = match copy {
             Some(method) => vec![method],
             None => contiguous::available().collect(),
         };
+        let chooser = |class| {
+            let known = store.method(site, class);
+            let first = methods.iter().position(|method| Some(*method) == known);
+            Chooser::new(methods.len(), first.unwrap_or(0) as u8)
+        };
         Self {
-            choosers: vec![Chooser::new(methods.len(), 0); CLASSES],
+            choosers: (0..CLASSES).map(chooser).collect(),
             methods,
+            site,
+            store,
+            noted: [None; CLASSES],
             trial: None,
             forced: copy,
             measures: settings.is_ok_and(|settings| settings.tune),
@@ -111,7 +125,7 @@ impl Copies {
         let settled = classes.filter(|(_, chooser)| chooser.ways() > 1 && chooser.is_settled());
         let line = |(class, chooser): (usize, &Chooser)| {
             let method = self.methods[usize::from(chooser.best())];
-            format!("from {} KiB, pieces of collective calls: {method}", (MEASURED >> 10) << class)
+            Learnt::Pieces { site: self.site, class, method }.to_string()
         };
         settled.map(line).collect()
     }
@@ -167,6 +181,16 @@ impl Copies {
         Request::of(Some(reader), method)
     }
 
+    /// Notes the best method of a size class in the store if all methods have been compared.
+    fn note(&mut self, class: usize) {
+        let best = self.choosers[class].best();
+        if self.choosers[class].is_settled() && self.noted[class] != Some(best) {
+            self.noted[class] = Some(best);
+            let method = self.methods[usize::from(best)];
+            self.store.note(Learnt::Pieces { site: self.site, class, method });
+        }
+    }
+
     /// Reports the cost of the trial, if the reader has measured its copy. Forgets the trial if the reader has not
     /// measured the copy and will not do so any more.
     fn settle(&mut self, seat: &Seat, block: &Block) {
@@ -177,6 +201,7 @@ impl Copies {
                 let cost = (time.saturating_add(theirs) << 20) / bytes.max(1);
                 self.choosers[class].report(way, cost);
                 self.trial = None;
+                self.note(class);
             }
             None if over => self.trial = None,
             None => {}
@@ -187,6 +212,11 @@ impl Copies {
 /// Returns the time since `start` in nanoseconds.
 pub(super) fn nanoseconds(start: Instant) -> u64 {
     u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Returns the least number of bytes of a size class.
+pub(super) fn least(class: usize) -> u64 {
+    MEASURED << class
 }
 
 /// Returns the size class of a piece of `bytes` bytes.

@@ -5,12 +5,12 @@
 //! piece of a ring. In a step, a rank publishes a piece of its data in its cell of this step, and the ranks that need
 //! the piece read it there. `shm/cells.rs` of the job crate has the protocol, `block.rs` the memory, `turn.rs` the
 //! steps, `piece.rs` the pieces, `competition.rs` and `choices.rs` the way of longer calls, `copies.rs` the method of
-//! copies, `moves.rs` and `exchanges.rs` the calls that move data, `reductions.rs`, `blocks.rs`, `fold.rs` and
-//! `link.rs` the reductions. A nonblocking or persistent call is a schedule of messages. All ranks decide alike: the
-//! standard does not let a blocking call match a nonblocking one, and only the kind of the call, the length of the data
-//! and, in a reduction, the size of an element and whether a user's function combines decide, and for longer data what
-//! rank 0 has measured. In a gather, each
-//! rank and the root decide for the data of this rank.
+//! copies, `learnt.rs` what both keep for later communicators and jobs, `moves.rs` and `exchanges.rs` the calls that
+//! move data, `reductions.rs`, `blocks.rs`, `fold.rs` and `link.rs` the reductions. A nonblocking or persistent call is
+//! a schedule of messages. All ranks decide alike: the standard does not let a blocking call match a nonblocking one,
+//! and only the kind of the call, the length of the data and, in a reduction, the size of an element and whether a
+//! user's function combines decide, and for longer data what rank 0 has measured. In a gather, each rank and the root
+//! decide for the data of this rank.
 //!
 //! Reductions combine in the order of `reduce.rs`, `allreduce.rs` and `scan.rs`, so that the result has the same
 //! bits whichever way a call goes.
@@ -26,6 +26,7 @@ mod competition;
 mod copies;
 mod exchanges;
 mod fold;
+pub(crate) mod learnt;
 mod link;
 mod moves;
 mod piece;
@@ -43,6 +44,7 @@ use block::Block;
 use choices::Choices;
 pub(crate) use choices::MeasuredCalls;
 use copies::Copies;
+use learnt::Site;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
@@ -193,14 +195,23 @@ impl Cells {
         // A rank may have other settings than the others. All ranks must choose, or none.
         let measures = told.iter().all(|[_, measures]| *measures != 0);
         let cells = if share_cpus { CELLS } else { CELLS_ALONE };
+        let slots = (0..comm.size()).map(|rank| Ok(comm.peer(rank)?.slot.index()));
+        let slots: Vec<usize> = slots.collect::<Result<_>>()?;
+        let far = slots.iter().any(|slot| comm.endpoint().is_far(*slot));
+        let (site, store) = (Site { far, share_cpus }, learnt::store());
         Ok(Some(Self {
             seat: Seat::new(comm.rank(), comm.size(), cells),
             block,
             world: world.collect::<Result<_>>()?,
             share_cpus,
             wishes: false,
-            choices: Choices::new((comm.rank(), comm.size()), cells as u64, measures),
-            copies: Copies::new(),
+            choices: Choices::new(
+                (comm.rank(), comm.size()),
+                cells as u64,
+                measures,
+                (site, store),
+            ),
+            copies: Copies::new(site, store),
             scratch: Vec::new(),
             found: Vec::new(),
             cursors: Vec::new(),

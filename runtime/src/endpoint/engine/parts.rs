@@ -8,7 +8,6 @@
 use super::*;
 use crate::message::envelope::PARTS_MAX;
 use crate::shm::ring::Violation;
-use crate::shm::topology::Distance;
 use crate::transport::in_flight::Stream;
 use crate::transport::link::{Arriving, Target};
 
@@ -108,11 +107,6 @@ impl MessageEngine {
 
     // ---- at the receiver ----
 
-    /// Returns whether the cores of this rank and of rank `from` share no cache.
-    fn is_far(&self, from: usize) -> bool {
-        self.fabric.distance(from) > Distance::L3
-    }
-
     /// Says that the last part of a message of `total` bytes has arrived, and tells rank `from` how the next message of
     /// this size class should begin, if that has changed.
     fn end_of_parts(&mut self, from: usize, far: bool, total: u64) {
@@ -147,7 +141,7 @@ impl MessageEngine {
     ) -> Result<Glance> {
         let Posting { layout, capacity, .. } = posting;
         let Label { tag, bytes: total, .. } = label;
-        let far = self.is_far(from);
+        let far = self.fabric.is_far(from);
         self.tuning.parts.begin(from, far, total, method, self.tuning.is_idle());
         let Some(rx) = &mut self.peers[from].link.rx else { return Ok(Glance::Other) };
         let (mut done, mut looks) = (0, LOOKS);
@@ -231,7 +225,7 @@ impl MessageEngine {
                     };
                     receive.source = Sender::Slot(Slot::new(from));
                     receive.stream = Some(Stream { tag: label.tag, total, done: 0 });
-                    let (far, idle) = (self.is_far(from), self.tuning.is_idle());
+                    let (far, idle) = (self.fabric.is_far(from), self.tuning.is_idle());
                     self.tuning.parts.begin(from, far, total, method, idle);
                     Target::Receive(id)
                 }
@@ -288,7 +282,7 @@ impl MessageEngine {
                     if last {
                         let status = Status { source: from, tag: stream.tag, bytes: total };
                         self.requests.complete(id, received(status, capacity, None));
-                        self.end_of_parts(from, self.is_far(from), total);
+                        self.end_of_parts(from, self.fabric.is_far(from), total);
                     }
                 }
             }
@@ -302,7 +296,7 @@ impl MessageEngine {
                     message.done = end;
                 }
                 if last {
-                    let far = self.is_far(from);
+                    let far = self.fabric.is_far(from);
                     self.tuning.parts.unmatched(far, total, method);
                     self.say_beginning(from, far, total);
                 }

@@ -24,6 +24,9 @@ use crate::shm::pair::LINE;
 use crate::shm::ring::ENVELOPE_WORDS;
 use crate::transport::area::Area;
 use crate::transport::link::{Rx, Tx};
+use crate::transport::short_choice::{LEAST, answer};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 /// Maximum number of bytes of the following payload that a receiver fetches into its cache while it handles a message.
 /// In a longer payload, the processor itself notices that the lines are read in order, and fetches the rest.
@@ -60,6 +63,8 @@ struct Head {
     label: Label,
     /// The payload, if the slot contains it.
     inline: Option<[u8; INLINE_MAX]>,
+    /// The word of the envelope with the mark of the sender, if the message is long enough.
+    mark: u64,
 }
 
 impl Head {
@@ -67,7 +72,7 @@ impl Head {
     /// not short or the envelope is malformed.
     #[inline(always)]
     fn of(words: &[u64; ENVELOPE_WORDS]) -> Option<Self> {
-        Envelope::short(words).map(|(label, inline)| Self { label, inline })
+        Envelope::short(words).map(|(label, inline)| Self { label, inline, mark: words[3] })
     }
 
     /// Returns the status of the message, whose sender is `from`.
@@ -99,9 +104,22 @@ impl Head {
                 // `payload_offset` places such a payload of the next message within the area. The sender reuses the
                 // bytes only after the ring advances, which needs `rx` again. No user layout overlaps the area, and
                 // `fits` suits the layout (second condition of `# Safety`).
-                unsafe { layout.unpack(0..fits, rx.area.payload(offset)) };
+                let unpack = || unsafe { layout.unpack(0..fits, rx.area.payload(offset)) };
+                if self.label.bytes < LEAST as u64 || self.mark == 0 {
+                    unpack()
+                } else {
+                    self.measure(rx, unpack)
+                }
             }
         }
+    }
+
+    /// Calls `unpack` and tells the sender how long it takes.
+    #[cold]
+    fn measure(&self, rx: &Rx, unpack: impl FnOnce()) {
+        let start = Instant::now();
+        unpack();
+        rx.area.measured().store(answer(self.mark, start.elapsed()), Ordering::Relaxed);
     }
 
     /// Returns the number of payload bytes outside the slot.
@@ -154,7 +172,9 @@ impl MessageEngine {
         // SAFETY: `0..label.bytes` is the whole message (condition of `# Safety`). The address that the protocol
         // passes has room for `label.bytes` bytes, and no user layout overlaps it.
         let pack = |to| unsafe { layout.pack(0..label.bytes, to) };
-        let sent = Eager::send(tx, &self.fabric, label, pack)?;
+        let chooses =
+            label.bytes >= LEAST as u64 && self.tuning.chooses() && layout.plan.is_contiguous();
+        let sent = Eager::send(tx, &self.fabric, label, chooses, pack)?;
         self.traffic.eager += u64::from(sent);
         Ok(sent)
     }
@@ -183,7 +203,7 @@ impl MessageEngine {
         if !tx.is_idle() {
             return Ok(Packed::Full);
         }
-        if Eager::send(tx, &self.fabric, label, pack)? {
+        if Eager::send(tx, &self.fabric, label, false, pack)? {
             return Ok(Packed::Sent);
         }
         Ok(if tx.admits(label.bytes as usize) { Packed::Full } else { Packed::TooLong })

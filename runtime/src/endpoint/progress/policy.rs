@@ -39,12 +39,16 @@ impl Endpoint {
         Ok(self.lock()?.core.engine.learnt())
     }
 
-    /// Returns the ways of long messages that this rank has chosen by measurement, one line each.
+    /// Returns the ways of long messages that this rank has chosen by measurement, one line each, and a line about its waits
+    /// if their ways have been compared.
     ///
     /// # Errors
     /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.
     pub fn choices(&self) -> Result<Vec<String>> {
-        Ok(self.lock()?.core.engine.choices())
+        let state = self.lock()?;
+        let mut choices = state.core.engine.choices();
+        choices.extend(state.rests.report());
+        Ok(choices)
     }
 
     /// Returns what this rank has measured about the ways of long messages.

@@ -77,7 +77,7 @@ impl ProgressSource for Clock {
         true
     }
 
-    fn is_needed(&self) -> bool {
+    fn is_needed(&self, _: &MessageEngine) -> bool {
         false
     }
 }
@@ -144,7 +144,7 @@ impl ProgressSource for Faulty {
         true
     }
 
-    fn is_needed(&self) -> bool {
+    fn is_needed(&self, _: &MessageEngine) -> bool {
         false
     }
 }

@@ -151,6 +151,13 @@ impl Rests {
         }
     }
 
+    /// Returns a line about the best number of rests if the numbers have been compared.
+    pub(super) fn report(&self) -> Option<String> {
+        let best = RESTS[usize::from(self.chooser.best())];
+        let settled = self.measures && self.chooser.is_settled();
+        settled.then(|| format!("rests between two looks of a wait: {best}"))
+    }
+
     #[cold]
     fn choose(&mut self) {
         self.left = WAITS;

@@ -13,8 +13,15 @@ const TAG: i32 = 5;
 
 /// Returns the core of rank 0, with a table of schedules, and the message engine of rank 1.
 fn job() -> (Core, MessageEngine) {
-    let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
-    let segment = Arc::new(segment);
+    job_in(&segment())
+}
+
+fn segment() -> Arc<Segment> {
+    Arc::new(Segment::create(2, &[], JobFlags::default(), 0).expect("a segment"))
+}
+
+/// Like [`job`], for a job with this segment.
+fn job_in(segment: &Arc<Segment>) -> (Core, MessageEngine) {
     let [first, second] = [0, 1].map(|rank| {
         let fabric = Fabric::join(segment.clone(), rank).expect("a rank");
         MessageEngine::new(fabric, 4096)
@@ -84,4 +91,55 @@ fn a_queued_send_that_goes_out_when_it_is_detached_is_finished_once() {
         assert_eq!(received, Operation::Done(Status { source: 0, tag, bytes: 8 }));
     }
     assert_eq!(got, [2; 8]);
+}
+
+/// Starts a schedule that receives `data` from rank 1, and detaches it.
+fn detached_receive(core: &mut Core, data: &mut [u8; 8]) {
+    let part = Part { origin: data.as_mut_ptr(), plan: bytes().expect("a plan"), count: 8 };
+    let place = Place { context: CONTEXT, tag: TAG };
+    let started = core.with(|schedules: &mut Schedules, engine| {
+        // SAFETY: the callers keep the array, and the schedule is detached below.
+        unsafe {
+            schedules.start(engine, place, |steps| {
+                steps.receive(&part, Peer { slot: Slot::new(1), rank: 1 }).map(drop)
+            })
+        }
+    });
+    let Operation::Pending(id) = started.expect("registered").expect("started") else {
+        panic!("the receive ended without a message");
+    };
+    assert!(core.detach(id), "an errand runs");
+}
+
+/// Checks that a rank with a detached receive may not leave the job before it has taken the message: if the message is
+/// not short, the other rank cannot leave before.
+#[test]
+fn a_detached_receive_of_a_schedule_is_waited_for() {
+    let (mut core, mut other) = job();
+    let mut data = [0_u8; 8];
+    detached_receive(&mut core, &mut data);
+    assert!(!core.others_are_served());
+    let layout = LayoutRef { origin: data.as_mut_ptr(), plan: bytes().expect("a plan"), count: 8 };
+    let label = Label { context: CONTEXT, tag: TAG, bytes: 8, types: typecheck::UNKNOWN };
+    // SAFETY: the array `data` lives to the end of the test, and nobody writes it after the detach.
+    unsafe { other.send(&layout, label, Slot::new(0), How::STANDARD) }.expect("a send");
+    while !core.others_are_served() {
+        core.progress().expect("a turn");
+        other.progress().expect("a turn");
+    }
+    assert_eq!(data, [0; 8]);
+}
+
+/// Checks that a rank with a detached receive does not wait for a rank that has left the job.
+#[test]
+fn a_detached_receive_from_a_rank_that_has_left_is_not_waited_for() {
+    let segment = segment();
+    let (mut core, _other) = job_in(&segment);
+    let mut data = [0_u8; 8];
+    detached_receive(&mut core, &mut data);
+    assert!(!core.others_are_served());
+    segment.mark_finalized(1);
+    assert!(core.others_are_served());
+    segment.mark_returned(1);
+    assert!(!core.others_are_served());
 }

@@ -156,6 +156,45 @@ fn without_measuring_the_static_rule_decides() {
     assert_eq!(tuning.report(), Vec::<String>::new());
 }
 
+/// Checks that a look ends also if a message is always on its way, and that the ways are compared.
+#[test]
+fn a_look_ends_though_messages_never_pause() {
+    let mut tuning = Tuning::default();
+    let situation = Situation { place: None, shared: false, ..SITUATION };
+    let bytes = 1 << 16;
+    let begin =
+        |tuning: &mut Tuning| tuning.begin(situation, bytes, terms(Forced::Nothing), || true);
+    for _ in 0..3 {
+        begin(&mut tuning);
+    }
+    let (mut same, mut last) = (0, None);
+    for _ in 0..100_000 {
+        let way = begin(&mut tuning);
+        tuning.complete(bytes);
+        if let Some(Trial { way: number, .. }) = tuning.trial {
+            let entry = tuning.entries[key(situation, bytes)].as_ref().expect("an entry");
+            let is_look = number != entry.chooser.best();
+            same = if last == Some(way) && is_look { same + 1 } else { 0 };
+            assert!(same <= 10 * MOST_MESSAGES, "{way}");
+        }
+        last = Some(way);
+    }
+    assert_eq!(tuning.under_way, 3);
+    if contiguous::available().count() == 1 {
+        return;
+    }
+    assert_eq!(tuning.settled().count(), 1);
+    // The chooser is still asked, so that it notices if another way becomes the best.
+    let turns =
+        |tuning: &Tuning| tuning.entries[key(situation, bytes)].as_ref().expect("an entry").turns;
+    let before = turns(&tuning);
+    for _ in 0..100 * MOST_MESSAGES {
+        begin(&mut tuning);
+        tuning.complete(bytes);
+    }
+    assert!(turns(&tuning) >= before + 10);
+}
+
 #[test]
 fn after_a_setting_the_next_message_begins_a_period() {
     let mut tuning = Tuning::default();
@@ -173,14 +212,18 @@ fn after_a_setting_the_next_message_begins_a_period() {
 #[test]
 fn what_was_learnt_comes_first_and_is_kept() {
     let mut tuning = Tuning::default();
-    let learnt = vec![(1 << 20, SITUATION, Way::InPlace(Method::Streaming))];
+    let streaming = Way::InPlace(Method::Streaming);
+    let parts = Learnt::Parts { bytes: 1 << 15, far: false, beginning: Some(Method::Vector) };
+    let learnt = vec![Learnt::Way { bytes: 1 << 20, situation: SITUATION, way: streaming }, parts];
     tuning.know(&learnt);
     assert_eq!(tuning.learnt(), learnt);
     let streams = contiguous::available().any(|method| method == Method::Streaming);
     let way = tuning.begin(SITUATION, 3 << 19, terms(Forced::Nothing), || true);
-    assert_eq!(way == learnt[0].2, streams);
+    assert_eq!(way == streaming, streams);
+    assert_eq!(tuning.loaded(), learnt.iter().map(Learnt::to_string).collect::<Vec<_>>());
     // A way that this situation does not have is not used.
-    tuning.know(&[(1 << 16, SITUATION, Way::Packed(Method::Vector))]);
+    let packed = Way::Packed(Method::Vector);
+    tuning.know(&[Learnt::Way { bytes: 1 << 16, situation: SITUATION, way: packed }]);
     let way = tuning.begin(SITUATION, 1 << 16, terms(Forced::Nothing), || true);
     assert_eq!(way, Way::InPlace(Method::Vector));
 }

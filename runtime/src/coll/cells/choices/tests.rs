@@ -26,6 +26,13 @@ impl DecisionMemory for Memory {
     }
 }
 
+const SITE: Site = Site { far: false, share_cpus: false };
+
+/// Returns a store of its own for a job: tests run at the same time.
+fn empty_store() -> &'static Store {
+    Box::leak(Box::default())
+}
+
 struct Job {
     memory: Memory,
     ranks: Vec<Choices>,
@@ -41,9 +48,14 @@ struct Job {
 
 impl Job {
     fn new(size: usize, lead: u64, seed: u64) -> Self {
+        Self::with_store(size, lead, seed, empty_store())
+    }
+
+    fn with_store(size: usize, lead: u64, seed: u64, store: &'static Store) -> Self {
+        let rank = |rank| Choices::new((rank, size), lead, true, (SITE, store));
         Self {
             memory: Memory::new(size),
-            ranks: (0..size).map(|rank| Choices::new((rank, size), lead, true)).collect(),
+            ranks: (0..size).map(rank).collect(),
             ended: vec![0; size],
             lead,
             random: seed * 2 + 1,
@@ -226,10 +238,64 @@ fn missing_times_are_left_out() {
     assert!(job.ranks[0].leader.as_ref().unwrap().samples.len() <= TIMES);
 }
 
+/// Checks that a job notes the best way, and that the next job goes this way from the call on for which rank 0 can first
+/// announce it.
+#[test]
+fn the_next_job_begins_with_the_best_way() {
+    let (size, lead) = (3, 16);
+    let (list, len) = ways(allreduce(1, BYTES).key, size);
+    for fastest in &list[..usize::from(len)] {
+        let store = empty_store();
+        let cost = cost_if(*fastest);
+        let competition = |call| Some(allreduce(call, BYTES));
+        Job::with_store(size, lead, 6, store).run_until(6000, competition, &cost);
+        let key = allreduce(1, BYTES).key;
+        let way = Learnt::Way { site: SITE, key, size, way: *fastest };
+        assert_eq!(store.learnt(), [way]);
+        assert!(store.loaded().is_empty());
+
+        let next = empty_store();
+        next.know(&[way]);
+        let job = &mut Job::with_store(size, lead, 7, next);
+        // The chooser takes some times of its present way before it looks at another one.
+        for call in 1..=lead + 1 {
+            let first = if call > lead { *fastest } else { list[0] };
+            for rank in 0..size {
+                let competition = allreduce(call, BYTES);
+                let choice = job.ranks[rank].choose(&job.memory, &competition, |_| true);
+                assert_eq!(choice.way, first, "call {call}");
+            }
+        }
+        assert_eq!(next.learnt(), [way]);
+        assert_eq!(next.loaded(), [way.to_string()]);
+    }
+}
+
+/// Checks that a job whose file names a slow way finds the fastest way.
+#[test]
+fn a_wrong_way_of_an_earlier_job_is_corrected() {
+    let (size, lead) = (3, 16);
+    let key = allreduce(1, BYTES).key;
+    let (list, len) = ways(key, size);
+    for fastest in &list[..usize::from(len)] {
+        for wrong in list[..usize::from(len)].iter().filter(|way| *way != fastest) {
+            let store = empty_store();
+            store.know(&[Learnt::Way { site: SITE, key, size, way: *wrong }]);
+            let mut job = Job::with_store(size, lead, 8, store);
+            let competition = |call| Some(allreduce(call, BYTES));
+            job.run_until(600, competition, cost_if(*fastest));
+            let best = Learnt::Way { site: SITE, key, size, way: *fastest };
+            assert_eq!(store.learnt(), [best], "{wrong:?}");
+        }
+    }
+}
+
 #[test]
 fn false_times_are_no_times() {
     let memory = Memory::new(2);
-    let ranks: Vec<Choices> = (0..2).map(|rank| Choices::new((rank, 2), 16, true)).collect();
+    let store = empty_store();
+    let ranks: Vec<Choices> =
+        (0..2).map(|rank| Choices::new((rank, 2), 16, true, (SITE, store))).collect();
     for (begin, end, valid) in [
         (1.0, 2.0, true),
         (1.0, 1.0, true),
