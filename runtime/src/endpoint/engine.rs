@@ -48,6 +48,7 @@ use crate::transport::learnt::Learnt;
 use crate::transport::part_choice::MeasuredParts;
 use crate::transport::peer::Peer;
 use crate::transport::protocol::{Arrival, Matched, Payload, Work};
+use crate::transport::short_choice;
 use crate::transport::stage::Stage;
 use crate::transport::tuning::{Measured, Tuning};
 use crate::{Error, Result};
@@ -179,11 +180,9 @@ impl MessageEngine {
 
     /// Returns the choices of ways that this rank has made by measurement, one line each.
     pub fn choices(&self) -> Vec<String> {
-        let short = self.peers.iter().filter_map(|peer| {
-            peer.link.tx.as_ref()?.short.as_ref().map(|short| (peer.link.rank, short))
-        });
+        let short = self.peers.iter().filter_map(|peer| peer.link.tx.as_ref()?.short.as_deref());
         let mut choices = self.tuning.report();
-        choices.extend(short.flat_map(|(rank, short)| short.report(rank)));
+        choices.extend(short_choice::report(short));
         choices
     }
 

@@ -78,19 +78,19 @@ impl Eager {
         len: usize,
         pack: impl FnOnce(*mut u8),
     ) -> (u64, Method) {
-        let choices = tx.short.get_or_insert_with(|| Box::new(ShortChoices::new()));
-        let choice = choices.choose(len, &tx.area);
-        let copy = || match choice.method {
-            Method::Vector => pack(payload),
-            method => contiguous::with(method, || pack(payload)),
-        };
-        if !choice.is_timed {
+        let mut choices = tx.short.take().unwrap_or_else(|| Box::new(ShortChoices::new()));
+        let choice = choices.choose(len, |count| tx.answer(count));
+        let copy = || contiguous::with(choice.method, || pack(payload));
+        let mut mark = 0;
+        if choice.is_timed {
+            let start = Instant::now();
             copy();
-            return (0, choice.method);
+            mark = choices.sent(choice, len, start, tx.published() + 1);
+        } else {
+            copy();
         }
-        let start = Instant::now();
-        copy();
-        (choices.sent(choice, len, start), choice.method)
+        tx.short = Some(choices);
+        (mark, choice.method)
     }
 }
 

@@ -181,6 +181,19 @@ impl Tx {
         len <= self.ring.longest() || !self.refused
     }
 
+    /// Returns the number of envelopes that this rank has written to the ring.
+    #[inline]
+    pub fn published(&self) -> u64 {
+        self.ring.published()
+    }
+
+    /// Returns the receiver's last answer to a mark, and whether the receiver has told that it has used the first `count`
+    /// envelopes. If it has, the answer is not older than its use of them.
+    pub fn answer(&self, count: u64) -> (u64, bool) {
+        let used = self.ring.has_freed(&self.area, count);
+        (self.area.measured().load(Ordering::Relaxed), used)
+    }
+
     /// Publishes an envelope and wakes the receiver. The caller has already written the payload to `room`.
     #[inline]
     pub fn publish(&mut self, fabric: &Fabric, room: Room, envelope: &Envelope) {

@@ -289,6 +289,18 @@ impl Producer {
         self.ring.offset(place(self.bytes, len, self.ring.payload()).0)
     }
 
+    /// Returns the number of messages that this producer has published.
+    #[inline]
+    pub fn published(&self) -> u64 {
+        self.sent
+    }
+
+    /// Returns whether the consumer has told that it has used the first `count` messages. What the consumer has stored
+    /// before it told this is then visible. Reads shared memory.
+    pub fn has_freed<M: RingMemory>(&self, memory: &M, count: u64) -> bool {
+        memory.slots_freed().load_acquire() >= count
+    }
+
     /// Returns the slot of the message that is `distance` messages ahead of the next one, if the producer knows that
     /// this slot is free. The producer may fetch the cache line of a free slot for writing.
     #[inline]

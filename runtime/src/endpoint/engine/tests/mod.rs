@@ -12,6 +12,7 @@ mod parts;
 mod pool;
 mod private;
 mod shared_copies;
+mod short;
 mod slots;
 mod turns;
 mod types;
