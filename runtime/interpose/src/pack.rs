@@ -133,11 +133,11 @@ pub unsafe fn pack<N: Number>(
         return Some(code);
     }
     let plan = call.layout.plan()?;
-    let Some(decision) = call.layout.choices.decide(Job::Pack, call.bytes) else {
+    let Some(decision) = call.layout.choices().decide(Job::Pack, call.bytes) else {
         add(&COUNTS.passed, 1);
         return None;
     };
-    let code = call.layout.choices.run(decision, || match decision.way {
+    let code = call.layout.choices().run(decision, || match decision.way {
         Way::Ours => {
             let target = outbuf.cast::<u8>().wrapping_add(call.start);
             // SAFETY: `inbuf` has `count` elements and `outbuf` has `size` bytes, and they do not overlap (`# Safety`).
@@ -184,11 +184,11 @@ pub unsafe fn unpack<N: Number>(
         return Some(code);
     }
     let plan = call.layout.plan()?;
-    let Some(decision) = call.layout.choices.decide(Job::Unpack, call.bytes) else {
+    let Some(decision) = call.layout.choices().decide(Job::Unpack, call.bytes) else {
         add(&COUNTS.passed, 1);
         return None;
     };
-    let code = call.layout.choices.run(decision, || match decision.way {
+    let code = call.layout.choices().run(decision, || match decision.way {
         Way::Ours => {
             let source = inbuf.cast::<u8>().wrapping_add(call.start);
             // SAFETY: `outbuf` has room for `count` elements and `inbuf` has `size` bytes, and they do not overlap

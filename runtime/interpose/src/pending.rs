@@ -69,6 +69,11 @@ impl Pending {
         )
     }
 
+    /// Returns whether the request is that of a collective call.
+    pub fn is_collective(&self) -> bool {
+        matches!(self.message, Message::Collective(_) | Message::PersistentCollective(_))
+    }
+
     /// Prepares the start of a persistent request. Returns whether that was done.
     ///
     /// # Safety
@@ -118,7 +123,8 @@ impl Pending {
     }
 }
 
-/// The entries. A host may give one handle to several sends if all of them are complete (`put`).
+/// The entries. A host may give one handle to several sends, or to several collective calls, if all of them are
+/// complete (`put`).
 static PENDING: Mutex<HandleMap<Pending>> =
     Mutex::new(HashMap::with_hasher(BuildHasherDefault::new()));
 static PENDING_COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -156,8 +162,10 @@ pub unsafe fn add(request: raw::Request, message: Message) {
 /// 5.0.2 then loses its place. If one rank packs a face of an exchange and the other does not, and both ask for the
 /// status of their sends, a send is not complete before the receiver calls MPI again, although the receive is.
 pub fn put(request: raw::Request, entry: Pending) {
-    let is_send = |entry: &Pending| matches!(entry.message, Message::Send(_));
-    let is_new_send = is_send(&entry);
+    // The host gives the handle of such an operation to another one only if the former is complete.
+    let is_over =
+        |entry: &Pending| matches!(entry.message, Message::Send(_) | Message::Collective(_));
+    let is_new_over = is_over(&entry);
     let mut pending = pending();
     let (older, newer) = match pending.entry(request.0) {
         Entry::Vacant(place) => {
@@ -165,14 +173,15 @@ pub fn put(request: raw::Request, entry: Pending) {
             (None, None)
         }
         // Data of a receive must be delivered, and nothing must be delivered for a send.
-        Entry::Occupied(place) if is_new_send && !is_send(place.get()) => (None, Some(entry)),
+        Entry::Occupied(place) if is_new_over && !is_over(place.get()) => (None, Some(entry)),
         Entry::Occupied(mut place) => (Some(place.insert(entry)), None),
     };
     PENDING_COUNT.store(pending.len(), Ordering::Relaxed);
     drop(pending);
     match older {
-        // The host gives the handle of a send to another operation only if the send is complete.
-        Some(older) if is_send(&older) => drop(older),
+        // Nothing is delivered for the older one. MPICH shares a handle between collective calls that had nothing to do
+        // (`MPI_Ibcast` with one rank), so their data have not changed.
+        Some(older) if is_over(&older) => drop(older),
         // No host is known to share other handles. The memory of such an operation must not be used again.
         older => std::mem::forget((older, newer)),
     }

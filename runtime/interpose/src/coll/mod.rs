@@ -77,6 +77,21 @@ macro_rules! call {
     };
 }
 
+/// Lets the host do a call unless `$known` and all ranks of the communicator take part. If the communicator is not
+/// valid, the error, which the host has raised, is that of the call.
+macro_rules! unless_ours {
+    ($known:expr, $next:expr, $comm:expr) => {
+        if !$known {
+            return None;
+        }
+        match crate::communicator::is_marked($next, $comm) {
+            Ok(true) => {}
+            Ok(false) => return None,
+            Err(code) => return Some(code),
+        }
+    };
+}
+
 pub mod calls;
 mod neighbours;
 pub mod vector;

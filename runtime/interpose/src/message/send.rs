@@ -4,6 +4,7 @@ use super::mode::{Mode, Target};
 use crate::host::Next;
 use crate::pending::{self, Message};
 use crate::transfer::{Elements, outgoing};
+use crate::types::choice::Job;
 use std::ffi::{c_int, c_void};
 use typepack_capi_datatype::count_width::Number;
 use typepack_capi_datatype::{abi, raw};
@@ -80,7 +81,7 @@ pub unsafe fn init<M: Mode>(
         return None;
     }
     let _ours_is_not_slower = elements.decide_send()?;
-    let packed = elements.buffer()?;
+    let packed = elements.buffer(Job::Pack)?;
     // SAFETY: `pending::add` keeps the buffer until the request is freed.
     let code = unsafe { M::init(next, &packed, Target { dest, tag, comm }, request) };
     if code == abi::SUCCESS {

@@ -1,9 +1,22 @@
 //! The start of persistent requests.
 
 use crate::host::Next;
-use crate::pending;
+use crate::pending::{self, Pending};
 use std::ffi::c_int;
+use typepack_capi_datatype::raw::Status;
 use typepack_capi_datatype::{abi, raw};
+
+/// Returns whether the host has started an inactive request in a call that failed. An inactive request is complete with
+/// an empty status. The status of a send that is complete does not matter.
+fn has_started(next: &Next, (handle, entry): (raw::Request, &Pending)) -> bool {
+    if entry.active {
+        return false;
+    }
+    let (mut flag, mut status) = (0, Status::default());
+    // SAFETY: the request is valid: it has an entry. The results are writable.
+    let code = unsafe { next.PMPI_Request_get_status(handle, &mut flag, &mut status) };
+    code == abi::SUCCESS && (flag == 0 || status.source >= 0)
+}
 
 /// `MPI_Start`.
 ///
@@ -25,7 +38,7 @@ pub unsafe fn start(next: &'static Next, request: *mut raw::Request) -> Option<c
     }
     // SAFETY: the program's argument of `start`.
     let code = unsafe { next.MPI_Start(request) };
-    if code == abi::SUCCESS {
+    if code == abi::SUCCESS || has_started(next, (handle, &entry)) {
         entry.started();
     }
     pending::put(handle, entry);
@@ -47,7 +60,7 @@ pub unsafe fn startall(
     }
     // SAFETY: the array has `count` entries (`# Safety`).
     let handles = unsafe { std::slice::from_raw_parts(requests, usize::try_from(count).ok()?) };
-    let mut taken: Vec<_> = handles
+    let taken: Vec<_> = handles
         .iter()
         .filter_map(|&handle| pending::take(handle).map(|entry| (handle, entry)))
         .collect();
@@ -61,12 +74,10 @@ pub unsafe fn startall(
         true => unsafe { next.MPI_Startall(count, requests) },
         false => abi::ERR_INTERN,
     };
-    for (_, entry) in &mut taken {
-        if code == abi::SUCCESS {
+    for (handle, mut entry) in taken {
+        if code == abi::SUCCESS || has_started(next, (handle, &entry)) {
             entry.started();
         }
-    }
-    for (handle, entry) in taken {
         pending::put(handle, entry);
     }
     Some(code)
