@@ -43,10 +43,13 @@ fn mark(next: &Next, comm: raw::Comm) {
 /// return it, so that the error is raised once.
 pub fn is_marked(next: &Next, comm: raw::Comm) -> Result<bool, c_int> {
     let Some(&keyval) = KEYVAL.get().filter(|_| is_agreed()) else { return Ok(false) };
-    let (mut value, mut flag) = (std::ptr::null_mut::<c_void>(), 0);
+    /// No value of a flag.
+    const NOT_WRITTEN: c_int = -1;
+    let (mut value, mut flag) = (std::ptr::null_mut::<c_void>(), NOT_WRITTEN);
     // SAFETY: the results are writable. The host checks the handle.
     match unsafe { next.PMPI_Comm_get_attr(comm, keyval, (&raw mut value).cast(), &mut flag) } {
-        abi::SUCCESS => Ok(flag != 0),
+        // MPICH 5.0.2 returns no error if an error handler of the program has returned.
+        abi::SUCCESS if flag != NOT_WRITTEN => Ok(flag != 0),
         code => Err(code),
     }
 }
@@ -70,8 +73,12 @@ macro_rules! makers {
                 if made.is_null() || !is_agreed() {
                     return None;
                 }
-                // SAFETY: the program's arguments of `$name`, unchanged.
-                let code = unsafe { next.$function($parent, $($argument,)* made) };
+                // SAFETY: the program's arguments of `$name`, unchanged. The handle is writable. A call that fails may
+                // leave it, and return no error after an error handler of the program.
+                let code = unsafe {
+                    *made = raw::Comm::NULL;
+                    next.$function($parent, $($argument,)* made)
+                };
                 // SAFETY: the host has written the handle.
                 let made = if code == abi::SUCCESS { unsafe { *made } } else { raw::Comm::NULL };
                 if made != raw::Comm::NULL && is_marked(next, $parent) == Ok(true) {
@@ -126,12 +133,14 @@ pub unsafe fn intercomm_create(
     if made.is_null() || !is_agreed() || is_mixed() {
         return None;
     }
-    // SAFETY: the program's arguments of `intercomm_create`, unchanged.
+    // SAFETY: the program's arguments of `intercomm_create`, unchanged. The handle is writable.
     let code = unsafe {
+        *made = raw::Comm::NULL;
         next.MPI_Intercomm_create(local_comm, local_leader, peer_comm, remote_leader, tag, made)
     };
-    // SAFETY: the host has written the handle.
-    if code == abi::SUCCESS && strangers(next, unsafe { *made }) != Some(0) {
+    // SAFETY: the handle was written above.
+    let made = unsafe { *made };
+    if code == abi::SUCCESS && made != raw::Comm::NULL && strangers(next, made) != Some(0) {
         set_mixed(true);
     }
     Some(code)

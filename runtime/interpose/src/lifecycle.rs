@@ -168,6 +168,7 @@ fn begin(next: &'static Next, code: c_int) {
             if settings.all {
                 set_agreed();
                 communicator::begin(next);
+                pending::learn(next);
             }
             let mut rank = -1;
             // SAFETY: the result is writable.

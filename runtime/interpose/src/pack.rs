@@ -102,10 +102,11 @@ fn check(next: &Next, comm: raw::Comm) -> Result<(), c_int> {
     if comm.0 == abi::COMM_WORLD || comm.0 == abi::COMM_SELF {
         return Ok(());
     }
-    let mut inter = 0;
+    let mut inter = -1;
     // SAFETY: `inter` is writable, and the host checks the handle.
     match unsafe { next.PMPI_Comm_test_inter(comm, &mut inter) } {
-        abi::SUCCESS => Ok(()),
+        // MPICH 5.0.2 returns no error if an error handler of the program has returned.
+        abi::SUCCESS if inter != -1 => Ok(()),
         code => Err(code),
     }
 }

@@ -123,8 +123,7 @@ impl Pending {
     }
 }
 
-/// The entries. A host may give one handle to several sends, or to several collective calls, if all of them are
-/// complete (`put`).
+/// The entries. A host may give one handle to several sends if all of them are complete (`put`).
 static PENDING: Mutex<HandleMap<Pending>> =
     Mutex::new(HashMap::with_hasher(BuildHasherDefault::new()));
 static PENDING_COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -147,13 +146,53 @@ pub fn any() -> bool {
     PENDING_COUNT.load(Ordering::Relaxed) + ORPHAN_COUNT.load(Ordering::Relaxed) != 0
 }
 
-/// Adds the entry of a request that the host has just made.
+/// Sets the request of a call that makes one to null. MPICH 5.0.2 returns no error if an error handler of the program
+/// has returned, so only the request tells whether the host has made it.
 ///
 /// # Safety
 ///
-/// - `request` is the request of the operation of `message`.
+/// - `request` is writable.
+pub unsafe fn expect(request: *mut raw::Request) {
+    // SAFETY: the address is writable (`# Safety`).
+    unsafe { *request = raw::Request::NULL };
+}
+
+/// Adds the entry of a request that the host has just made. Without a request (`expect`), there is no operation.
+///
+/// # Safety
+///
+/// - `request` is the request of the operation of `message`, or null.
 pub unsafe fn add(request: raw::Request, message: Message) {
-    put(request, Pending::new(message));
+    if request != raw::Request::NULL {
+        put(request, Pending::new(message));
+    }
+}
+
+/// The request that the host gives to all collective calls that are complete when they return; null if there is none.
+static SHARED: AtomicUsize = AtomicUsize::new(abi::REQUEST_NULL);
+
+/// Finds out whether the host gives one request to several collective calls. MPICH does: to calls that had nothing to
+/// do, and to some with one rank, whose data have moved.
+pub fn learn(next: &Next) {
+    let mut requests = [raw::Request::NULL; 2];
+    let mut byte = 0_u8;
+    let (own, kind) = (raw::Comm(abi::COMM_SELF), raw::Datatype(abi::BYTE));
+    for request in &mut requests {
+        // SAFETY: `byte` lives until the waits below, which complete both calls. The request is writable.
+        unsafe { next.PMPI_Ibcast((&raw mut byte).cast(), 1, kind, 0, own, request) };
+    }
+    if requests[0] == requests[1] {
+        SHARED.store(requests[0].0, Ordering::Relaxed);
+    }
+    for request in &mut requests {
+        // SAFETY: the request is that of a call above, or null.
+        unsafe { next.PMPI_Wait(request, std::ptr::null_mut()) };
+    }
+}
+
+/// Returns whether a collective call with this request is complete already (`learn`).
+pub fn is_complete(request: raw::Request) -> bool {
+    request != raw::Request::NULL && request.0 == SHARED.load(Ordering::Relaxed)
 }
 
 /// Puts an entry back, or adds one.
@@ -179,8 +218,8 @@ pub fn put(request: raw::Request, entry: Pending) {
     PENDING_COUNT.store(pending.len(), Ordering::Relaxed);
     drop(pending);
     match older {
-        // Nothing is delivered for the older one. MPICH shares a handle between collective calls that had nothing to do
-        // (`MPI_Ibcast` with one rank), so their data have not changed.
+        // Nothing is delivered for the older one: where the host shares requests of collective calls, `learn` has found
+        // that. So the program has completed it in a way that this library does not see.
         Some(older) if is_over(&older) => drop(older),
         // No host is known to share other handles. The memory of such an operation must not be used again.
         older => std::mem::forget((older, newer)),

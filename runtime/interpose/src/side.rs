@@ -14,6 +14,7 @@ use crate::types::{Layout, Twin, find, free_twins, is_in_order};
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 use typepack_capi_datatype::count_width::Number;
+use typepack_capi_datatype::raw::Status;
 use typepack_capi_datatype::{abi, raw};
 
 /// What a segment is in memory.
@@ -491,12 +492,19 @@ fn stranger(
 ) -> Result<Option<Arc<Layout>>, Option<c_int>> {
     // Those of earlier calls.
     free_twins(next);
-    let (mut memory, mut at) = ([0_u8; 8], 0);
-    let bytes: *mut c_void = memory.as_mut_ptr().cast();
-    // The host checks the type when it packs no element, as it does in the call of the program.
-    // SAFETY: nothing is packed, and `at` is writable.
-    match unsafe { next.PMPI_Pack_c(bytes.cast_const(), 0, kind, bytes, 8, &mut at, comm) } {
-        abi::SUCCESS => Ok(Layout::of_host(next, kind).map(Arc::new)),
+    let mut place = 0_u64;
+    let mut status = Status { source: abi::ANY_SOURCE, ..Status::default() };
+    // The host checks the type when it receives from nobody, as it does in the call of the program. MPICH does not check
+    // the type of no element.
+    // SAFETY: nothing is received, so that nothing is written at `place`. The status is writable.
+    match unsafe {
+        let to = (&raw mut place).cast();
+        next.PMPI_Recv(to, 1, kind, abi::PROC_NULL, 0, comm, &mut status)
+    } {
+        // MPICH 5.0.2 returns no error if an error handler of the program has returned.
+        abi::SUCCESS if status.source == abi::PROC_NULL => {
+            Ok(Layout::of_host(next, kind).map(Arc::new))
+        }
         code => Err(Some(code)),
     }
 }

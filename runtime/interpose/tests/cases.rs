@@ -116,8 +116,8 @@ fn contiguous_blocks_do_not_keep_others_from_being_packed() {
     case("cases.c", "wide", ALL, Calls::AtLeast(6));
 }
 
-/// MPICH gives one request for several collective calls that have nothing to do. The buffer of the first one was once
-/// never returned, so that the host did the calls after some hundreds.
+/// MPICH gives one request for several collective calls that are complete. The data of the first one were once lost,
+/// and its buffer was never returned, so that the host did the calls after some hundreds.
 #[test]
 fn calls_that_share_a_request_return_their_buffers() {
     case("cases.c", "shared", ALL_OFF, Calls::AtLeast(1200));
@@ -131,8 +131,7 @@ fn wrong_calls_fail_as_with_the_host() {
     case("errors.c", "wrong", ALL_OFF, Calls::AtLeast(2));
 }
 
-/// What a buffer of the library had from an earlier message could once overwrite the program's memory after a message
-/// that was too long.
+/// Programs may have error handlers of their own, after which MPICH returns no error.
 #[test]
 fn truncated_receives_write_no_other_data() {
     case("errors.c", "truncated", OFF, Calls::AtLeast(50));

@@ -269,6 +269,15 @@ fn a_start_that_fails_in_part_delivers_what_was_started() {
     faults(&mpich, "startall", &[]);
 }
 
+/// What a buffer of the library had from an earlier message could once overwrite the program's memory after a message
+/// that was too long.
+#[test]
+fn a_message_that_is_too_long_brings_no_other_data() {
+    let Some(mpich) = mpich() else { return };
+    let _alone = alone();
+    faults(&mpich, "cut", &[]);
+}
+
 /// Each call with a known layout once took a lock of the dynamic linker.
 #[test]
 fn few_calls_look_at_the_loaded_objects() {

@@ -69,10 +69,20 @@ macro_rules! call {
         match ($end, $large) {
             (End::Now, false) => $next.$now($($small),*),
             (End::Now, true) => $next.$now_c($($wide),*),
-            (End::Later(request), false) => $next.$later($($small,)* request),
-            (End::Later(request), true) => $next.$later_c($($wide,)* request),
-            (End::Persistent(info, request), false) => $next.$init($($small,)* info, request),
-            (End::Persistent(info, request), true) => $next.$init_c($($wide,)* info, request),
+            (End::Later(request), large) => {
+                crate::pending::expect(request);
+                match large {
+                    false => $next.$later($($small,)* request),
+                    true => $next.$later_c($($wide,)* request),
+                }
+            }
+            (End::Persistent(info, request), large) => {
+                crate::pending::expect(request);
+                match large {
+                    false => $next.$init($($small,)* info, request),
+                    true => $next.$init_c($($wide,)* info, request),
+                }
+            }
         }
     };
 }
@@ -122,9 +132,12 @@ unsafe fn finish(end: End, code: c_int, sides: Sides) -> Option<c_int> {
         match end {
             // SAFETY: the call is complete.
             End::Now => unsafe { sides.deliver() },
-            // SAFETY: the host has written the request.
+            // SAFETY: the host has written the request. If all complete calls have this request, the call is complete.
             End::Later(request) => unsafe {
-                pending::add(*request, Message::Collective(Box::new(sides)));
+                match pending::is_complete(*request) {
+                    true => sides.deliver(),
+                    false => pending::add(*request, Message::Collective(Box::new(sides))),
+                }
             },
             // SAFETY: the host has written the request.
             End::Persistent(_, request) => unsafe {

@@ -158,6 +158,7 @@ pub unsafe fn isendrecv(
     // SAFETY: the buffers are those of the program, or have as many packed bytes as their counts say; `outgoing` has
     // filled the packed one. `pending::add` keeps the packed ones until the request is complete.
     let code = unsafe {
+        pending::expect(request);
         widths!(
             next,
             [scount, rcount],
@@ -211,6 +212,7 @@ pub unsafe fn isendrecv_replace(
     // SAFETY: the buffer has `n` initialised elements of `kind`, and `pending::add` keeps it until the request is
     // complete.
     let code = unsafe {
+        pending::expect(request);
         widths!(
             next,
             [n],

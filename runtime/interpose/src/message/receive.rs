@@ -70,6 +70,7 @@ pub unsafe fn irecv(
     let (to, n, kind) = incoming.arguments();
     // SAFETY: the buffer has `n` elements of `kind`, and `pending::add` keeps it until the request is complete.
     let code = unsafe {
+        pending::expect(request);
         widths!(
             next,
             [n],
@@ -105,6 +106,7 @@ pub unsafe fn init(
     let (to, n, kind) = incoming.arguments();
     // SAFETY: the buffer has `n` elements of `kind`, and `pending::add` keeps it until the request is freed.
     let code = unsafe {
+        pending::expect(request);
         widths!(
             next,
             [n],
@@ -195,6 +197,7 @@ pub unsafe fn imrecv(
     let (to, n, kind) = incoming.arguments();
     // SAFETY: the buffer has `n` elements of `kind`, and `pending::add` keeps it until the request is complete.
     let code = unsafe {
+        pending::expect(request);
         widths!(
             next,
             [n],

@@ -51,7 +51,10 @@ pub unsafe fn isend<M: Mode>(
     // SAFETY: the elements are those of a send (`# Safety`).
     let packed = unsafe { outgoing(next, (buf, count.wide(), datatype), dest)? };
     // SAFETY: `outgoing` has filled the buffer. `pending::add` keeps it until the request is complete.
-    let code = unsafe { M::isend(next, &packed, Target { dest, tag, comm }, request) };
+    let code = unsafe {
+        pending::expect(request);
+        M::isend(next, &packed, Target { dest, tag, comm }, request)
+    };
     if code == abi::SUCCESS {
         // SAFETY: the host has written the request of this send.
         unsafe { pending::add(*request, Message::Send(packed)) };
@@ -83,7 +86,10 @@ pub unsafe fn init<M: Mode>(
     let _ours_is_not_slower = elements.decide_send()?;
     let packed = elements.buffer(Job::Pack)?;
     // SAFETY: `pending::add` keeps the buffer until the request is freed.
-    let code = unsafe { M::init(next, &packed, Target { dest, tag, comm }, request) };
+    let code = unsafe {
+        pending::expect(request);
+        M::init(next, &packed, Target { dest, tag, comm }, request)
+    };
     if code == abi::SUCCESS {
         let message = Message::PersistentSend(Box::new((elements, packed)));
         // SAFETY: the host has written the request of this send.

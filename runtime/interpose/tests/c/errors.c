@@ -21,7 +21,7 @@
 
 enum { N = 50, MANY = 100000, LONG = 40000 };
 
-static int rank, peer, failures, handled;
+static int rank, peer, failures, handled, raised;
 static const char *doing = "";
 
 static void same(const char *what, long at, long expected, long found)
@@ -34,8 +34,17 @@ static void same(const char *what, long at, long expected, long found)
 
 static void handler(MPI_Comm *comm, int *code, ...)
 {
-    (void)comm, (void)code;
+    (void)comm;
     handled++;
+    raised = *code;
+}
+
+/* Returns the class of the error of a call. MPICH 5.0.2 returns no error if an error handler has returned. */
+static int class_of(int code)
+{
+    int class = MPI_SUCCESS;
+    MPI_Error_class(code == MPI_SUCCESS && handled ? raised : code, &class);
+    return class;
 }
 
 /* `blocks` of `2 * blocks` integers. */
@@ -103,7 +112,7 @@ static int call(int kind, int u, const struct wrong *w)
     case PACK: return CALL(u, Pack)(from, w->count, w->type, to, sizeof to, &at, w->comm);
     default: return CALL(u, Unpack)(from, sizeof from, &at, to, w->count, w->type, w->comm);
     }
-    if (code == MPI_SUCCESS && q != MPI_REQUEST_NULL) same("a request after an error", kind, 0, 1);
+    if (q != MPI_REQUEST_NULL) same("a request after an error", kind, 0, 1);
     return code;
 }
 
@@ -147,7 +156,7 @@ static void wrong(void)
                 doing = text;
                 for (int u = 0; u < 2; u++) {
                     handled = 0;
-                    MPI_Error_class(call(kind, u, &all[i]), &class[u]);
+                    class[u] = class_of(call(kind, u, &all[i]));
                     times[u] = handled;
                 }
                 same("error class", 0, class[0], class[1]);
@@ -163,7 +172,7 @@ static void wrong(void)
         doing = "Alltoallw with an uncommitted type beside another one";
         for (int u = 0; u < 2; u++) {
             handled = 0;
-            MPI_Error_class(CALL(u, Alltoallw)(from, ones, zero, out, to, one, zero, in, duplicate), &class[u]);
+            class[u] = class_of(CALL(u, Alltoallw)(from, ones, zero, out, to, one, zero, in, duplicate));
             times[u] = handled;
         }
         same("error class", 0, class[0], class[1]);
@@ -180,7 +189,7 @@ static void wrong(void)
             MPI_Request q;
             OK(CALL(u, Iallgather)(from, 1, good[0], to, 1, good[0], duplicate, &q));
             handled = 0;
-            MPI_Error_class(u ? MPI_Request_free(&q) : of_host(&q), &class[u]);
+            class[u] = class_of(u ? MPI_Request_free(&q) : of_host(&q));
             times[u] = handled;
             if (q != MPI_REQUEST_NULL) OK(MPI_Wait(&q, MPI_STATUS_IGNORE));
             OK(MPI_Barrier(duplicate));
@@ -237,7 +246,7 @@ static void truncated(void)
                     OK(CALL(u, Request_free)(&q));
                 }
                 times[u] = handled;
-                MPI_Error_class(code, &class[u]);
+                class[u] = class_of(code);
                 OK(MPI_Wait(&sends, MPI_STATUS_IGNORE));
                 for (int i = 0; i < 4 * half; i++)
                     if (back[i] != -i && (i % 2 || i >= 2 * half || back[i] != i)) same("integer", i, i, back[i]);

@@ -1,6 +1,6 @@
 /* Calls that fail, or that a host does in another way, with tool.c in front of the host.
  *
- *     ./faults requests | startall | external | order | edge | looks | device LIBRARY | LIBRARY
+ *     ./faults requests | startall | cut | external | order | edge | looks | device LIBRARY | LIBRARY
  *
  * The types are columns: N of 2 * N integers. With the path of a LIBRARY, the program loads it between two messages.
  */
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { PASS, EARLY, LATE, PARTLY, N = 50 };
+enum { PASS, EARLY, LATE, PARTLY, CUT, N = 50 };
 
 static int failures;
 static int *tool_mode;
@@ -134,6 +134,24 @@ static void partly(int is_early)
     for (int k = 0; k < 2; k++)
         for (int i = 0; i < 2 * N; i++) same("integer", doing, i, i % 2 ? 0 : 1000 + i / 2, back[k][i]);
     for (int k = 0; k < 2; k++) OK(MPI_Request_free(&q[k]));
+}
+
+/* The host finds that a message is too long, and writes nothing. What a buffer had before must not arrive. */
+static void cut(void)
+{
+    const char *doing = "Recv";
+    int memory[2 * N], back[2 * N];
+    MPI_Status status;
+    memset(memory, 0x77, sizeof memory);
+    OK(MPI_Sendrecv(memory, 1, column, 0, 0, back, 1, column, 0, 0, MPI_COMM_SELF, &status));
+    for (int i = 0; i < 2 * N; i++) memory[i] = i + 1, back[i] = -i;
+    MPI_Request q;
+    OK(MPI_Isend(memory, 1, column, 0, 0, MPI_COMM_SELF, &q));
+    *tool_mode = CUT;
+    same("code", doing, 0, MPI_ERR_TRUNCATE, MPI_Recv(back, 1, column, 0, 0, MPI_COMM_SELF, &status));
+    *tool_mode = PASS;
+    OK(MPI_Wait(&q, MPI_STATUS_IGNORE));
+    for (int i = 0; i < 2 * N; i++) same("integer", doing, i, -i, back[i]);
 }
 
 /* The host's external32 has the byte order of the machine. Zeros do not show that. */
@@ -307,6 +325,7 @@ int main(int argc, char **argv)
             late_receive(call);
         }
     if (strcmp(argv[1], "startall") == 0) partly(0), partly(1);
+    if (strcmp(argv[1], "cut") == 0) cut();
     if (strcmp(argv[1], "looks") == 0) looks();
     if (strcmp(argv[1], "device") == 0 && argc == 3) device(argv[2]);
     if (strcmp(argv[1], "external") == 0) external();
