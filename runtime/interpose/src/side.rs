@@ -148,11 +148,11 @@ impl Sides {
 
     /// Prepares a call in the form that the program called: all ranks must call the same function of the host, also
     /// those whose sides are not packed. Returns `None` if a displacement in the packed buffer does not fit in the
-    /// form's type; then the host does the call.
-    pub fn narrowed(mut self, is_large: bool) -> Option<Self> {
+    /// form's type; then the host does the call. The displacements of some calls are addresses in both forms.
+    pub fn narrowed(mut self, is_large: bool, has_addresses: bool) -> Option<Self> {
         if !is_large {
-            self.send.narrowed()?;
-            self.receive.narrowed()?;
+            self.send.narrowed(has_addresses)?;
+            self.receive.narrowed(has_addresses)?;
         }
         Some(self)
     }
@@ -364,10 +364,13 @@ impl Side {
         Ok(side)
     }
 
-    /// Converts counts and displacements to C integers. Returns `None` if one does not fit.
-    fn narrowed(&mut self) -> Option<()> {
+    /// Converts counts, and displacements that are no addresses, to C integers. Returns `None` if one does not fit.
+    fn narrowed(&mut self, has_addresses: bool) -> Option<()> {
         let counts: Result<_, _> = self.counts.iter().map(|&n| c_int::try_from(n)).collect();
-        let places: Result<_, _> = self.displacements.iter().map(|&n| c_int::try_from(n)).collect();
+        let places: Result<_, _> = match has_addresses {
+            true => Ok(Vec::new()),
+            false => self.displacements.iter().map(|&n| c_int::try_from(n)).collect(),
+        };
         self.narrow = (counts.ok()?, places.ok()?);
         Some(())
     }
@@ -494,8 +497,8 @@ fn stranger(
     free_twins(next);
     let mut place = 0_u64;
     let mut status = Status { source: abi::ANY_SOURCE, ..Status::default() };
-    // The host checks the type when it receives from nobody, as it does in the call of the program. MPICH does not check
-    // the type of no element.
+    // The host checks the type when it receives from nobody, as it does in the call of the program. MPICH does not
+    // check the type of no element.
     // SAFETY: nothing is received, so that nothing is written at `place`. The status is writable.
     match unsafe {
         let to = (&raw mut place).cast();

@@ -152,7 +152,7 @@ fn all_ranks_take_part_or_none() {
     let other = of_another_version(Path::new(library));
     let other = other.to_str().expect("UTF-8");
     let other: Variables = &[("LD_PRELOAD", other), ("TYPEPACK_INTERPOSE", "all")];
-    let bad = "TYPEPACK_JIT: \"fast\" is not one of off, lazy, eager";
+    let bad = "TYPEPACK_JIT: JIT mode: \"fast\" is not one of off, lazy, eager";
     let own = "the MPI library is typepack's own, which packs by itself";
     let versions = "not all ranks have the same version of typepack-interpose";
     for (ranks, line) in [
@@ -222,8 +222,7 @@ fn each_rank_says_why_if_a_report_is_wanted() {
     let program = compiled(&mpich, "mpicc_abi", "differential.c", "differential-say", &[]);
     let words = [program.to_str().expect("UTF-8"), "6", "5"];
     let wrong = [("LD_PRELOAD", library), ("TYPEPACK_JIT", "fast"), ("TYPEPACK_REPORT", "1")];
-    let line =
-        "TYPEPACK_JIT: \"fast\" is not one of off, lazy, eager; the job goes on without typepack\n";
+    let line = "TYPEPACK_JIT: JIT mode: \"fast\" is not one of off, lazy, eager; the job goes on without typepack\n";
     for (variables, lines) in [(&wrong[..2], String::new()), (&wrong, format!("rank 1: {line}"))] {
         let on: Variables = &[("LD_PRELOAD", library), ("TYPEPACK_QUIET", "1")];
         let [out, err] = good(&mut job(&mpich, &[on, variables], &words));

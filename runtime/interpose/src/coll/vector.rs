@@ -55,7 +55,7 @@ unsafe fn gather<C: Number, D: Number, N: Number>(
         Side::ignored()
     };
     let (large, in_place) = (is_large::<C>(), sendbuf as usize == abi::IN_PLACE);
-    let sides = Sides::new(send, receive, in_place)?.narrowed(large)?;
+    let sides = Sides::new(send, receive, in_place)?.narrowed(large, false)?;
     let (s, r) = (&sides.send, &sides.receive);
     let (from, n, kind, to, into) = (s.address, s.count, s.kind, r.address, r.kind);
     let (counts, places) = (r.counts.as_ptr(), r.displacements.as_ptr());
@@ -115,7 +115,7 @@ unsafe fn scatter<C: Number, D: Number, N: Number>(
     };
     let receive = Side::block(recvbuf, recvcount.wide(), recvtype, 1, Job::Unpack);
     let large = is_large::<C>();
-    let sides = Sides::new(send, receive, false)?.narrowed(large)?;
+    let sides = Sides::new(send, receive, false)?.narrowed(large, false)?;
     let (s, r) = (&sides.send, &sides.receive);
     let (from, kind, to, n, into) = (s.address, s.kind, r.address, r.count, r.kind);
     let (counts, places) = (s.counts.as_ptr(), s.displacements.as_ptr());
@@ -172,7 +172,7 @@ unsafe fn gather_all<C: Number, D: Number, N: Number>(
         Side::vector(recvbuf, (recvcounts, displs), recvtype, size as usize, Job::Unpack)?
     };
     let (large, in_place) = (is_large::<C>(), sendbuf as usize == abi::IN_PLACE);
-    let sides = Sides::new(send, receive, in_place)?.narrowed(large)?;
+    let sides = Sides::new(send, receive, in_place)?.narrowed(large, false)?;
     let (s, r) = (&sides.send, &sides.receive);
     let (from, n, kind, to, into) = (s.address, s.count, s.kind, r.address, r.kind);
     let (counts, places) = (r.counts.as_ptr(), r.displacements.as_ptr());
@@ -209,7 +209,7 @@ forms! {
 macro_rules! both {
     ($next:ident, $end:ident, $sides:expr, $comm:ident, $count:ident, $kind:ident, $places:ident, $functions:tt) => {{
         let large = is_large::<$count>();
-        let sides = $sides.narrowed(large)?;
+        let sides = $sides.narrowed(large, both!(@ is $places))?;
         let (s, r) = (&sides.send, &sides.receive);
         let (st, rt) = (both!(@ $kind s), both!(@ $kind r));
         let (from, to) = (s.address, r.address);
@@ -236,6 +236,8 @@ macro_rules! both {
     }};
     (@ one $side:ident) => { $side.kind };
     (@ many $side:ident) => { $side.kinds.as_ptr() };
+    (@ is ints) => { false };
+    (@ is addresses) => { true };
     (@ ints $side:ident) => { $side.narrow_displacements() };
     (@ addresses $side:ident) => { $side.displacements.as_ptr() };
 }

@@ -6,16 +6,27 @@ use std::ffi::c_int;
 use typepack_capi_datatype::raw::Status;
 use typepack_capi_datatype::{abi, raw};
 
-/// Returns whether the host has started an inactive request in a call that failed. An inactive request is complete with
-/// an empty status. The status of a send that is complete does not matter.
-fn has_started(next: &Next, (handle, entry): (raw::Request, &Pending)) -> bool {
+/// Notes what a call that starts requests has done to one of them. The host may have started some requests in a call
+/// that failed. An inactive request is complete with an empty status. The status of a send that is complete does not
+/// matter.
+fn note(next: &Next, code: c_int, (handle, entry): (raw::Request, &mut Pending)) {
+    if code == abi::SUCCESS {
+        return entry.started();
+    }
     if entry.active {
-        return false;
+        return;
     }
     let (mut flag, mut status) = (0, Status::default());
     // SAFETY: the request is valid: it has an entry. The results are writable.
-    let code = unsafe { next.PMPI_Request_get_status(handle, &mut flag, &mut status) };
-    code == abi::SUCCESS && (flag == 0 || status.source >= 0)
+    let asked = unsafe { next.PMPI_Request_get_status(handle, &mut flag, &mut status) };
+    if asked == abi::SUCCESS && (flag == 0 || status.source >= 0) {
+        entry.started();
+        if flag != 0 {
+            // MPICH tells the status of a persistent request once.
+            // SAFETY: the operation is complete.
+            unsafe { entry.deliver(next, asked, &status) };
+        }
+    }
 }
 
 /// `MPI_Start`.
@@ -38,9 +49,7 @@ pub unsafe fn start(next: &'static Next, request: *mut raw::Request) -> Option<c
     }
     // SAFETY: the program's argument of `start`.
     let code = unsafe { next.MPI_Start(request) };
-    if code == abi::SUCCESS || has_started(next, (handle, &entry)) {
-        entry.started();
-    }
+    note(next, code, (handle, &mut entry));
     pending::put(handle, entry);
     Some(code)
 }
@@ -75,9 +84,7 @@ pub unsafe fn startall(
         false => abi::ERR_INTERN,
     };
     for (handle, mut entry) in taken {
-        if code == abi::SUCCESS || has_started(next, (handle, &entry)) {
-            entry.started();
-        }
+        note(next, code, (handle, &mut entry));
         pending::put(handle, entry);
     }
     Some(code)

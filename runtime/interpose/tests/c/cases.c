@@ -538,7 +538,10 @@ static void wide_with(const char *name, MPI_Datatype own, int bytes)
     received = malloc((LONG + sizeof back / sizeof *received) * sizeof *received);
     places_out[peer] = places[peer] = 0;
     places_out[rank] = 24 * LONG, places[rank] = LONG * (int)sizeof *received;
-    for (int i = 0; i < 2; i++) far_out[i] = places_out[i], far[i] = places[i];
+    for (int i = 0; i < 2; i++) {
+        OK(MPI_Get_address(sent + places_out[i], &far_out[i]));
+        OK(MPI_Get_address((char *)received + places[i], &far[i]));
+    }
     for (int how = 0; how < 3; how++) {
         MPI_Request q;
         static char text[100];
@@ -554,7 +557,9 @@ static void wide_with(const char *name, MPI_Datatype own, int bytes)
             OK(MPI_Ialltoallw(sent, counts_out, places_out, out, received, counts, places, in, MPI_COMM_WORLD, &q));
             OK(MPI_Wait(&q, MPI_STATUS_IGNORE));
         }
-        if (how == 2) OK(MPI_Neighbor_alltoallw(sent, counts_out, far_out, out, received, counts, far, in, graph));
+        /* The displacements of this call are addresses, which may be large. */
+        if (how == 2)
+            OK(MPI_Neighbor_alltoallw(MPI_BOTTOM, counts_out, far_out, out, MPI_BOTTOM, counts, far, in, graph));
         check(LONG, peer);
         for (int i = 0; i < bytes; i++) same("byte", i, (char)(i + how + rank), ((char *)(received + LONG))[i]);
     }

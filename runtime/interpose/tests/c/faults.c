@@ -113,17 +113,18 @@ static void partly(int is_early)
 {
     const char *doing = "Startall";
     int plain[N], back[2][2 * N];
-    MPI_Request q[2];
+    MPI_Request q[2], send = MPI_REQUEST_NULL;
     for (int i = 0; i < N; i++) plain[i] = i + 1;
     memset(back, 0, sizeof back);
     for (int k = 0; k < 2; k++) OK(MPI_Recv_init(back[k], 1, column, 0, k, MPI_COMM_SELF, &q[k]));
-    if (is_early) OK(MPI_Send(plain, N, MPI_INT, 0, 0, MPI_COMM_SELF));
+    if (is_early) OK(MPI_Isend(plain, N, MPI_INT, 0, 0, MPI_COMM_SELF, &send));
     *tool_mode = PARTLY;
     same("code", doing, 0, MPI_ERR_OTHER, MPI_Startall(2, q));
     *tool_mode = PASS;
     if (!is_early) OK(MPI_Send(plain, N, MPI_INT, 0, 0, MPI_COMM_SELF));
     OK(MPI_Wait(&q[0], MPI_STATUS_IGNORE));
     OK(MPI_Wait(&q[1], MPI_STATUS_IGNORE));
+    OK(MPI_Wait(&send, MPI_STATUS_IGNORE));
     for (int i = 0; i < 2 * N; i++) same("integer", doing, i, i % 2 ? 0 : i / 2 + 1, back[0][i]);
     for (int i = 0; i < 2 * N; i++) same("integer that was not sent", doing, i, 0, back[1][i]);
     /* Both work as before. */
