@@ -153,7 +153,21 @@ fn children_of_a_rank_end_without_harm() {
 /// several basic types for them.
 #[test]
 fn all_ranks_know_of_processes_that_one_rank_has_met() {
-    case("errors.c", "outsider", ALL, Calls::AtLeast(0));
+    let Some(mpich) = mpich() else { return };
+    let _alone = alone();
+    let program = compiled(&mpich, "mpicc_abi", "errors.c", "errors-met", &[]);
+    let shared = ["-shared", "-fPIC"];
+    let tool = compiled(&mpich, "mpicc_abi", "tool.c", "libtool-met.so", &shared);
+    let both = format!("{} {}", library().display(), tool.display());
+    let all: Variables =
+        &[("LD_PRELOAD", &both), ("TYPEPACK_INTERPOSE", "all"), ("TYPEPACK_TUNE", "off")];
+    for word in ["outsider", "insider"] {
+        for variables in [&[] as Variables, all] {
+            let words = [program.to_str().expect("UTF-8"), word];
+            let [out, err] = good(&mut job(&mpich, &[variables; 2], &words));
+            assert_eq!(out, format!("{word}: no difference\n").repeat(2), "{err}");
+        }
+    }
 }
 
 #[test]

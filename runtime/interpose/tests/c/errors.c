@@ -1,13 +1,14 @@
 /* Calls that fail, and programs that end in an odd way.
  *
- *     mpiexec -n 2 ./errors wrong | truncated | huge | fork | abort | outsider
+ *     mpiexec -n 2 ./errors wrong | truncated | huge | fork | abort | outsider | insider
  *
  * wrong: erroneous calls, with PMPI_ functions and with MPI_ functions. The class of the error and the number of calls
  * of the program's error handler must be the same.
  * truncated: messages that are too long. Each element has what it had, or what was sent.
  * huge: buffers for more bytes than a C integer counts, for messages that are short.
  * fork, abort: a child of a rank exits or starts a program, and a job is ended, while messages are outstanding.
- * outsider: rank 0 starts a program without the interposed library, and then all ranks meet it.
+ * outsider: rank 0 starts a program without the interposed library, and then all ranks meet it. insider: both ranks make
+ * a communicator in the same way from the ranks of the job alone.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -382,7 +383,10 @@ static void outsider(const char *program)
     }
     OK(MPI_Intercomm_create(MPI_COMM_WORLD, 0, both, 1, 5, &inter));
     fill(memory);
+    /* With tool.c: how many messages were packed. Not every way between two processes shows that to the receiver. */
+    int *packed = dlsym(NULL, "tool_packed"), before = packed ? *packed : 0;
     if (rank == 1) OK(MPI_Send(memory, LONG, type, 0, 0, inter));
+    if (packed) same("packed messages", 0, before, *packed);
     int of_child = 0;
     if (rank == 1) OK(MPI_Recv(&of_child, 1, MPI_INT, 0, 1, inter, MPI_STATUS_IGNORE));
     same("failures of the child", 0, 0, of_child);
@@ -391,6 +395,23 @@ static void outsider(const char *program)
         OK(MPI_Comm_free(&both));
         OK(MPI_Comm_disconnect(&spawned));
     }
+    free(memory);
+    OK(MPI_Type_free(&type));
+}
+
+static void insider(void)
+{
+    MPI_Comm inter;
+    MPI_Datatype type = gapped();
+    char *memory = malloc(24 * LONG);
+    doing = "MPI_Intercomm_create of the job's own ranks";
+    OK(MPI_Intercomm_create(MPI_COMM_SELF, 0, MPI_COMM_WORLD, peer, 5, &inter));
+    fill(memory);
+    int *packed = dlsym(NULL, "tool_packed"), before = packed ? *packed : 0;
+    if (rank == 1) OK(MPI_Send(memory, LONG, type, 0, 0, inter));
+    else OK(MPI_Recv(memory, LONG, type, 0, 0, inter, MPI_STATUS_IGNORE));
+    if (packed) same("packed messages", 0, before + rank, *packed);
+    OK(MPI_Comm_free(&inter));
     free(memory);
     OK(MPI_Type_free(&type));
 }
@@ -444,6 +465,7 @@ int main(int argc, char **argv)
     if (strcmp(word, "fork") == 0) forks();
     if (strcmp(word, "abort") == 0) aborts();
     if (strcmp(word, "outsider") == 0) outsider(argv[0]);
+    if (strcmp(word, "insider") == 0) insider();
     MPI_Finalize();
     if (!failures) printf("%s: no difference\n", word);
     return failures != 0;

@@ -53,6 +53,14 @@ int MPI_Recv(void *to, int n, MPI_Datatype type, int source, int tag, MPI_Comm c
     return MPI_ERR_TRUNCATE;
 }
 
+/* The messages that MPI_Send has sent as packed bytes. */
+int tool_packed;
+int MPI_Send(const void *from, int n, MPI_Datatype type, int dest, int tag, MPI_Comm comm)
+{
+    tool_packed += type == MPI_PACKED;
+    return PMPI_Send(from, n, type, dest, tag, comm);
+}
+
 int MPI_Startall(int n, MPI_Request q[])
 {
     if (tool_mode != PARTLY) return PMPI_Startall(n, q);
