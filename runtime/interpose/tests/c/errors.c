@@ -7,7 +7,7 @@
  * truncated: messages that are too long. Each element has what it had, or what was sent.
  * huge: buffers for more bytes than a C integer counts, for messages that are short.
  * fork, abort: a child of a rank exits or starts a program, and a job is ended, while messages are outstanding.
- * outsider: rank 0 starts a program without the interposed library, and then all ranks meet it. insider: both ranks make
+ * outsider: rank 0 starts a program without the interposed library, and then all ranks meet it. insider: both make
  * a communicator in the same way from the ranks of the job alone.
  */
 #define _GNU_SOURCE
