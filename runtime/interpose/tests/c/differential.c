@@ -248,12 +248,13 @@ static void sends(int how, int u, struct memory *m, int count, MPI_Datatype type
 }
 
 struct result {
-    int code, source, tag, count, elements, bytes, index;
+    int raw, code, source, tag, count, elements, bytes, index;
 };
 
 static void reads(struct result *r, int code, const MPI_Status *status, MPI_Datatype type)
 {
     memset(r, 0, sizeof *r);
+    r->raw = code;
     MPI_Error_class(code, &r->code);
     r->source = status->MPI_SOURCE;
     r->tag = status->MPI_TAG;
@@ -419,6 +420,7 @@ static void receives(int how, int u, int ignore, struct memory *m, int room, MPI
     if (class == MPI_ERR_IN_STATUS) code = ignore ? MPI_ERR_TRUNCATE : status.MPI_ERROR;
     if (ignore) {
         memset(r, 0, sizeof *r);
+        r->raw = code;
         MPI_Error_class(code, &r->code);
     } else {
         reads(r, code, &status, type);
@@ -428,6 +430,12 @@ static void receives(int how, int u, int ignore, struct memory *m, int room, MPI
 static void compare(const struct result *expected, const struct result *found, int ignore)
 {
     same("error class", expected->code, found->code);
+    if (expected->code != found->code && found->code != MPI_SUCCESS) {
+        char text[MPI_MAX_ERROR_STRING];
+        int length;
+        MPI_Error_string(found->raw, text, &length);
+        printf("%s\n", text);
+    }
     if (ignore) return;
     /* After a truncation, MPICH counts the bytes of the message or those of the receive, as the message happened to
      * arrive. */
@@ -538,15 +546,18 @@ static void one_pair(void)
     int either, class = results[0].code;
     PMPI_Allreduce(&class, &either, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     if (either == MPI_SUCCESS) {
-        compare(&results[0], &results[1], 0);
+        /* Without a library in front of it, the host does both calls, and may fail in the second one alone. */
+        int is_plain = (void *)MPI_Sendrecv_replace == (void *)PMPI_Sendrecv_replace;
+        int is_out = is_mixed && is_plain && results[1].code != MPI_SUCCESS;
+        if (!is_out) compare(&results[0], &results[1], 0);
         /* Open MPI 5.0.11 receives wrong bytes for some long messages of several basic types (seed 1, pairs 411 and
          * 564). A call that the library hands on has the host's bytes, and one that it does has those of a receive. */
         struct memory mine = memory_for(type[rank], count, 256), received = memory_for(type[rank], count, 256);
         for (size_t i = 0; i < mine.size; i++) received.base[i] = mine.base[i] ^= (unsigned char)rank;
         OK(PMPI_Sendrecv(mine.origin, count, type[rank], peer, 3, received.origin, count, type[rank], peer, 3,
             MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-        if (memcmp(both[0].base, both[1].base, both[0].size)) same_memory("memory", &received, &both[1]);
-        if (memcmp(received.base, both[0].base, received.size)) host_is_wrong++;
+        if (!is_out && memcmp(both[0].base, both[1].base, both[0].size)) same_memory("memory", &received, &both[1]);
+        if (is_out || memcmp(received.base, both[0].base, received.size)) host_is_wrong++;
         free(mine.base);
         free(received.base);
     }
