@@ -49,7 +49,8 @@ static const char *open_core(void)
         learn(&rows[i]);
     }
     /* A predefined handle that the host does not have becomes its null handle. */
-    static const handle nulls[KINDS] = {ABI_COMM_NULL, ABI_DATATYPE_NULL, ABI_OP_NULL, ABI_REQUEST_NULL, ABI_MESSAGE_NULL};
+    static const handle nulls[KINDS] = {ABI_COMM_NULL, ABI_DATATYPE_NULL, ABI_OP_NULL, ABI_REQUEST_NULL, ABI_MESSAGE_NULL,
+        ABI_GROUP_NULL};
     for (int kind = 0; kind < KINDS; kind++)
         for (handle abi = 1; abi < PREDEFINED; abi++)
             if (!forward[kind][abi]) forward[kind][abi] = forward[kind][nulls[kind]];

@@ -33,7 +33,7 @@
 typedef uintptr_t handle;
 
 /* The kinds of handles that are converted. */
-enum kind { COMM, TYPE, OP, REQUEST, MESSAGE, KINDS };
+enum kind { COMM, TYPE, OP, REQUEST, MESSAGE, GROUP, KINDS };
 
 /* One predefined handle. */
 struct row {
@@ -42,7 +42,7 @@ struct row {
 };
 
 /* The functions of the host that are values of arguments. */
-enum function { COMM_DUP, COMM_NULL_DELETE, TYPE_NULL_COPY };
+enum function { COMM_DUP, COMM_NULL_DELETE, COMM_NULL_COPY, TYPE_NULL_COPY };
 
 #ifdef TYPEPACK_TABLE
 #define ROW(kind, abi, name) {kind, abi, (handle)(name)},
@@ -58,17 +58,24 @@ _Static_assert(MPI_MAX_LIBRARY_VERSION_STRING <= 8192, "the host's version is a 
 
 /* ---- lines on standard error ---- */
 
-/* As `say.rs` of the core: only rank 0 says something, as far as the launcher tells the rank. */
+static int is_one(const char *name)
+{
+    const char *value = getenv(name);
+    return value && !strcmp(value, "1");
+}
+
+/* As `say.rs` of the core: only rank 0 says something, as far as the launcher tells the rank, unless a report is wanted. */
 static void say(const char *line)
 {
     static const char *const ranks[] = {"PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID"};
-    const char *quiet = getenv("TYPEPACK_QUIET");
-    if (quiet && !strcmp(quiet, "1")) return;
-    for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
+    const char *other = NULL;
+    for (size_t i = 0; i < sizeof ranks / sizeof *ranks && !other; i++) {
         const char *rank = getenv(ranks[i]);
-        if (rank && strcmp(rank, "0")) return;
+        if (rank && strcmp(rank, "0")) other = rank;
     }
-    fprintf(stderr, "typepack-interpose: %s; the job goes on without typepack\n", line);
+    if (is_one("TYPEPACK_QUIET") || (other && !is_one("TYPEPACK_REPORT"))) return;
+    fprintf(stderr, "typepack-interpose: %s%s%s%s; the job goes on without typepack\n", other ? "rank " : "",
+        other ? other : "", other ? ": " : "", line);
 }
 
 /* ---- predefined handles ---- */
@@ -451,12 +458,22 @@ static int host_PMPI_Error_class(int code, int *class)
 
 static void *(*host_function)(enum function);
 
+static int (*comm_ends)(handle, int, void *, void *);
+
+static int comm_ended(MPI_Comm comm, int keyval, void *value, void *extra)
+{
+    return host_code(comm_ends(to_abi(COMM, (handle)comm), keyval, value, extra));
+}
+
 static int host_PMPI_Comm_create_keyval(void *copy, void *delete, int *keyval, void *extra)
 {
     REAL("PMPI_Comm_create_keyval", void *, void *, int *, void *);
-    /* The core uses no functions of its own here. */
-    if (copy != (void *)1 || delete) return absent();
-    return abi_code(real(host_function(COMM_DUP), host_function(COMM_NULL_DELETE), keyval, extra));
+    if (copy == (void *)1 && !delete)
+        return abi_code(real(host_function(COMM_DUP), host_function(COMM_NULL_DELETE), keyval, extra));
+    /* The core has one such function. */
+    if (copy || !delete || (comm_ends && (void *)comm_ends != delete)) return absent();
+    comm_ends = (int (*)(handle, int, void *, void *))delete;
+    return abi_code(real(host_function(COMM_NULL_COPY), (void *)comm_ended, keyval, extra));
 }
 
 static int (*type_ends)(handle, int, void *, void *);

@@ -13,8 +13,8 @@ use std::ffi::{CStr, c_char, c_int};
 /// # Safety
 ///
 /// - `version` is a C string.
-/// - `find` returns, for a name, null or the address of a function that does what the host's function of this name does,
-///   with the types of the ABI.
+/// - `find` returns, for a name, null or the address of a function that does what the host's function of this name
+///   does, with the types of the ABI.
 /// - `active` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn typepack_interpose_attach(

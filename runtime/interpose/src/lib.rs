@@ -14,8 +14,9 @@
 //!    collective call.
 //! 7. `pending.rs`: what must happen when a request of the host completes. `message/`: sends and receives. `coll/`:
 //!    collective calls. `request/`: the calls that start, complete and free requests.
-//! 8. `lifecycle.rs`: init and finalize. `attach.rs`: the functions that a shim for a host without the ABI calls.
-//!    `exports.rs`: the wrappers, made by `build.rs` from `functions.csv`.
+//! 8. `agreement.rs`: what all ranks agree on at the end of init. `lifecycle.rs`: init and finalize. `attach.rs`: the
+//!    functions that a shim for a host without the ABI calls. `exports.rs`: the wrappers, made by `build.rs` from
+//!    `functions.csv`.
 //!
 //! Invariants: a call that this library cannot do goes to the host with unchanged arguments. A message that this
 //! library packs is an ordinary message of type `MPI_PACKED` for the host, so the rank at its other end needs
@@ -44,6 +45,7 @@ mod coll;
 mod message;
 mod request;
 
+mod agreement;
 mod lifecycle;
 
 mod attach;

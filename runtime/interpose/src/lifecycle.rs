@@ -3,13 +3,13 @@
 //! At the end of init, the library checks the host: its ABI, its functions, and how it packs. If anything is not as the
 //! library needs it, one line says so, and every call goes straight to the host.
 
-use crate::entry::{set_active, set_agreed, set_mixed};
-use crate::host::{Next, is_doubled};
-use crate::say::say;
+use crate::entry::{always, is_active, set_active, set_agreed, set_mixed};
+use crate::host::{Next, is_doubled, next};
+use crate::say::{print, say};
 use crate::settings::settings;
-use crate::{communicator, pending, pool, report, types};
+use crate::{agreement, communicator, pending, pool, report, types};
 use std::ffi::{c_char, c_int, c_void};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use typepack_capi_datatype::raw::Status;
 use typepack_capi_datatype::{abi, raw};
 
@@ -47,38 +47,94 @@ pub unsafe fn init_thread(
     Some(code)
 }
 
-/// `MPI_Finalize`.
+/// `MPI_Finalize`. Functions that the program has attached to `MPI_COMM_SELF` run first in it, while MPI can be used.
+/// So the library takes part until the last of them has run (`end`).
 ///
 /// # Safety
 ///
 /// - The program ends MPI.
 pub unsafe fn finalize(next: &'static Next) -> Option<c_int> {
-    if !crate::entry::is_active() {
+    // A tool that is next in line calls `PMPI_Finalize`, which comes here too.
+    static FINALIZING: AtomicBool = AtomicBool::new(false);
+    if !is_active() || FINALIZING.swap(true, Ordering::Relaxed) {
         return None;
     }
-    pending::sweep(next, true);
-    if settings().report {
-        let mut rank = 0;
-        // SAFETY: the result is writable.
-        let code = unsafe { next.PMPI_Comm_rank(raw::Comm(abi::COMM_WORLD), &mut rank) };
-        if code == abi::SUCCESS && rank == 0 {
-            report::report(rank);
-        }
+    if !WATCHED.load(Ordering::Relaxed) {
+        end(next);
     }
-    types::clear(next);
-    // Functions that the program has attached to `MPI_COMM_SELF` run inside finalize. Their calls go to the host, but
-    // the host still knows all types.
-    set_active(false);
     // SAFETY: the call of the program.
     let code = unsafe { next.MPI_Finalize() };
+    // The host is gone. From here on, no function of it is called. A host that did not call `end` has only the report
+    // to come.
+    set_active(false);
+    report_once();
     pending::clear();
     pool::clear();
     Some(code)
 }
 
+/// True if the host calls `last` in finalize.
+static WATCHED: AtomicBool = AtomicBool::new(false);
+
+/// Attaches `last` to `MPI_COMM_SELF`. Finalize calls the functions there in the opposite order of their coming
+/// (MPI-5.0 section 11.2.4), so the one that comes at the end of init is the last.
+fn watch_end(next: &Next) {
+    let mut keyval = 0;
+    // The null copy function (0): duplicates of `MPI_COMM_SELF` have no `last`.
+    // SAFETY: `last` has the type of a delete function, `keyval` is writable, and nothing follows the attribute's
+    // value.
+    let codes = unsafe {
+        let (none, last) = (std::ptr::null(), last as *const c_void);
+        match next.PMPI_Comm_create_keyval(none, last, &mut keyval, std::ptr::null_mut()) {
+            abi::SUCCESS => {
+                next.PMPI_Comm_set_attr(raw::Comm(abi::COMM_SELF), keyval, std::ptr::null_mut())
+            }
+            code => code,
+        }
+    };
+    WATCHED.store(codes == abi::SUCCESS, Ordering::Relaxed);
+}
+
+/// The host calls this function in finalize, after all functions that the program has attached to `MPI_COMM_SELF`.
+unsafe extern "C" fn last(
+    _comm: raw::Comm,
+    _keyval: c_int,
+    _value: *mut c_void,
+    _extra: *mut c_void,
+) -> c_int {
+    let work = || {
+        end(next());
+        Some(abi::SUCCESS)
+    };
+    always("MPI_Finalize", work).unwrap_or(abi::SUCCESS)
+}
+
+/// Ends what needs the host, while MPI can still be used. From here on, calls go to the host.
+fn end(next: &'static Next) {
+    // Not before: the functions on `MPI_COMM_SELF` may free requests, and send what another rank waits for here.
+    pending::sweep(next, true);
+    set_active(false);
+    report_once();
+    types::clear(next);
+}
+
+/// Prints the table of rank 0, if it is wanted.
+fn report_once() {
+    static DONE: AtomicBool = AtomicBool::new(false);
+    let rank = RANK.load(Ordering::Relaxed);
+    if settings().report && rank == 0 && !DONE.swap(true, Ordering::Relaxed) {
+        report::report(rank);
+    }
+}
+
+/// The rank of this process in the world; -1 before it is known.
+static RANK: AtomicI32 = AtomicI32::new(-1);
+
 /// Takes part from now on, if init succeeded and the host is as needed.
 fn begin(next: &'static Next, code: c_int) {
-    if code != abi::SUCCESS || !(settings().on || settings().all) {
+    let settings = settings();
+    let is_off = !settings.on && !settings.all && settings.wrong.is_none();
+    if code != abi::SUCCESS || is_off {
         return;
     }
     // A tool that is next in line may call `PMPI_Init`, which comes here too, before `MPI_Init` returns.
@@ -93,28 +149,37 @@ fn begin(next: &'static Next, code: c_int) {
         );
         return;
     }
-    let unfit = match fitness(next) {
-        Err(reason) => Some(reason),
-        Ok(()) if settings().on && probe(next) != Some(true) => {
-            Some("the MPI library does not pack as typepack does".into())
-        }
-        Ok(()) => None,
+    let unfit = match &settings.wrong {
+        Some(wrong) => Some(wrong.clone()),
+        None => fitness(next).err(),
     };
+    let line = |reason: &str| format!("{reason}; the job goes on without typepack");
     // Also a rank that cannot take part tells the others so, who wait for it.
-    let agreed = match has_abi(next) {
-        true => agreement(next, settings().on && unfit.is_none()),
-        false => Ok(true),
+    let agreed = if settings.all && has_abi(next) {
+        agreement::agree(next, unfit.as_deref())
+    } else {
+        unfit.map_or(Ok(true), |reason| {
+            say(&line(&reason));
+            Err(None)
+        })
     };
-    // A wrong variable has been reported.
-    if !settings().on {
-        return;
-    }
-    match unfit.map_or(agreed, Err) {
+    match agreed {
         Ok(mixed) => {
+            if settings.all {
+                set_agreed();
+                communicator::begin(next);
+                pending::learn(next);
+            }
+            let mut rank = -1;
+            // SAFETY: the result is writable.
+            unsafe { next.PMPI_Comm_rank(raw::Comm(abi::COMM_WORLD), &mut rank) };
+            RANK.store(rank, Ordering::Relaxed);
+            watch_end(next);
             set_mixed(mixed);
             set_active(true);
         }
-        Err(reason) => say(&format!("{reason}; the job goes on without typepack")),
+        Err(Some(reason)) if !settings.quiet => print(&line(&reason)),
+        Err(_) => {}
     }
 }
 
@@ -129,61 +194,9 @@ fn has_abi(next: &'static Next) -> bool {
         && major == abi::ABI_VERSION
 }
 
-/// With `TYPEPACK_INTERPOSE=all`, compares the versions of all ranks; a rank that cannot take part has none. Returns
-/// whether this process may reach ranks that are not interposed.
-///
-/// # Errors
-/// Returns the reason why no rank can take part: the versions differ.
-fn agreement(next: &'static Next, fit: bool) -> Result<bool, String> {
-    if !settings().all {
-        return Ok(true);
-    }
-    // The largest version, and the smallest one negated.
-    let version = VERSION.iter().fold(1_i64, |number, part| number << 16 | part);
-    let own = if fit { version } else { 0 };
-    let (mine, mut most) = ([own, -own], [0_i64; 2]);
-    let mut parent = raw::Comm::NULL;
-    // SAFETY: both arrays have two numbers of this type, and `parent` is writable. All ranks of the world make this
-    // call at the end of init: the user says so.
-    let codes = unsafe {
-        let (from, to) = (mine.as_ptr().cast(), most.as_mut_ptr().cast());
-        let (number, max) = (raw::Datatype(abi::INT64_T), raw::Op(abi::MAX));
-        let world = raw::Comm(abi::COMM_WORLD);
-        [
-            next.PMPI_Allreduce(from, to, 2, number, max, world),
-            next.PMPI_Comm_get_parent(&mut parent),
-        ]
-    };
-    if codes != [abi::SUCCESS; 2] {
-        return Err("the ranks could not compare their versions of typepack".into());
-    }
-    if most[0] != -most[1] {
-        return Err("not all ranks have the same version of typepack-interpose".into());
-    }
-    set_agreed();
-    communicator::begin(next);
-    Ok(parent != raw::Comm::NULL)
-}
-
 /// The program connects this process with others, which may not be interposed.
 pub fn meet() {
     set_mixed(true);
-}
-
-/// The version of this library: major, minor, patch.
-const VERSION: [i64; 3] = [
-    number(env!("CARGO_PKG_VERSION_MAJOR")),
-    number(env!("CARGO_PKG_VERSION_MINOR")),
-    number(env!("CARGO_PKG_VERSION_PATCH")),
-];
-
-const fn number(text: &str) -> i64 {
-    let (mut at, mut value) = (0, 0);
-    while at < text.len() {
-        value = value * 10 + (text.as_bytes()[at] - b'0') as i64;
-        at += 1;
-    }
-    value
 }
 
 /// Checks the host.
@@ -205,7 +218,10 @@ fn fitness(next: &'static Next) -> Result<(), String> {
     if code != abi::SUCCESS || text.windows(8).any(|part| part == b"typepack") {
         return Err("the MPI library is typepack's own, which packs by itself".into());
     }
-    Ok(())
+    match probe(next) {
+        Some(true) => Ok(()),
+        _ => Err("the MPI library does not pack as typepack does".into()),
+    }
 }
 
 /// Packs, sends and receives four of eight integers on `MPI_COMM_SELF`. Returns whether the packed bytes are the

@@ -69,6 +69,11 @@ impl Pending {
         )
     }
 
+    /// Returns whether the request is that of a collective call.
+    pub fn is_collective(&self) -> bool {
+        matches!(self.message, Message::Collective(_) | Message::PersistentCollective(_))
+    }
+
     /// Prepares the start of a persistent request. Returns whether that was done.
     ///
     /// # Safety
@@ -141,13 +146,53 @@ pub fn any() -> bool {
     PENDING_COUNT.load(Ordering::Relaxed) + ORPHAN_COUNT.load(Ordering::Relaxed) != 0
 }
 
-/// Adds the entry of a request that the host has just made.
+/// Sets the request of a call that makes one to null. MPICH 5.0.2 returns no error if an error handler of the program
+/// has returned, so only the request tells whether the host has made it.
 ///
 /// # Safety
 ///
-/// - `request` is the request of the operation of `message`.
+/// - `request` is writable.
+pub unsafe fn expect(request: *mut raw::Request) {
+    // SAFETY: the address is writable (`# Safety`).
+    unsafe { *request = raw::Request::NULL };
+}
+
+/// Adds the entry of a request that the host has just made. Without a request (`expect`), there is no operation.
+///
+/// # Safety
+///
+/// - `request` is the request of the operation of `message`, or null.
 pub unsafe fn add(request: raw::Request, message: Message) {
-    put(request, Pending::new(message));
+    if request != raw::Request::NULL {
+        put(request, Pending::new(message));
+    }
+}
+
+/// The request that the host gives to all collective calls that are complete when they return; null if there is none.
+static SHARED: AtomicUsize = AtomicUsize::new(abi::REQUEST_NULL);
+
+/// Finds out whether the host gives one request to several collective calls. MPICH does: to calls that had nothing to
+/// do, and to some with one rank, whose data have moved.
+pub fn learn(next: &Next) {
+    let mut requests = [raw::Request::NULL; 2];
+    let mut byte = 0_u8;
+    let (own, kind) = (raw::Comm(abi::COMM_SELF), raw::Datatype(abi::BYTE));
+    for request in &mut requests {
+        // SAFETY: `byte` lives until the waits below, which complete both calls. The request is writable.
+        unsafe { next.PMPI_Ibcast((&raw mut byte).cast(), 1, kind, 0, own, request) };
+    }
+    if requests[0] == requests[1] {
+        SHARED.store(requests[0].0, Ordering::Relaxed);
+    }
+    for request in &mut requests {
+        // SAFETY: the request is that of a call above, or null.
+        unsafe { next.PMPI_Wait(request, std::ptr::null_mut()) };
+    }
+}
+
+/// Returns whether a collective call with this request is complete already (`learn`).
+pub fn is_complete(request: raw::Request) -> bool {
+    request != raw::Request::NULL && request.0 == SHARED.load(Ordering::Relaxed)
 }
 
 /// Puts an entry back, or adds one.
@@ -156,8 +201,10 @@ pub unsafe fn add(request: raw::Request, message: Message) {
 /// 5.0.2 then loses its place. If one rank packs a face of an exchange and the other does not, and both ask for the
 /// status of their sends, a send is not complete before the receiver calls MPI again, although the receive is.
 pub fn put(request: raw::Request, entry: Pending) {
-    let is_send = |entry: &Pending| matches!(entry.message, Message::Send(_));
-    let is_new_send = is_send(&entry);
+    // The host gives the handle of such an operation to another one only if the former is complete.
+    let is_over =
+        |entry: &Pending| matches!(entry.message, Message::Send(_) | Message::Collective(_));
+    let is_new_over = is_over(&entry);
     let mut pending = pending();
     let (older, newer) = match pending.entry(request.0) {
         Entry::Vacant(place) => {
@@ -165,14 +212,15 @@ pub fn put(request: raw::Request, entry: Pending) {
             (None, None)
         }
         // Data of a receive must be delivered, and nothing must be delivered for a send.
-        Entry::Occupied(place) if is_new_send && !is_send(place.get()) => (None, Some(entry)),
+        Entry::Occupied(place) if is_new_over && !is_over(place.get()) => (None, Some(entry)),
         Entry::Occupied(mut place) => (Some(place.insert(entry)), None),
     };
     PENDING_COUNT.store(pending.len(), Ordering::Relaxed);
     drop(pending);
     match older {
-        // The host gives the handle of a send to another operation only if the send is complete.
-        Some(older) if is_send(&older) => drop(older),
+        // Nothing is delivered for the older one: where the host shares requests of collective calls, `learn` has found
+        // that. So the program has completed it in a way that this library does not see.
+        Some(older) if is_over(&older) => drop(older),
         // No host is known to share other handles. The memory of such an operation must not be used again.
         older => std::mem::forget((older, newer)),
     }

@@ -1,7 +1,6 @@
 //! The `TYPEPACK_*` variables that this library reads, once per process. The names are those of the runtime
 //! (`runtime/src/settings.rs`), which this library does not contain.
 
-use crate::say::say;
 use std::sync::{Arc, OnceLock};
 use typepack_engine::{Settings as EngineSettings, Strategy};
 use typepack_jit::Jit;
@@ -17,6 +16,10 @@ pub struct Settings {
     pub all: bool,
     /// True if the library measures which way is faster (`TYPEPACK_TUNE`).
     pub tune: bool,
+    /// True if the library prints no line (`TYPEPACK_QUIET`).
+    pub quiet: bool,
+    /// Which variable has a value that is not allowed. Then the library does not take part.
+    pub wrong: Option<String>,
     jit: typepack_jit::Settings,
     verify: bool,
     strategy: Option<Strategy>,
@@ -46,31 +49,31 @@ fn from(read: impl Fn(&str) -> Option<String>) -> Result<Settings, String> {
         all: interpose == 2,
         tune: word("TYPEPACK_TUNE", &["on", "off"])? == 0,
         report: word("TYPEPACK_REPORT", &["0", "1"])? == 1,
+        quiet: read("TYPEPACK_QUIET").is_some_and(|value| value == "1"),
+        wrong: None,
         verify: word("TYPEPACK_VERIFY", &["0", "1"])? == 1,
         strategy: strategies[word("TYPEPACK_KERNEL", &["auto", "leaf", "kernel", "interpreter"])?],
         jit,
     })
 }
 
-/// Returns the settings of this process. If a variable has a value that is not allowed, one line says so, and the
-/// library does not take part.
+/// Returns the settings of this process.
 pub fn settings() -> &'static Settings {
     static SETTINGS: OnceLock<Settings> = OnceLock::new();
     SETTINGS.get_or_init(|| {
         let value = |name: &str| std::env::var_os(name).map(|v| v.to_string_lossy().into_owned());
-        from(value).unwrap_or_else(|error| {
+        let is = |name: &str, word: &str| value(name).is_some_and(|value| value == word);
+        from(value).unwrap_or_else(|error| Settings {
+            on: false,
+            report: false,
             // The other ranks wait for this one if all are said to have the library.
-            let all = value("TYPEPACK_INTERPOSE").is_some_and(|value| value == "all");
-            say(&format!("{error}; the job goes on without typepack"));
-            Settings {
-                on: false,
-                report: false,
-                all,
-                tune: true,
-                jit: typepack_jit::Settings::default(),
-                verify: false,
-                strategy: None,
-            }
+            all: is("TYPEPACK_INTERPOSE", "all"),
+            tune: true,
+            quiet: is("TYPEPACK_QUIET", "1"),
+            wrong: Some(error),
+            jit: typepack_jit::Settings::default(),
+            verify: false,
+            strategy: None,
         })
     })
 }

@@ -5,23 +5,79 @@
 //! and in place of each of its types a contiguous type of the same size. Bytes with other counts would not do: Open MPI
 //! 5.0.11 chooses the algorithm of `MPI_Allgatherv` by the size of the send type times the counts of the receive side.
 
-use crate::host::Next;
+use crate::host::{Next, has_devices, next};
 use crate::pool::Buffer;
 use crate::report::{COUNTS, add};
-use crate::transfer::Elements;
+use crate::transfer::{Elements, lost};
 use crate::types::choice::Job;
-use crate::types::{Twin, find, is_in_order};
+use crate::types::{Layout, Twin, find, free_twins, is_in_order};
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 use typepack_capi_datatype::count_width::Number;
+use typepack_capi_datatype::raw::Status;
 use typepack_capi_datatype::{abi, raw};
 
 /// What a segment is in memory.
 enum Piece {
     /// Elements of a type that is not contiguous.
     Elements(Elements),
-    /// A run of bytes: elements of a type whose packed bytes are those in memory.
-    Run(*mut u8, usize),
+    /// Elements of a type whose packed bytes are those in memory.
+    Run(Run),
+}
+
+/// A run of bytes in the memory of the program.
+struct Run {
+    at: *mut u8,
+    len: usize,
+}
+
+impl Run {
+    /// Copies the bytes to `target`. Returns whether that was done: the host, which copies the memory of devices, may
+    /// fail.
+    ///
+    /// # Safety
+    ///
+    /// - The run is readable, and `target` has room for it, in memory of the pool.
+    #[must_use]
+    unsafe fn pack(&self, target: *mut u8) -> bool {
+        if !has_devices() {
+            // SAFETY: the run is readable and `target` has room for it (`# Safety`). Memory of the pool overlaps no
+            // memory of the program.
+            unsafe { std::ptr::copy_nonoverlapping(self.at, target, self.len) };
+            return true;
+        }
+        let (own, byte, mut at) = (raw::Comm(abi::COMM_SELF), raw::Datatype(abi::BYTE), 0);
+        let size = self.len as i64;
+        // SAFETY: as above; `at` is writable. The host knows the memory of devices.
+        let code = unsafe {
+            next().PMPI_Pack_c(self.at.cast(), size, byte, target.cast(), size, &mut at, own)
+        };
+        code == abi::SUCCESS && at == size
+    }
+
+    /// Copies the bytes at `source` to the run. If the host, which copies to the memory of devices, fails, one line
+    /// says so.
+    ///
+    /// # Safety
+    ///
+    /// - The run is writable, and `source` has as many bytes, in memory of the pool.
+    unsafe fn unpack(&self, source: *const u8) {
+        if !has_devices() {
+            // SAFETY: the run is writable and `source` has its bytes (`# Safety`). Memory of the pool overlaps no
+            // memory of the program.
+            unsafe { std::ptr::copy_nonoverlapping(source, self.at, self.len) };
+            return;
+        }
+        let (own, byte, mut at) = (raw::Comm(abi::COMM_SELF), raw::Datatype(abi::BYTE), 0);
+        let size = self.len as i64;
+        // SAFETY: as above; `at` is writable. The host knows the memory of devices.
+        let code = unsafe {
+            next().PMPI_Unpack_c(source.cast(), size, &mut at, self.at.cast(), size, byte, own)
+        };
+        if code != abi::SUCCESS || at != size {
+            lost();
+        }
+    }
 }
 
 /// A piece of memory, and where its packed bytes lie in a buffer.
@@ -92,11 +148,11 @@ impl Sides {
 
     /// Prepares a call in the form that the program called: all ranks must call the same function of the host, also
     /// those whose sides are not packed. Returns `None` if a displacement in the packed buffer does not fit in the
-    /// form's type; then the host does the call.
-    pub fn narrowed(mut self, is_large: bool) -> Option<Self> {
+    /// form's type; then the host does the call. The displacements of some calls are addresses in both forms.
+    pub fn narrowed(mut self, is_large: bool, has_addresses: bool) -> Option<Self> {
         if !is_large {
-            self.send.narrowed()?;
-            self.receive.narrowed()?;
+            self.send.narrowed(has_addresses)?;
+            self.receive.narrowed(has_addresses)?;
         }
         Some(self)
     }
@@ -114,9 +170,7 @@ impl Sides {
                 unsafe {
                     match piece {
                         Piece::Elements(elements) => elements.unpack(buffer, *offset),
-                        Piece::Run(at, len) => {
-                            std::ptr::copy_nonoverlapping(buffer.address().add(*offset), *at, *len);
-                        }
+                        Piece::Run(run) => run.unpack(buffer.address().add(*offset)),
                     }
                 }
             }
@@ -229,59 +283,75 @@ impl Side {
     }
 
     /// A side with a count, a displacement in bytes and a type for each rank. `is_there` says whether a rank exists: an
-    /// edge of a grid has none. Returns `None` if an argument is wrong.
+    /// edge of a grid has none.
+    ///
+    /// # Errors
+    /// If this library does not do the call, returns what the call returns: nothing if an argument is wrong, so that
+    /// the host does the call, or the code of an error that the host has raised.
     ///
     /// # Safety
     ///
     /// - Each array is null or has `ranks` entries.
     pub unsafe fn wide<C: Number, D: Number>(
-        next: &Next,
+        (next, comm): (&'static Next, raw::Comm),
         address: *const c_void,
         (counts, displacements): (*const C, *const D),
         datatypes: *const raw::Datatype,
         (ranks, is_there): (usize, &dyn Fn(usize) -> bool),
         job: Job,
-    ) -> Option<Self> {
+    ) -> Result<Self, Option<c_int>> {
         let mut side = Self::unchanged(address, 0, raw::Datatype::NULL);
         if address as usize == abi::IN_PLACE && counts.is_null() {
-            return Some(side);
+            return Ok(side);
         }
         // SAFETY: the arrays have `ranks` entries (`# Safety`).
         unsafe {
-            side.counts = widened(counts, ranks)?;
-            side.displacements =
-                widened(displacements, ranks)?.iter().map(|&d| d as isize).collect();
+            side.counts = widened(counts, ranks).ok_or(None)?;
+            let places = widened(displacements, ranks).ok_or(None)?;
+            side.displacements = places.iter().map(|&d| d as isize).collect();
             if datatypes.is_null() {
-                return None;
+                return Err(None);
             }
             side.kinds = std::slice::from_raw_parts(datatypes, ranks).to_vec();
         }
         if address as usize == abi::IN_PLACE {
-            return Some(side);
+            return Ok(side);
         }
+        let there = |&rank: &usize| side.counts[rank] != 0 && is_there(rank);
+        let blocks: Vec<_> =
+            (0..ranks).filter(there).map(|rank| (rank, find(side.kinds[rank]))).collect();
+        let must = job == Job::Unpack
+            && blocks.iter().any(|(_, layout)| layout.as_ref().is_some_and(|l| l.must_be_packed()));
         let (mut segments, mut offset, mut places) = (Vec::new(), 0_usize, vec![0; ranks]);
-        for (rank, place) in places.iter_mut().enumerate() {
+        for (rank, mut layout) in blocks {
             let (count, kind) = (side.counts[rank], side.kinds[rank]);
-            if count == 0 || !is_there(rank) {
-                continue;
-            }
             let at = address.cast::<u8>().wrapping_offset(side.displacements[rank]).cast_mut();
-            let (piece, first, bytes) = match find(kind) {
-                Some(layout) => {
-                    let elements = Elements::checked(at.cast(), count, kind, layout)?;
-                    let bytes = elements.packed_bytes();
-                    (Piece::Elements(elements), 0, usize::try_from(bytes).ok()?)
+            let as_run = if layout.is_none() { run(next, kind, count) } else { None };
+            if layout.is_none() && as_run.is_none() {
+                // A type that is neither known nor known as contiguous. The host does this side, unless another rank
+                // may have packed what comes for another block. Then the host unpacks this block too.
+                if !must {
+                    return Ok(side);
                 }
-                // A run keeps its type, whose first byte lies at `first`. If a type is neither known nor known as
-                // contiguous, the host does the call.
-                None => {
-                    let (first, bytes) = run(next, kind, count)?;
-                    (Piece::Run(at.wrapping_offset(first), bytes), first, bytes)
+                layout = stranger(next, comm, kind)?;
+            }
+            let (piece, first, bytes) = match (layout, as_run) {
+                (Some(layout), _) => {
+                    let elements = Elements::checked(at.cast(), count, kind, layout).ok_or(None)?;
+                    let bytes = usize::try_from(elements.packed_bytes()).map_err(|_| None)?;
+                    (Piece::Elements(elements), 0, bytes)
                 }
+                // A run keeps its type, whose first byte lies at `first`.
+                (None, Some((first, len))) => {
+                    (Piece::Run(Run { at: at.wrapping_offset(first), len }), first, len)
+                }
+                // A type without data.
+                (None, None) => continue,
             };
             segments.push(Segment { piece, offset, rank });
-            *place = isize::try_from(offset).ok()?.checked_sub(first)?;
-            offset = offset.checked_add(bytes)?;
+            let place = isize::try_from(offset).ok().and_then(|place| place.checked_sub(first));
+            places[rank] = place.ok_or(None)?;
+            offset = offset.checked_add(bytes).ok_or(None)?;
         }
         side.stage(segments, job);
         if side.is_packed() {
@@ -291,13 +361,16 @@ impl Side {
                 side.kinds[segment.rank] = flat.handle();
             }
         }
-        Some(side)
+        Ok(side)
     }
 
-    /// Converts counts and displacements to C integers. Returns `None` if one does not fit.
-    fn narrowed(&mut self) -> Option<()> {
+    /// Converts counts, and displacements that are no addresses, to C integers. Returns `None` if one does not fit.
+    fn narrowed(&mut self, has_addresses: bool) -> Option<()> {
         let counts: Result<_, _> = self.counts.iter().map(|&n| c_int::try_from(n)).collect();
-        let places: Result<_, _> = self.displacements.iter().map(|&n| c_int::try_from(n)).collect();
+        let places: Result<_, _> = match has_addresses {
+            true => Ok(Vec::new()),
+            false => self.displacements.iter().map(|&n| c_int::try_from(n)).collect(),
+        };
         self.narrow = (counts.ok()?, places.ok()?);
         Some(())
     }
@@ -318,7 +391,7 @@ impl Side {
         let wanted = segments.iter().fold(false, |wanted, segment| {
             // Each layout's chooser counts the call.
             let decided = match (&segment.piece, job) {
-                (Piece::Run(..), _) => false,
+                (Piece::Run(_), _) => false,
                 (Piece::Elements(elements), Job::Pack) => elements.decide_collective(),
                 (Piece::Elements(elements), Job::Unpack) => elements.decide(Job::Unpack).is_some(),
             };
@@ -329,12 +402,12 @@ impl Side {
         }
         let size = |segment: &Segment| match &segment.piece {
             Piece::Elements(elements) => elements.packed_bytes(),
-            Piece::Run(_, len) => *len as u64,
+            Piece::Run(run) => run.len as u64,
         };
         let bytes = segments.iter().map(size).sum();
         let must = segments.iter().any(|segment| match &segment.piece {
             Piece::Elements(elements) => elements.must_be_packed(),
-            Piece::Run(..) => false,
+            Piece::Run(_) => false,
         });
         let buffer = if must { Buffer::beyond(bytes) } else { Buffer::new(bytes) };
         match buffer.zip(flats(&segments)) {
@@ -364,12 +437,10 @@ impl Side {
             for Segment { piece, offset, .. } in &self.segments {
                 // SAFETY: the elements are readable (`# Safety`), and the buffer has room for all segments.
                 unsafe {
-                    match piece {
-                        Piece::Elements(elements) => done &= elements.pack(buffer, *offset),
-                        Piece::Run(at, len) => {
-                            std::ptr::copy_nonoverlapping(*at, buffer.address().add(*offset), *len);
-                        }
-                    }
+                    done &= match piece {
+                        Piece::Elements(elements) => elements.pack(buffer, *offset),
+                        Piece::Run(run) => run.pack(buffer.address().add(*offset)),
+                    };
                 }
             }
         }
@@ -411,6 +482,36 @@ unsafe fn widened<N: Number>(array: *const N, len: usize) -> Option<Vec<i64>> {
     )
 }
 
+/// Returns a layout without kernels for a type that this library has not seen being committed: a Fortran type with a
+/// chosen precision, which needs no commit, or a type of a library that is linked with the host alone. Returns nothing
+/// for a type without data.
+///
+/// # Errors
+/// The call returns the error, which the host has raised, if the type is not committed or not valid.
+fn stranger(
+    next: &'static Next,
+    comm: raw::Comm,
+    kind: raw::Datatype,
+) -> Result<Option<Arc<Layout>>, Option<c_int>> {
+    // Those of earlier calls.
+    free_twins(next);
+    let mut place = 0_u64;
+    let mut status = Status { source: abi::ANY_SOURCE, ..Status::default() };
+    // The host checks the type when it receives from nobody, as it does in the call of the program. MPICH does not
+    // check the type of no element.
+    // SAFETY: nothing is received, so that nothing is written at `place`. The status is writable.
+    match unsafe {
+        let to = (&raw mut place).cast();
+        next.PMPI_Recv(to, 1, kind, abi::PROC_NULL, 0, comm, &mut status)
+    } {
+        // MPICH 5.0.2 returns no error if an error handler of the program has returned.
+        abi::SUCCESS if status.source == abi::PROC_NULL => {
+            Ok(Layout::of_host(next, kind).map(Arc::new))
+        }
+        code => Err(Some(code)),
+    }
+}
+
 /// Returns where `count` elements of a contiguous type begin, relative to their address, and how many bytes they have.
 /// Returns `None` if the type is not contiguous, or is not known to be.
 fn run(next: &Next, kind: raw::Datatype, count: i64) -> Option<(isize, usize)> {
@@ -426,6 +527,9 @@ fn run(next: &Next, kind: raw::Datatype, count: i64) -> Option<(isize, usize)> {
             next.PMPI_Type_get_true_extent_c(kind, &mut first, &mut true_extent),
         ]
     };
+    if codes == [abi::SUCCESS; 3] && size == 0 {
+        return Some((0, 0));
+    }
     let whole = size == true_extent && (count == 1 || size == extent);
     let bytes = usize::try_from(size.checked_mul(count)?).ok()?;
     (codes == [abi::SUCCESS; 3] && whole).then_some((first as isize, bytes))

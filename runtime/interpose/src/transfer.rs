@@ -1,6 +1,6 @@
 //! The packed buffer of one send or of one receive.
 
-use crate::entry::{class, is_agreed, is_mixed};
+use crate::entry::{class, is_mixed};
 use crate::host::{Next, next};
 use crate::pool::Buffer;
 use crate::report::{COUNTS, add};
@@ -73,7 +73,7 @@ impl Elements {
     /// Returns whether a receive must go through a packed buffer: the sender may have packed elements that the host
     /// does not unpack (`MIXED_MAX`).
     pub fn must_be_packed(&self) -> bool {
-        self.layout.unit.is_none() && is_agreed()
+        self.layout.must_be_packed()
     }
 
     /// Decides how the elements are packed or unpacked. Returns `None` if the message must go straight to the host.
@@ -82,7 +82,7 @@ impl Elements {
         let mut decision = None;
         let leave = settings().tune && self.layout.is_long();
         if self.layout.plan().is_some() && !leave {
-            decision = Some(self.layout.choices.packer(job, self.bytes));
+            decision = Some(self.layout.choices().packer(job, self.bytes));
         }
         if must {
             decision = decision.or(Some(Decision::ours(job)));
@@ -103,13 +103,11 @@ impl Elements {
         if self.may_be_packed() { self.decide(Job::Pack) } else { None }
     }
 
-    /// Returns a buffer for the packed elements; `None` if there is none, so that the host must do the call.
-    pub fn buffer(&self) -> Option<Buffer> {
-        let buffer = if self.must_be_packed() {
-            Buffer::beyond(self.bytes)
-        } else {
-            Buffer::new(self.bytes)
-        };
+    /// Returns a buffer for the packed elements; `None` if there is none, so that the host must do the call. The host
+    /// can do every send. So only a receive gets a buffer beyond the pool's limit.
+    pub fn buffer(&self, job: Job) -> Option<Buffer> {
+        let must = job == Job::Unpack && self.must_be_packed();
+        let buffer = if must { Buffer::beyond(self.bytes) } else { Buffer::new(self.bytes) };
         if buffer.is_none() {
             add(&COUNTS.passed, 1);
         }
@@ -180,7 +178,7 @@ impl Elements {
             unsafe { twin.unpack(next(), elements, packed) }
         });
         if !done {
-            print("the MPI library did not unpack a message, whose data are lost");
+            lost();
         }
     }
 
@@ -198,6 +196,12 @@ impl Elements {
         // that of the elements. The buffer is memory of the pool, so it does not overlap the elements.
         unsafe { unpack_raw(plan, self.count, self.origin, range, source) };
     }
+}
+
+/// Says that the host has failed where nothing can be done about it.
+#[cold]
+pub fn lost() {
+    print("the MPI library did not unpack a message, whose data are lost");
 }
 
 /// Packs the elements of a send. Returns `None` if the host must do the call.
@@ -230,8 +234,8 @@ unsafe fn packed(
     (buffer, count, datatype): (*const c_void, i64, raw::Datatype),
 ) -> Option<Buffer> {
     let decision = elements.decide_send()?;
-    let packed = elements.buffer()?;
-    let done = elements.layout.choices.run(decision, || match decision.way {
+    let packed = elements.buffer(Job::Pack)?;
+    let done = elements.layout.choices().run(decision, || match decision.way {
         // SAFETY: the elements are readable (`# Safety`), and the buffer is theirs.
         Way::Ours => unsafe { elements.pack(&packed, 0) },
         Way::Host => {
@@ -258,6 +262,8 @@ pub struct Incoming {
     decision: Decision,
     /// A type of the host for measurements of its unpacking.
     twin: Option<Arc<Twin>>,
+    /// A contiguous type of the size of one element, with which the host receives more bytes than a C integer counts.
+    flat: Option<Arc<Twin>>,
     /// True if the buffer has the packed elements before the receive. Then all of the buffer is unpacked after the
     /// receive, whatever has arrived: elements that were not received keep their values.
     whole: bool,
@@ -311,10 +317,13 @@ impl Incoming {
                 decision = Decision::ours(Job::Unpack);
             }
         }
-        let buffer = elements.buffer()?;
+        let buffer = elements.buffer(Job::Unpack)?;
         // The host can unpack only whole elements.
         let whole = elements.layout.plan().is_none();
-        let incoming = Self { elements, buffer, decision, twin, whole };
+        // Not every host has forms with large counts. The program's count fits in its form.
+        let is_long = c_int::try_from(elements.bytes).is_err();
+        let flat = if is_long { elements.flat() } else { None };
+        let incoming = Self { elements, buffer, decision, twin, flat, whole };
         // SAFETY: the program gives the elements of a receive to the library, which may read them too.
         if whole && !unsafe { incoming.pack() } {
             return None;
@@ -353,14 +362,14 @@ impl Incoming {
         unsafe { self.elements.pack(&self.buffer, 0) }
     }
 
-    /// Returns the address of the packed buffer.
-    pub fn address(&self) -> *mut c_void {
-        self.buffer.address().cast()
-    }
-
-    /// Returns the size of the packed buffer in bytes.
-    pub fn size(&self) -> i64 {
-        self.elements.bytes as i64
+    /// Returns the arguments with which the host receives: the address of the packed buffer, and a count and a type
+    /// that have its size.
+    pub fn arguments(&self) -> (*mut c_void, i64, raw::Datatype) {
+        let to = self.buffer.address().cast();
+        match &self.flat {
+            Some(flat) => (to, self.elements.count as i64, flat.handle()),
+            None => (to, self.elements.bytes as i64, PACKED),
+        }
     }
 
     /// Unpacks what has arrived, after the host has returned `code` and `status`.
@@ -370,7 +379,10 @@ impl Incoming {
     /// - `code` and `status` are those of the completed receive into this buffer.
     /// - The elements are writable.
     pub unsafe fn finish(&self, next: &Next, code: c_int, status: *const Status) {
-        let truncated = code != abi::SUCCESS && class(next, code) == abi::ERR_TRUNCATE;
+        // If the message was too long, the status does not tell how much of the buffer the host has written: MPICH may
+        // write nothing of a long message. What stood there before must not reach the program.
+        let truncated =
+            self.whole && code != abi::SUCCESS && class(next, code) == abi::ERR_TRUNCATE;
         if code != abi::SUCCESS && !truncated {
             return;
         }
@@ -406,7 +418,7 @@ impl Incoming {
             // SAFETY: the elements are writable, and the buffer begins with `bytes` initialised bytes (`# Safety`).
             return unsafe { elements.unpack_first(source, bytes) };
         }
-        elements.layout.choices.run(self.decision, || match self.decision.way {
+        elements.layout.choices().run(self.decision, || match self.decision.way {
             // SAFETY: the elements are writable, and the buffer begins with `bytes` initialised bytes (`# Safety`).
             Way::Ours => unsafe { elements.unpack_first(source, bytes) },
             Way::Host => {

@@ -21,12 +21,13 @@ pub struct Shim {
 }
 
 /// The handles that are converted, and their kinds in `prelude.c`. The core only passes all others on.
-const KINDS: [(&str, &str); 5] = [
+const KINDS: [(&str, &str); 6] = [
     ("MPI_Comm", "COMM"),
     ("MPI_Datatype", "TYPE"),
     ("MPI_Op", "OP"),
     ("MPI_Request", "REQUEST"),
     ("MPI_Message", "MESSAGE"),
+    ("MPI_Group", "GROUP"),
 ];
 
 /// The functions that stand in `prelude.c`, because no rule gives their conversion.
@@ -513,6 +514,7 @@ fn handles(constants: &[Constant]) -> String {
          return n;\n}\n\nvoid *typepack_shim_function(enum function which)\n{\n    switch (which) {\n    \
          case COMM_DUP: return (void *)MPI_COMM_DUP_FN;\n    \
          case COMM_NULL_DELETE: return (void *)MPI_COMM_NULL_DELETE_FN;\n    \
+         case COMM_NULL_COPY: return (void *)MPI_COMM_NULL_COPY_FN;\n    \
          default: return (void *)MPI_TYPE_NULL_COPY_FN;\n    }\n}\n#endif\n",
     );
     out

@@ -2,7 +2,6 @@
 //! alltoall.
 
 use super::{End, finish};
-use crate::communicator::is_marked;
 use crate::host::Next;
 use crate::side::{Side, Sides, is_large, size_and_rank};
 use crate::types::choice::Job;
@@ -33,7 +32,7 @@ fn side(plain: Plain, role: Role, size: c_int, job: Job) -> Side {
     }
 }
 
-/// Makes both sides of a call. Returns `None` if the host does the call.
+/// Makes both sides of a call on a communicator whose ranks all take part. Returns `None` if the host does the call.
 ///
 /// # Safety
 ///
@@ -45,9 +44,6 @@ unsafe fn prepare(
     receive: (Plain, fn(bool) -> Role),
     root: c_int,
 ) -> Option<Sides> {
-    if (find(send.0.2).is_none() && find(receive.0.2).is_none()) || !is_marked(next, comm) {
-        return None;
-    }
     let (size, rank) = size_and_rank(next, comm)?;
     let is_root = rank == root;
     let (from, to) = (send.1(is_root), receive.1(is_root));
@@ -82,9 +78,7 @@ unsafe fn broadcast<N: Number>(
     comm: raw::Comm,
     end: End,
 ) -> Option<c_int> {
-    if find(datatype).is_none() || !is_marked(next, comm) {
-        return None;
-    }
+    unless_ours!(find(datatype).is_some(), next, comm);
     let (_, rank) = size_and_rank(next, comm)?;
     let side = Side::block(buffer, count.wide(), datatype, 1, Job::Unpack);
     let (address, n, kind) = (side.address, side.count, side.kind);
@@ -143,6 +137,7 @@ macro_rules! calls {
                 let (at_root, large) = ([0, $($root)?], is_large::<N>());
                 let send = (sendbuf, sendcount.wide(), sendtype);
                 let receive = (recvbuf.cast_const(), recvcount.wide(), recvtype);
+                unless_ours!(find(sendtype).is_some() || find(recvtype).is_some(), next, comm);
                 // SAFETY: the program's arguments of the call, unchanged.
                 let sides = unsafe { prepare(next, comm, (send, $send), (receive, $receive),
                     at_root[at_root.len() - 1])? };

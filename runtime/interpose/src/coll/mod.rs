@@ -69,10 +69,35 @@ macro_rules! call {
         match ($end, $large) {
             (End::Now, false) => $next.$now($($small),*),
             (End::Now, true) => $next.$now_c($($wide),*),
-            (End::Later(request), false) => $next.$later($($small,)* request),
-            (End::Later(request), true) => $next.$later_c($($wide,)* request),
-            (End::Persistent(info, request), false) => $next.$init($($small,)* info, request),
-            (End::Persistent(info, request), true) => $next.$init_c($($wide,)* info, request),
+            (End::Later(request), large) => {
+                crate::pending::expect(request);
+                match large {
+                    false => $next.$later($($small,)* request),
+                    true => $next.$later_c($($wide,)* request),
+                }
+            }
+            (End::Persistent(info, request), large) => {
+                crate::pending::expect(request);
+                match large {
+                    false => $next.$init($($small,)* info, request),
+                    true => $next.$init_c($($wide,)* info, request),
+                }
+            }
+        }
+    };
+}
+
+/// Lets the host do a call unless `$known` and all ranks of the communicator take part. If the communicator is not
+/// valid, the error, which the host has raised, is that of the call.
+macro_rules! unless_ours {
+    ($known:expr, $next:expr, $comm:expr) => {
+        if !$known {
+            return None;
+        }
+        match crate::communicator::is_marked($next, $comm) {
+            Ok(true) => {}
+            Ok(false) => return None,
+            Err(code) => return Some(code),
         }
     };
 }
@@ -107,9 +132,12 @@ unsafe fn finish(end: End, code: c_int, sides: Sides) -> Option<c_int> {
         match end {
             // SAFETY: the call is complete.
             End::Now => unsafe { sides.deliver() },
-            // SAFETY: the host has written the request.
+            // SAFETY: the host has written the request. If all complete calls have this request, the call is complete.
             End::Later(request) => unsafe {
-                pending::add(*request, Message::Collective(Box::new(sides)));
+                match pending::is_complete(*request) {
+                    true => sides.deliver(),
+                    false => pending::add(*request, Message::Collective(Box::new(sides))),
+                }
             },
             // SAFETY: the host has written the request.
             End::Persistent(_, request) => unsafe {

@@ -3,7 +3,6 @@
 
 use super::neighbours::Neighbours;
 use super::{End, finish};
-use crate::communicator::is_marked;
 use crate::host::Next;
 use crate::side::{Side, Sides, is_large, size_and_rank};
 use crate::types::choice::Job;
@@ -45,9 +44,7 @@ unsafe fn gather<C: Number, D: Number, N: Number>(
     comm: raw::Comm,
     end: End,
 ) -> Option<c_int> {
-    if (find(sendtype).is_none() && find(recvtype).is_none()) || !is_marked(next, comm) {
-        return None;
-    }
+    unless_ours!(find(sendtype).is_some() || find(recvtype).is_some(), next, comm);
     let (size, rank) = size_and_rank(next, comm)?;
     let send = Side::block(sendbuf, sendcount.wide(), sendtype, 1, Job::Pack);
     let receive = if rank == root {
@@ -58,7 +55,7 @@ unsafe fn gather<C: Number, D: Number, N: Number>(
         Side::ignored()
     };
     let (large, in_place) = (is_large::<C>(), sendbuf as usize == abi::IN_PLACE);
-    let sides = Sides::new(send, receive, in_place)?.narrowed(large)?;
+    let sides = Sides::new(send, receive, in_place)?.narrowed(large, false)?;
     let (s, r) = (&sides.send, &sides.receive);
     let (from, n, kind, to, into) = (s.address, s.count, s.kind, r.address, r.kind);
     let (counts, places) = (r.counts.as_ptr(), r.displacements.as_ptr());
@@ -108,9 +105,7 @@ unsafe fn scatter<C: Number, D: Number, N: Number>(
     comm: raw::Comm,
     end: End,
 ) -> Option<c_int> {
-    if (find(sendtype).is_none() && find(recvtype).is_none()) || !is_marked(next, comm) {
-        return None;
-    }
+    unless_ours!(find(sendtype).is_some() || find(recvtype).is_some(), next, comm);
     let (size, rank) = size_and_rank(next, comm)?;
     let send = if rank == root {
         // SAFETY: at the root, the arrays have an entry for each rank.
@@ -120,7 +115,7 @@ unsafe fn scatter<C: Number, D: Number, N: Number>(
     };
     let receive = Side::block(recvbuf, recvcount.wide(), recvtype, 1, Job::Unpack);
     let large = is_large::<C>();
-    let sides = Sides::new(send, receive, false)?.narrowed(large)?;
+    let sides = Sides::new(send, receive, false)?.narrowed(large, false)?;
     let (s, r) = (&sides.send, &sides.receive);
     let (from, kind, to, n, into) = (s.address, s.kind, r.address, r.count, r.kind);
     let (counts, places) = (s.counts.as_ptr(), s.displacements.as_ptr());
@@ -169,9 +164,7 @@ unsafe fn gather_all<C: Number, D: Number, N: Number>(
     comm: raw::Comm,
     end: End,
 ) -> Option<c_int> {
-    if (find(sendtype).is_none() && find(recvtype).is_none()) || !is_marked(next, comm) {
-        return None;
-    }
+    unless_ours!(find(sendtype).is_some() || find(recvtype).is_some(), next, comm);
     let (size, _) = size_and_rank(next, comm)?;
     let send = Side::block(sendbuf, sendcount.wide(), sendtype, 1, Job::Pack);
     // SAFETY: the arrays have an entry for each rank.
@@ -179,7 +172,7 @@ unsafe fn gather_all<C: Number, D: Number, N: Number>(
         Side::vector(recvbuf, (recvcounts, displs), recvtype, size as usize, Job::Unpack)?
     };
     let (large, in_place) = (is_large::<C>(), sendbuf as usize == abi::IN_PLACE);
-    let sides = Sides::new(send, receive, in_place)?.narrowed(large)?;
+    let sides = Sides::new(send, receive, in_place)?.narrowed(large, false)?;
     let (s, r) = (&sides.send, &sides.receive);
     let (from, n, kind, to, into) = (s.address, s.count, s.kind, r.address, r.kind);
     let (counts, places) = (r.counts.as_ptr(), r.displacements.as_ptr());
@@ -216,7 +209,7 @@ forms! {
 macro_rules! both {
     ($next:ident, $end:ident, $sides:expr, $comm:ident, $count:ident, $kind:ident, $places:ident, $functions:tt) => {{
         let large = is_large::<$count>();
-        let sides = $sides.narrowed(large)?;
+        let sides = $sides.narrowed(large, both!(@ is $places))?;
         let (s, r) = (&sides.send, &sides.receive);
         let (st, rt) = (both!(@ $kind s), both!(@ $kind r));
         let (from, to) = (s.address, r.address);
@@ -243,6 +236,8 @@ macro_rules! both {
     }};
     (@ one $side:ident) => { $side.kind };
     (@ many $side:ident) => { $side.kinds.as_ptr() };
+    (@ is ints) => { false };
+    (@ is addresses) => { true };
     (@ ints $side:ident) => { $side.narrow_displacements() };
     (@ addresses $side:ident) => { $side.displacements.as_ptr() };
 }
@@ -266,9 +261,7 @@ unsafe fn exchange<C: Number, D: Number>(
     comm: raw::Comm,
     end: End,
 ) -> Option<c_int> {
-    if (find(sendtype).is_none() && find(recvtype).is_none()) || !is_marked(next, comm) {
-        return None;
-    }
+    unless_ours!(find(sendtype).is_some() || find(recvtype).is_some(), next, comm);
     let size = size_and_rank(next, comm)?.0 as usize;
     let in_place = sendbuf as usize == abi::IN_PLACE;
     // SAFETY: the arrays have an entry for each rank.
@@ -313,27 +306,24 @@ unsafe fn exchange_types<C: Number, D: Number>(
     comm: raw::Comm,
     end: End,
 ) -> Option<c_int> {
-    if !is_marked(next, comm) {
-        return None;
-    }
+    unless_ours!(true, next, comm);
     let size = size_and_rank(next, comm)?.0 as usize;
     let in_place = sendbuf as usize == abi::IN_PLACE;
-    let all: (usize, &dyn Fn(usize) -> bool) = (size, &|_| true);
+    let (all, host): ((usize, &dyn Fn(usize) -> bool), _) = ((size, &|_| true), (next, comm));
     // SAFETY: the arrays have an entry for each rank. In place, those of the send side do not matter.
     let sides = unsafe {
         if !any(recvtypes, size) && (in_place || !any(sendtypes, size)) {
             return None;
         }
-        Sides::new(
-            match in_place {
-                true => Side::in_place(),
-                false => {
-                    Side::wide(next, sendbuf, (sendcounts, sdispls), sendtypes, all, Job::Pack)?
-                }
-            },
-            Side::wide(next, recvbuf, (recvcounts, rdispls), recvtypes, all, Job::Unpack)?,
-            in_place,
-        )?
+        let send = match in_place {
+            true => Ok(Side::in_place()),
+            false => Side::wide(host, sendbuf, (sendcounts, sdispls), sendtypes, all, Job::Pack),
+        };
+        let lists = (recvcounts, rdispls);
+        match (send, Side::wide(host, recvbuf, lists, recvtypes, all, Job::Unpack)) {
+            (Ok(send), Ok(receive)) => Sides::new(send, receive, in_place)?,
+            (Err(end), _) | (_, Err(end)) => return end,
+        }
     };
     both!(next, end, sides, comm, C, many, ints,
         [MPI_Alltoallw MPI_Alltoallw_c MPI_Ialltoallw MPI_Ialltoallw_c MPI_Alltoallw_init MPI_Alltoallw_init_c])
@@ -365,9 +355,7 @@ unsafe fn neighbours<C: Number, D: Number>(
     comm: raw::Comm,
     end: End,
 ) -> Option<c_int> {
-    if (find(sendtype).is_none() && find(recvtype).is_none()) || !is_marked(next, comm) {
-        return None;
-    }
+    unless_ours!(find(sendtype).is_some() || find(recvtype).is_some(), next, comm);
     let Neighbours { sources, targets } = Neighbours::of(next, comm)?;
     // An edge of a grid has no neighbour, so the host neither reads nor writes its block.
     // SAFETY: the arrays have an entry for each neighbour.
@@ -412,22 +400,22 @@ unsafe fn neighbours_types<C: Number, D: Number>(
     comm: raw::Comm,
     end: End,
 ) -> Option<c_int> {
-    if !is_marked(next, comm) {
-        return None;
-    }
+    unless_ours!(true, next, comm);
     let Neighbours { sources, targets } = Neighbours::of(next, comm)?;
     let from: (usize, &dyn Fn(usize) -> bool) = (sources.len(), &|at| sources[at]);
     let to: (usize, &dyn Fn(usize) -> bool) = (targets.len(), &|at| targets[at]);
+    let host = (next, comm);
     // SAFETY: the arrays have an entry for each neighbour.
     let sides = unsafe {
         if !any(recvtypes, sources.len()) && !any(sendtypes, targets.len()) {
             return None;
         }
-        Sides::new(
-            Side::wide(next, sendbuf, (sendcounts, sdispls), sendtypes, to, Job::Pack)?,
-            Side::wide(next, recvbuf, (recvcounts, rdispls), recvtypes, from, Job::Unpack)?,
-            false,
-        )?
+        let send = Side::wide(host, sendbuf, (sendcounts, sdispls), sendtypes, to, Job::Pack);
+        let lists = (recvcounts, rdispls);
+        match (send, Side::wide(host, recvbuf, lists, recvtypes, from, Job::Unpack)) {
+            (Ok(send), Ok(receive)) => Sides::new(send, receive, false)?,
+            (Err(end), _) | (_, Err(end)) => return end,
+        }
     };
     both!(next, end, sides, comm, C, many, addresses,
         [MPI_Neighbor_alltoallw MPI_Neighbor_alltoallw_c MPI_Ineighbor_alltoallw MPI_Ineighbor_alltoallw_c

@@ -8,7 +8,7 @@
 
 mod symbols;
 
-pub use symbols::{Find, has_devices};
+pub use symbols::{Find, has_devices, version};
 
 use crate::say::say;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -31,9 +31,9 @@ pub fn set_shim(find: Find) -> bool {
 pub fn next() -> &'static Next {
     NEXT.get_or_init(|| {
         let finder = symbols::Finder::new();
-        // SAFETY: `Finder::find` returns null or the address of the symbol in an MPI library, a tool or a shim. Programs
-        // are linked by these names alone, so each library defines them as its `mpi.h` declares them. If its ABI is
-        // another one, this library only passes on the registers that it was called with (`lifecycle.rs`).
+        // SAFETY: `Finder::find` returns null or the address of the symbol in an MPI library, a tool or a shim.
+        // Programs are linked by these names alone, so each library defines them as its `mpi.h` declares them. If its
+        // ABI is another one, this library only passes on the registers that it was called with (`lifecycle.rs`).
         unsafe { Next::resolve(|name| finder.find(name)) }
     })
 }
@@ -58,8 +58,14 @@ impl Next {
     /// Returns true if the functions were found by which ranks agree whether they take part.
     pub fn can_agree(&self) -> bool {
         self.PMPI_Abi_get_version.is_some()
-            && self.PMPI_Allreduce.is_some()
+            && self.PMPI_Comm_size.is_some()
+            && self.PMPI_Comm_rank.is_some()
             && self.PMPI_Comm_get_parent.is_some()
+            && self.PMPI_Comm_group.is_some()
+            && self.PMPI_Comm_create_group.is_some()
+            && self.PMPI_Group_free.is_some()
+            && self.PMPI_Allreduce.is_some()
+            && self.PMPI_Comm_free.is_some()
     }
 }
 

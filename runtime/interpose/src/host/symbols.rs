@@ -1,6 +1,7 @@
 //! Addresses of symbols, from the dynamic linker. This is the only file of the crate with system calls.
 
 use libc::{RTLD_LAZY, RTLD_NEXT, RTLD_NOLOAD, c_char, c_int, c_void, dl_phdr_info, size_t};
+use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,6 +22,17 @@ const _: () = {
         at += 1;
     }
 };
+
+/// Returns the version of this library: major, minor, patch. The bytes of the symbol are what counts, so that a test
+/// can make a copy of another version.
+pub fn version() -> [i64; 3] {
+    // SAFETY: the address is that of the static, which nothing writes.
+    let text = unsafe { std::ptr::read_volatile(&raw const typepack_interpose_version) };
+    let mut parts = text.split(|&byte| byte == b'.' || byte == 0).map(|digits| {
+        digits.iter().fold(0, |number, digit| number * 10 + i64::from(digit.wrapping_sub(b'0')))
+    });
+    std::array::from_fn(|_| parts.next().unwrap_or(0))
+}
 
 /// A function of a shim: returns the function with a name, with the types of the ABI; null if there is none.
 pub type Find = unsafe extern "C" fn(*const c_char) -> *mut c_void;
@@ -88,12 +100,52 @@ pub fn is_doubled() -> bool {
 const DEVICES: [&[u8]; 4] =
     [b"libcuda.so", b"libamdhip64.so", b"libhsa-runtime64.so", b"libze_loader.so"];
 
-/// Returns true if a device runtime is loaded, or was at an earlier call. The objects are looked at again only if the
-/// dynamic linker has loaded another one since.
+/// How many ticks of the processor's clock a thread relies on its last look at the loaded objects.
+///
+/// A look takes a lock of the dynamic linker, which all threads share. The period is shorter than what must happen
+/// between a look that finds no device runtime and a call with memory of a device: the linker maps a runtime and
+/// relocates it, and the runtime asks its driver for memory. (The smallest possible library takes 25 us to load. The
+/// clocks of processors tick one to five times in a nanosecond, so the period is 4 to 20 us.)
+const PERIOD: u64 = 20_000;
+
+/// Returns the ticks of the processor's clock; `None` on processors whose clock has no function in Rust.
+fn ticks() -> Option<u64> {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 processor has the instruction.
+    return Some(unsafe { std::arch::x86_64::_rdtsc() });
+    #[cfg(not(target_arch = "x86_64"))]
+    None
+}
+
+/// Returns true if a device runtime is loaded, or was at an earlier call.
 pub fn has_devices() -> bool {
+    thread_local! {
+        static LOOKED: Cell<Option<u64>> = const { Cell::new(None) };
+    }
+    if FOUND.load(Ordering::Relaxed) {
+        return true;
+    }
+    let now = ticks();
+    // A thread that ends has no variables any more, and looks.
+    let last = LOOKED.try_with(Cell::get).ok().flatten();
+    // A difference below zero, because the thread has moved to another processor, is a large number here.
+    if now.zip(last).is_some_and(|(now, last)| now.wrapping_sub(last) < PERIOD) {
+        return false;
+    }
+    let found = look_for_devices();
+    // The time before the look: what is loaded during the look may be missed.
+    let _ends = LOOKED.try_with(|looked| looked.set(now));
+    found
+}
+
+/// True if a device runtime was found.
+static FOUND: AtomicBool = AtomicBool::new(false);
+
+/// Looks for device runtimes among the loaded objects, if the dynamic linker has loaded another one since the last
+/// look.
+fn look_for_devices() -> bool {
     /// The number of objects that had been loaded when this function last looked at them.
     static SEEN: AtomicU64 = AtomicU64::new(0);
-    static FOUND: AtomicBool = AtomicBool::new(false);
     struct Look {
         loads: u64,
         found: bool,
@@ -113,9 +165,6 @@ pub fn has_devices() -> bool {
             to.found |= DEVICES.iter().any(|name| file.starts_with(name));
         }
         0
-    }
-    if FOUND.load(Ordering::Relaxed) {
-        return true;
     }
     let mut seen = Look { loads: 0, found: false };
     // SAFETY: `look` has the type that the function expects, and uses its last argument as the variable that it is.

@@ -47,7 +47,7 @@ pub unsafe fn sendrecv(
         None => (sendbuf, scount, sendtype),
     };
     let (to, rcount, recvtype) = match &incoming {
-        Some(incoming) => (incoming.address(), incoming.size(), PACKED),
+        Some(incoming) => incoming.arguments(),
         None => (recvbuf, rcount, recvtype),
     };
     let mut own = Status::default();
@@ -99,15 +99,15 @@ pub unsafe fn sendrecv_replace(
     if !unsafe { incoming.pack() } {
         return None;
     }
-    let (both, n, mut own) = (incoming.address(), incoming.size(), Status::default());
+    let ((both, n, kind), mut own) = (incoming.arguments(), Status::default());
     let status = status_or(status, &mut own);
-    // SAFETY: the buffer has `n` initialised bytes, and `status` is writable.
+    // SAFETY: the buffer has `n` initialised elements of `kind`, and `status` is writable.
     let code = unsafe {
         widths!(
             next,
             [n],
-            MPI_Sendrecv_replace(both, n, PACKED, dest, sendtag, source, recvtag, comm, status),
-            MPI_Sendrecv_replace_c(both, n, PACKED, dest, sendtag, source, recvtag, comm, status)
+            MPI_Sendrecv_replace(both, n, kind, dest, sendtag, source, recvtag, comm, status),
+            MPI_Sendrecv_replace_c(both, n, kind, dest, sendtag, source, recvtag, comm, status)
         )
     };
     // SAFETY: the call has completed the receive, and `status` is that of the receive.
@@ -152,12 +152,13 @@ pub unsafe fn isendrecv(
         None => (sendbuf, scount, sendtype),
     };
     let (to, rcount, recvtype) = match &incoming {
-        Some(incoming) => (incoming.address(), incoming.size(), PACKED),
+        Some(incoming) => incoming.arguments(),
         None => (recvbuf, rcount, recvtype),
     };
     // SAFETY: the buffers are those of the program, or have as many packed bytes as their counts say; `outgoing` has
     // filled the packed one. `pending::add` keeps the packed ones until the request is complete.
     let code = unsafe {
+        pending::expect(request);
         widths!(
             next,
             [scount, rcount],
@@ -207,14 +208,16 @@ pub unsafe fn isendrecv_replace(
     }
     // SAFETY: the elements are those of the call (`# Safety`).
     let incoming = unsafe { Incoming::without_status(buf, count.wide(), datatype, source)? };
-    let (both, n) = (incoming.address(), incoming.size());
-    // SAFETY: the buffer has `n` initialised bytes, and `pending::add` keeps it until the request is complete.
+    let (both, n, kind) = incoming.arguments();
+    // SAFETY: the buffer has `n` initialised elements of `kind`, and `pending::add` keeps it until the request is
+    // complete.
     let code = unsafe {
+        pending::expect(request);
         widths!(
             next,
             [n],
-            MPI_Isendrecv_replace(both, n, PACKED, dest, sendtag, source, recvtag, comm, request),
-            MPI_Isendrecv_replace_c(both, n, PACKED, dest, sendtag, source, recvtag, comm, request)
+            MPI_Isendrecv_replace(both, n, kind, dest, sendtag, source, recvtag, comm, request),
+            MPI_Isendrecv_replace_c(both, n, kind, dest, sendtag, source, recvtag, comm, request)
         )
     };
     if code == abi::SUCCESS {

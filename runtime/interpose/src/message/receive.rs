@@ -3,7 +3,7 @@
 use super::widths;
 use crate::host::Next;
 use crate::pending::{self, Message};
-use crate::transfer::{Incoming, PACKED};
+use crate::transfer::Incoming;
 use std::ffi::{c_int, c_void};
 use typepack_capi_datatype::count_width::Number;
 use typepack_capi_datatype::raw::Status;
@@ -31,15 +31,15 @@ pub unsafe fn recv(
     status: *mut Status,
 ) -> Option<c_int> {
     let incoming = Incoming::new(buf, count.wide(), datatype, source)?;
-    let (to, n, mut own) = (incoming.address(), incoming.size(), Status::default());
+    let ((to, n, kind), mut own) = (incoming.arguments(), Status::default());
     let status = status_or(status, &mut own);
-    // SAFETY: the buffer has `n` bytes, and `status` is writable.
+    // SAFETY: the buffer has `n` elements of `kind`, and `status` is writable.
     let code = unsafe {
         widths!(
             next,
             [n],
-            MPI_Recv(to, n, PACKED, source, tag, comm, status),
-            MPI_Recv_c(to, n, PACKED, source, tag, comm, status)
+            MPI_Recv(to, n, kind, source, tag, comm, status),
+            MPI_Recv_c(to, n, kind, source, tag, comm, status)
         )
     };
     // SAFETY: the call has completed the receive.
@@ -67,14 +67,15 @@ pub unsafe fn irecv(
     if request.is_null() {
         return None;
     }
-    let (to, n) = (incoming.address(), incoming.size());
-    // SAFETY: the buffer has `n` bytes, and `pending::add` keeps it until the request is complete.
+    let (to, n, kind) = incoming.arguments();
+    // SAFETY: the buffer has `n` elements of `kind`, and `pending::add` keeps it until the request is complete.
     let code = unsafe {
+        pending::expect(request);
         widths!(
             next,
             [n],
-            MPI_Irecv(to, n, PACKED, source, tag, comm, request),
-            MPI_Irecv_c(to, n, PACKED, source, tag, comm, request)
+            MPI_Irecv(to, n, kind, source, tag, comm, request),
+            MPI_Irecv_c(to, n, kind, source, tag, comm, request)
         )
     };
     // SAFETY: the request is that of this receive.
@@ -102,14 +103,15 @@ pub unsafe fn init(
     if request.is_null() {
         return None;
     }
-    let (to, n) = (incoming.address(), incoming.size());
-    // SAFETY: the buffer has `n` bytes, and `pending::add` keeps it until the request is freed.
+    let (to, n, kind) = incoming.arguments();
+    // SAFETY: the buffer has `n` elements of `kind`, and `pending::add` keeps it until the request is freed.
     let code = unsafe {
+        pending::expect(request);
         widths!(
             next,
             [n],
-            MPI_Recv_init(to, n, PACKED, source, tag, comm, request),
-            MPI_Recv_init_c(to, n, PACKED, source, tag, comm, request)
+            MPI_Recv_init(to, n, kind, source, tag, comm, request),
+            MPI_Recv_init_c(to, n, kind, source, tag, comm, request)
         )
     };
     // SAFETY: the request is that of this receive.
@@ -158,15 +160,15 @@ pub unsafe fn mrecv(
     if !unsafe { is_message(message) } {
         return None;
     }
-    let (to, n, mut own) = (incoming.address(), incoming.size(), Status::default());
+    let ((to, n, kind), mut own) = (incoming.arguments(), Status::default());
     let status = status_or(status, &mut own);
-    // SAFETY: the buffer has `n` bytes, and `status` is writable.
+    // SAFETY: the buffer has `n` elements of `kind`, and `status` is writable.
     let code = unsafe {
         widths!(
             next,
             [n],
-            MPI_Mrecv(to, n, PACKED, message, status),
-            MPI_Mrecv_c(to, n, PACKED, message, status)
+            MPI_Mrecv(to, n, kind, message, status),
+            MPI_Mrecv_c(to, n, kind, message, status)
         )
     };
     // SAFETY: the call has completed the receive.
@@ -192,14 +194,15 @@ pub unsafe fn imrecv(
     if request.is_null() || !unsafe { is_message(message) } {
         return None;
     }
-    let (to, n) = (incoming.address(), incoming.size());
-    // SAFETY: the buffer has `n` bytes, and `pending::add` keeps it until the request is complete.
+    let (to, n, kind) = incoming.arguments();
+    // SAFETY: the buffer has `n` elements of `kind`, and `pending::add` keeps it until the request is complete.
     let code = unsafe {
+        pending::expect(request);
         widths!(
             next,
             [n],
-            MPI_Imrecv(to, n, PACKED, message, request),
-            MPI_Imrecv_c(to, n, PACKED, message, request)
+            MPI_Imrecv(to, n, kind, message, request),
+            MPI_Imrecv_c(to, n, kind, message, request)
         )
     };
     // SAFETY: the request is that of this receive.

@@ -4,6 +4,7 @@ use super::mode::{Mode, Target};
 use crate::host::Next;
 use crate::pending::{self, Message};
 use crate::transfer::{Elements, outgoing};
+use crate::types::choice::Job;
 use std::ffi::{c_int, c_void};
 use typepack_capi_datatype::count_width::Number;
 use typepack_capi_datatype::{abi, raw};
@@ -50,7 +51,10 @@ pub unsafe fn isend<M: Mode>(
     // SAFETY: the elements are those of a send (`# Safety`).
     let packed = unsafe { outgoing(next, (buf, count.wide(), datatype), dest)? };
     // SAFETY: `outgoing` has filled the buffer. `pending::add` keeps it until the request is complete.
-    let code = unsafe { M::isend(next, &packed, Target { dest, tag, comm }, request) };
+    let code = unsafe {
+        pending::expect(request);
+        M::isend(next, &packed, Target { dest, tag, comm }, request)
+    };
     if code == abi::SUCCESS {
         // SAFETY: the host has written the request of this send.
         unsafe { pending::add(*request, Message::Send(packed)) };
@@ -80,9 +84,12 @@ pub unsafe fn init<M: Mode>(
         return None;
     }
     let _ours_is_not_slower = elements.decide_send()?;
-    let packed = elements.buffer()?;
+    let packed = elements.buffer(Job::Pack)?;
     // SAFETY: `pending::add` keeps the buffer until the request is freed.
-    let code = unsafe { M::init(next, &packed, Target { dest, tag, comm }, request) };
+    let code = unsafe {
+        pending::expect(request);
+        M::init(next, &packed, Target { dest, tag, comm }, request)
+    };
     if code == abi::SUCCESS {
         let message = Message::PersistentSend(Box::new((elements, packed)));
         // SAFETY: the host has written the request of this send.

@@ -168,6 +168,19 @@ pub unsafe fn get_status(
 pub unsafe fn free(next: &'static Next, request: *mut raw::Request) -> Option<c_int> {
     // SAFETY: the program's argument of `free`.
     let (handle, entry) = unsafe { take(next, request)? };
+    // To free an active collective call is an error of the program, which the host reports.
+    if entry.active && entry.is_collective() {
+        // SAFETY: the argument of the call.
+        let code = unsafe { next.MPI_Request_free(request) };
+        // SAFETY: as above.
+        if unsafe { *request } == handle {
+            pending::put(handle, entry);
+        } else {
+            // The host goes on with the call, and nothing tells when it no longer uses the buffers.
+            std::mem::forget(entry);
+        }
+        return Some(code);
+    }
     if entry.active {
         pending::orphan(handle, entry);
         // SAFETY: the address of the program's request.

@@ -1,9 +1,33 @@
 //! The start of persistent requests.
 
 use crate::host::Next;
-use crate::pending;
+use crate::pending::{self, Pending};
 use std::ffi::c_int;
+use typepack_capi_datatype::raw::Status;
 use typepack_capi_datatype::{abi, raw};
+
+/// Notes what a call that starts requests has done to one of them. The host may have started some requests in a call
+/// that failed. An inactive request is complete with an empty status. The status of a send that is complete does not
+/// matter.
+fn note(next: &Next, code: c_int, (handle, entry): (raw::Request, &mut Pending)) {
+    if code == abi::SUCCESS {
+        return entry.started();
+    }
+    if entry.active {
+        return;
+    }
+    let (mut flag, mut status) = (0, Status::default());
+    // SAFETY: the request is valid: it has an entry. The results are writable.
+    let asked = unsafe { next.PMPI_Request_get_status(handle, &mut flag, &mut status) };
+    if asked == abi::SUCCESS && (flag == 0 || status.source >= 0) {
+        entry.started();
+        if flag != 0 {
+            // MPICH tells the status of a persistent request once.
+            // SAFETY: the operation is complete.
+            unsafe { entry.deliver(next, asked, &status) };
+        }
+    }
+}
 
 /// `MPI_Start`.
 ///
@@ -25,9 +49,7 @@ pub unsafe fn start(next: &'static Next, request: *mut raw::Request) -> Option<c
     }
     // SAFETY: the program's argument of `start`.
     let code = unsafe { next.MPI_Start(request) };
-    if code == abi::SUCCESS {
-        entry.started();
-    }
+    note(next, code, (handle, &mut entry));
     pending::put(handle, entry);
     Some(code)
 }
@@ -47,7 +69,7 @@ pub unsafe fn startall(
     }
     // SAFETY: the array has `count` entries (`# Safety`).
     let handles = unsafe { std::slice::from_raw_parts(requests, usize::try_from(count).ok()?) };
-    let mut taken: Vec<_> = handles
+    let taken: Vec<_> = handles
         .iter()
         .filter_map(|&handle| pending::take(handle).map(|entry| (handle, entry)))
         .collect();
@@ -61,12 +83,8 @@ pub unsafe fn startall(
         true => unsafe { next.MPI_Startall(count, requests) },
         false => abi::ERR_INTERN,
     };
-    for (_, entry) in &mut taken {
-        if code == abi::SUCCESS {
-            entry.started();
-        }
-    }
-    for (handle, entry) in taken {
+    for (handle, mut entry) in taken {
+        note(next, code, (handle, &mut entry));
         pending::put(handle, entry);
     }
     Some(code)

@@ -1,15 +1,20 @@
 //! The choice between the host's packing and ours, for one layout.
 //!
+//! Equal types share their choices: a program may make a type for each exchange and free it again, and would never end
+//! the measurements otherwise.
+//!
 //! For each direction and each class of sizes (powers of two), a chooser of the engine measures both ways on the
 //! program's own data, and picks the faster one. Ours is the static choice. Where the host is faster, packing calls go
 //! straight to the host. Messages do not: see [`Choices::packer`].
 
 use crate::report::COUNTS;
 use crate::settings::settings;
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 use typepack_engine::choice::Chooser;
+use typepack_engine::{Combiner, Plan, wire};
 
 /// What a packed buffer is made by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +57,43 @@ const CLASSES: usize = 64;
 /// The choosers of one layout and one job.
 struct Classes([OnceLock<Box<Mutex<Chooser>>>; CLASSES]);
 
-/// The choosers of one layout.
+/// The choosers of one layout, or of equal ones.
 pub struct Choices([OnceLock<Box<Classes>>; 2]);
+
+/// How many choices are kept for types that may come again.
+const KEPT: usize = 256;
+
+/// The longest encoding of a layout whose choices are shared. Types with long lists of indices have longer ones; to
+/// compare them would take longer than to measure.
+const LONGEST: usize = 1024;
+
+/// What equal types have in common: how the outermost one was made, on which the host's way depends, and the layout.
+type Key = (Combiner, Vec<u8>);
+
+/// The choices by types. Those of types that no longer exist stay, so that the next such type finds them.
+static SHARED: Mutex<Option<HashMap<Key, Arc<Choices>>>> = Mutex::new(None);
+
+/// Returns the choices of a plan, which are those of all equal types.
+pub fn of(plan: &Plan) -> Arc<Choices> {
+    let new = || Arc::new(Choices::new());
+    let Some(combiner) = plan.datatype().map(|tree| tree.combiner()) else { return new() };
+    let Some(encoding) = wire::encode_within(plan, LONGEST) else { return new() };
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    let shared = shared.get_or_insert_default();
+    let key = (combiner, encoding);
+    if let Some(known) = shared.get(&key) {
+        return known.clone();
+    }
+    if shared.len() >= KEPT {
+        // Makes room for new types. All that no type uses go, because nothing tells which of them will come again.
+        shared.retain(|_, choices| Arc::strong_count(choices) > 1);
+    }
+    let choices = new();
+    if shared.len() < KEPT {
+        shared.insert(key, choices.clone());
+    }
+    choices
+}
 
 impl Choices {
     /// Makes choosers without measurements.
@@ -120,9 +160,34 @@ impl Choices {
 
 #[cfg(test)]
 mod tests {
-    use super::{Choices, Job, Way};
+    use super::{Choices, Job, KEPT, SHARED, Way, of};
+    use std::sync::Arc;
     use std::thread::sleep;
     use std::time::Duration;
+    use typepack_engine::{Datatype, Plan};
+
+    fn plan(text: &str) -> Plan {
+        text.parse::<Datatype>().unwrap().commit().unwrap()
+    }
+
+    /// Each commit once began with new choosers, so that a program that makes a type for each exchange measured
+    /// forever.
+    #[test]
+    fn equal_types_share_their_choices() {
+        let first = of(&plan("vector(9, 1, 2, double)"));
+        assert!(Arc::ptr_eq(&first, &of(&plan("vector(9, 1, 2, double)"))));
+        assert!(!Arc::ptr_eq(&first, &of(&plan("vector(9, 1, 3, double)"))));
+        // The host may pack a type faster that was made in another way.
+        assert!(!Arc::ptr_eq(&first, &of(&plan("hvector(9, 1, 16, double)"))));
+        // A type that ends leaves its choices to the next one. Their number is bounded.
+        let kept = Arc::downgrade(&of(&plan("vector(9, 1, 4, double)")));
+        assert!(Arc::ptr_eq(&kept.upgrade().unwrap(), &of(&plan("vector(9, 1, 4, double)"))));
+        for step in 0..2 * KEPT {
+            drop(of(&plan(&format!("vector(7, 1, {}, double)", step + 2))));
+            assert!(SHARED.lock().unwrap().as_ref().unwrap().len() <= KEPT);
+        }
+        assert!(Arc::ptr_eq(&first, &of(&plan("vector(9, 1, 2, double)"))), "it is in use");
+    }
 
     /// Where the host packed faster, messages once went to the host with the program's type. MPICH was slow if the
     /// other rank's chooser had not picked the host (`halo-128` of `typepack-bench interpose`).

@@ -13,8 +13,8 @@ use typepack_engine::{Combiner, Datatype, Named, Plan};
 const DEPTH: usize = 100;
 
 /// Maximum number of parts of a type. Open MPI decodes each part into a new handle, so this library cannot see that two
-/// parts are the same type, and a type of few levels may have a very large number of parts. A type with more parts stays
-/// with the host.
+/// parts are the same type, and a type of few levels may have a very large number of parts. A type with more parts
+/// stays with the host.
 const PARTS: usize = 1 << 14;
 
 /// A rebuilt datatype.

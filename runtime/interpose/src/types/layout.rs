@@ -3,7 +3,8 @@
 //! A type that this library could not rebuild has a layout without kernels if all ranks take part. Its messages may
 //! come from a rank that packed them, so they are received into a packed buffer, and the host unpacks the buffer.
 
-use super::choice::Choices;
+use super::choice::{self, Choices};
+use crate::entry::is_agreed;
 use crate::host::Next;
 use std::ffi::c_void;
 use std::sync::atomic::AtomicU8;
@@ -42,8 +43,8 @@ pub struct Layout {
     long: bool,
     /// The common size of all basic elements, if they have one and it is 1, 2, 4 or 8.
     pub unit: Option<i64>,
-    /// The choices between the host's packing and ours.
-    pub choices: Choices,
+    /// The choices between the host's packing and ours, from the first one on.
+    choices: OnceLock<Arc<Choices>>,
     /// For packing and for unpacking. 0: not compared yet; 1: the host's external32 form has the same bytes; 2: it has
     /// not.
     pub external: [AtomicU8; 2],
@@ -96,7 +97,7 @@ impl Layout {
 
     fn with(next: &'static Next, plan: Option<Plan>, shape: Shape, unit: Option<i64>) -> Self {
         let external = [const { AtomicU8::new(0) }; 2];
-        let (choices, plain) = (Choices::new(), OnceLock::new());
+        let (choices, plain) = (OnceLock::new(), OnceLock::new());
         let (twin, flat) = (Mutex::new(None), Mutex::new(None));
         Self { plan, shape, long: false, unit, choices, external, twin, flat, plain, next }
     }
@@ -106,9 +107,21 @@ impl Layout {
         self.long
     }
 
+    /// Returns whether a receive must go through a packed buffer: the sender may have packed elements that the host
+    /// does not unpack (`MIXED_MAX`).
+    pub fn must_be_packed(&self) -> bool {
+        self.unit.is_none() && is_agreed()
+    }
+
     /// Returns the plan with our kernels; `None` if only the host can pack the type.
     pub fn plan(&self) -> Option<&Plan> {
         self.plan.as_ref()
+    }
+
+    /// Returns the choices between the host's packing and ours, which equal types share.
+    pub fn choices(&self) -> &Choices {
+        let make = || self.plan.as_ref().map_or_else(|| Arc::new(Choices::new()), choice::of);
+        self.choices.get_or_init(make)
     }
 
     /// Returns the packed size of one element in bytes.

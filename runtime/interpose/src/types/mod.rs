@@ -16,7 +16,6 @@ mod pairs;
 
 pub use layout::{Layout, Twin, free_twins};
 
-use crate::entry::is_agreed;
 use crate::host::{Next, has_devices};
 use crate::report::{COUNTS, add};
 use std::cell::RefCell;
@@ -64,8 +63,10 @@ static CONTIGUOUS: RwLock<HandleMap<()>> =
 /// Returns whether the packed bytes of a type are its bytes in memory, in order: it is predefined, or it was found
 /// contiguous when it was committed. Size and extent do not tell: two integers in reverse order have the same.
 pub fn is_in_order(datatype: raw::Datatype) -> bool {
-    (datatype.0 <= LAST_PREDEFINED && !pairs::is_pair(datatype))
-        || CONTIGUOUS.read().unwrap_or_else(PoisonError::into_inner).contains_key(&datatype.0)
+    if datatype.0 <= LAST_PREDEFINED {
+        return !pairs::is_pair(datatype) || pairs::is_in_order(datatype);
+    }
+    CONTIGUOUS.read().unwrap_or_else(PoisonError::into_inner).contains_key(&datatype.0)
 }
 
 /// Remembers that a committed type is contiguous.
@@ -130,7 +131,7 @@ fn checked(datatype: raw::Datatype, layout: Arc<Layout>) -> Option<Arc<Layout>> 
     }
     add(&COUNTS.passed, 1);
     // Another rank, without devices, may have packed the message.
-    if is_agreed() && layout.unit.is_none() { layout.plain(datatype) } else { None }
+    if layout.must_be_packed() { layout.plain(datatype) } else { None }
 }
 
 fn known(datatype: raw::Datatype) -> Option<Arc<Layout>> {

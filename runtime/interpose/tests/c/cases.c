@@ -2,9 +2,10 @@
  *
  *     mpiexec -n 2 ./cases CASE
  *
- * The cases: profiled, freed, bottom, cancel, pairs, left, deep.
+ * The cases: profiled, freed, callbacks, bottom, cancel, pairs, left, wide, shared, deep, long, apart.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <mpi.h>
 #include <sched.h>
 #include <stdio.h>
@@ -112,10 +113,38 @@ static void profiled(void)
 
 /* ---- freed: a receive that the program frees, whose message comes while the program finalizes ---- */
 
-static int late[2 * N], late_persistent[2 * N];
+static int late[2 * N], late_persistent[2 * N], later[2 * N];
+
+/* Finalize calls this function first. */
+static int frees(MPI_Comm comm, int keyval, void *value, void *extra)
+{
+    (void)comm, (void)keyval, (void)value, (void)extra;
+    MPI_Datatype type = column();
+    int plain[N];
+    for (int i = 0; i < N; i++) plain[i] = i + 1;
+    if (rank == 0) {
+        MPI_Request q;
+        OK(MPI_Irecv(later, 1, type, peer, 3, MPI_COMM_WORLD, &q));
+        OK(MPI_Request_free(&q));
+    } else {
+        usleep(200000);
+        OK(MPI_Send(plain, N, MPI_INT, peer, 3, MPI_COMM_WORLD));
+    }
+    return MPI_Type_free(&type);
+}
+
+/* Attaches a function that finalize calls. */
+static void attach(MPI_Comm_delete_attr_function *function, void *value)
+{
+    int keyval;
+    OK(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, function, &keyval, NULL));
+    OK(MPI_Comm_set_attr(MPI_COMM_SELF, keyval, value));
+    OK(MPI_Comm_free_keyval(&keyval));
+}
 
 static void freed(void)
 {
+    attach(frees, NULL);
     doing = "MPI_Finalize";
     MPI_Datatype type = column();
     int plain[N];
@@ -141,7 +170,53 @@ static void after_finalize(void)
     for (int i = 0; i < 2 * N; i++) {
         same("integer", i, i % 2 || rank ? 0 : i / 2 + 1, late[i]);
         same("integer of a persistent receive", i, i % 2 || rank ? 0 : i / 2 + 1, late_persistent[i]);
+        same("integer of a receive in finalize", i, i % 2 || rank ? 0 : i / 2 + 1, later[i]);
     }
+}
+
+/* ---- callbacks: the functions on MPI_COMM_SELF, which finalize calls while MPI can be used ---- */
+
+static struct {
+    MPI_Datatype type;
+    MPI_Request receive, send;
+    int back[2 * N], memory[2 * N];
+    int calls;
+} ending;
+
+/* The first call completes what was started before finalize, and the second one makes new messages. */
+static int ends(MPI_Comm comm, int keyval, void *value, void *extra)
+{
+    (void)comm, (void)keyval, (void)extra;
+    int finalized = 1;
+    doing = "a function on MPI_COMM_SELF";
+    OK(MPI_Finalized(&finalized));
+    same("finalized", 0, 0, finalized);
+    same("order of the calls", 0, ++ending.calls, *(int *)value);
+    if (ending.calls == 1) {
+        for (int i = 0; i < 2 * N; i++) ending.memory[i] = 100 * rank + i;
+        OK(MPI_Start(&ending.send));
+        OK(MPI_Wait(&ending.receive, MPI_STATUS_IGNORE));
+        OK(MPI_Wait(&ending.send, MPI_STATUS_IGNORE));
+        OK(MPI_Request_free(&ending.send));
+        for (int i = 0; i < 2 * N; i++) same("integer", i, i % 2 ? -1 : 100 * peer + i, ending.back[i]);
+        return MPI_SUCCESS;
+    }
+    for (int i = 0; i < 2 * N; i++) ending.back[i] = -1;
+    OK(MPI_Sendrecv(ending.memory, 1, ending.type, peer, 2, ending.back, 1, ending.type, peer, 2, MPI_COMM_WORLD,
+        MPI_STATUS_IGNORE));
+    for (int i = 0; i < 2 * N; i++) same("integer", i, i % 2 ? -1 : 100 * peer + i, ending.back[i]);
+    return MPI_Type_free(&ending.type);
+}
+
+static void callbacks(void)
+{
+    static int order[2] = {2, 1};
+    ending.type = column();
+    for (int i = 0; i < 2 * N; i++) ending.memory[i] = -2, ending.back[i] = -1;
+    OK(MPI_Irecv(ending.back, 1, ending.type, peer, 1, MPI_COMM_WORLD, &ending.receive));
+    OK(MPI_Send_init(ending.memory, 1, ending.type, peer, 1, MPI_COMM_WORLD, &ending.send));
+    /* The function that comes last is called first. */
+    for (int i = 0; i < 2; i++) attach(ends, &order[i]);
 }
 
 /* ---- bottom: types with absolute addresses ---- */
@@ -246,8 +321,33 @@ static void cancel(void)
             for (int i = 0; i < 2 * N; i++) same("integer", i, i % 2 ? -i : i / 2 + 1, back[i]);
             if (persistent) OK(MPI_Request_free(&q));
         }
+    /* A send that is cancelled or not, as the library likes. The receiver gets the message or nothing. */
+    MPI_Request q, other;
+    MPI_Status status;
+    for (int turn = 0; turn < 4; turn++) {
+        int cancelled[2] = {-1, -1}, go = 1, sender = turn % 2;
+        doing = "MPI_Cancel of a send";
+        for (int i = 0; i < 2 * N; i++) back[i] = rank == sender ? 100 * turn + i : -i;
+        if (rank == sender) {
+            if (turn < 2) OK(MPI_Isend(back, 1, type, peer, 8, MPI_COMM_WORLD, &q));
+            else OK(MPI_Issend(back, 1, type, peer, 8, MPI_COMM_WORLD, &q));
+            OK(MPI_Cancel(&q));
+            OK(MPI_Send(&go, 1, MPI_INT, peer, 9, MPI_COMM_WORLD));
+            OK(MPI_Wait(&q, &status));
+            OK(MPI_Test_cancelled(&status, &cancelled[0]));
+            OK(MPI_Send(cancelled, 1, MPI_INT, peer, 9, MPI_COMM_WORLD));
+            continue;
+        }
+        OK(MPI_Recv(&go, 1, MPI_INT, peer, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        OK(MPI_Irecv(back, 1, type, peer, 8, MPI_COMM_WORLD, &other));
+        OK(MPI_Recv(cancelled, 1, MPI_INT, peer, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        if (cancelled[0]) OK(MPI_Cancel(&other));
+        OK(MPI_Wait(&other, &status));
+        OK(MPI_Test_cancelled(&status, &cancelled[1]));
+        same("cancelled", turn, cancelled[0], cancelled[1]);
+        for (int i = 0; i < 2 * N; i++) same("integer", i, i % 2 || cancelled[0] ? -i : 100 * turn + i, back[i]);
+    }
     /* A cancelled receive that the program frees. */
-    MPI_Request q;
     OK(MPI_Irecv(back, 1, type, peer, 6, MPI_COMM_WORLD, &q));
     OK(MPI_Cancel(&q));
     OK(MPI_Request_free(&q));
@@ -421,6 +521,122 @@ static void long_messages(MPI_Datatype into)
     OK(MPI_Type_free(&from));
 }
 
+/* ---- wide: the blocks of a call are long pairs from the other rank, and contiguous elements from this one ---- */
+
+static void wide_with(const char *name, MPI_Datatype own, int bytes)
+{
+    MPI_Datatype from = gapped(), out[2], in[2];
+    int counts_out[2], counts[2], places_out[2], places[2], both[2] = {0, 1};
+    char little[64], back[64];
+    MPI_Aint far_out[2], far[2];
+    MPI_Comm graph;
+    OK(MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 2, both, MPI_UNWEIGHTED, 2, both, MPI_UNWEIGHTED, MPI_INFO_NULL,
+        0, &graph));
+    out[peer] = from, in[peer] = MPI_DOUBLE_INT, counts_out[peer] = counts[peer] = LONG;
+    out[rank] = in[rank] = own, counts_out[rank] = counts[rank] = 1;
+    sent = malloc(24 * LONG + sizeof little);
+    received = malloc((LONG + sizeof back / sizeof *received) * sizeof *received);
+    places_out[peer] = places[peer] = 0;
+    places_out[rank] = 24 * LONG, places[rank] = LONG * (int)sizeof *received;
+    for (int i = 0; i < 2; i++) {
+        OK(MPI_Get_address(sent + places_out[i], &far_out[i]));
+        OK(MPI_Get_address((char *)received + places[i], &far[i]));
+    }
+    for (int how = 0; how < 3; how++) {
+        MPI_Request q;
+        static char text[100];
+        snprintf(text, sizeof text, "%s of %s", how == 0 ? "Alltoallw" : how == 1 ? "Ialltoallw" : "Neighbor_alltoallw",
+            name);
+        doing = text;
+        clear();
+        for (int i = 0; i < bytes; i++) sent[24 * LONG + i] = (char)(i + how + rank), back[i] = 0;
+        memset(received + LONG, 0, sizeof back);
+        if (how == 0)
+            OK(MPI_Alltoallw(sent, counts_out, places_out, out, received, counts, places, in, MPI_COMM_WORLD));
+        if (how == 1) {
+            OK(MPI_Ialltoallw(sent, counts_out, places_out, out, received, counts, places, in, MPI_COMM_WORLD, &q));
+            OK(MPI_Wait(&q, MPI_STATUS_IGNORE));
+        }
+        /* The displacements of this call are addresses, which may be large. */
+        if (how == 2)
+            OK(MPI_Neighbor_alltoallw(MPI_BOTTOM, counts_out, far_out, out, MPI_BOTTOM, counts, far, in, graph));
+        check(LONG, peer);
+        for (int i = 0; i < bytes; i++) same("byte", i, (char)(i + how + rank), ((char *)(received + LONG))[i]);
+    }
+    free(sent);
+    free(received);
+    OK(MPI_Comm_free(&graph));
+    OK(MPI_Type_free(&from));
+}
+
+static void wide(void)
+{
+    MPI_Datatype f90, unseen;
+    wide_with("MPI_FLOAT_INT", MPI_FLOAT_INT, 8);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    /* A host without Fortran has no such type. */
+    if (MPI_Type_create_f90_real(15, MPI_UNDEFINED, &f90) == MPI_SUCCESS) wide_with("a type of Fortran", f90, 8);
+    /* As a library makes its types that was linked with the host alone. */
+    int (*commit)(MPI_Datatype *) = MPI_Type_commit;
+    void *host = dlopen("libmpi_abi.so.1", RTLD_NOW | RTLD_NOLOAD);
+    if (host) commit = (int (*)(MPI_Datatype *))dlsym(host, "PMPI_Type_commit");
+    OK(MPI_Type_contiguous(12, MPI_INT, &unseen));
+    OK(commit(&unseen));
+    wide_with("a type that was committed elsewhere", unseen, 48);
+    OK(MPI_Type_free(&unseen));
+}
+
+/* ---- shared: two calls at once on a communicator of one rank, for which MPICH gives one request ---- */
+
+static void shared(void)
+{
+    enum { DOUBLES = 1 << 17, TIMES = 600 };
+    MPI_Comm alone;
+    MPI_Datatype type;
+    OK(MPI_Comm_split(MPI_COMM_WORLD, rank, 0, &alone));
+    OK(MPI_Type_vector(DOUBLES, 1, 2, MPI_DOUBLE, &type));
+    OK(MPI_Type_commit(&type));
+    double *memory = calloc(2 * DOUBLES, sizeof *memory);
+    doing = "Ibcast";
+    for (int time = 0; time < TIMES; time++) {
+        MPI_Request q[2];
+        for (int i = 0; i < 2; i++) OK(MPI_Ibcast(memory, 1, type, 0, alone, &q[i]));
+        OK(MPI_Waitall(2, q, MPI_STATUSES_IGNORE));
+    }
+    free(memory);
+    OK(MPI_Type_free(&type));
+
+    /* Calls that move data. Both are complete when both were waited for, in either order. */
+    static const char *names[] = {"Iallgather", "Igather", "Iscatter", "Ialltoall", "Ialltoallw", "Iallgatherv"};
+    type = column();
+    for (int kind = 0; kind < 6; kind++)
+        for (int turn = 0; turn < 2; turn++) {
+            int from[2][2 * N], to[2][2 * N], one[1] = {1}, zero[1] = {0};
+            MPI_Request q[2];
+            doing = names[kind];
+            for (int k = 0; k < 2; k++) {
+                for (int i = 0; i < 2 * N; i++) from[k][i] = 1000 * k + i, to[k][i] = -1;
+                int *a = from[k], *b = to[k];
+                switch (kind) {
+                case 0: OK(MPI_Iallgather(a, 1, type, b, 1, type, alone, &q[k])); break;
+                case 1: OK(MPI_Igather(a, 1, type, b, 1, type, 0, alone, &q[k])); break;
+                case 2: OK(MPI_Iscatter(a, 1, type, b, 1, type, 0, alone, &q[k])); break;
+                case 3: OK(MPI_Ialltoall(a, 1, type, b, 1, type, alone, &q[k])); break;
+                case 4: OK(MPI_Ialltoallw(a, one, zero, &type, b, one, zero, &type, alone, &q[k])); break;
+                default: OK(MPI_Iallgatherv(a, 1, type, b, one, zero, type, alone, &q[k]));
+                }
+            }
+            for (int k = 0; k < 2; k++) {
+                int which = turn ? 1 - k : k;
+                OK(MPI_Wait(&q[which], MPI_STATUS_IGNORE));
+                for (int i = 0; i < 2 * N; i++) same("integer", i, i % 2 ? -1 : 1000 * which + i, to[which][i]);
+            }
+        }
+    OK(MPI_Type_free(&type));
+    OK(MPI_Comm_free(&alone));
+}
+
 /* ---- deep: each level has the level below twice ---- */
 
 static void deep(void)
@@ -525,6 +741,7 @@ int main(int argc, char **argv)
     peer = 1 - rank;
     if (strcmp(word, "profiled") == 0) profiled();
     if (strcmp(word, "freed") == 0) freed();
+    if (strcmp(word, "callbacks") == 0) callbacks();
     if (strcmp(word, "bottom") == 0) bottom();
     if (strcmp(word, "cancel") == 0) cancel();
     if (strcmp(word, "pairs") == 0) long_messages(MPI_DOUBLE_INT);
@@ -533,11 +750,14 @@ int main(int argc, char **argv)
         long_messages(type);
         OK(MPI_Type_free(&type));
     }
+    if (strcmp(word, "wide") == 0) wide();
+    if (strcmp(word, "shared") == 0) shared();
     if (strcmp(word, "deep") == 0) deep();
     if (strcmp(word, "apart") == 0) stays_apart();
     if (strcmp(word, "long") == 0) long_blocks();
     MPI_Finalize();
     if (strcmp(word, "freed") == 0) after_finalize();
+    if (strcmp(word, "callbacks") == 0) same("calls in finalize", 0, 2, ending.calls);
     if (!failures) printf("%s: no difference\n", word);
     return failures != 0;
 }

@@ -157,22 +157,34 @@ static void packs(MPI_Datatype type, int count)
 
 /* ---- messages ---- */
 
-enum { SEND, SEND_C, SSEND, SSEND_C, RSEND, BSEND, BSEND_C, ISEND, ISEND_C, ISSEND, IBSEND, IRSEND, SEND_INIT,
-    SSEND_INIT, BSEND_INIT,
-       SENDRECV_S, ISENDRECV_S, ISEND_FREE, SENDERS };
-static const char *sender_name[] = {"Send", "Send_c", "Ssend", "Ssend_c", "Rsend", "Bsend", "Bsend_c", "Isend",
-    "Isend_c", "Issend",
-    "Ibsend", "Irsend", "Send_init", "Ssend_init", "Bsend_init", "Sendrecv", "Isendrecv", "Isend, Request_free"};
-enum { RECV, RECV_C, PROBE, MRECV, IMRECV, SENDRECV_R, IRECV_WAIT, IRECV_TEST, IRECV_STATUS, IRECV_WAITALL,
-    IRECV_WAITANY, IRECV_WAITSOME,
-       IRECV_TESTALL, IRECV_TESTANY, IRECV_TESTSOME, IRECV_STATUS_ALL, IRECV_STATUS_ANY, IRECV_STATUS_SOME, RECV_INIT,
-           RECV_STARTALL,
-       RECEIVERS };
-static const char *receiver_name[] = {"Recv", "Recv_c", "Probe, Recv", "Mprobe, Mrecv", "Mprobe, Imrecv", "Sendrecv",
-    "Irecv, Wait",
-    "Irecv, Test", "Irecv, Request_get_status", "Irecv, Waitall", "Irecv, Waitany", "Irecv, Waitsome", "Irecv, Testall",
-    "Irecv, Testany", "Irecv, Testsome", "Irecv, Request_get_status_all", "Irecv, Request_get_status_any",
-    "Irecv, Request_get_status_some", "Recv_init", "Recv_init, Startall"};
+/* Sends without a request, with one, and persistent ones, each without and with large counts; last those that have no
+ * form of their own. */
+enum { SEND, SEND_C, SSEND, SSEND_C, RSEND, RSEND_C, BSEND, BSEND_C, ISEND, ISEND_C, ISSEND, ISSEND_C, IRSEND, IRSEND_C,
+    IBSEND, IBSEND_C, SEND_INIT, SEND_INIT_C, SSEND_INIT, SSEND_INIT_C, RSEND_INIT, RSEND_INIT_C, BSEND_INIT,
+    BSEND_INIT_C, SENDRECV_S, SENDRECV_S_C, ISENDRECV_S, ISENDRECV_S_C, ISEND_FREE, SENDERS };
+static const char *sender_name[] = {"Send", "Send_c", "Ssend", "Ssend_c", "Rsend", "Rsend_c", "Bsend", "Bsend_c",
+    "Isend", "Isend_c", "Issend", "Issend_c", "Irsend", "Irsend_c", "Ibsend", "Ibsend_c", "Send_init", "Send_init_c",
+    "Ssend_init", "Ssend_init_c", "Rsend_init", "Rsend_init_c", "Bsend_init", "Bsend_init_c", "Sendrecv",
+    "Sendrecv_c", "Isendrecv", "Isendrecv_c", "Isend, Request_free"};
+static int is_buffered(int how)
+{
+    return how == BSEND || how == BSEND_C || how == IBSEND || how == IBSEND_C || how == BSEND_INIT
+        || how == BSEND_INIT_C;
+}
+static int is_persistent(int how) { return how >= SEND_INIT && how <= BSEND_INIT_C; }
+static int is_ready(int how) { return how == RSEND || how == RSEND_C || how == IRSEND || how == IRSEND_C; }
+
+/* From IRECV_WAIT on, the receive is posted before the sender sends. */
+enum { RECV, RECV_C, PROBE, MRECV, MRECV_C, IMRECV, IMRECV_C, SENDRECV_R, SENDRECV_R_C, ISENDRECV_R, ISENDRECV_R_C,
+    IRECV_WAIT, IRECV_C_WAIT, IRECV_TEST, IRECV_STATUS, IRECV_WAITALL, IRECV_WAITANY, IRECV_WAITSOME, IRECV_TESTALL,
+    IRECV_TESTANY, IRECV_TESTSOME, IRECV_STATUS_ALL, IRECV_STATUS_ANY, IRECV_STATUS_SOME, RECV_INIT, RECV_INIT_C,
+    RECV_STARTALL, RECEIVERS };
+static const char *receiver_name[] = {"Recv", "Recv_c", "Probe, Recv", "Mprobe, Mrecv", "Mprobe, Mrecv_c",
+    "Mprobe, Imrecv", "Mprobe, Imrecv_c", "Sendrecv", "Sendrecv_c", "Isendrecv", "Isendrecv_c", "Irecv, Wait",
+    "Irecv_c, Wait", "Irecv, Test", "Irecv, Request_get_status", "Irecv, Waitall", "Irecv, Waitany", "Irecv, Waitsome",
+    "Irecv, Testall", "Irecv, Testany", "Irecv, Testsome", "Irecv, Request_get_status_all",
+    "Irecv, Request_get_status_any", "Irecv, Request_get_status_some", "Recv_init", "Recv_init_c",
+    "Recv_init, Startall"};
 
 #define TAG 7
 #define OTHER 8
@@ -189,36 +201,36 @@ static void sends(int how, int u, struct memory *m, int count, MPI_Datatype type
     MPI_Comm world = MPI_COMM_WORLD;
     wait_for_receiver();
     OK(PMPI_Send(&plain, 1, MPI_INT, peer, OTHER, world));
+#define TO buf, count, type, peer, TAG, world
+#define NOWHERE &back, 1, MPI_INT, MPI_PROC_NULL, 0, world
+#define EACH(CASE, Name) \
+    case CASE: OK(CALL(u, Name)(TO)); break; \
+    case CASE##_C: OK(CALL(u, Name##_c)(TO)); break
+#define EACH_REQUEST(CASE, Name) \
+    case CASE: OK(CALL(u, Name)(TO, &request)); break; \
+    case CASE##_C: OK(CALL(u, Name##_c)(TO, &request)); break
+    static int back;
+    MPI_Status status;
     switch (how) {
-    case SEND: OK(CALL(u, Send)(buf, count, type, peer, TAG, world)); break;
-    case SEND_C: OK(CALL(u, Send_c)(buf, count, type, peer, TAG, world)); break;
-    case SSEND: OK(CALL(u, Ssend)(buf, count, type, peer, TAG, world)); break;
-    case SSEND_C: OK(CALL(u, Ssend_c)(buf, count, type, peer, TAG, world)); break;
-    case RSEND: OK(CALL(u, Rsend)(buf, count, type, peer, TAG, world)); break;
-    case BSEND: OK(CALL(u, Bsend)(buf, count, type, peer, TAG, world)); break;
-    case BSEND_C: OK(CALL(u, Bsend_c)(buf, count, type, peer, TAG, world)); break;
-    case ISEND: OK(CALL(u, Isend)(buf, count, type, peer, TAG, world, &request)); break;
-    case ISEND_C: OK(CALL(u, Isend_c)(buf, count, type, peer, TAG, world, &request)); break;
-    case ISSEND: OK(CALL(u, Issend)(buf, count, type, peer, TAG, world, &request)); break;
-    case IBSEND: OK(CALL(u, Ibsend)(buf, count, type, peer, TAG, world, &request)); break;
-    case IRSEND: OK(CALL(u, Irsend)(buf, count, type, peer, TAG, world, &request)); break;
-    case SEND_INIT: OK(CALL(u, Send_init)(buf, count, type, peer, TAG, world, &request)); break;
-    case SSEND_INIT: OK(CALL(u, Ssend_init)(buf, count, type, peer, TAG, world, &request)); break;
-    case BSEND_INIT: OK(CALL(u, Bsend_init)(buf, count, type, peer, TAG, world, &request)); break;
-    case SENDRECV_S: {
-        int back = 0;
-        MPI_Status status;
-        OK(CALL(u, Sendrecv)(buf, count, type, peer, TAG, &back, 1, MPI_INT, MPI_PROC_NULL, 0, world, &status));
-        break;
+    EACH(SEND, Send);
+    EACH(SSEND, Ssend);
+    EACH(RSEND, Rsend);
+    EACH(BSEND, Bsend);
+    EACH_REQUEST(ISEND, Isend);
+    EACH_REQUEST(ISSEND, Issend);
+    EACH_REQUEST(IRSEND, Irsend);
+    EACH_REQUEST(IBSEND, Ibsend);
+    EACH_REQUEST(SEND_INIT, Send_init);
+    EACH_REQUEST(SSEND_INIT, Ssend_init);
+    EACH_REQUEST(RSEND_INIT, Rsend_init);
+    EACH_REQUEST(BSEND_INIT, Bsend_init);
+    case SENDRECV_S: OK(CALL(u, Sendrecv)(buf, count, type, peer, TAG, NOWHERE, &status)); break;
+    case SENDRECV_S_C: OK(CALL(u, Sendrecv_c)(buf, count, type, peer, TAG, NOWHERE, &status)); break;
+    case ISENDRECV_S: OK(CALL(u, Isendrecv)(buf, count, type, peer, TAG, NOWHERE, &request)); break;
+    case ISENDRECV_S_C: OK(CALL(u, Isendrecv_c)(buf, count, type, peer, TAG, NOWHERE, &request)); break;
+    default: OK(CALL(u, Isend)(TO, &request)); OK(CALL(u, Request_free)(&request));
     }
-    case ISENDRECV_S: {
-        static int back;
-        OK(CALL(u, Isendrecv)(buf, count, type, peer, TAG, &back, 1, MPI_INT, MPI_PROC_NULL, 0, world, &request));
-        break;
-    }
-    default: OK(CALL(u, Isend)(buf, count, type, peer, TAG, world, &request)); OK(CALL(u, Request_free)(&request));
-    }
-    if (how == SEND_INIT || how == SSEND_INIT || how == BSEND_INIT) {
+    if (is_persistent(how)) {
         /* The first start must send what the memory has at the start. */
         for (size_t i = 0; i < m->size; i++) m->base[i] ^= 0xff;
         for (size_t i = 0; i < m->size; i++) m->base[i] ^= 0xff;
@@ -236,12 +248,13 @@ static void sends(int how, int u, struct memory *m, int count, MPI_Datatype type
 }
 
 struct result {
-    int code, source, tag, count, elements, bytes, index;
+    int raw, code, source, tag, count, elements, bytes, index;
 };
 
 static void reads(struct result *r, int code, const MPI_Status *status, MPI_Datatype type)
 {
     memset(r, 0, sizeof *r);
+    r->raw = code;
     MPI_Error_class(code, &r->code);
     r->source = status->MPI_SOURCE;
     r->tag = status->MPI_TAG;
@@ -257,6 +270,7 @@ static void receives(int how, int u, int ignore, struct memory *m, int room, MPI
     MPI_Status status, statuses[3];
     MPI_Message message;
     MPI_Request request[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    static int none;
     int plain = 0, code = MPI_SUCCESS, flag = 0, index = -1, done = 0, indices[3], n;
     void *buf = m->origin;
     memset(&status, 0, sizeof status);
@@ -280,18 +294,28 @@ static void receives(int how, int u, int ignore, struct memory *m, int room, MPI
             break;
         }
         case MRECV:
+        case MRECV_C:
             OK(PMPI_Mprobe(peer, TAG, world, &message, &status));
-            code = CALL(u, Mrecv)(buf, room, type, &message, &status);
+            code = how == MRECV ? CALL(u, Mrecv)(buf, room, type, &message, &status)
+                : CALL(u, Mrecv_c)(buf, room, type, &message, &status);
             break;
         case IMRECV:
+        case IMRECV_C:
             OK(PMPI_Mprobe(peer, TAG, world, &message, &status));
-            OK(CALL(u, Imrecv)(buf, room, type, &message, &request[1]));
+            if (how == IMRECV) OK(CALL(u, Imrecv)(buf, room, type, &message, &request[1]));
+            else OK(CALL(u, Imrecv_c)(buf, room, type, &message, &request[1]));
             code = CALL(u, Wait)(&request[1], &status);
             break;
-        default: {
-            int none = 0;
-            code = CALL(u, Sendrecv)(&none, 1, MPI_INT, MPI_PROC_NULL, 0, buf, room, type, peer, TAG, world, &status);
+#define FROM &none, 1, MPI_INT, MPI_PROC_NULL, 0, buf, room, type, peer, TAG, world
+        case SENDRECV_R: code = CALL(u, Sendrecv)(FROM, &status); break;
+        case SENDRECV_R_C: code = CALL(u, Sendrecv_c)(FROM, &status); break;
+        case ISENDRECV_R: OK(CALL(u, Isendrecv)(FROM, &request[1])); break;
+        default: OK(CALL(u, Isendrecv_c)(FROM, &request[1]));
         }
+        if (how >= ISENDRECV_R) {
+            /* MPICH 5.0.2 does not tell the length of such a receive. */
+            code = CALL(u, Wait)(&request[1], &status);
+            memset(&status, 0, sizeof status);
         }
         OK(PMPI_Wait(&request[0], MPI_STATUS_IGNORE));
         same("integer", 4711, plain);
@@ -299,15 +323,16 @@ static void receives(int how, int u, int ignore, struct memory *m, int room, MPI
         return;
     }
     OK(PMPI_Irecv(&plain, 1, MPI_INT, peer, OTHER, world, &request[0]));
-    if (how == RECV_INIT || how == RECV_STARTALL) {
-        OK(CALL(u, Recv_init)(buf, room, type, peer, TAG, world, &request[2]));
+    if (how >= RECV_INIT) {
+        if (how == RECV_INIT_C) OK(CALL(u, Recv_init_c)(buf, room, type, peer, TAG, world, &request[2]));
+        else OK(CALL(u, Recv_init)(buf, room, type, peer, TAG, world, &request[2]));
         for (int turn = 0; turn < 2; turn++) {
             if (turn) OK(PMPI_Irecv(&plain, 1, MPI_INT, peer, OTHER, world, &request[0]));
             memset(m->base, 0x55, m->size);
-            if (how == RECV_INIT)
-                OK(CALL(u, Start)(&request[2]));
-            else
+            if (how == RECV_STARTALL)
                 OK(CALL(u, Startall)(1, &request[2]));
+            else
+                OK(CALL(u, Start)(&request[2]));
             tell_sender();
             code = CALL(u, Wait)(&request[2], &status);
             OK(PMPI_Wait(&request[0], MPI_STATUS_IGNORE));
@@ -321,11 +346,13 @@ static void receives(int how, int u, int ignore, struct memory *m, int room, MPI
         reads(r, code, &status, type);
         return;
     }
-    OK(CALL(u, Irecv)(buf, room, type, peer, TAG, world, &request[2]));
+    if (how == IRECV_C_WAIT) OK(CALL(u, Irecv_c)(buf, room, type, peer, TAG, world, &request[2]));
+    else OK(CALL(u, Irecv)(buf, room, type, peer, TAG, world, &request[2]));
     tell_sender();
     MPI_Status *one = ignore ? MPI_STATUS_IGNORE : &status, *all = ignore ? MPI_STATUSES_IGNORE : statuses;
     switch (how) {
-    case IRECV_WAIT: code = CALL(u, Wait)(&request[2], one); break;
+    case IRECV_WAIT:
+    case IRECV_C_WAIT: code = CALL(u, Wait)(&request[2], one); break;
     case IRECV_TEST:
         while (!flag) code = CALL(u, Test)(&request[2], &flag, one);
         break;
@@ -393,6 +420,7 @@ static void receives(int how, int u, int ignore, struct memory *m, int room, MPI
     if (class == MPI_ERR_IN_STATUS) code = ignore ? MPI_ERR_TRUNCATE : status.MPI_ERROR;
     if (ignore) {
         memset(r, 0, sizeof *r);
+        r->raw = code;
         MPI_Error_class(code, &r->code);
     } else {
         reads(r, code, &status, type);
@@ -402,6 +430,12 @@ static void receives(int how, int u, int ignore, struct memory *m, int room, MPI
 static void compare(const struct result *expected, const struct result *found, int ignore)
 {
     same("error class", expected->code, found->code);
+    if (expected->code != found->code && found->code != MPI_SUCCESS) {
+        char text[MPI_MAX_ERROR_STRING];
+        int length;
+        MPI_Error_string(found->raw, text, &length);
+        printf("%s\n", text);
+    }
     if (ignore) return;
     /* After a truncation, MPICH counts the bytes of the message or those of the receive, as the message happened to
      * arrive. */
@@ -451,21 +485,22 @@ static void one_pair(void)
         /* The first message is the host's own. It is a plain send and receive, also for the other turns. */
         int ways = turn ? 1 + below(3) : 0, how_s = turn ? below(SENDERS) : SEND,
             how_r = turn ? below(RECEIVERS) : RECV;
-        int ignore = turn && how_r >= IRECV_WAIT && how_r < RECV_INIT && below(3) == 0;
         /* MPICH's own buffered sends of such messages fail in a receive of a type that is not contiguous. */
-        if (is_mixed && (how_s == BSEND || how_s == BSEND_C || how_s == IBSEND || how_s == BSEND_INIT)) how_s = SEND;
+        if (is_mixed && is_buffered(how_s)) how_s = SEND;
         /* What the calls that only ask for a status return for a receive that failed is not compared. */
         if (sent > room && (how_r == IRECV_STATUS || how_r >= IRECV_STATUS_ALL)) how_r = IRECV_WAIT;
+        if (sent > room && (how_r == ISENDRECV_R || how_r == ISENDRECV_R_C)) how_r = SENDRECV_R;
         /* A persistent request has two operations, so its partner has too. */
-        int persistent_s = how_s == SEND_INIT || how_s == SSEND_INIT || how_s == BSEND_INIT;
-        int persistent_r = how_r == RECV_INIT || how_r == RECV_STARTALL;
-        if (persistent_s != persistent_r) {
-            how_s = persistent_r ? SEND_INIT + below(is_mixed ? 2 : 3) : how_s;
-            how_r = persistent_s ? RECV_INIT + below(2) : how_r;
+        if (is_persistent(how_s) != (how_r >= RECV_INIT)) {
+            int is_receiver = how_r >= RECV_INIT;
+            how_s = is_receiver ? SEND_INIT + below(is_mixed ? 6 : 8) : how_s;
+            how_r = is_receiver ? how_r : RECV_INIT + below(3);
         }
-        if (sent > room && how_s >= SEND_INIT && how_s <= BSEND_INIT) how_s = SEND, how_r = RECV;
+        if (sent > room && is_persistent(how_s)) how_s = SEND, how_r = RECV;
         /* Ready sends need a receive that is posted before. */
-        if ((how_s == RSEND || how_s == IRSEND) && how_r < IRECV_WAIT) how_r = IRECV_WAIT;
+        if (is_ready(how_s) && how_r < IRECV_WAIT) how_r = IRECV_WAIT;
+        int ignore = turn && (how_r == ISENDRECV_R || how_r == ISENDRECV_R_C
+            || (how_r >= IRECV_WAIT && how_r < RECV_INIT && below(3) == 0));
         snprintf(text, sizeof text, "%s %s -> %s %s%s (%d of %d elements)", ways & 1 ? "MPI" : "PMPI",
             sender_name[how_s],
                  ways & 2 ? "MPI" : "PMPI", receiver_name[how_r], ignore ? " without status" : "", sent, room);
@@ -503,23 +538,26 @@ static void one_pair(void)
         MPI_Status status;
         both[u] = memory_for(type[rank], count, 256);
         for (size_t i = 0; i < both[u].size; i++) both[u].base[i] ^= (unsigned char)rank;
-        int code = CALL(u, Sendrecv_replace)(both[u].origin, count, type[rank], peer, 3, peer, 3, MPI_COMM_WORLD,
-            &status);
+#define REPLACE both[u].origin, count, type[rank], peer, 3, peer, 3, MPI_COMM_WORLD, &status
+        int code = pair_number % 2 ? CALL(u, Sendrecv_replace_c)(REPLACE) : CALL(u, Sendrecv_replace)(REPLACE);
         reads(&results[u], code, &status, type[rank]);
     }
     /* The host's own call fails for some long messages of several basic types. */
     int either, class = results[0].code;
     PMPI_Allreduce(&class, &either, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     if (either == MPI_SUCCESS) {
-        compare(&results[0], &results[1], 0);
-        /* Open MPI 5.0.11 receives wrong bytes for some long messages of several basic types (seed 1, pairs 411 and 564).
-         * A call that the library hands on has the host's bytes, and one that it does has those of a receive. */
+        /* Without a library in front of it, the host does both calls, and may fail in the second one alone. */
+        int is_plain = (void *)MPI_Sendrecv_replace == (void *)PMPI_Sendrecv_replace;
+        int is_out = is_mixed && is_plain && results[1].code != MPI_SUCCESS;
+        if (!is_out) compare(&results[0], &results[1], 0);
+        /* Open MPI 5.0.11 receives wrong bytes for some long messages of several basic types (seed 1, pairs 411 and
+         * 564). A call that the library hands on has the host's bytes, and one that it does has those of a receive. */
         struct memory mine = memory_for(type[rank], count, 256), received = memory_for(type[rank], count, 256);
         for (size_t i = 0; i < mine.size; i++) received.base[i] = mine.base[i] ^= (unsigned char)rank;
         OK(PMPI_Sendrecv(mine.origin, count, type[rank], peer, 3, received.origin, count, type[rank], peer, 3,
             MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-        if (memcmp(both[0].base, both[1].base, both[0].size)) same_memory("memory", &received, &both[1]);
-        if (memcmp(received.base, both[0].base, received.size)) host_is_wrong++;
+        if (!is_out && memcmp(both[0].base, both[1].base, both[0].size)) same_memory("memory", &received, &both[1]);
+        if (is_out || memcmp(received.base, both[0].base, received.size)) host_is_wrong++;
         free(mine.base);
         free(received.base);
     }

@@ -1,6 +1,6 @@
 /* Calls that fail, or that a host does in another way, with tool.c in front of the host.
  *
- *     ./faults requests | external | order | edge | LIBRARY
+ *     ./faults requests | startall | cut | external | order | edge | looks | device LIBRARY | LIBRARY
  *
  * The types are columns: N of 2 * N integers. With the path of a LIBRARY, the program loads it between two messages.
  */
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { PASS, EARLY, LATE, N = 50 };
+enum { PASS, EARLY, LATE, PARTLY, CUT, N = 50 };
 
 static int failures;
 static int *tool_mode;
@@ -108,6 +108,53 @@ static void late_receive(int call)
     early(call, 0);
 }
 
+/* A failed call starts the first of two receives. Its message comes before the call or after it. */
+static void partly(int is_early)
+{
+    const char *doing = "Startall";
+    int plain[N], back[2][2 * N];
+    MPI_Request q[2], send = MPI_REQUEST_NULL;
+    for (int i = 0; i < N; i++) plain[i] = i + 1;
+    memset(back, 0, sizeof back);
+    for (int k = 0; k < 2; k++) OK(MPI_Recv_init(back[k], 1, column, 0, k, MPI_COMM_SELF, &q[k]));
+    if (is_early) OK(MPI_Isend(plain, N, MPI_INT, 0, 0, MPI_COMM_SELF, &send));
+    *tool_mode = PARTLY;
+    same("code", doing, 0, MPI_ERR_OTHER, MPI_Startall(2, q));
+    *tool_mode = PASS;
+    if (!is_early) OK(MPI_Send(plain, N, MPI_INT, 0, 0, MPI_COMM_SELF));
+    OK(MPI_Wait(&q[0], MPI_STATUS_IGNORE));
+    OK(MPI_Wait(&q[1], MPI_STATUS_IGNORE));
+    OK(MPI_Wait(&send, MPI_STATUS_IGNORE));
+    for (int i = 0; i < 2 * N; i++) same("integer", doing, i, i % 2 ? 0 : i / 2 + 1, back[0][i]);
+    for (int i = 0; i < 2 * N; i++) same("integer that was not sent", doing, i, 0, back[1][i]);
+    /* Both work as before. */
+    for (int i = 0; i < N; i++) plain[i] = 1000 + i;
+    OK(MPI_Startall(2, q));
+    for (int k = 0; k < 2; k++) OK(MPI_Send(plain, N, MPI_INT, 0, k, MPI_COMM_SELF));
+    OK(MPI_Waitall(2, q, MPI_STATUSES_IGNORE));
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < 2 * N; i++) same("integer", doing, i, i % 2 ? 0 : 1000 + i / 2, back[k][i]);
+    for (int k = 0; k < 2; k++) OK(MPI_Request_free(&q[k]));
+}
+
+/* The host finds that a message is too long, and writes nothing. What a buffer had before must not arrive. */
+static void cut(void)
+{
+    const char *doing = "Recv";
+    int memory[2 * N], back[2 * N];
+    MPI_Status status;
+    memset(memory, 0x77, sizeof memory);
+    OK(MPI_Sendrecv(memory, 1, column, 0, 0, back, 1, column, 0, 0, MPI_COMM_SELF, &status));
+    for (int i = 0; i < 2 * N; i++) memory[i] = i + 1, back[i] = -i;
+    MPI_Request q;
+    OK(MPI_Isend(memory, 1, column, 0, 0, MPI_COMM_SELF, &q));
+    *tool_mode = CUT;
+    same("code", doing, 0, MPI_ERR_TRUNCATE, MPI_Recv(back, 1, column, 0, 0, MPI_COMM_SELF, &status));
+    *tool_mode = PASS;
+    OK(MPI_Wait(&q, MPI_STATUS_IGNORE));
+    for (int i = 0; i < 2 * N; i++) same("integer", doing, i, -i, back[i]);
+}
+
 /* The host's external32 has the byte order of the machine. Zeros do not show that. */
 static void external(void)
 {
@@ -189,6 +236,68 @@ static void edge(void)
     OK(MPI_Comm_free(&line));
 }
 
+/* Two blocks from this rank to itself, which must be packed because of the first one: pairs of a double and an integer
+ * with a gap, and integers, which come into the memory of a device. */
+static void device(const char *library)
+{
+    const char *doing = "Neighbor_alltoallw";
+    enum { PAIR = 24, BYTES = 1 << 16 };
+    void **memory = dlsym(NULL, "tool_device");
+    size_t *bytes = dlsym(NULL, "tool_device_bytes");
+    if (!memory || !bytes || !dlopen(library, RTLD_NOW)) {
+        same(library, doing, 0, 1, 0);
+        return;
+    }
+    MPI_Datatype parts[2] = {MPI_DOUBLE, MPI_INT}, joined, pair;
+    int lengths[2] = {1, 1}, dims[1] = {1}, periods[1] = {1}, plain[N];
+    MPI_Aint at[2] = {0, 12};
+    MPI_Comm ring;
+    OK(MPI_Type_create_struct(2, lengths, at, parts, &joined));
+    OK(MPI_Type_create_resized(joined, 0, PAIR, &pair));
+    OK(MPI_Type_commit(&pair));
+    OK(MPI_Type_free(&joined));
+    OK(MPI_Cart_create(MPI_COMM_WORLD, 1, dims, periods, 0, &ring));
+    static char sent[N * PAIR], received[N * PAIR];
+    for (int i = 0; i < N; i++) plain[i] = i + 1;
+    for (int i = 0; i < N * PAIR; i++) sent[i] = (char)i, received[i] = 0x55;
+    int *there = mmap(NULL, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    *bytes = BYTES;
+    *memory = there;
+    /* The block to the left comes from the right. */
+    MPI_Datatype from[2] = {MPI_INT, pair}, to[2] = {pair, MPI_INT};
+    int counts[2] = {N, N};
+    MPI_Aint out[2] = {0, (char *)sent - (char *)plain}, in[2] = {0, (char *)there - received};
+    OK(MPI_Neighbor_alltoallw(plain, counts, out, from, received, counts, in, to, ring));
+    *memory = NULL;
+    mprotect(there, BYTES, PROT_READ | PROT_WRITE);
+    for (int i = 0; i < N; i++) same("integer", doing, i, i + 1, there[i]);
+    for (int i = 0; i < N * PAIR; i++) {
+        int is_data = i % PAIR < 8 || (i % PAIR >= 12 && i % PAIR < 16);
+        same("byte", doing, i, is_data ? (char)i : 0x55, received[i]);
+    }
+    munmap(there, BYTES);
+    OK(MPI_Type_free(&pair));
+    OK(MPI_Comm_free(&ring));
+}
+
+/* Packs many times: not each call looks at the loaded objects. */
+static void looks(void)
+{
+    const char *doing = "Pack";
+    enum { TIMES = 20000 };
+    int *looked = dlsym(NULL, "tool_looks"), memory[2 * N] = {0}, packed[N];
+    if (!looked) {
+        same("tool_looks", doing, 0, 1, 0);
+        return;
+    }
+    int before = *looked;
+    for (int time = 0; time < TIMES; time++) {
+        int at = 0;
+        OK(MPI_Pack(memory, 1, column, packed, sizeof packed, &at, MPI_COMM_SELF));
+    }
+    if (*looked - before > TIMES / 4) same("looks at the loaded objects", doing, TIMES, TIMES / 4, *looked - before);
+}
+
 /* Sends and receives a column. */
 static void message(void)
 {
@@ -203,8 +312,8 @@ int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
     tool_mode = dlsym(NULL, "tool_mode");
-    if (argc != 2 || !tool_mode) {
-        fprintf(stderr, "usage: faults requests | external | order | edge, with tool.c loaded before the host\n");
+    if (argc < 2 || !tool_mode) {
+        fprintf(stderr, "usage: faults CASE, with tool.c loaded before the host\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     MPI_Type_vector(N, 1, 2, MPI_INT, &column);
@@ -216,6 +325,10 @@ int main(int argc, char **argv)
             late_send(call);
             late_receive(call);
         }
+    if (strcmp(argv[1], "startall") == 0) partly(0), partly(1);
+    if (strcmp(argv[1], "cut") == 0) cut();
+    if (strcmp(argv[1], "looks") == 0) looks();
+    if (strcmp(argv[1], "device") == 0 && argc == 3) device(argv[2]);
     if (strcmp(argv[1], "external") == 0) external();
     if (strcmp(argv[1], "order") == 0) order();
     if (strcmp(argv[1], "edge") == 0) edge();
