@@ -172,7 +172,7 @@ pub unsafe fn free(next: &'static Next, request: *mut raw::Request) -> Option<c_
     if entry.active && entry.is_collective() {
         // SAFETY: the argument of the call.
         let code = unsafe { next.MPI_Request_free(request) };
-        // SAFETY: as above.
+        // SAFETY: the program's request is readable: the host has just used it.
         if unsafe { *request } == handle {
             pending::put(handle, entry);
         } else {
