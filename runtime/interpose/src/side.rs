@@ -48,8 +48,8 @@ impl Run {
         }
         let (own, byte, mut at) = (raw::Comm(abi::COMM_SELF), raw::Datatype(abi::BYTE), 0);
         let size = self.len as i64;
-        // SAFETY: the run has `size` readable bytes and `target` has room for so many (`# Safety`), and the position is a
-        // variable of this function. The host reads the memory of devices by their own runtime.
+        // SAFETY: the run has `size` readable bytes and `target` has room for so many (`# Safety`), and the position is
+        // a variable of this function. The host reads the memory of devices by their own runtime.
         let code = unsafe {
             next().PMPI_Pack_c(self.at.cast(), size, byte, target.cast(), size, &mut at, own)
         };
@@ -71,8 +71,8 @@ impl Run {
         }
         let (own, byte, mut at) = (raw::Comm(abi::COMM_SELF), raw::Datatype(abi::BYTE), 0);
         let size = self.len as i64;
-        // SAFETY: `source` has `size` bytes, the run has room for so many (`# Safety`), and the position is a variable of
-        // this function. The host writes the memory of devices by their own runtime.
+        // SAFETY: `source` has `size` bytes, the run has room for so many (`# Safety`), and the position is a variable
+        // of this function. The host writes the memory of devices by their own runtime.
         let code = unsafe {
             next().PMPI_Unpack_c(source.cast(), size, &mut at, self.at.cast(), size, byte, own)
         };
