@@ -1,7 +1,9 @@
-//! What the library has measured about the ways of messages and of collective calls, for programs that show the choices.
+//! What the library has measured about the ways of messages and of collective calls, for programs that show the
+//! choices.
 //!
-//! `transport/tuning.rs`, `transport/part_choice.rs` and `coll/cells/choices.rs` measure, and `tuned/file.rs` defines the
-//! file of `TYPEPACK_TUNE_FILE`. `world.rs` reads and writes the file; `typepack info` shows the file and the measurements.
+//! `transport/tuning.rs`, `transport/part_choice.rs` and `coll/cells/choices.rs` measure, and `tuned/file.rs` defines
+//! the file of `TYPEPACK_TUNE_FILE`. `world.rs` reads and writes the file; `typepack info` shows the file and the
+//! measurements.
 
 use crate::coll::MeasuredCalls;
 use crate::sys::text_file;

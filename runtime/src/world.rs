@@ -51,12 +51,11 @@ fn probe_number() -> u64 {
 
 /// This process's membership in its job. Dropping this value leaves the job.
 ///
-/// The drop does five things. If this is rank 0 of several ranks and `TYPEPACK_TUNE_FILE` is set, it
-/// writes that file. It completes the sends that are still under way. It reads and discards the messages
-/// that other ranks are still sending for abandoned receives, and waits for those of abandoned collective operations. It tells the launcher that this rank leaves
-/// the job normally. It prints the report if `TYPEPACK_REPORT=1`. If the process is panicking, the drop
-/// only writes the file and prints the report, and the launcher then reports the end of the process as a
-/// failure.
+/// The drop does five things. If this is rank 0 of several ranks and `TYPEPACK_TUNE_FILE` is set, it writes that file.
+/// It completes the sends that are still under way. It reads and discards the messages that other ranks are still
+/// sending for abandoned receives, and waits for those of abandoned collective operations. It tells the launcher that
+/// this rank leaves the job normally. It prints the report if `TYPEPACK_REPORT=1`. If the process is panicking, the
+/// drop only writes the file and prints the report, and the launcher then reports the end of the process as a failure.
 #[doc(alias = "MPI_Finalize")]
 pub struct Universe {
     world: Communicator,

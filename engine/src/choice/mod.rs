@@ -26,8 +26,8 @@
 //!   way's own median rises by more than one part in `DRIFT`, all other ways get a look without waiting for their
 //!   turns, and these looks count as first looks. If another way then replaces the present one, the way that has
 //!   been replaced gets such a look, too.
-//! - Single outliers, such as a page fault, stolen time or the wait for a late rank, do not move a median. In the sums, a
-//!   cost counts as at most `OUTLIER` medians, and a cost before any median as nothing.
+//! - Single outliers, such as a page fault, stolen time or the wait for a late rank, do not move a median. In the sums,
+//!   a cost counts as at most `OUTLIER` medians, and a cost before any median as nothing.
 //!
 //! `contiguous/own.rs` uses choosers; the runtime uses them for transports, waiting and files.
 
@@ -72,8 +72,8 @@ const SETTLED: u64 = 64;
 /// See [`SETTLED`].
 const EVERY: u64 = 8;
 
-/// In the sums, a cost counts as at most this number of medians of its way, or of the present way if that is slower. One
-/// job that waited for seconds would pay for looks of minutes, or would use up the budget of all looks.
+/// In the sums, a cost counts as at most this number of medians of its way, or of the present way if that is slower.
+/// One job that waited for seconds would pay for looks of minutes, or would use up the budget of all looks.
 const OUTLIER: u64 = 8;
 
 /// The same for the first cost of a way, for which there is no median yet.
@@ -222,8 +222,8 @@ impl Chooser {
         self.jobs
     }
 
-    /// Returns the median of the latest costs of a way, or `None` if no cost of the way is recorded. At the beginning of
-    /// a second look, these are the costs before it.
+    /// Returns the median of the latest costs of a way, or `None` if no cost of the way is recorded. At the beginning
+    /// of a second look, these are the costs before it.
     pub fn median(&self, way: u8) -> Option<u64> {
         self.ways.get(usize::from(way)).and_then(Way::known)
     }
@@ -320,8 +320,8 @@ impl Chooser {
         }
     }
 
-    /// Adds the cost of a job in the way `way` to the sums, and does not judge the way by it. The jobs after a change of way
-    /// may be slower than later ones.
+    /// Adds the cost of a job in the way `way` to the sums, and does not judge the way by it. The jobs after a change
+    /// of way may be slower than later ones.
     pub fn charge(&mut self, way: u8, cost: u64) {
         let cost = self.counted(way, cost);
         self.spent = self.spent.saturating_add(cost);

@@ -85,8 +85,8 @@ fn second_looks_stay_within_their_own_budget() {
     }
 }
 
-/// A second look at a way that was much slower ends after one job. The way is looked at again later, and it wins once it
-/// has become fast.
+/// A second look at a way that was much slower ends after one job. The way is looked at again later, and it wins once
+/// it has become fast.
 #[test]
 fn a_second_look_at_a_hopeless_way_is_short() {
     let mut chooser = Chooser::new(2, 0);
@@ -196,8 +196,8 @@ fn huge_costs_do_not_overflow() {
     work(&mut chooser, 1000, &[0, 0], |cost| cost);
 }
 
-/// A job of the present way that has waited for seconds pays for no more looks than other jobs, and a job of a look that
-/// has waited for seconds does not end the looks.
+/// A job of the present way that has waited for seconds pays for no more looks than other jobs, and a job of a look
+/// that has waited for seconds does not end the looks.
 #[test]
 fn an_outlier_counts_little_in_the_sums() {
     const WAIT: u64 = 10_000_000_000;

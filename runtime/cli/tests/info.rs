@@ -97,9 +97,9 @@ fn choices_are_measured_kept_and_shown() {
     let out = shown(&[("TYPEPACK_TUNE_FILE", name)]);
     let (_, file) = out.split_once(&format!("Choices in {name} (TYPEPACK_TUNE_FILE)\n")).unwrap();
     let lines: Vec<&str> = file.lines().take_while(|line| line.starts_with("  from ")).collect();
-    // The file has all choices of the table that were compared: of messages, messages in parts, and collective calls. It
-    // also has choices about copies and pieces, which the table lacks, and those that were compared and are being compared
-    // again, because the present way has become slower.
+    // The file has all choices of the table that were compared: of messages, messages in parts, and collective calls.
+    // It also has choices about copies and pieces, which the table lacks, and those that were compared and are being
+    // compared again, because the present way has become slower.
     let others = ["pieces of collective calls", "copies"];
     let rows = lines.iter().filter(|line| !others.iter().any(|other| line.contains(other)));
     assert!(rows.count() >= compared.len(), "{out}");

@@ -329,10 +329,11 @@ impl MessageEngine {
     /// Does the same as [`MessageEngine::send`], but returns only the number of the send if the send is pending, and
     /// `None` if the send is complete.
     ///
-    /// The callers that use this function need no status. They would copy it with wide loads directly after this function
-    /// has written its fields one by one, and such a load waits until all earlier stores have reached the cache. On a
-    /// Zen 3, `perf` found half of a sender's time at this load. Messages do not become faster without the load (bursts
-    /// of 64 bytes 0.22 us before and after), because the release of the endpoint's lock waits for the same stores.
+    /// The callers that use this function need no status. They would copy it with wide loads directly after this
+    /// function has written its fields one by one, and such a load waits until all earlier stores have reached the
+    /// cache. On a Zen 3, `perf` found half of a sender's time at this load. Messages do not become faster without the
+    /// load (bursts of 64 bytes 0.22 us before and after), because the release of the endpoint's lock waits for the
+    /// same stores.
     ///
     /// # Safety
     ///

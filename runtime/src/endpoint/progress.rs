@@ -678,10 +678,10 @@ impl Endpoint {
         Ok(self.lock()?.unrung)
     }
 
-    /// Completes all operations for which other ranks wait: sends, receives that have begun to take their data, and
-    /// the receives of abandoned collective operations, unless their senders have left the job. Then closes the endpoint, so that all later calls return errors. If `wait` is false because
-    /// the program is panicking, this function only closes the endpoint, and the launcher sees that the rank
-    /// left early.
+    /// Completes all operations for which other ranks wait: sends, receives that have begun to take their data, and the
+    /// receives of abandoned collective operations, unless their senders have left the job. Then closes the endpoint,
+    /// so that all later calls return errors. If `wait` is false because the program is panicking, this function only
+    /// closes the endpoint, and the launcher sees that the rank left early.
     ///
     /// # Errors
     /// Returns the errors of [`Endpoint::wait`]. The function closes the endpoint even if it returns an

@@ -194,9 +194,9 @@ impl Lane {
         queue.places.is_empty() && queue.working == 0
     }
 
-    /// Takes a place at the end of the queue. Starts a thread if none is idle and there may be one more. If the
-    /// queue has no order, or if the job waits for an agreement (`later`), the place is the end of the queue at the time
-    /// of [`fill`](Self::fill).
+    /// Takes a place at the end of the queue. Starts a thread if none is idle and there may be one more. If the queue
+    /// has no order, or if the job waits for an agreement (`later`), the place is the end of the queue at the time of
+    /// [`fill`](Self::fill).
     fn reserve(self: &Arc<Self>, later: bool) -> Result<Ticket> {
         let most = if self.ordered { 1 } else { THREADS };
         let mut queue = self.queue();

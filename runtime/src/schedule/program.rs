@@ -456,8 +456,8 @@ impl<'s, 'a> Builder<'s, 'a> {
     /// step. The steps before a check use only scratch memory of the schedule.
     ///
     /// If `check` returns an error, the schedule ends with this error, and the later steps do nothing: they send no
-    /// messages, not even void ones, and wait for none. So the checks of all ranks must fail together. If an earlier step
-    /// has failed, `check` is not called, and the steps after the last check send void messages.
+    /// messages, not even void ones, and wait for none. So the checks of all ranks must fail together. If an earlier
+    /// step has failed, `check` is not called, and the steps after the last check send void messages.
     pub fn check(&mut self, check: impl FnMut() -> Result<()> + Send + 'static) {
         self.schedule.checks.push(Check(Box::new(check)));
         let index = self.schedule.checks.len() as u32 - 1;

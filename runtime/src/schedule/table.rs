@@ -505,9 +505,9 @@ impl Entry {
         }
     }
 
-    /// Calls a check, and stops the schedule if the check fails. An abandoned schedule calls its checks too. If an earlier
-    /// step has failed, the other ranks may have passed their checks, and wait for the data of this rank: the schedule
-    /// then sends void messages.
+    /// Calls a check, and stops the schedule if the check fails. An abandoned schedule calls its checks too. If an
+    /// earlier step has failed, the other ranks may have passed their checks, and wait for the data of this rank: the
+    /// schedule then sends void messages.
     #[cold]
     fn check(&mut self, number: u32, index: u32) -> Result<()> {
         let schedule = &mut self.schedule;

@@ -25,8 +25,8 @@ pub struct Eager;
 
 impl Eager {
     /// Writes a message if the ring has room. `pack` writes the `label.bytes` packed bytes to the address that is
-    /// passed to it. `chooses` says whether the method of a payload of some KiB is chosen by measurement. Returns false if
-    /// the ring has no room.
+    /// passed to it. `chooses` says whether the method of a payload of some KiB is chosen by measurement. Returns false
+    /// if the ring has no room.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the receiver broke the protocol.

@@ -320,9 +320,9 @@ impl Fabric {
         }
     }
 
-    /// Sleeps until another rank or thread rings this rank's doorbell, or until `timeout` has passed.
-    /// Returns at once if the doorbell has rung since [`Fabric::announce`] returned `seen`. In a job of
-    /// one rank nobody can ring, so the call sleeps for `timeout`, but at most for 1 ms. Returns why the sleep has ended.
+    /// Sleeps until another rank or thread rings this rank's doorbell, or until `timeout` has passed. Returns at once
+    /// if the doorbell has rung since [`Fabric::announce`] returned `seen`. In a job of one rank nobody can ring, so
+    /// the call sleeps for `timeout`, but at most for 1 ms. Returns why the sleep has ended.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the kernel refuses to sleep.

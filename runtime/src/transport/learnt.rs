@@ -1,8 +1,8 @@
-//! What a rank has learnt about the ways of messages, and the lines of the file of `TYPEPACK_TUNE_FILE` about it. A way is
-//! a protocol and a copy method.
+//! What a rank has learnt about the ways of messages, and the lines of the file of `TYPEPACK_TUNE_FILE` about it. A way
+//! is a protocol and a copy method.
 //!
-//! `tuned/file.rs` defines the file. `tuning.rs` uses a way from the file as the first way of a message, and measures as it
-//! does without a file. There are two kinds of lines:
+//! `tuned/file.rs` defines the file. `tuning.rs` uses a way from the file as the first way of a message, and measures
+//! as it does without a file. There are two kinds of lines:
 //!
 //! ```text
 //! heap dense contiguous shared near idle 65536 in-place repeat
@@ -11,8 +11,8 @@
 //!
 //! The first kind is one situation (place, shape, receive, receive's memory, distance, load, least number of bytes) and
 //! its best way (protocol, method). The second kind is about messages that can go out in parts (`part_choice.rs`): the
-//! distance, the least number of bytes, and the method with which parts are copied, or `rts` if a message begins with an
-//! RTS.
+//! distance, the least number of bytes, and the method with which parts are copied, or `rts` if a message begins with
+//! an RTS.
 
 use super::part_choice::{self, Beginning};
 use super::tuning::{Situation, Way};
@@ -21,7 +21,8 @@ use crate::message::label::Shape;
 use std::fmt;
 use typepack_engine::contiguous::Method;
 
-/// What a rank has learnt about the messages of one kind and size class. `bytes` is the least number of bytes of the class.
+/// What a rank has learnt about the messages of one kind and size class. `bytes` is the least number of bytes of the
+/// class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Learnt {
     /// The best way in a situation.
@@ -62,8 +63,8 @@ impl Learnt {
         }
     }
 
-    /// Reads a line of the file. Returns `None` if the line is not one that typepack writes, or if this machine does not
-    /// have the method.
+    /// Reads a line of the file. Returns `None` if the line is not one that typepack writes, or if this machine does
+    /// not have the method.
     pub fn parse(text: &str) -> Option<Self> {
         match text.strip_prefix(PARTS) {
             Some(rest) => parts(rest.strip_prefix(' ')?),

@@ -187,8 +187,8 @@ impl Tx {
         self.ring.published()
     }
 
-    /// Returns the receiver's last answer to a mark, and whether the receiver has told that it has used the first `count`
-    /// envelopes. If it has, the answer is not older than its use of them.
+    /// Returns the receiver's last answer to a mark, and whether the receiver has told that it has used the first
+    /// `count` envelopes. If it has, the answer is not older than its use of them.
     pub fn answer(&self, count: u64) -> (u64, bool) {
         let used = self.ring.has_freed(&self.area, count);
         (self.area.measured().load(Ordering::Relaxed), used)

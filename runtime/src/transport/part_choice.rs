@@ -1,22 +1,22 @@
 //! Whether messages of medium length go out in parts, and with which copy method, chosen by measurement.
 //!
-//! The receiver chooses. `tuning.rs` compares the ways of messages that begin with an RTS. Once it has compared them and
-//! chunks are the best way, this file begins to compare parts. (If earlier jobs have compared parts, it begins at once,
-//! with the way that was the best one.) There is one chooser (`typepack_engine::choice`) per size
-//! class and distance, whose ways are parts with each copy method, and an RTS. The cost is the time from the match of a
-//! message to its last byte, per byte. Only messages that arrive while no other long message is on its way count.
+//! The receiver chooses. `tuning.rs` compares the ways of messages that begin with an RTS. Once it has compared them
+//! and chunks are the best way, this file begins to compare parts. (If earlier jobs have compared parts, it begins at
+//! once, with the way that was the best one.) There is one chooser (`typepack_engine::choice`) per size class and
+//! distance, whose ways are parts with each copy method, and an RTS. The cost is the time from the match of a message
+//! to its last byte, per byte. Only messages that arrive while no other long message is on its way count.
 //!
-//! The next way is picked when a message ends. The receiver tells its sender in an Allow, if the sender does
-//! not know yet. The sender may have begun other messages before it hears of the pick. Such a message names the method
-//! that it used, and counts neither for that method nor for the pick. A way that is only looked at ends without a result
-//! after some messages that could not be timed ([`PATIENCE`]): no receive had matched them, or other messages came at the
+//! The next way is picked when a message ends. The receiver tells its sender in an Allow, if the sender does not know
+//! yet. The sender may have begun other messages before it hears of the pick. Such a message names the method that it
+//! used, and counts neither for that method nor for the pick. A way that is only looked at ends without a result after
+//! some messages that could not be timed ([`PATIENCE`]): no receive had matched them, or other messages came at the
 //! same time.
 //!
-//! Parts lie in the ring and chunks in the pool of the sender. The lines of the memory that was used long ago are no longer
-//! in a cache, so the first messages after a change between parts and an RTS are slower than the later ones. They count
-//! only once the messages have passed through as much memory as a ring has ([`WARM`]); with several senders, the messages
-//! of all of them are taken together. If they take much longer than the present way, the comparison does not wait for that.
-//! The chooser's budget pays for these messages, too.
+//! Parts lie in the ring and chunks in the pool of the sender. The lines of the memory that was used long ago are no
+//! longer in a cache, so the first messages after a change between parts and an RTS are slower than the later ones.
+//! They count only once the messages have passed through as much memory as a ring has ([`WARM`]); with several senders,
+//! the messages of all of them are taken together. If they take much longer than the present way, the comparison does
+//! not wait for that. The chooser's budget pays for these messages, too.
 //!
 //! `peer.rs` and `endpoint/engine/parts.rs` call this file; `parts.rs` is the sender's side.
 
@@ -36,8 +36,8 @@ pub fn class(bytes: u64) -> Option<usize> {
     (bytes <= PARTS_MAX as u64).then(|| (u64::BITS - bytes.leading_zeros()) as usize)
 }
 
-/// Number of bytes that pass through a ring or a pool before all of its memory has been used: of the largest ring, and of
-/// the chunks in rotation.
+/// Number of bytes that pass through a ring or a pool before all of its memory has been used: of the largest ring, and
+/// of the chunks in rotation.
 const WARM: u64 = (CHUNKS * CHUNK_BYTES) as u64;
 
 const _: () = assert!(LEVELS[LEVELS.len() - 1].payload as u64 == WARM);
@@ -70,6 +70,16 @@ pub fn kind(far: bool) -> &'static str {
 /// Returns the least number of bytes of a size class.
 fn least(class: usize) -> u64 {
     (1 << class) >> 1
+}
+
+/// Returns what was learnt about each distance and size class. `of` returns the best beginning if it is known.
+fn all(of: impl Fn(bool, usize) -> Option<Beginning>) -> impl Iterator<Item = Learnt> {
+    let keys =
+        [false, true].into_iter().flat_map(|far| (0..CLASSES).map(move |class| (far, class)));
+    keys.filter_map(move |(far, class)| {
+        let beginning = of(far, class)?;
+        Some(Learnt::Parts { bytes: least(class), far, beginning })
+    })
 }
 
 /// The chooser of one size class and distance.
@@ -186,8 +196,8 @@ pub struct PartChoices {
     /// The entries for near senders and for far ones.
     entries: [[Option<Box<Entry>>; CLASSES]; 2],
     trial: Option<Trial>,
-    /// The ranks whose messages in parts are arriving, one bit each. Rings that have room for parts exist in jobs of a few
-    /// ranks only.
+    /// The ranks whose messages in parts are arriving, one bit each. Rings that have room for parts exist in jobs of a
+    /// few ranks only.
     arriving: u64,
     /// True if something is measured. With `TYPEPACK_TUNE=off`, an entry keeps its first way.
     measures: bool,
@@ -198,8 +208,8 @@ pub struct PartChoices {
 }
 
 impl PartChoices {
-    /// Creates the choices of a rank that measures or does not, and whose copies must use the method `copy` (`None`: any
-    /// method).
+    /// Creates the choices of a rank that measures or does not, and whose copies must use the method `copy` (`None`:
+    /// any method).
     pub fn new(measures: bool, copy: Option<Method>) -> Self {
         Self { measures, copy, ..Self::default() }
     }
@@ -213,27 +223,17 @@ impl PartChoices {
 
     /// Returns what this job and earlier jobs have learnt.
     pub fn learnt(&self) -> impl Iterator<Item = Learnt> {
-        let of = |far: bool, class: usize| {
+        all(|far, class| {
             let entry = self.entries[usize::from(far)][class].as_ref();
             let settled = entry.filter(|entry| entry.chooser.is_settled() && entry.ways.len() > 1);
             let best = settled.map(|entry| entry.ways[usize::from(entry.chooser.best())]);
-            let beginning = best.or(self.earlier[usize::from(far)][class])?;
-            Some(Learnt::Parts { bytes: least(class), far, beginning })
-        };
-        [false, true]
-            .into_iter()
-            .flat_map(move |far| (0..CLASSES).filter_map(move |class| of(far, class)))
+            best.or(self.earlier[usize::from(far)][class])
+        })
     }
 
     /// Returns what earlier jobs have learnt.
     pub fn loaded(&self) -> impl Iterator<Item = Learnt> {
-        let of = |far: bool, class: usize| {
-            let beginning = self.earlier[usize::from(far)][class]?;
-            Some(Learnt::Parts { bytes: least(class), far, beginning })
-        };
-        [false, true]
-            .into_iter()
-            .flat_map(move |far| (0..CLASSES).filter_map(move |class| of(far, class)))
+        all(|far, class| self.earlier[usize::from(far)][class])
     }
 
     fn entry(&mut self, far: bool, bytes: u64) -> Option<&mut Entry> {
@@ -277,8 +277,8 @@ impl PartChoices {
         entry.way()
     }
 
-    /// Says that a receive has matched a message of `bytes` bytes from rank `from`, whose parts are copied with `method`.
-    /// `idle` says whether no message that began with an RTS is on its way to this rank.
+    /// Says that a receive has matched a message of `bytes` bytes from rank `from`, whose parts are copied with
+    /// `method`. `idle` says whether no message that began with an RTS is on its way to this rank.
     #[inline]
     pub fn begin(&mut self, from: usize, far: bool, bytes: u64, method: Method, idle: bool) {
         let bit = 1u64.checked_shl(from as u32).unwrap_or(0);
@@ -287,8 +287,8 @@ impl PartChoices {
         self.start(Some(from), far, bytes, Some(method), alone);
     }
 
-    /// Says that a receive has matched a message of `bytes` bytes that began with an RTS and could go out in parts. `alone`
-    /// says whether no other such message is on its way to this rank.
+    /// Says that a receive has matched a message of `bytes` bytes that began with an RTS and could go out in parts.
+    /// `alone` says whether no other such message is on its way to this rank.
     pub fn begin_rts(&mut self, far: bool, bytes: u64, alone: bool) {
         let alone = alone && self.arriving == 0;
         self.start(None, far, bytes, None, alone);

@@ -1,21 +1,20 @@
 //! The method by which a sender copies the payload of a short message into the ring, chosen by measurement.
 //!
-//! A payload of some KiB takes about as long as the copies of its lines: the sender writes lines that the receiver has
+//! The time of such a message is mostly the time of two copies: the sender writes cache lines that the receiver has
 //! read, and the receiver reads lines that the sender has written. The sender's method changes the time of both copies,
 //! so the cost of a method is the sum of the two times. Measured with `typepack-bench pingpong` on a Zen 4 with CPUs
-//! 166 ns apart, 32 messages of 4 KiB in a row, in us per message: 1.68 with vector moves, and 0.90 with the method that
-//! this file finds (streaming stores). Between near CPUs, streaming stores take several times as long as vector moves.
-//! The receiver always uses vector moves.
+//! 166 ns apart, 32 messages of 4 KiB in a row, in us per message: 1.68 with vector moves, and 0.90 with the choice of
+//! this file. The receiver always uses vector moves.
 //!
-//! The sender chooses, for each receiver, with one chooser (`typepack_engine::choice`) per size class. It measures its copy
-//! and writes a mark into the envelope. A receiver that finds a mark, and copies the payload straight out of the ring to
-//! its place, measures this copy, and leaves the mark and the time in a word of the pair's area (`area.rs`). The
-//! sender looks there when it next sends a payload of some KiB. Neither rank waits for the other. The receiver does not
-//! answer if no receive had matched the message, or if it compares types. Then the trial ends when the receiver
+//! The sender chooses, for each receiver, with one chooser (`typepack_engine::choice`) per size class. It measures its
+//! copy and writes a mark into the envelope. A receiver that finds a mark, and copies the payload straight out of the
+//! ring to its place, measures this copy, and leaves the mark and the time in a word of the pair's area (`area.rs`).
+//! The sender looks there when it next sends a payload of some KiB. Neither rank waits for the other. The receiver does
+//! not answer if no receive had matched the message, or if it compares types. Then the trial ends when the receiver
 //! returns the credits for the message. It has no result, but the budget of looks pays for it.
 //!
-//! A chooser whose ways have been compared is asked for one message in [`RARELY`]: the question takes some nanoseconds, and
-//! such a message a few hundred. The choices take about 1.5 KB for each receiver of such messages.
+//! A chooser whose ways have been compared is asked for one message in [`RARELY`]: the question takes some nanoseconds,
+//! and such a message a few hundred. The choices take about 1.5 KB for each receiver of such messages.
 //!
 //! `eager.rs` copies the payloads, and `endpoint/engine/short.rs` measures at the receiver.
 
@@ -86,8 +85,8 @@ impl ShortChoices {
         Self { classes: std::array::from_fn(|_| class()), methods, trial: None, mark: 0 }
     }
 
-    /// Chooses the method for a payload of `bytes` bytes, at least [`LEAST`]. `answer` returns the receiver's last answer,
-    /// and whether the receiver has told that it has used the first so many envelopes.
+    /// Chooses the method for a payload of `bytes` bytes, at least [`LEAST`]. `answer` returns the receiver's last
+    /// answer, and whether the receiver has told that it has used the first so many envelopes.
     #[inline]
     pub fn choose(&mut self, bytes: usize, answer: impl FnOnce(u64) -> (u64, bool)) -> Choice {
         let class = class(bytes);
@@ -142,8 +141,8 @@ impl ShortChoices {
         u64::from(mark)
     }
 
-    /// Returns the least number of bytes of each size class whose ways have been compared, and its best method, if it is not
-    /// the static one.
+    /// Returns the least number of bytes of each size class whose ways have been compared, and its best method, if it
+    /// is not the static one.
     pub fn chosen(&self) -> impl Iterator<Item = (usize, Method)> {
         let classes = self.classes.iter().enumerate();
         let chosen =
@@ -191,8 +190,8 @@ mod tests {
     use super::*;
 
     /// Sends `count` messages of 4 KiB in the way that is chosen. The two copies take the times `times(method)`, in
-    /// nanoseconds. The receiver answers if `answers(number)`, and returns its credits 64 messages later. Returns how often
-    /// each method was used.
+    /// nanoseconds. The receiver answers if `answers(number)`, and returns its credits 64 messages later. Returns how
+    /// often each method was used.
     fn send(
         choices: &mut ShortChoices,
         count: usize,

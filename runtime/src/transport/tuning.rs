@@ -10,15 +10,15 @@
 //! there is none, it is the best way of the nearest size class whose best way was found by measurement, and otherwise
 //! the way of the static rule ([`fused_first`]).
 //!
-//! Messages overlap in time. So the unit of time is the *busy period*: it begins when a message is
-//! matched while no other long message is on its way to this rank, and ends when no long message is on
-//! its way to this rank any more. A program may always have a message on its way, so a period and a trial also end after
-//! some messages ([`MOST_MESSAGES`]). Only one key (a situation and a size class) has a trial in a busy
-//! period, and all its messages in the trial go the same way. The keys take turns: a key may have its
-//! turn in a period if no key of the period before has waited longer for its turn. The cost is the time
-//! per byte from the first message on trial to the end of the period. A key whose last trial took less
-//! than [`SHORT`] nanoseconds, and whose ways have all been compared, is timed in only one of [`RARELY`]
-//! turns, because reading the clock more often would cost more than a better way could save.
+//! Messages overlap in time. So the unit of time is the *busy period*: it begins when a message is matched while no
+//! other long message is on its way to this rank, and ends when no long message is on its way to this rank any more. A
+//! program may always have a message on its way, so a period and a trial also end after some messages
+//! ([`MOST_MESSAGES`]). Only one key (a situation and a size class) has a trial in a busy period, and all its messages
+//! in the trial go the same way. The keys take turns: a key may have its turn in a period if no key of the period
+//! before has waited longer for its turn. The cost is the time per byte from the first message on trial to the end of
+//! the period. A key whose last trial took less than [`SHORT`] nanoseconds, and whose ways have all been compared, is
+//! timed in only one of [`RARELY`] turns, because reading the clock more often would cost more than a better way could
+//! save.
 //!
 //! A choice changes neither the result nor the order of messages. `peer.rs` asks for the way of a message
 //! that has matched; `pipeline.rs` and `single_copy.rs` say when a message is complete.
@@ -57,8 +57,8 @@ pub(super) const STREAMING: u64 = 16 << 10;
 /// place or out of chunks. A shorter message fits in the caches of the receiver, which writes the data itself and
 /// probably reads them soon.
 ///
-/// Measured on a Zen 3 with a C program of two threads, near cores, vector moves into chunks of 16 KiB, in us. 1 MiB: 44
-/// if vector moves write the destination and 67 if streaming stores do; 4 MiB: 560 and 290.
+/// Measured on a Zen 3 with a C program of two threads, near cores, vector moves into chunks of 16 KiB, in us. 1 MiB:
+/// 44 if vector moves write the destination and 67 if streaming stores do; 4 MiB: 560 and 290.
 const STREAMING_IN_PLACE: u64 = 1 << 20;
 
 /// A period and a trial end after this number of messages, if other messages are still on their way.
@@ -453,9 +453,9 @@ impl Tuning {
         }
     }
 
-    /// Returns the best way of such messages, if their ways have been compared. If nothing is measured, the static choice
-    /// counts as the best way. A busy rank that has not compared the ways yet decides like a rank that is not busy, and
-    /// the other way round.
+    /// Returns the best way of such messages, if their ways have been compared. If nothing is measured, the static
+    /// choice counts as the best way. A busy rank that has not compared the ways yet decides like a rank that is not
+    /// busy, and the other way round.
     fn settled_way(&self, situation: Situation, bytes: u64) -> Option<Way> {
         let entry = |situation| {
             let entry = self.entries.get(key(situation, bytes))?.as_ref()?;
@@ -466,8 +466,8 @@ impl Tuning {
         entry(situation).or_else(|| entry(other)).map(|entry| entry.best())
     }
 
-    /// Returns how the next message should begin that is like one for which [`Tuning::begin`] has picked a way. The data
-    /// of these messages do not lie in a heap.
+    /// Returns how the next message should begin that is like one for which [`Tuning::begin`] has picked a way. The
+    /// data of these messages do not lie in a heap.
     pub fn next_beginning(&mut self, situation: Situation, bytes: u64) -> Beginning {
         let far = situation.far;
         self.parts.go_on(far, bytes);

@@ -17,11 +17,11 @@
 //! copies own 131072 pages
 //! ```
 //!
-//! `transport/learnt.rs` and `coll/cells/learnt.rs` define the further lines. The last kind of line is about copies for which
-//! no protocol asks for a method (`typepack_engine::contiguous`): whether this process or another one has written the
-//! bytes (`own`, `others`), the least number of bytes, and the method. The file is untrusted input: a file with any
-//! other line is ignored as a whole, and so is a file of another version or another processor. At the end of the job rank
-//! 0 replaces such a file, but never a file that does not begin like a tune file.
+//! `transport/learnt.rs` and `coll/cells/learnt.rs` define the further lines. The last kind of line is about copies for
+//! which no protocol asks for a method (`typepack_engine::contiguous`): whether this process or another one has written
+//! the bytes (`own`, `others`), the least number of bytes, and the method. The file is untrusted input: a file with any
+//! other line is ignored as a whole, and so is a file of another version or another processor. At the end of the job
+//! rank 0 replaces such a file, but never a file that does not begin like a tune file.
 
 use crate::coll::learnt::Learnt as Calls;
 use crate::transport::learnt::Learnt as Messages;
@@ -109,8 +109,8 @@ fn copies_line(copies: &Copies) -> String {
     format!("{COPIES} {writer} {} {}", copies.bytes, copies.method)
 }
 
-/// Reads a line about copies. Returns `None` if the line is not one that typepack writes, or if this machine does not have
-/// the method.
+/// Reads a line about copies. Returns `None` if the line is not one that typepack writes, or if this machine does not
+/// have the method.
 fn copies(line: &str) -> Option<Copies> {
     let mut words = line.split(' ');
     words.next().filter(|word| *word == COPIES)?;

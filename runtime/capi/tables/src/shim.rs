@@ -110,8 +110,8 @@ struct Call<'a> {
     arguments: String,
 }
 
-/// Returns the C declaration of a parameter with the types of the ABI, or of the host. A handle is passed as a number in
-/// both cases.
+/// Returns the C declaration of a parameter with the types of the ABI, or of the host. A handle is passed as a number
+/// in both cases.
 fn declared(parameter: &Parameter, is_abi: bool) -> String {
     let Parameter { name, c_type, .. } = parameter;
     let mut c_type = c_type.clone();
@@ -141,8 +141,8 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns the statements of a call with converted arguments. `to` is the side that is called (`host` or `abi`), and
-    /// `target` is the called function.
+    /// Returns the statements of a call with converted arguments. `to` is the side that is called (`host` or `abi`),
+    /// and `target` is the called function.
     fn converted(&self, target: &str, to: &str) -> String {
         let (mut before, mut arguments, mut after, mut heap) =
             (String::new(), Vec::new(), String::new(), String::new());

@@ -194,8 +194,8 @@ pub const HEAP_CLAIMS: usize = 4 * LINE;
 /// Offset in bytes of the line with the sender's count of pieces that it has copied between heaps.
 pub const HEAP_PUSHED: usize = 5 * LINE;
 
-/// Offset in bytes of the line with the word in which the receiver leaves the time of a copy that the sender has asked for
-/// (`transport/short_choice.rs` of the runtime).
+/// Offset in bytes of the line with the receiver's answer: the time of its copy of a short payload, which the sender
+/// has asked for (`transport/short_choice.rs` of the runtime).
 pub const MEASURED: usize = 6 * LINE;
 
 /// Offset in bytes of the line with the word that says which messages may go out with their data although no receive

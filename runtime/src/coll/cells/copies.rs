@@ -59,8 +59,8 @@ impl Request {
         self.0 & (PAGES - 1) == rank as u64 + 1
     }
 
-    /// Returns the method with which the readers copy the piece. `rep movsb` and streaming stores are of use to the writer
-    /// only.
+    /// Returns the method with which the readers copy the piece. `rep movsb` and streaming stores are of use to the
+    /// writer only.
     #[inline]
     fn reading(self) -> Method {
         if self.0 & PAGES != 0 { Method::Pages } else { Method::Vector }
@@ -136,8 +136,8 @@ impl Copies {
         self.forced.unwrap_or(request.reading())
     }
 
-    /// Calls `copy` with the method for a piece of `bytes` bytes, at least [`MEASURED`], that nobody measures. Returns what
-    /// to publish about the piece.
+    /// Calls `copy` with the method for a piece of `bytes` bytes, at least [`MEASURED`], that nobody measures. Returns
+    /// what to publish about the piece.
     pub(super) fn write_unmeasured(&self, bytes: u64, copy: impl FnOnce(Method)) -> Request {
         let method = match &*self.methods {
             [only] => *only,

@@ -10,9 +10,9 @@
 //! pieces near alone 16384 repeat
 //! ```
 //!
-//! Both kinds begin with the site of the ranks ([`Site`]). The first kind goes on with the operation, the number of ranks,
-//! the least number of bytes of each rank (in an alltoall, of each part), and the best way. The second kind is about
-//! pieces of data in the rings: the least number of bytes, and the method with which a rank writes them.
+//! Both kinds begin with the site of the ranks ([`Site`]). The first kind goes on with the operation, the number of
+//! ranks, the least number of bytes of each rank (in an alltoall, of each part), and the best way. The second kind is
+//! about pieces of data in the rings: the least number of bytes, and the method with which a rank writes them.
 
 use super::MOST;
 use super::choices::{Key, Way};
@@ -91,8 +91,8 @@ impl Learnt {
         }
     }
 
-    /// Reads a line of the file. Returns `None` if the line is not one that typepack writes, or if this machine does not
-    /// have the method.
+    /// Reads a line of the file. Returns `None` if the line is not one that typepack writes, or if this machine does
+    /// not have the method.
     pub(crate) fn parse(line: &str) -> Option<Self> {
         let mut words = line.split(' ');
         let kind = words.next()?;

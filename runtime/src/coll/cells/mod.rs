@@ -239,8 +239,8 @@ impl State {
     }
 
     /// Counts a blocking call, and the question before it, if there is one. Returns the cells and the number of the
-    /// call's first step, or `None` if the call goes by messages. Collective in the calls that make the cells or ask for
-    /// the longer ring.
+    /// call's first step, or `None` if the call goes by messages. Collective in the calls that make the cells or ask
+    /// for the longer ring.
     fn next(&mut self, comm: &Communicator) -> Result<Option<(&mut Cells, u64)>> {
         self.count();
         if self.calls == MADE_IN && matches!(self.cells, Made::NotYet) {

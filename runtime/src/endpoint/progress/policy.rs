@@ -1,5 +1,5 @@
-//! The policy of an endpoint: the settings that `world.rs` passes on when a process joins a job, and what the process has
-//! learnt about the ways of long messages.
+//! The policy of an endpoint: the settings that `world.rs` passes on when a process joins a job, and what the process
+//! has learnt about the ways of long messages.
 //!
 //! The settings take effect in the message engine (`../engine.rs`) and in the waits (`waiting.rs`). The reports and
 //! `typepack info` show what was learnt.
@@ -39,8 +39,8 @@ impl Endpoint {
         Ok(self.lock()?.core.engine.learnt())
     }
 
-    /// Returns the ways of long messages that this rank has chosen by measurement, one line each, and a line about its waits
-    /// if their ways have been compared.
+    /// Returns the ways of long messages that this rank has chosen by measurement, one line each, and a line about its
+    /// waits if their ways have been compared.
     ///
     /// # Errors
     /// Returns `ErrorKind::State` after finalization or in a forked child, and `ErrorKind::Internal` after a panic.

@@ -238,8 +238,8 @@ fn missing_times_are_left_out() {
     assert!(job.ranks[0].leader.as_ref().unwrap().samples.len() <= TIMES);
 }
 
-/// Checks that a job notes the best way, and that the next job goes this way from the call on for which rank 0 can first
-/// announce it.
+/// Checks that a job notes the best way, and that the next job goes this way from the call on for which rank 0 can
+/// first announce it.
 #[test]
 fn the_next_job_begins_with_the_best_way() {
     let (size, lead) = (3, 16);

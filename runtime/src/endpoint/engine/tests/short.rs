@@ -32,8 +32,8 @@ fn finish(to: &mut MessageEngine, id: u64) {
     panic!("the message does not arrive");
 }
 
-/// Sends `count` messages of `bytes` bytes from the first rank to the second one. The second rank has posted a receive for
-/// each if `posted`, and otherwise receives each after it has found it.
+/// Sends `count` messages of `bytes` bytes from the first rank to the second one. The second rank has posted a receive
+/// for each if `posted`, and otherwise receives each after it has found it.
 fn send([from, to]: &mut [MessageEngine; 2], bytes: usize, count: usize, posted: bool) {
     let byte = Datatype::named(Named::U8).commit().expect("a plan");
     for number in 0..count {
@@ -42,8 +42,8 @@ fn send([from, to]: &mut [MessageEngine; 2], bytes: usize, count: usize, posted:
         let layout = LayoutRef { origin: data.as_mut_ptr(), plan: &byte, count: bytes as u64 };
         let room = LayoutRef { origin: got.as_mut_ptr(), plan: &byte, count: bytes as u64 };
         let posting = any(room, bytes as u64, CONTEXT);
-        // SAFETY: the vector `got` has room for `bytes` bytes and outlives the receive, which ends below. Nobody else uses
-        // it meanwhile.
+        // SAFETY: the vector `got` has room for `bytes` bytes and outlives the receive, which ends below. Nobody else
+        // uses it meanwhile.
         let receive = |to: &mut MessageEngine| unsafe { to.receive(&posting) }.expect("a receive");
         let early = posted.then(|| receive(to));
         let label = Label { context: CONTEXT, tag: 1, bytes: bytes as u64, types: UNKNOWN };
@@ -121,8 +121,8 @@ fn an_old_payload_in_the_slot_is_no_mark() {
         let [from, to] = &mut engines;
         let mut got = vec![0u8; 4096];
         let room = LayoutRef { origin: got.as_mut_ptr(), plan: &byte, count: 4096 };
-        // SAFETY: the vector `got` has room for the message and outlives the receive, which ends below. Nobody else uses it
-        // meanwhile.
+        // SAFETY: the vector `got` has room for the message and outlives the receive, which ends below. Nobody else
+        // uses it meanwhile.
         let received = unsafe { to.receive(&any(room, 4096, CONTEXT)) }.expect("a receive");
         let Operation::Pending(id) = received else { panic!("nothing was sent") };
         // SAFETY: the closure gets the address of room for the 4096 bytes of the label, and writes so many.
