@@ -28,7 +28,7 @@ fn command(name: &str, arguments: &[&str]) -> Output {
     // On a busy machine, two spinning ranks may make the test slow. The only purpose of the time limit is
     // to end a test that hangs.
     let mut command = Command::new("timeout");
-    command.args(["-k", "5", "240", binary, name]).args(arguments);
+    command.args(["-k", "5", "900", binary, name]).args(arguments);
     command.output().expect("the command runs")
 }
 

@@ -95,7 +95,7 @@ pub struct Done {
     pub text: String,
 }
 
-/// Runs a shell command in `folder` for at most a minute. `folder` is the command's home. An
+/// Runs a shell command in `folder` for at most five minutes. `folder` is the command's home. An
 /// installation that an earlier command made in `~/typepack` comes first in `PATH`, and the tests' own
 /// installation comes next.
 pub fn shell(folder: &Path, line: &str) -> Done {
@@ -104,7 +104,7 @@ pub fn shell(folder: &Path, line: &str) -> Done {
     let path =
         format!("{}/bin:{}/bin:{}:{path}", own.display(), prefix().display(), built().display());
     let mut command = Command::new("timeout");
-    command.args(["-k", "1", "60", "bash", "-c", line]).current_dir(folder).env("PATH", path);
+    command.args(["-k", "1", "300", "bash", "-c", line]).current_dir(folder).env("PATH", path);
     command.env("HOME", folder).stdin(Stdio::null());
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TYPEPACK_")) {
         command.env_remove(name);

@@ -66,12 +66,12 @@ class Judge(unittest.TestCase):
 class Processor(unittest.TestCase):
     def test_a_job_that_waits_is_told_from_a_job_that_computes(self):
         # A process that measures its own processor time, in a child of the job, as a rank is a child of mpiexec.
-        works = "import time\nwhile time.process_time() < 0.3: pass"
+        works = "import time\nwhile time.process_time() < 2: pass"
         nested = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {works!r}])"
-        self.assertGreaterEqual(timed([sys.executable, "-c", nested])[2], 0.3)
+        self.assertGreaterEqual(timed([sys.executable, "-c", nested])[2], 2)
         code, output, seconds = timed([sys.executable, "-c", "import time; time.sleep(0.5); print('slept')"])
         self.assertEqual((code, output), (0, "slept\n"))
-        self.assertLess(seconds, 0.3)
+        self.assertLess(seconds, 2)
 
 
 class Excluded(unittest.TestCase):

@@ -9,7 +9,7 @@ mod support;
 use std::path::{Path, PathBuf};
 use support::{
     Variables, alone, compared, compiled, counted, good, job, library, limited, long_job, mpich,
-    run, skipped,
+    run, skipped, until,
 };
 
 #[test]
@@ -201,13 +201,11 @@ fn ranks_with_all_wait_for_the_others() {
     let all: Variables = &[("LD_PRELOAD", library), ("TYPEPACK_INTERPOSE", "all")];
     let on: Variables = &[("LD_PRELOAD", library)];
     for (ranks, place) in [([all, on], 0), ([all, &[]], 0), ([on, all], 1)] {
-        let done = run(&mut long_job(16, &mpich, &ranks, &words));
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let (out, err) = (text(&done.stdout), text(&done.stderr));
-        assert!(!done.status.success() && !out.contains("expected"), "{out}\n{err}");
         let line = format!(
             "typepack-interpose: rank {place} waits in MPI_Init for ranks without TYPEPACK_INTERPOSE=all"
         );
+        let [out, err] = until(&line, &mut long_job(300, &mpich, &ranks, &words));
+        assert!(!out.contains("expected"), "{out}\n{err}");
         assert_eq!(err.matches(&line).count(), 1, "{out}\n{err}");
     }
 }

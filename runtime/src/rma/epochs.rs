@@ -709,7 +709,7 @@ mod tests {
         let child = unsafe { libc::fork() };
         if child == 0 {
             // SAFETY: `alarm` accesses no memory. If a check waits, the signal ends the child.
-            unsafe { libc::alarm(20) };
+            unsafe { libc::alarm(100) };
             let refused = |result: Result<()>| result.is_err_and(|e| e.kind() == ErrorKind::State);
             let all = refused(epochs.lock().map(drop))
                 && refused(epochs.check_any_lock())

@@ -6,6 +6,7 @@
 mod skipped_tests;
 
 pub use skipped_tests::skipped;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -61,6 +62,26 @@ pub fn limited(seconds: u32, program: &Path) -> Command {
 
 pub fn run(command: &mut Command) -> Output {
     command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
+}
+
+/// Runs a command that [`limited`] has made until it writes `line` to standard error, and then ends it. Returns what it
+/// has written to standard output and to standard error.
+#[track_caller]
+pub fn until(line: &str, command: &mut Command) -> [String; 2] {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a job");
+    let mut lines = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut err = String::new();
+    while !err.contains(line) {
+        let bytes = lines.read_line(&mut err).expect("text");
+        assert_ne!(bytes, 0, "the job ended without \"{line}\": {err}");
+    }
+    // `timeout` passes the signal on to the launcher, which ends the ranks.
+    let killed = Command::new("kill").arg(child.id().to_string()).status().expect("kill");
+    assert!(killed.success(), "{killed}");
+    lines.read_to_string(&mut err).expect("text");
+    let done = child.wait_with_output().expect("the job's end");
+    assert!(!done.status.success(), "{err}");
+    [String::from_utf8_lossy(&done.stdout).into_owned(), err]
 }
 
 /// Runs a command, checks that it succeeds, and returns its standard output and its standard error.

@@ -161,13 +161,19 @@ fn longer_names(name: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::{Mutex, PoisonError};
 
     fn name(test: &str) -> String {
         format!("typepack-test-{test}-{}", std::process::id())
     }
 
+    /// Held while a test makes sockets or forks: a child keeps copies of the sockets that exist at the fork, and so
+    /// keeps the names of another test.
+    static ALONE: Mutex<()> = Mutex::new(());
+
     #[test]
     fn a_name_has_one_holder_at_a_time() {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let name = name("one");
         let first = lock(&name).expect("sockets");
         assert!(matches!(first, Claim::Alone(_)), "{first:?}");
@@ -227,6 +233,7 @@ mod tests {
             eprintln!("skipped: only root can start a process of another user");
             return;
         }
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         for listens in [true, false] {
             let name = name(if listens { "listens" } else { "deaf" });
             let stranger = Stranger::hold(&name, listens);

@@ -23,7 +23,7 @@ pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// How long a process that has been killed may take to disappear after the end of `mpiexec`, also on a machine on which
 /// the process gets the CPU late. A process that nobody has killed stays longer.
-const DYING: Duration = Duration::from_secs(20);
+const DYING: Duration = Duration::from_secs(60);
 
 /// Name of the environment variable that marks the processes of one job.
 const MARK: &str = "MPIEXEC_TEST_MARK";

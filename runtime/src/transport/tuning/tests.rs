@@ -167,7 +167,7 @@ fn a_look_ends_though_messages_never_pause() {
     for _ in 0..3 {
         begin(&mut tuning);
     }
-    let (mut same, mut last) = (0, None);
+    let (mut same, mut last, mut was_settled) = (0, None, false);
     for _ in 0..100_000 {
         let way = begin(&mut tuning);
         tuning.complete(bytes);
@@ -178,12 +178,14 @@ fn a_look_ends_though_messages_never_pause() {
             assert!(same <= 10 * MOST_MESSAGES, "{way}");
         }
         last = Some(way);
+        // The test measures real time. If the machine becomes slower, the comparison begins anew.
+        was_settled |= tuning.settled().count() == 1;
     }
     assert_eq!(tuning.under_way, 3);
     if contiguous::available().count() == 1 {
         return;
     }
-    assert_eq!(tuning.settled().count(), 1);
+    assert!(was_settled);
     // The chooser is still asked, so that it notices if another way becomes the best.
     let turns =
         |tuning: &Tuning| tuning.entries[key(situation, bytes)].as_ref().expect("an entry").turns;
