@@ -108,7 +108,7 @@ fn peers_that_write_nothing_or_hang_are_shown_as_such() {
         fake(&prefix, &peers, name, body);
     }
     let (shown, peers) = (prefix.display().to_string(), peers.display().to_string());
-    let tiny = ["--size", "2048", "--rounds", "2", "--milliseconds", "1", "--limit", "20"];
+    let tiny = ["--size", "2048", "--rounds", "2", "--milliseconds", "1", "--limit", "10"];
     let only = ["--only", "64B-write-independent,64B-read-independent"];
     let output = run(&[&["--prefix", &shown, "--peers", &peers][..], &tiny, &only].concat());
     let table = text(&output.stdout);
@@ -119,7 +119,7 @@ fn peers_that_write_nothing_or_hang_are_shown_as_such() {
     };
     for direction in ["write", "read"] {
         let row = line(&format!("| 64B-{direction}-independent"));
-        assert!(row.contains("over 20 s") && row.contains("failed"), "{row}");
+        assert!(row.contains("over 10 s") && row.contains("failed"), "{row}");
         let fault = line(&format!("  64B-{direction}-independent: idle: "));
         assert!(fault.contains("the byte for file position"), "{fault}");
     }
