@@ -456,6 +456,12 @@ static int host_PMPI_Error_class(int code, int *class)
     return abi_code(error);
 }
 
+static int host_PMPI_Comm_call_errhandler(handle comm, int code)
+{
+    REAL("PMPI_Comm_call_errhandler", MPI_Comm, int);
+    return abi_code(real((MPI_Comm)to_host(COMM, comm), host_code(code)));
+}
+
 static void *(*host_function)(enum function);
 
 static int (*comm_ends)(handle, int, void *, void *);

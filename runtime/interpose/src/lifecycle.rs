@@ -5,6 +5,7 @@
 
 use crate::entry::{always, is_active, set_active, set_agreed, set_mixed};
 use crate::host::{Next, is_doubled, next};
+use crate::pending::Awaited;
 use crate::say::{print, say};
 use crate::settings::settings;
 use crate::{agreement, communicator, pending, pool, report, types};
@@ -112,7 +113,7 @@ unsafe extern "C" fn last(
 /// Ends what needs the host, while MPI can still be used. From here on, calls go to the host.
 fn end(next: &'static Next) {
     // Not before: the functions on `MPI_COMM_SELF` may free requests, and send what another rank waits for here.
-    pending::sweep(next, true);
+    pending::sweep(next, Awaited::Everything);
     set_active(false);
     report_once();
     types::clear(next);

@@ -7,6 +7,7 @@
 //! host, and a sample is packed or unpacked in both ways. The sample is not the program's data: zeros, for example, do
 //! not show their byte order. If the results differ, external32 of this layout stays with the host.
 
+use crate::entry::internal;
 use crate::host::Next;
 use crate::pool::Buffer;
 use crate::report::{COUNTS, add};
@@ -377,7 +378,7 @@ pub unsafe fn pack_external<C: Number, N: Number>(
             if code != abi::SUCCESS {
                 return Some(code);
             }
-            let Some(end) = N::exactly(at) else { return Some(abi::ERR_INTERN) };
+            let Some(end) = N::exactly(at) else { return Some(internal(next)) };
             // SAFETY: the host has accepted the name and the type.
             unsafe { compare(next, &call, (datarep, datatype), at, Job::Pack) };
             add(&COUNTS.passed, 1);
@@ -432,7 +433,7 @@ pub unsafe fn unpack_external<C: Number, N: Number>(
             if code != abi::SUCCESS {
                 return Some(code);
             }
-            let Some(end) = N::exactly(at) else { return Some(abi::ERR_INTERN) };
+            let Some(end) = N::exactly(at) else { return Some(internal(next)) };
             // SAFETY: the host has accepted the name and the type.
             unsafe { compare(next, &call, (datarep, datatype), at, Job::Unpack) };
             add(&COUNTS.passed, 1);

@@ -45,6 +45,8 @@ pub enum Message {
 /// The entry of a request.
 pub struct Pending {
     message: Message,
+    /// The communicator of the operation; null if this library does not know it.
+    comm: raw::Comm,
     /// True for a persistent request from its start to its completion, and always for other requests.
     pub active: bool,
     /// The data of the present operation has been delivered.
@@ -53,8 +55,8 @@ pub struct Pending {
 
 impl Pending {
     /// Makes an entry. A persistent request is not active yet.
-    pub fn new(message: Message) -> Self {
-        let mut new = Self { message, active: true, delivered: false };
+    pub fn new(message: Message, comm: raw::Comm) -> Self {
+        let mut new = Self { message, comm, active: true, delivered: false };
         new.active = !new.is_persistent();
         new
     }
@@ -157,14 +159,15 @@ pub unsafe fn expect(request: *mut raw::Request) {
     unsafe { *request = raw::Request::NULL };
 }
 
-/// Adds the entry of a request that the host has just made. Without a request (`expect`), there is no operation.
+/// Adds the entry of a request that the host has just made for an operation on `comm`. Without a request (`expect`),
+/// there is no operation.
 ///
 /// # Safety
 ///
 /// - `request` is the request of the operation of `message`, or null.
-pub unsafe fn add(request: raw::Request, message: Message) {
+pub unsafe fn add(request: raw::Request, message: Message, comm: raw::Comm) {
     if request != raw::Request::NULL {
-        put(request, Pending::new(message));
+        put(request, Pending::new(message, comm));
     }
 }
 
@@ -244,9 +247,33 @@ pub fn orphan(request: raw::Request, entry: Pending) {
     ORPHAN_COUNT.store(orphans.len(), Ordering::Relaxed);
 }
 
-/// Frees the freed requests that are complete. If `last` is true, the program finalizes: waits for all of them, because
-/// nothing delivers the data of a receive after finalize.
-pub fn sweep(next: &Next, last: bool) {
+/// The freed requests for which [`sweep`] waits.
+#[derive(Clone, Copy, Debug)]
+pub enum Awaited {
+    /// None of them.
+    Nothing,
+    /// Those on a communicator that the program disconnects: the host waits until no request uses the communicator.
+    /// Those whose communicator is not known, too: they are receives of messages that are matched already.
+    Of(raw::Comm),
+    /// All of them. The program finalizes, and nothing delivers the data of a receive after that.
+    Everything,
+}
+
+impl Awaited {
+    /// Returns the function of the program that waits for an operation on `comm`; `None` if none waits.
+    fn function(self, comm: raw::Comm) -> Option<&'static str> {
+        match self {
+            Self::Nothing => None,
+            Self::Of(other) => {
+                (comm == other || comm == raw::Comm::NULL).then_some("MPI_Comm_disconnect")
+            }
+            Self::Everything => Some("MPI_Finalize"),
+        }
+    }
+}
+
+/// Frees the freed requests that are complete, and waits for some of the others.
+pub fn sweep(next: &Next, awaited: Awaited) {
     if ORPHAN_COUNT.load(Ordering::Relaxed) == 0 {
         return;
     }
@@ -254,9 +281,10 @@ pub fn sweep(next: &Next, last: bool) {
     let mut left = Vec::new();
     for (mut request, mut entry) in all {
         let (handle, mut flag, mut status) = (request, 0, Status::default());
+        let waits = awaited.function(entry.comm);
         // SAFETY: the request is valid: `orphan` kept it, and only this function completes it. The results are
         // writable.
-        let code = unsafe { attempt(next, &mut request, &mut flag, &mut status, last) };
+        let code = unsafe { attempt(next, &mut request, &mut flag, &mut status, waits) };
         // As in `request/one.rs`: the handle tells, or the flag.
         if request == handle && (flag == 0 || !entry.is_persistent()) {
             left.push((handle, entry));
@@ -274,11 +302,12 @@ pub fn sweep(next: &Next, last: bool) {
     ORPHAN_COUNT.store(orphans.len(), Ordering::Relaxed);
 }
 
-/// How long finalize waits for a freed request before one line says so.
+/// How long a call waits for a freed request before one line says so.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Tests a freed request; if `last` is true, until it is complete or the host fails. A program must not finalize while
-/// a message is missing (MPI-5.0 section 11.2.2), so the wait of a correct program ends.
+/// Tests a freed request; if `waits` names a function, until the request is complete or the host fails. A program must
+/// not finalize while a message is missing (MPI-5.0 section 11.2.2), and `MPI_Comm_disconnect` waits for all
+/// communication (section 11.10.4), so the wait of a correct program ends.
 ///
 /// # Safety
 ///
@@ -288,17 +317,19 @@ unsafe fn attempt(
     request: &mut raw::Request,
     flag: &mut c_int,
     status: &mut Status,
-    last: bool,
+    waits: Option<&str>,
 ) -> c_int {
     let (start, mut said) = (Instant::now(), false);
     loop {
         // SAFETY: the request is valid, and the results are writable (`# Safety`).
         let code = unsafe { next.PMPI_Test(request, flag, status) };
-        if *flag != 0 || code != abi::SUCCESS || !last {
+        let Some(function) = waits.filter(|_| *flag == 0 && code == abi::SUCCESS) else {
             return code;
-        }
+        };
         if !said && start.elapsed() > PATIENCE {
-            print("MPI_Finalize waits for the message of a request that the program has freed");
+            print(&format!(
+                "{function} waits for the message of a request that the program has freed"
+            ));
             said = true;
         }
         std::thread::yield_now();

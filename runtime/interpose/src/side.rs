@@ -5,6 +5,7 @@
 //! and in place of each of its types a contiguous type of the same size. Bytes with other counts would not do: Open MPI
 //! 5.0.11 chooses the algorithm of `MPI_Allgatherv` by the size of the send type times the counts of the receive side.
 
+use crate::entry::has_handlers;
 use crate::host::{Next, has_devices, next};
 use crate::pool::Buffer;
 use crate::report::{COUNTS, add};
@@ -121,19 +122,22 @@ pub struct Sides {
     pub send: Side,
     /// What is received.
     pub receive: Side,
-    /// True if the call sends from the receive side, or leaves a part of it as it is.
+    /// True if the call sends from the receive side, or may leave it as it is.
     in_place: bool,
 }
 
 impl Sides {
     /// Returns both sides if at least one of them is packed. `in_place` says whether the call sends from the receive
     /// side.
+    ///
+    /// If the program has error handlers, a call that fails may return no error (`entry::has_handlers`). So the receive
+    /// side is packed too, in order that the elements stay what they were.
     pub fn new(send: Side, receive: Side, in_place: bool) -> Option<Self> {
         if !send.is_packed() && !receive.is_packed() {
             return None;
         }
         add(&COUNTS.taken, 1);
-        Some(Self { send, receive, in_place })
+        Some(Self { send, receive, in_place: in_place || has_handlers() })
     }
 
     /// Packs what the call reads: the send side, and a receive side from which the call sends. Returns whether that was

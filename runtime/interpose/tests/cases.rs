@@ -77,6 +77,14 @@ fn finalize_waits_for_freed_receives() {
     better("freed", &[], Calls::AtLeast(3));
 }
 
+/// The library keeps the requests that a program has freed. MPICH waits in `MPI_Comm_disconnect` until no request uses
+/// the communicator, so such a program once hung there.
+#[test]
+fn freed_requests_do_not_keep_a_communicator() {
+    case("cases.c", "disconnect", OFF, Calls::AtLeast(10));
+    case("cases.c", "disconnect", ALL_OFF, Calls::AtLeast(10));
+}
+
 /// The library once took no part in finalize, where MPI calls the functions on `MPI_COMM_SELF`: the data of a receive
 /// that such a function completed were lost, and a persistent send sent old data.
 #[test]
@@ -124,7 +132,7 @@ fn calls_that_share_a_request_return_their_buffers() {
 }
 
 /// With a wrong communicator, the program's error handler was once called twice. `MPI_Request_free` of a collective
-/// call once succeeded.
+/// call once succeeded. A receive that failed once wrote what a buffer of the library had from an earlier message.
 #[test]
 fn wrong_calls_fail_as_with_the_host() {
     case("errors.c", "wrong", OFF, Calls::AtLeast(0));

@@ -30,10 +30,14 @@ const KINDS: [(&str, &str); 6] = [
     ("MPI_Group", "GROUP"),
 ];
 
+/// The Rust function of the rows that a shim knows among those of `When::Before`.
+const MEET: &str = "lifecycle::meet";
+
 /// The functions that stand in `prelude.c`, because no rule gives their conversion.
-const WRITTEN: [&str; 11] = [
+const WRITTEN: [&str; 12] = [
     "MPI_Abi_get_version",
     "MPI_Error_class",
+    "MPI_Comm_call_errhandler",
     "MPI_Comm_create_keyval",
     "MPI_Type_create_keyval",
     "MPI_Topo_test",
@@ -377,6 +381,16 @@ pub fn shim(functions: &[Function], list: &[Wrapped], constants: &[Constant]) ->
     let mut done: Vec<String> = Vec::new();
     for row in list {
         let base = find(&row.name);
+        // Before a function of the host, a shim can only call `typepack_interpose_meet`. The program's calls of other
+        // such functions go to the host, and the core does not call them.
+        if row.when == When::Before && row.path != MEET {
+            let name = &row.name;
+            let _ = write!(
+                entries,
+                "    {{\"{name}\", (void *)absent, NULL, NULL}},\n    {{\"P{name}\", (void *)absent, NULL, NULL}},\n"
+            );
+            continue;
+        }
         let large =
             (row.when != When::Called && base.has_large).then(|| find(&format!("{}_c", row.name)));
         for function in std::iter::once(base).chain(large) {
@@ -397,7 +411,8 @@ pub fn shim(functions: &[Function], list: &[Wrapped], constants: &[Constant]) ->
                 let Call { host, .. } = &call;
                 let _ = writeln!(
                     out,
-                    "typedef int (*type_{name})({host});\nstatic type_{name} real_{name};\n#define host_{name} absent"
+                    "typedef int (*type_{name})({host});\nstatic type_{name} real_{name}, real_P{name};\n\
+                     #define host_{name} absent\n#define host_P{name} absent"
                 );
             } else {
                 out.push_str(&call.for_the_core());
@@ -445,18 +460,12 @@ pub fn shim(functions: &[Function], list: &[Wrapped], constants: &[Constant]) ->
                 entries,
                 "    {{\"{name}\", (void *)host_{name}, (void **)&real_{name}, {plain}}},"
             );
-            if row.when != When::Before {
-                let _ = writeln!(
-                    entries,
-                    "    {{\"P{name}\", (void *)host_P{name}, (void **)&real_P{name}, {profiled}}},"
-                );
-            }
-            let _ =
-                writeln!(entries, "#else\n    {{\"{name}\", (void *)host_{name}, NULL, NULL}},");
-            if row.when != When::Before {
-                let _ = writeln!(entries, "    {{\"P{name}\", (void *)host_P{name}, NULL, NULL}},");
-            }
-            entries.push_str("#endif\n");
+            let _ = write!(
+                entries,
+                "    {{\"P{name}\", (void *)host_P{name}, (void **)&real_P{name}, {profiled}}},\n\
+                 #else\n    {{\"{name}\", (void *)host_{name}, NULL, NULL}},\n    \
+                 {{\"P{name}\", (void *)host_P{name}, NULL, NULL}},\n#endif\n"
+            );
         }
     }
     entries.push_str("};\n#endif\n");

@@ -128,20 +128,23 @@ pub enum End {
 ///
 /// - The call moved the packed bytes of `sides`, and its request is that of `end`.
 unsafe fn finish(end: End, code: c_int, sides: Sides) -> Option<c_int> {
+    // A program cannot free an active request of a collective call, so the communicator does not matter.
+    let none = raw::Comm::NULL;
     if code == abi::SUCCESS {
         match end {
-            // SAFETY: the call is complete.
+            // SAFETY: the call is complete. If an error handler of the program has returned from an error, so that the
+            // host returns no error, the buffer has the elements as they were (`Sides::new`).
             End::Now => unsafe { sides.deliver() },
             // SAFETY: the host has written the request. If all complete calls have this request, the call is complete.
             End::Later(request) => unsafe {
                 match pending::is_complete(*request) {
                     true => sides.deliver(),
-                    false => pending::add(*request, Message::Collective(Box::new(sides))),
+                    false => pending::add(*request, Message::Collective(Box::new(sides)), none),
                 }
             },
             // SAFETY: the host has written the request.
             End::Persistent(_, request) => unsafe {
-                pending::add(*request, Message::PersistentCollective(Box::new(sides)));
+                pending::add(*request, Message::PersistentCollective(Box::new(sides)), none);
             },
         }
     }

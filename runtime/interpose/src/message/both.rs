@@ -4,7 +4,7 @@
 //! 5.0.2. So their receives go to the host, except those whose messages may come packed from another rank. The buffer
 //! of such a receive has the packed elements before, and all of it is unpacked after the receive.
 
-use super::receive::status_or;
+use super::receive::{Watched, status_or};
 use super::widths;
 use crate::host::Next;
 use crate::pending::{self, Message};
@@ -52,6 +52,8 @@ pub unsafe fn sendrecv(
     };
     let mut own = Status::default();
     let status = if incoming.is_some() { status_or(status, &mut own) } else { status };
+    // SAFETY: with `incoming`, the status is that of the call, or a variable of this function.
+    let watched = incoming.map(|incoming| unsafe { (Watched::new(status), incoming) });
     // SAFETY: the buffers are those of the program, or have as many packed bytes as their counts say; `outgoing` has
     // filled the packed one. `status` is writable or null.
     let code = unsafe {
@@ -68,9 +70,9 @@ pub unsafe fn sendrecv(
             )
         )
     };
-    if let Some(incoming) = incoming {
-        // SAFETY: the call has completed the receive, and `status` is that of the receive.
-        unsafe { incoming.finish(next, code, status) };
+    if let Some((watched, incoming)) = watched {
+        // SAFETY: the call had this receive, and its status.
+        unsafe { watched.finish(next, code, &incoming) };
     }
     Some(code)
 }
@@ -101,6 +103,8 @@ pub unsafe fn sendrecv_replace(
     }
     let ((both, n, kind), mut own) = (incoming.arguments(), Status::default());
     let status = status_or(status, &mut own);
+    // SAFETY: the status is that of the call, or a variable of this function.
+    let watched = unsafe { Watched::new(status) };
     // SAFETY: the buffer has `n` initialised elements of `kind`, and `status` is writable.
     let code = unsafe {
         widths!(
@@ -110,8 +114,8 @@ pub unsafe fn sendrecv_replace(
             MPI_Sendrecv_replace_c(both, n, kind, dest, sendtag, source, recvtag, comm, status)
         )
     };
-    // SAFETY: the call has completed the receive, and `status` is that of the receive.
-    unsafe { incoming.finish(next, code, status) };
+    // SAFETY: the call had this receive, and its status.
+    unsafe { watched.finish(next, code, &incoming) };
     Some(code)
 }
 
@@ -180,7 +184,7 @@ pub unsafe fn isendrecv(
         && let Some(message) = message
     {
         // SAFETY: the host has written the request of this call.
-        unsafe { pending::add(*request, message) };
+        unsafe { pending::add(*request, message, comm) };
     }
     Some(code)
 }
@@ -222,7 +226,7 @@ pub unsafe fn isendrecv_replace(
     };
     if code == abi::SUCCESS {
         // SAFETY: the host has written the request of this call.
-        unsafe { pending::add(*request, Message::Both(None, Box::new(incoming))) };
+        unsafe { pending::add(*request, Message::Both(None, Box::new(incoming)), comm) };
     }
     Some(code)
 }

@@ -14,6 +14,48 @@ pub fn status_or(status: *mut Status, own: &mut Status) -> *mut Status {
     if status.is_null() { own } else { status }
 }
 
+/// The status of a blocking receive, watched during the call. MPICH 5.0.2 returns no error if an error handler of the
+/// program has returned. The status is then that of an earlier receive, and would tell that data have arrived.
+pub struct Watched {
+    status: *mut Status,
+    former: c_int,
+}
+
+/// A source that no message has.
+const NOBODY: c_int = c_int::MIN;
+
+impl Watched {
+    /// Marks the status before the call.
+    ///
+    /// # Safety
+    ///
+    /// - The status is readable and writable until `finish`.
+    pub unsafe fn new(status: *mut Status) -> Self {
+        // SAFETY: the status is readable and writable (`# Safety`).
+        let former = unsafe { std::mem::replace(&mut (*status).source, NOBODY) };
+        Self { status, former }
+    }
+
+    /// Unpacks what has arrived, after the call has returned `code`.
+    ///
+    /// # Safety
+    ///
+    /// - The call was the receive of `incoming`, with the status of `self`.
+    pub unsafe fn finish(self, next: &Next, code: c_int, incoming: &Incoming) {
+        // SAFETY: the status is readable and writable (`new`).
+        unsafe {
+            if (*self.status).source == NOBODY {
+                (*self.status).source = self.former;
+                if code == abi::SUCCESS {
+                    return;
+                }
+            }
+            // SAFETY: the host has completed the receive, and has written the status or returned an error.
+            incoming.finish(next, code, self.status);
+        }
+    }
+}
+
 /// `MPI_Recv`.
 ///
 /// # Safety
@@ -33,6 +75,8 @@ pub unsafe fn recv(
     let incoming = Incoming::new(buf, count.wide(), datatype, source)?;
     let ((to, n, kind), mut own) = (incoming.arguments(), Status::default());
     let status = status_or(status, &mut own);
+    // SAFETY: the status is that of the call, or a variable of this function.
+    let watched = unsafe { Watched::new(status) };
     // SAFETY: the buffer has `n` elements of `kind`, and `status` is writable.
     let code = unsafe {
         widths!(
@@ -42,8 +86,8 @@ pub unsafe fn recv(
             MPI_Recv_c(to, n, kind, source, tag, comm, status)
         )
     };
-    // SAFETY: the call has completed the receive.
-    unsafe { incoming.finish(next, code, status) };
+    // SAFETY: the call was this receive.
+    unsafe { watched.finish(next, code, &incoming) };
     Some(code)
 }
 
@@ -79,7 +123,7 @@ pub unsafe fn irecv(
         )
     };
     // SAFETY: the request is that of this receive.
-    unsafe { started(code, request, Message::Receive(Box::new(incoming))) }
+    unsafe { started(code, request, Message::Receive(Box::new(incoming)), comm) }
 }
 
 /// `MPI_Recv_init`. The buffer belongs to the request from here to the call that frees it, because the host receives at
@@ -115,7 +159,7 @@ pub unsafe fn init(
         )
     };
     // SAFETY: the request is that of this receive.
-    unsafe { started(code, request, Message::PersistentReceive(Box::new(incoming))) }
+    unsafe { started(code, request, Message::PersistentReceive(Box::new(incoming)), comm) }
 }
 
 /// Keeps the message of a request if the host has made the request.
@@ -123,10 +167,15 @@ pub unsafe fn init(
 /// # Safety
 ///
 /// - If `code` is `MPI_SUCCESS`, the host has written the request of this message at `request`.
-unsafe fn started(code: c_int, request: *mut raw::Request, message: Message) -> Option<c_int> {
+unsafe fn started(
+    code: c_int,
+    request: *mut raw::Request,
+    message: Message,
+    comm: raw::Comm,
+) -> Option<c_int> {
     if code == abi::SUCCESS {
         // SAFETY: `started` has the same conditions (`# Safety`).
-        unsafe { pending::add(*request, message) };
+        unsafe { pending::add(*request, message, comm) };
     }
     Some(code)
 }
@@ -162,6 +211,8 @@ pub unsafe fn mrecv(
     }
     let ((to, n, kind), mut own) = (incoming.arguments(), Status::default());
     let status = status_or(status, &mut own);
+    // SAFETY: the status is that of the call, or a variable of this function.
+    let watched = unsafe { Watched::new(status) };
     // SAFETY: the buffer has `n` elements of `kind`, and `status` is writable.
     let code = unsafe {
         widths!(
@@ -171,8 +222,8 @@ pub unsafe fn mrecv(
             MPI_Mrecv_c(to, n, kind, message, status)
         )
     };
-    // SAFETY: the call has completed the receive.
-    unsafe { incoming.finish(next, code, status) };
+    // SAFETY: the call was this receive.
+    unsafe { watched.finish(next, code, &incoming) };
     Some(code)
 }
 
@@ -205,6 +256,8 @@ pub unsafe fn imrecv(
             MPI_Imrecv_c(to, n, kind, message, request)
         )
     };
+    // A message does not tell its communicator.
+    let comm = raw::Comm::NULL;
     // SAFETY: the request is that of this receive.
-    unsafe { started(code, request, Message::Receive(Box::new(incoming))) }
+    unsafe { started(code, request, Message::Receive(Box::new(incoming)), comm) }
 }

@@ -57,7 +57,7 @@ pub unsafe fn isend<M: Mode>(
     };
     if code == abi::SUCCESS {
         // SAFETY: the host has written the request of this send.
-        unsafe { pending::add(*request, Message::Send(packed)) };
+        unsafe { pending::add(*request, Message::Send(packed), comm) };
     }
     Some(code)
 }
@@ -93,7 +93,7 @@ pub unsafe fn init<M: Mode>(
     if code == abi::SUCCESS {
         let message = Message::PersistentSend(Box::new((elements, packed)));
         // SAFETY: the host has written the request of this send.
-        unsafe { pending::add(*request, message) };
+        unsafe { pending::add(*request, message, comm) };
     }
     Some(code)
 }

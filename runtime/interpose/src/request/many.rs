@@ -3,7 +3,7 @@
 use super::one::{ask, complete};
 use crate::entry::class;
 use crate::host::Next;
-use crate::pending::{self, Pending};
+use crate::pending::{self, Awaited, Pending};
 use std::ffi::c_int;
 use typepack_capi_datatype::raw::Status;
 use typepack_capi_datatype::{abi, raw};
@@ -31,7 +31,7 @@ impl Taken {
         if !pending::any() || requests.is_null() {
             return None;
         }
-        pending::sweep(next, false);
+        pending::sweep(next, Awaited::Nothing);
         let count = usize::try_from(count).ok()?;
         // SAFETY: the array has `count` entries (`# Safety`).
         let handles = unsafe { std::slice::from_raw_parts(requests, count) };

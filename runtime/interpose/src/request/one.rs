@@ -1,4 +1,4 @@
-//! The calls on one request: wait, test, the status, free.
+//! The calls on one request: wait, test, the status, free; and the one that waits for freed requests.
 //!
 //! A request that is not persistent is complete exactly when the host has replaced its handle. A call that fails
 //! without completing the operation leaves the handle. Whether a persistent operation is complete is told by the flag
@@ -7,7 +7,7 @@
 use crate::entry::class;
 use crate::host::Next;
 use crate::message::receive::status_or;
-use crate::pending::{self, Pending};
+use crate::pending::{self, Awaited, Pending};
 use std::ffi::c_int;
 use typepack_capi_datatype::raw::Status;
 use typepack_capi_datatype::{abi, raw};
@@ -58,7 +58,7 @@ unsafe fn take(next: &Next, request: *const raw::Request) -> Option<(raw::Reques
     if !pending::any() || request.is_null() {
         return None;
     }
-    pending::sweep(next, false);
+    pending::sweep(next, Awaited::Nothing);
     // SAFETY: the address is not null (`# Safety`).
     let handle = unsafe { *request };
     Some((handle, pending::take(handle)?))
@@ -189,4 +189,18 @@ pub unsafe fn free(next: &'static Next, request: *mut raw::Request) -> Option<c_
     }
     // SAFETY: the argument of the call. The entry of the inactive request, and its buffer, go after the request.
     Some(unsafe { next.MPI_Request_free(request) })
+}
+
+/// `MPI_Comm_disconnect`. The host waits until no request uses the communicator, also those that the program has freed
+/// and that this library keeps. So they are completed before.
+///
+/// # Safety
+///
+/// - The argument is that of a call of `MPI_Comm_disconnect`.
+pub unsafe fn disconnect(next: &'static Next, comm: *mut raw::Comm) -> Option<c_int> {
+    if !comm.is_null() {
+        // SAFETY: the address is that of the program's handle (`# Safety`).
+        pending::sweep(next, Awaited::Of(unsafe { *comm }));
+    }
+    None
 }

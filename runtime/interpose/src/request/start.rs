@@ -1,5 +1,6 @@
 //! The start of persistent requests.
 
+use crate::entry::internal;
 use crate::host::Next;
 use crate::pending::{self, Pending};
 use std::ffi::c_int;
@@ -45,7 +46,7 @@ pub unsafe fn start(next: &'static Next, request: *mut raw::Request) -> Option<c
     // SAFETY: the program starts the request, so the elements are readable.
     if !entry.active && !unsafe { entry.prepare() } {
         pending::put(handle, entry);
-        return Some(abi::ERR_INTERN);
+        return Some(internal(next));
     }
     // SAFETY: the program's argument of `start`.
     let code = unsafe { next.MPI_Start(request) };
@@ -81,7 +82,7 @@ pub unsafe fn startall(
     let code = match inactive.all(|(_, entry)| unsafe { entry.prepare() }) {
         // SAFETY: the program's arguments of `startall`, unchanged.
         true => unsafe { next.MPI_Startall(count, requests) },
-        false => abi::ERR_INTERN,
+        false => internal(next),
     };
     for (handle, mut entry) in taken {
         note(next, code, (handle, &mut entry));

@@ -427,8 +427,30 @@ static void receives(int how, int u, int ignore, struct memory *m, int room, MPI
     }
 }
 
-static void compare(const struct result *expected, const struct result *found, int ignore)
+/* The calls in which the host was wrong: its own MPI_Sendrecv_replace received wrong bytes, or a receive failed
+ * (host_failed). */
+static long host_is_wrong;
+
+/* If a message is shorter than a receive whose type has many blocks, the list of blocks that MPICH 5.0.2 gives to
+ * process_vm_readv has an end that was never written (copy_iovs). The system refuses the list if a length there is below
+ * zero. That depends on what the memory had before, so a call can fail and its repetition succeed, also without a
+ * library before MPICH. */
+static int host_failed(const struct result *result)
 {
+    char text[MPI_MAX_ERROR_STRING];
+    int length;
+    if (result->code != MPI_ERR_OTHER) return 0;
+    MPI_Error_string(result->raw, text, &length);
+    return strstr(text, "process_vm_readv failed (errno 22)") != NULL;
+}
+
+/* Compares two results. Returns whether the messages can be compared as well. */
+static int compare(const struct result *expected, const struct result *found, int ignore)
+{
+    if (host_failed(expected) || host_failed(found)) {
+        host_is_wrong++;
+        return 0;
+    }
     same("error class", expected->code, found->code);
     if (expected->code != found->code && found->code != MPI_SUCCESS) {
         char text[MPI_MAX_ERROR_STRING];
@@ -436,21 +458,19 @@ static void compare(const struct result *expected, const struct result *found, i
         MPI_Error_string(found->raw, text, &length);
         printf("%s\n", text);
     }
-    if (ignore) return;
+    if (ignore) return expected->code == MPI_SUCCESS;
     /* After a truncation, MPICH counts the bytes of the message or those of the receive, as the message happened to
      * arrive. */
-    if (expected->code != MPI_SUCCESS) return;
+    if (expected->code != MPI_SUCCESS) return 0;
     same("source", expected->source, found->source);
     same("tag", expected->tag, found->tag);
     same("count", expected->count, found->count);
     same("elements", expected->elements, found->elements);
     same("bytes", expected->bytes, found->bytes);
+    return 1;
 }
 
 static long messages;
-
-/* The calls in which the host's own MPI_Sendrecv_replace received wrong bytes. */
-static long host_is_wrong;
 
 static void one_pair(void)
 {
@@ -522,9 +542,8 @@ static void one_pair(void)
             base = to;
             continue;
         }
-        compare(&expected, &found, ignore);
         /* After an error, the standard does not say what the memory has. */
-        if (expected.code == MPI_SUCCESS) same_memory("memory", &base, &to);
+        if (compare(&expected, &found, ignore)) same_memory("memory", &base, &to);
         free(to.base);
     }
     free(base.base);

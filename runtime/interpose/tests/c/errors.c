@@ -3,7 +3,8 @@
  *     mpiexec -n 2 ./errors wrong | truncated | huge | fork | abort | outsider | insider
  *
  * wrong: erroneous calls, with PMPI_ functions and with MPI_ functions. The class of the error and the number of calls
- * of the program's error handler must be the same.
+ * of the program's error handler must be the same. A receive that fails writes nothing, also if its status is that of
+ * an earlier receive.
  * truncated: messages that are too long. Each element has what it had, or what was sent.
  * huge: buffers for more bytes than a C integer counts, for messages that are short.
  * fork, abort: a child of a rank exits or starts a program, and a job is ended, while messages are outstanding.
@@ -85,11 +86,15 @@ struct wrong {
     MPI_Datatype type;
 };
 
+static char from[1 << 16], to[1 << 16];
+
+/* The status of a receive that has succeeded. */
+static MPI_Status older;
+
 static int call(int kind, int u, const struct wrong *w)
 {
-    static char from[1 << 16], to[1 << 16];
     MPI_Request q = MPI_REQUEST_NULL;
-    MPI_Status s;
+    MPI_Status s = older;
     MPI_Datatype types[2] = {w->type, w->type};
     int counts[2] = {w->count, w->count}, zero[2] = {0, 0}, at = 0, code;
     switch (kind) {
@@ -156,9 +161,14 @@ static void wrong(void)
                 snprintf(text, sizeof text, "%s with a wrong %s", name[kind], all[i].what);
                 doing = text;
                 for (int u = 0; u < 2; u++) {
+                    /* Buffers of the library that have other data. */
+                    memset(from, 0x77, sizeof from);
+                    OK(MPI_Sendrecv(from, 1, good[which], 0, 1, to, 1, good[which], 0, 1, MPI_COMM_SELF, &older));
+                    memset(to, 0x33, sizeof to);
                     handled = 0;
                     class[u] = class_of(call(kind, u, &all[i]));
                     times[u] = handled;
+                    for (size_t at = 0; kind < PACK && at < sizeof to; at++) same("byte", (long)at, 0x33, to[at]);
                 }
                 same("error class", 0, class[0], class[1]);
                 same("calls of the error handler", 0, times[0], times[1]);
