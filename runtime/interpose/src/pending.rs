@@ -16,7 +16,7 @@ use std::collections::hash_map::Entry;
 use std::ffi::c_int;
 use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 use typepack_capi_datatype::raw::Status;
 use typepack_capi_datatype::{abi, raw};
@@ -242,9 +242,8 @@ pub fn take(request: raw::Request) -> Option<Pending> {
 
 /// Keeps a request that the program has freed, until the host has completed it.
 pub fn orphan(request: raw::Request, entry: Pending) {
-    let mut orphans = orphans();
-    orphans.push((request, entry));
-    ORPHAN_COUNT.store(orphans.len(), Ordering::Relaxed);
+    orphans().push((request, entry));
+    ORPHAN_COUNT.fetch_add(1, Ordering::Relaxed);
 }
 
 /// The freed requests for which [`sweep`] waits.
@@ -272,61 +271,31 @@ impl Awaited {
     }
 }
 
-/// Frees the freed requests that are complete, and waits for some of the others.
-pub fn sweep(next: &Next, awaited: Awaited) {
-    if ORPHAN_COUNT.load(Ordering::Relaxed) == 0 {
-        return;
-    }
-    let all = std::mem::take(&mut *orphans());
-    let mut left = Vec::new();
-    for (mut request, mut entry) in all {
-        let (handle, mut flag, mut status) = (request, 0, Status::default());
-        let waits = awaited.function(entry.comm);
-        // SAFETY: the request is valid: `orphan` kept it, and only this function completes it. The results are
-        // writable.
-        let code = unsafe { attempt(next, &mut request, &mut flag, &mut status, waits) };
-        // As in `request/one.rs`: the handle tells, or the flag.
-        if request == handle && (flag == 0 || !entry.is_persistent()) {
-            left.push((handle, entry));
-            continue;
-        }
-        // SAFETY: the host has completed the operation.
-        unsafe { entry.deliver(next, code, &status) };
-        if request != raw::Request::NULL {
-            // SAFETY: a persistent request that is not active any more.
-            unsafe { next.PMPI_Request_free(&mut request) };
-        }
-    }
-    let mut orphans = orphans();
-    orphans.append(&mut left);
-    ORPHAN_COUNT.store(orphans.len(), Ordering::Relaxed);
-}
-
 /// How long a call waits for a freed request before one line says so.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Tests a freed request; if `waits` names a function, until the request is complete or the host fails. A program must
-/// not finalize while a message is missing (MPI-5.0 section 11.2.2), and `MPI_Comm_disconnect` waits for all
-/// communication (section 11.10.4), so the wait of a correct program ends.
-///
-/// # Safety
-///
-/// - The request is valid, and the results are writable.
-unsafe fn attempt(
-    next: &Next,
-    request: &mut raw::Request,
-    flag: &mut c_int,
-    status: &mut Status,
-    waits: Option<&str>,
-) -> c_int {
-    let (start, mut said) = (Instant::now(), false);
-    loop {
-        // SAFETY: the request is valid, and the results are writable (`# Safety`).
-        let code = unsafe { next.PMPI_Test(request, flag, status) };
-        let Some(function) = waits.filter(|_| *flag == 0 && code == abi::SUCCESS) else {
-            return code;
+/// Frees the freed requests that are complete, and waits for some of the others. A program must not finalize while a
+/// message is missing (MPI-5.0 section 11.2.2), and `MPI_Comm_disconnect` waits for all communication (section 11.10.4),
+/// so the wait of a correct program ends.
+pub fn sweep(next: &Next, awaited: Awaited) {
+    // One thread at a time has the list, so that a thread that waits sees all requests. The thread gives them back after
+    // each look, so that calls of other threads deliver the data of requests for which nobody waits.
+    static SWEEPING: Mutex<()> = Mutex::new(());
+    let (mut start, mut said) = (None, false);
+    while ORPHAN_COUNT.load(Ordering::Relaxed) != 0 {
+        let guard = match SWEEPING.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
         };
-        if !said && start.elapsed() > PATIENCE {
+        let function = match (guard, awaited) {
+            (Some(_guard), _) => look(next, awaited),
+            (None, Awaited::Nothing) => None,
+            (None, Awaited::Of(comm)) => awaited.function(comm),
+            (None, Awaited::Everything) => awaited.function(raw::Comm::NULL),
+        };
+        let Some(function) = function else { return };
+        if !said && start.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
             print(&format!(
                 "{function} waits for the message of a request that the program has freed"
             ));
@@ -334,6 +303,36 @@ unsafe fn attempt(
         }
         std::thread::yield_now();
     }
+}
+
+/// Frees the freed requests that are complete. Returns the function of the program that waits for another one; `None` if
+/// none waits. It does not wait for a request that the host cannot test.
+fn look(next: &Next, awaited: Awaited) -> Option<&'static str> {
+    let all = std::mem::take(&mut *orphans());
+    let (mut left, mut function) = (Vec::new(), None);
+    for (mut request, mut entry) in all {
+        let (handle, mut flag, mut status) = (request, 0, Status::default());
+        // SAFETY: the request is valid: `orphan` kept it, and only this function completes it. The results are
+        // writable.
+        let code = unsafe { next.PMPI_Test(&mut request, &mut flag, &mut status) };
+        // As in `request/one.rs`: the handle tells, or the flag.
+        if request == handle && (flag == 0 || !entry.is_persistent()) {
+            if code == abi::SUCCESS {
+                function = function.or(awaited.function(entry.comm));
+            }
+            left.push((handle, entry));
+            continue;
+        }
+        // SAFETY: the host has completed the operation.
+        unsafe { entry.deliver(next, code, &status) };
+        ORPHAN_COUNT.fetch_sub(1, Ordering::Relaxed);
+        if request != raw::Request::NULL {
+            // SAFETY: a persistent request that is not active any more.
+            unsafe { next.PMPI_Request_free(&mut request) };
+        }
+    }
+    orphans().append(&mut left);
+    function
 }
 
 /// Forgets all entries at finalize. Their buffers are leaked, because the host may still use those of operations that

@@ -101,7 +101,8 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // After a bug of this library, the host may still use the buffers of requests whose entries are lost.
+        // After a bug of this library, the host may still send from the buffers of requests whose entries are lost, or
+        // receive there.
         if std::thread::panicking() {
             return;
         }

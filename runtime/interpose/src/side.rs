@@ -122,34 +122,35 @@ pub struct Sides {
     pub send: Side,
     /// What is received.
     pub receive: Side,
-    /// True if the call sends from the receive side, or may leave it as it is.
+    /// True if the call sends from the receive side, or leaves a part of it as it is.
     in_place: bool,
 }
 
 impl Sides {
     /// Returns both sides if at least one of them is packed. `in_place` says whether the call sends from the receive
     /// side.
-    ///
-    /// If the program has error handlers, a call that fails may return no error (`entry::has_handlers`). So the receive
-    /// side is packed too, in order that the elements stay what they were.
     pub fn new(send: Side, receive: Side, in_place: bool) -> Option<Self> {
         if !send.is_packed() && !receive.is_packed() {
             return None;
         }
         add(&COUNTS.taken, 1);
-        Some(Self { send, receive, in_place: in_place || has_handlers() })
+        Some(Self { send, receive, in_place })
     }
 
     /// Packs what the call reads: the send side, and a receive side from which the call sends. Returns whether that was
     /// done. The call that makes a persistent request does that too, because some hosts read then.
+    ///
+    /// If the program has error handlers, a call that fails may return no error (`entry::has_handlers`). So any receive
+    /// side is packed then: the elements are unpacked after such a call, and must be what they were.
     ///
     /// # Safety
     ///
     /// - The program lets the call read the elements.
     #[must_use]
     pub unsafe fn fill(&self) -> bool {
+        let both = self.in_place || has_handlers();
         // SAFETY: the program lets the call read the elements (`# Safety`).
-        unsafe { self.send.fill() && (!self.in_place || self.receive.fill()) }
+        unsafe { self.send.fill() && (!both || self.receive.fill()) }
     }
 
     /// Prepares a call in the form that the program called: all ranks must call the same function of the host, also

@@ -158,7 +158,7 @@ fn children_of_a_rank_end_without_harm() {
 }
 
 /// A rank met processes of another job, and the other ranks, which met them later, still packed long messages of
-/// several basic types for them.
+/// several basic types for them. So did ranks that met them by functions whose names begin with `PMPI_`.
 #[test]
 fn all_ranks_know_of_processes_that_one_rank_has_met() {
     let Some(mpich) = mpich() else { return };
@@ -169,7 +169,7 @@ fn all_ranks_know_of_processes_that_one_rank_has_met() {
     let both = format!("{} {}", library().display(), tool.display());
     let all: Variables =
         &[("LD_PRELOAD", &both), ("TYPEPACK_INTERPOSE", "all"), ("TYPEPACK_TUNE", "off")];
-    for word in ["outsider", "insider"] {
+    for word in ["outsider", "foreign", "insider"] {
         for variables in [&[] as Variables, all] {
             let words = [program.to_str().expect("UTF-8"), word];
             let [out, err] = good(&mut job(&mpich, &[variables; 2], &words));

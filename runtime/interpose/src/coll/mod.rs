@@ -133,7 +133,7 @@ unsafe fn finish(end: End, code: c_int, sides: Sides) -> Option<c_int> {
     if code == abi::SUCCESS {
         match end {
             // SAFETY: the call is complete. If an error handler of the program has returned from an error, so that the
-            // host returns no error, the buffer has the elements as they were (`Sides::new`).
+            // host returns no error, the buffer has the elements as they were (`Sides::fill`).
             End::Now => unsafe { sides.deliver() },
             // SAFETY: the host has written the request. If all complete calls have this request, the call is complete.
             End::Later(request) => unsafe {

@@ -4,7 +4,7 @@
 //! 5.0.2. So their receives go to the host, except those whose messages may come packed from another rank. The buffer
 //! of such a receive has the packed elements before, and all of it is unpacked after the receive.
 
-use super::receive::{Watched, status_or};
+use super::receive::{finish, unwritten};
 use super::widths;
 use crate::host::Next;
 use crate::pending::{self, Message};
@@ -50,29 +50,28 @@ pub unsafe fn sendrecv(
         Some(incoming) => incoming.arguments(),
         None => (recvbuf, rcount, recvtype),
     };
-    let mut own = Status::default();
-    let status = if incoming.is_some() { status_or(status, &mut own) } else { status };
-    // SAFETY: with `incoming`, the status is that of the call, or a variable of this function.
-    let watched = incoming.map(|incoming| unsafe { (Watched::new(status), incoming) });
+    // SAFETY: the status of the call is null or readable.
+    let mut own = unsafe { unwritten(status) };
+    let hosts = if incoming.is_some() { &raw mut own } else { status };
     // SAFETY: the buffers are those of the program, or have as many packed bytes as their counts say; `outgoing` has
-    // filled the packed one. `status` is writable or null.
+    // filled the packed one. `hosts` is writable or null.
     let code = unsafe {
         widths!(
             next,
             [scount, rcount],
             MPI_Sendrecv(
                 from, scount, sendtype, dest, sendtag, to, rcount, recvtype, source, recvtag, comm,
-                status
+                hosts
             ),
             MPI_Sendrecv_c(
                 from, scount, sendtype, dest, sendtag, to, rcount, recvtype, source, recvtag, comm,
-                status
+                hosts
             )
         )
     };
-    if let Some((watched, incoming)) = watched {
-        // SAFETY: the call had this receive, and its status.
-        unsafe { watched.finish(next, code, &incoming) };
+    if let Some(incoming) = incoming {
+        // SAFETY: the call had this receive, and its status is null or writable.
+        unsafe { finish(next, code, &incoming, &own, status) };
     }
     Some(code)
 }
@@ -101,21 +100,20 @@ pub unsafe fn sendrecv_replace(
     if !unsafe { incoming.pack() } {
         return None;
     }
-    let ((both, n, kind), mut own) = (incoming.arguments(), Status::default());
-    let status = status_or(status, &mut own);
-    // SAFETY: the status is that of the call, or a variable of this function.
-    let watched = unsafe { Watched::new(status) };
-    // SAFETY: the buffer has `n` initialised elements of `kind`, and `status` is writable.
+    // SAFETY: the status of the call is null or readable.
+    let ((both, n, kind), mut own) = (incoming.arguments(), unsafe { unwritten(status) });
+    let own = &mut own;
+    // SAFETY: the buffer has `n` initialised elements of `kind`, and `own` is writable.
     let code = unsafe {
         widths!(
             next,
             [n],
-            MPI_Sendrecv_replace(both, n, kind, dest, sendtag, source, recvtag, comm, status),
-            MPI_Sendrecv_replace_c(both, n, kind, dest, sendtag, source, recvtag, comm, status)
+            MPI_Sendrecv_replace(both, n, kind, dest, sendtag, source, recvtag, comm, own),
+            MPI_Sendrecv_replace_c(both, n, kind, dest, sendtag, source, recvtag, comm, own)
         )
     };
-    // SAFETY: the call had this receive, and its status.
-    unsafe { watched.finish(next, code, &incoming) };
+    // SAFETY: the call had this receive, and its status is null or writable.
+    unsafe { finish(next, code, &incoming, own, status) };
     Some(code)
 }
 

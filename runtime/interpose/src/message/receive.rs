@@ -14,45 +14,45 @@ pub fn status_or(status: *mut Status, own: &mut Status) -> *mut Status {
     if status.is_null() { own } else { status }
 }
 
-/// The status of a blocking receive, watched during the call. MPICH 5.0.2 returns no error if an error handler of the
-/// program has returned. The status is then that of an earlier receive, and would tell that data have arrived.
-pub struct Watched {
-    status: *mut Status,
-    former: c_int,
-}
-
 /// A source that no message has.
 const NOBODY: c_int = c_int::MIN;
 
-impl Watched {
-    /// Marks the status before the call.
-    ///
-    /// # Safety
-    ///
-    /// - The status is readable and writable until `finish`.
-    pub unsafe fn new(status: *mut Status) -> Self {
-        // SAFETY: the status is readable and writable (`# Safety`).
-        let former = unsafe { std::mem::replace(&mut (*status).source, NOBODY) };
-        Self { status, former }
-    }
+/// Makes the status that a blocking receive passes to the host, in place of the program's `status`.
+///
+/// MPICH 5.0.2 returns no error if an error handler of the program has returned. Then nothing has written the status,
+/// and that of an earlier receive would tell that data have arrived.
+///
+/// # Safety
+///
+/// - `status` is null or readable.
+pub unsafe fn unwritten(status: *const Status) -> Status {
+    // Hosts leave the error of a status as it was.
+    // SAFETY: the status is readable (`# Safety`).
+    let former = if status.is_null() { Status::default() } else { unsafe { *status } };
+    Status { source: NOBODY, ..former }
+}
 
-    /// Unpacks what has arrived, after the call has returned `code`.
-    ///
-    /// # Safety
-    ///
-    /// - The call was the receive of `incoming`, with the status of `self`.
-    pub unsafe fn finish(self, next: &Next, code: c_int, incoming: &Incoming) {
-        // SAFETY: the status is readable and writable (`new`).
-        unsafe {
-            if (*self.status).source == NOBODY {
-                (*self.status).source = self.former;
-                if code == abi::SUCCESS {
-                    return;
-                }
-            }
-            // SAFETY: the host has completed the receive, and has written the status or returned an error.
-            incoming.finish(next, code, self.status);
-        }
+/// Unpacks what has arrived, after the call has returned `code` and `own`, which [`unwritten`] has made of `status`.
+///
+/// # Safety
+///
+/// - The call was the receive of `incoming`, and `own` is its status.
+/// - `status` is null or writable.
+pub unsafe fn finish(
+    next: &Next,
+    code: c_int,
+    incoming: &Incoming,
+    own: &Status,
+    status: *mut Status,
+) {
+    let is_written = own.source != NOBODY;
+    if is_written && !status.is_null() {
+        // SAFETY: the status is writable (`# Safety`).
+        unsafe { *status = *own };
+    }
+    if is_written || code != abi::SUCCESS {
+        // SAFETY: the host has completed the receive with this code and this status.
+        unsafe { incoming.finish(next, code, own) };
     }
 }
 
@@ -73,21 +73,19 @@ pub unsafe fn recv(
     status: *mut Status,
 ) -> Option<c_int> {
     let incoming = Incoming::new(buf, count.wide(), datatype, source)?;
-    let ((to, n, kind), mut own) = (incoming.arguments(), Status::default());
-    let status = status_or(status, &mut own);
-    // SAFETY: the status is that of the call, or a variable of this function.
-    let watched = unsafe { Watched::new(status) };
-    // SAFETY: the buffer has `n` elements of `kind`, and `status` is writable.
+    // SAFETY: the status of the call is null or readable.
+    let ((to, n, kind), mut own) = (incoming.arguments(), unsafe { unwritten(status) });
+    // SAFETY: the buffer has `n` elements of `kind`, and `own` is writable.
     let code = unsafe {
         widths!(
             next,
             [n],
-            MPI_Recv(to, n, kind, source, tag, comm, status),
-            MPI_Recv_c(to, n, kind, source, tag, comm, status)
+            MPI_Recv(to, n, kind, source, tag, comm, &mut own),
+            MPI_Recv_c(to, n, kind, source, tag, comm, &mut own)
         )
     };
-    // SAFETY: the call was this receive.
-    unsafe { watched.finish(next, code, &incoming) };
+    // SAFETY: the call was this receive, and its status is null or writable.
+    unsafe { finish(next, code, &incoming, &own, status) };
     Some(code)
 }
 
@@ -209,21 +207,19 @@ pub unsafe fn mrecv(
     if !unsafe { is_message(message) } {
         return None;
     }
-    let ((to, n, kind), mut own) = (incoming.arguments(), Status::default());
-    let status = status_or(status, &mut own);
-    // SAFETY: the status is that of the call, or a variable of this function.
-    let watched = unsafe { Watched::new(status) };
-    // SAFETY: the buffer has `n` elements of `kind`, and `status` is writable.
+    // SAFETY: the status of the call is null or readable.
+    let ((to, n, kind), mut own) = (incoming.arguments(), unsafe { unwritten(status) });
+    // SAFETY: the buffer has `n` elements of `kind`, and `own` is writable.
     let code = unsafe {
         widths!(
             next,
             [n],
-            MPI_Mrecv(to, n, kind, message, status),
-            MPI_Mrecv_c(to, n, kind, message, status)
+            MPI_Mrecv(to, n, kind, message, &mut own),
+            MPI_Mrecv_c(to, n, kind, message, &mut own)
         )
     };
-    // SAFETY: the call was this receive.
-    unsafe { watched.finish(next, code, &incoming) };
+    // SAFETY: the call was this receive, and its status is null or writable.
+    unsafe { finish(next, code, &incoming, &own, status) };
     Some(code)
 }
 

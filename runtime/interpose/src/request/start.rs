@@ -79,11 +79,15 @@ pub unsafe fn startall(
     }
     let mut inactive = taken.iter().filter(|(_, entry)| !entry.active);
     // SAFETY: the program starts the requests, so the elements are readable.
-    let code = match inactive.all(|(_, entry)| unsafe { entry.prepare() }) {
-        // SAFETY: the program's arguments of `startall`, unchanged.
-        true => unsafe { next.MPI_Startall(count, requests) },
-        false => internal(next),
-    };
+    if !inactive.all(|(_, entry)| unsafe { entry.prepare() }) {
+        for (handle, entry) in taken {
+            pending::put(handle, entry);
+        }
+        // An error handler of the program may use the requests.
+        return Some(internal(next));
+    }
+    // SAFETY: the program's arguments of `startall`, unchanged.
+    let code = unsafe { next.MPI_Startall(count, requests) };
     for (handle, mut entry) in taken {
         note(next, code, (handle, &mut entry));
         pending::put(handle, entry);

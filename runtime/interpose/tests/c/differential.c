@@ -417,7 +417,7 @@ static void receives(int how, int u, int ignore, struct memory *m, int room, MPI
     /* Calls that complete several requests have the error of each in its status. */
     int class;
     MPI_Error_class(code, &class);
-    if (class == MPI_ERR_IN_STATUS) code = ignore ? MPI_ERR_TRUNCATE : status.MPI_ERROR;
+    if (class == MPI_ERR_IN_STATUS && !ignore) code = status.MPI_ERROR;
     if (ignore) {
         memset(r, 0, sizeof *r);
         r->raw = code;
@@ -444,10 +444,13 @@ static int host_failed(const struct result *result)
     return strstr(text, "process_vm_readv failed (errno 22)") != NULL;
 }
 
-/* Compares two results. Returns whether the messages can be compared as well. */
-static int compare(const struct result *expected, const struct result *found, int ignore)
+/* Compares two results. Returns whether the messages can be compared as well. `by_host` says that the host alone did the
+ * receive of `found`, as it did that of `expected`. */
+static int compare(const struct result *expected, const struct result *found, int ignore, int by_host)
 {
-    if (host_failed(expected) || host_failed(found)) {
+    /* Without statuses, the error of a call that completes several requests is not known. */
+    int has_failed = host_failed(found) || (ignore && found->code == MPI_ERR_IN_STATUS);
+    if (host_failed(expected) || (by_host && has_failed)) {
         host_is_wrong++;
         return 0;
     }
@@ -543,7 +546,9 @@ static void one_pair(void)
             continue;
         }
         /* After an error, the standard does not say what the memory has. */
-        if (compare(&expected, &found, ignore)) same_memory("memory", &base, &to);
+        if (ignore && sent > room && found.code == MPI_ERR_IN_STATUS) found.code = MPI_ERR_TRUNCATE;
+        int by_host = !(ways & 2) || (void *)MPI_Recv == (void *)PMPI_Recv;
+        if (compare(&expected, &found, ignore, by_host)) same_memory("memory", &base, &to);
         free(to.base);
     }
     free(base.base);
@@ -568,7 +573,7 @@ static void one_pair(void)
         /* Without a library in front of it, the host does both calls, and may fail in the second one alone. */
         int is_plain = (void *)MPI_Sendrecv_replace == (void *)PMPI_Sendrecv_replace;
         int is_out = is_mixed && is_plain && results[1].code != MPI_SUCCESS;
-        if (!is_out) compare(&results[0], &results[1], 0);
+        if (!is_out) compare(&results[0], &results[1], 0, is_plain);
         /* Open MPI 5.0.11 receives wrong bytes for some long messages of several basic types (seed 1, pairs 411 and
          * 564). A call that the library hands on has the host's bytes, and one that it does has those of a receive. */
         struct memory mine = memory_for(type[rank], count, 256), received = memory_for(type[rank], count, 256);
@@ -617,7 +622,9 @@ int main(int argc, char **argv)
     MPI_Buffer_detach(&buffer, &size);
     if (rank == 0 && !all) printf("%ld pairs, %ld messages: no difference\n", pairs, messages);
     if (rank == 0 && !all) printf("%ld types without external32, in which the host fails\n", without_external);
-    if (rank == 0 && !all && host_is_wrong) printf("%ld calls in which the host is wrong\n", host_is_wrong);
+    long wrong = 0;
+    PMPI_Reduce(&host_is_wrong, &wrong, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (rank == 0 && !all && wrong) printf("%ld comparisons in which the host is wrong\n", wrong);
     MPI_Finalize();
     return all != 0;
 }

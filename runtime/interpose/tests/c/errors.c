@@ -1,6 +1,6 @@
 /* Calls that fail, and programs that end in an odd way.
  *
- *     mpiexec -n 2 ./errors wrong | truncated | huge | fork | abort | outsider | insider
+ *     mpiexec -n 2 ./errors wrong | truncated | huge | fork | abort | outsider | foreign | insider
  *
  * wrong: erroneous calls, with PMPI_ functions and with MPI_ functions. The class of the error and the number of calls
  * of the program's error handler must be the same. A receive that fails writes nothing, also if its status is that of
@@ -8,7 +8,8 @@
  * truncated: messages that are too long. Each element has what it had, or what was sent.
  * huge: buffers for more bytes than a C integer counts, for messages that are short.
  * fork, abort: a child of a rank exits or starts a program, and a job is ended, while messages are outstanding.
- * outsider: rank 0 starts a program without the interposed library, and then all ranks meet it. insider: both make
+ * outsider: rank 0 starts a program without the interposed library, and then all ranks meet it. foreign: the same, by the
+ * functions whose names begin with PMPI_, as Fortran bindings call them. insider: both make
  * a communicator in the same way from the ranks of the job alone.
  */
 #define _GNU_SOURCE
@@ -380,7 +381,7 @@ static void fill(char *memory)
     for (int i = 0; i < 24 * LONG; i++) memory[i] = (char)(i * 7);
 }
 
-static void outsider(const char *program)
+static void outsider(const char *program, int is_mpi)
 {
     MPI_Comm spawned = MPI_COMM_NULL, both = MPI_COMM_NULL, inter;
     MPI_Datatype type = gapped();
@@ -388,10 +389,10 @@ static void outsider(const char *program)
     doing = "MPI_Intercomm_create";
     if (rank == 0) {
         char *words[] = {"-u", "LD_PRELOAD", (char *)program, "child", NULL};
-        OK(MPI_Comm_spawn("env", words, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF, &spawned, MPI_ERRCODES_IGNORE));
+        OK(CALL(is_mpi, Comm_spawn)("env", words, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF, &spawned, MPI_ERRCODES_IGNORE));
         OK(MPI_Intercomm_merge(spawned, 0, &both));
     }
-    OK(MPI_Intercomm_create(MPI_COMM_WORLD, 0, both, 1, 5, &inter));
+    OK(CALL(is_mpi, Intercomm_create)(MPI_COMM_WORLD, 0, both, 1, 5, &inter));
     fill(memory);
     /* With tool.c: how many messages were packed. Not every way between two processes shows that to the receiver. */
     int *packed = dlsym(NULL, "tool_packed"), before = packed ? *packed : 0;
@@ -474,7 +475,8 @@ int main(int argc, char **argv)
     if (strcmp(word, "huge") == 0) huge();
     if (strcmp(word, "fork") == 0) forks();
     if (strcmp(word, "abort") == 0) aborts();
-    if (strcmp(word, "outsider") == 0) outsider(argv[0]);
+    if (strcmp(word, "outsider") == 0) outsider(argv[0], 1);
+    if (strcmp(word, "foreign") == 0) outsider(argv[0], 0);
     if (strcmp(word, "insider") == 0) insider();
     MPI_Finalize();
     if (!failures) printf("%s: no difference\n", word);
