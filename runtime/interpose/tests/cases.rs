@@ -81,8 +81,8 @@ fn finalize_waits_for_freed_receives() {
 /// the communicator, so such a program once hung there.
 #[test]
 fn freed_requests_do_not_keep_a_communicator() {
-    case("cases.c", "disconnect", OFF, Calls::AtLeast(10));
-    case("cases.c", "disconnect", ALL_OFF, Calls::AtLeast(10));
+    case("errors.c", "disconnect", OFF, Calls::AtLeast(10));
+    case("errors.c", "disconnect", ALL_OFF, Calls::AtLeast(10));
 }
 
 /// The library once took no part in finalize, where MPI calls the functions on `MPI_COMM_SELF`: the data of a receive

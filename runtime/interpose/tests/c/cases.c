@@ -2,7 +2,7 @@
  *
  *     mpiexec -n 2 ./cases CASE
  *
- * The cases: profiled, freed, callbacks, bottom, cancel, pairs, left, wide, shared, deep, long, disconnect, apart.
+ * The cases: profiled, freed, callbacks, bottom, cancel, pairs, left, wide, shared, deep, long, apart.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -683,54 +683,6 @@ static void long_blocks(void)
     OK(MPI_Type_free(&type));
 }
 
-/* ---- disconnect: requests that the program has freed, on a communicator that it then disconnects ---- */
-
-static void disconnect(void)
-{
-    enum { DOUBLES = 1 << 16, TIMES = 3 };
-    static int plain[N], small[2 * N];
-    MPI_Datatype type, ints = column();
-    OK(MPI_Type_vector(DOUBLES, 1, 2, MPI_DOUBLE, &type));
-    OK(MPI_Type_commit(&type));
-    double *sent = calloc(2 * DOUBLES, sizeof *sent), *received = calloc(2 * DOUBLES, sizeof *received);
-    doing = "disconnect";
-    for (int time = 0; time < TIMES; time++) {
-        MPI_Comm comm;
-        MPI_Request q, other;
-        OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
-        for (int i = 0; i < 2 * DOUBLES; i++) sent[i] = i + time, received[i] = -1;
-        /* A receive on another communicator, whose message comes when this one is gone. */
-        OK(MPI_Irecv(small, 1, ints, peer, 7, MPI_COMM_WORLD, &other));
-        OK(MPI_Request_free(&other));
-        if (rank == 0) {
-            OK(MPI_Isend(sent, 1, type, 1, 0, comm, &q));
-            OK(MPI_Request_free(&q));
-        } else if (time == 0) {
-            OK(MPI_Recv(received, 1, type, 0, 0, comm, MPI_STATUS_IGNORE));
-        } else {
-            OK(MPI_Irecv(received, 1, type, 0, 0, comm, &q));
-            OK(MPI_Request_free(&q));
-        }
-        OK(MPI_Comm_disconnect(&comm));
-        same("communicator", 0, 1, comm == MPI_COMM_NULL);
-        if (rank == 1)
-            for (int i = 0; i < 2 * DOUBLES; i += 2) same("double", i, i + time, (long)received[i]);
-        for (int i = 0; i < N; i++) plain[i] = i + time;
-        OK(MPI_Send(plain, N, MPI_INT, peer, 7, MPI_COMM_WORLD));
-        /* The freed receive is complete after the first one of these messages, and unpacked in a later call. */
-        for (int turn = 0; turn < 3; turn++) {
-            OK(MPI_Irecv(received, 1, type, peer, 8, MPI_COMM_WORLD, &q));
-            OK(MPI_Send(sent, 1, type, peer, 8, MPI_COMM_WORLD));
-            OK(MPI_Wait(&q, MPI_STATUS_IGNORE));
-        }
-        for (int i = 0; i < 2 * N; i++) same("integer", i, i % 2 ? 0 : i / 2 + time, small[i]);
-    }
-    free(received);
-    OK(MPI_Type_free(&ints));
-    OK(MPI_Type_free(&type));
-    free(sent);
-}
-
 /* ---- apart: six faces in different ways, after which a rank leaves MPI ---- */
 
 /* Rank 1 packs all its faces, and rank 0 only two. After each exchange, a rank waits in shared memory, without MPI, for
@@ -803,7 +755,6 @@ int main(int argc, char **argv)
     if (strcmp(word, "deep") == 0) deep();
     if (strcmp(word, "apart") == 0) stays_apart();
     if (strcmp(word, "long") == 0) long_blocks();
-    if (strcmp(word, "disconnect") == 0) disconnect();
     MPI_Finalize();
     if (strcmp(word, "freed") == 0) after_finalize();
     if (strcmp(word, "callbacks") == 0) same("calls in finalize", 0, 2, ending.calls);

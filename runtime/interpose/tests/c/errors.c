@@ -1,6 +1,6 @@
 /* Calls that fail, and programs that end in an odd way.
  *
- *     mpiexec -n 2 ./errors wrong | truncated | huge | fork | abort | outsider | foreign | insider
+ *     mpiexec -n 2 ./errors wrong | truncated | huge | fork | abort | disconnect | outsider | foreign | insider
  *
  * wrong: erroneous calls, with PMPI_ functions and with MPI_ functions. The class of the error and the number of calls
  * of the program's error handler must be the same. A receive that fails writes nothing, also if its status is that of
@@ -8,6 +8,7 @@
  * truncated: messages that are too long. Each element has what it had, or what was sent.
  * huge: buffers for more bytes than a C integer counts, for messages that are short.
  * fork, abort: a child of a rank exits or starts a program, and a job is ended, while messages are outstanding.
+ * disconnect: requests that the program has freed, on a communicator that it then disconnects.
  * outsider: rank 0 starts a program without the interposed library, and then all ranks meet it. foreign: the same, by the
  * functions whose names begin with PMPI_, as Fortran bindings call them. insider: both make
  * a communicator in the same way from the ranks of the job alone.
@@ -373,6 +374,54 @@ static void aborts(void)
     MPI_Wait(&q[0], MPI_STATUS_IGNORE);
 }
 
+/* ---- disconnect: requests that the program has freed, on a communicator that it then disconnects ---- */
+
+static void disconnect(void)
+{
+    enum { DOUBLES = 1 << 16, TIMES = 3 };
+    static int plain[N], small[2 * N];
+    MPI_Datatype type, ints = column(N);
+    OK(MPI_Type_vector(DOUBLES, 1, 2, MPI_DOUBLE, &type));
+    OK(MPI_Type_commit(&type));
+    double *sent = calloc(2 * DOUBLES, sizeof *sent), *received = calloc(2 * DOUBLES, sizeof *received);
+    doing = "disconnect";
+    for (int time = 0; time < TIMES; time++) {
+        MPI_Comm comm;
+        MPI_Request q, other;
+        OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+        for (int i = 0; i < 2 * DOUBLES; i++) sent[i] = i + time, received[i] = -1;
+        /* A receive on another communicator, whose message comes when this one is gone. */
+        OK(MPI_Irecv(small, 1, ints, peer, 7, MPI_COMM_WORLD, &other));
+        OK(MPI_Request_free(&other));
+        if (rank == 0) {
+            OK(MPI_Isend(sent, 1, type, 1, 0, comm, &q));
+            OK(MPI_Request_free(&q));
+        } else if (time == 0) {
+            OK(MPI_Recv(received, 1, type, 0, 0, comm, MPI_STATUS_IGNORE));
+        } else {
+            OK(MPI_Irecv(received, 1, type, 0, 0, comm, &q));
+            OK(MPI_Request_free(&q));
+        }
+        OK(MPI_Comm_disconnect(&comm));
+        same("communicator", 0, 1, comm == MPI_COMM_NULL);
+        if (rank == 1)
+            for (int i = 0; i < 2 * DOUBLES; i += 2) same("double", i, i + time, (long)received[i]);
+        for (int i = 0; i < N; i++) plain[i] = i + time;
+        OK(MPI_Send(plain, N, MPI_INT, peer, 7, MPI_COMM_WORLD));
+        /* The freed receive is complete after the first one of these messages, and unpacked in a later call. */
+        for (int turn = 0; turn < 3; turn++) {
+            OK(MPI_Irecv(received, 1, type, peer, 8, MPI_COMM_WORLD, &q));
+            OK(MPI_Send(sent, 1, type, peer, 8, MPI_COMM_WORLD));
+            OK(MPI_Wait(&q, MPI_STATUS_IGNORE));
+        }
+        for (int i = 0; i < 2 * N; i++) same("integer", i, i % 2 ? 0 : i / 2 + time, small[i]);
+    }
+    free(received);
+    OK(MPI_Type_free(&ints));
+    OK(MPI_Type_free(&type));
+    free(sent);
+}
+
 /* ---- outsider ---- */
 
 /* What rank 1 of the job sends, and the child receives. */
@@ -475,6 +524,7 @@ int main(int argc, char **argv)
     if (strcmp(word, "huge") == 0) huge();
     if (strcmp(word, "fork") == 0) forks();
     if (strcmp(word, "abort") == 0) aborts();
+    if (strcmp(word, "disconnect") == 0) disconnect();
     if (strcmp(word, "outsider") == 0) outsider(argv[0], 1);
     if (strcmp(word, "foreign") == 0) outsider(argv[0], 0);
     if (strcmp(word, "insider") == 0) insider();
