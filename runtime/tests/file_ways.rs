@@ -5,6 +5,10 @@
 #[expect(dead_code, reason = "these tests need a part of the harness")]
 mod job;
 
+#[path = "../../fuzz/support/attempts.rs"]
+mod attempts;
+
+use attempts::attempts;
 use job::ranks_with;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -110,17 +114,25 @@ fn exchange_all(world: &Communicator) -> [[u64; 2]; 3] {
 }
 
 #[test]
-fn a_free_choice_changes_no_result() {
-    let name = "a_free_choice_changes_no_result";
-    ranks_with(2, name, &[("TYPEPACK_TUNE", "on"), ("TYPEPACK_IO", "auto")], |world| {
-        let [[_, short], [_, long], [_, strided]] = exchange_all(world);
-        // If an access is one run, the library first writes it by a system call, and tries the window later. If an
-        // access has long pieces, the library first uses the window, and later it tries system calls, eight for each
-        // access. When a trial comes depends on the times of this machine, so here the numbers have wide bounds; the
-        // unit tests of the choice have made-up times.
-        assert!((1..=LATER).contains(&short), "{short}");
-        assert!((1..=LATER).contains(&long), "{long}");
-        assert!(strided <= 8 * LATER, "{strided}");
+fn a_free_choice_tries_both_ways() {
+    let name = "a_free_choice_tries_both_ways";
+    attempts(|| {
+        let output =
+            ranks_with(2, name, &[("TYPEPACK_TUNE", "on"), ("TYPEPACK_IO", "auto")], |world| {
+                let [[_, short], [_, long], [_, strided]] = exchange_all(world);
+                // If an access is one run, the library first writes it by a system call, and tries the window later. If an
+                // access has long pieces, the library first uses the window. Later it tries system calls, eight for each
+                // access.
+                let both = (7..LATER).contains(&short)
+                    && (7..LATER).contains(&long)
+                    && (8..8 * LATER).contains(&strided);
+                if !both {
+                    println!("one way only: {short} {long} {strided}");
+                }
+            });
+        // When a trial comes depends on the times of this machine: the time of trials is limited, and a rank that gets
+        // no CPU uses it up.
+        if output.contains("one way only: ") { Err(output) } else { Ok(()) }
     });
 }
 

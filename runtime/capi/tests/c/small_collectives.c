@@ -207,15 +207,17 @@ static int count_calls(enum kind kind, int bytes, MPI_Datatype type, int root, i
         OK(MPI_Bcast(&late, 1, MPI_INT, 0, MPI_COMM_WORLD));
     } while (!late);
     verify(kind, count, type, root);
-    /* A rank that must wait for its CPU after it was woken does not count as preempted. So waits say nothing on a machine
-     * with other work. On an idle machine, a case without waits comes within the time. */
+    /* A rank that must wait for its CPU after it was woken does not count as preempted. So a few waits say nothing on a
+     * machine with other work. */
+    int fails = were_busy && best >= COUNTED / 10;
     if (rank == 0) {
-        const char *text = were_busy ? "SKIPPED: the ranks waited or woke each other in at least %ld of %d calls of %s, %d "
-                                       "bytes: perhaps other programs use the CPUs\n"
-                                     : "SKIPPED: in %ld of %d calls of %s, %d bytes: the ranks never ran at one time\n";
-        printf(text, best, COUNTED, names[kind], bytes);
+        const char *text = fails ? "the ranks waited or woke each other in at least %ld of %d calls of %s, %d bytes\n"
+            : were_busy ? "SKIPPED: the ranks waited or woke each other in at least %ld of %d calls of %s, %d bytes: other "
+                          "programs use the CPUs\n"
+                        : "SKIPPED: in %ld of %d calls of %s, %d bytes: the ranks never ran at one time\n";
+        fprintf(fails ? stderr : stdout, text, best, COUNTED, names[kind], bytes);
     }
-    return 1;
+    return !fails;
 }
 
 int main(int argc, char **argv)
