@@ -138,11 +138,11 @@ fn exchange(universe: &Universe) {
 }
 
 fn send(world: &Communicator, side: &Side, memory: &[u8]) {
-    world.send_at(memory, side.origin, &side.plan, side.count, 0, 1).expect("sent");
+    world.send_elements_at(memory, side.origin, &side.plan, side.count, 0, 1).expect("sent");
 }
 
 fn receive(world: &Communicator, side: &Side, memory: &mut [u8], bytes: usize) {
-    let status = world.recv_at(memory, side.origin, &side.plan, side.count, 1, 1);
+    let status = world.recv_elements_at(memory, side.origin, &side.plan, side.count, 1, 1);
     assert_eq!(status.expect("received").bytes, bytes as u64);
 }
 

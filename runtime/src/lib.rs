@@ -76,6 +76,8 @@ pub use placement::{Cpu, Distance, Placement, Resource};
 pub use process_set::ProcessSet;
 pub use region::SharedRegion;
 pub use topo::dims_create;
+#[cfg(feature = "ndarray")]
+pub use ndarray;
 pub use typepack_engine as engine;
 pub use typepack_engine::{Datatype, ErrorClass, Named, Order, Plan};
 pub use typepack_jit::{Counters, Jit};

@@ -20,16 +20,16 @@ fn messages(world: &Communicator) {
     // A column arrives as a row, a row as a reversed column, and a transposed block in a block with gaps.
     let mut got = Array2::<f64>::zeros((9, 9));
     let (status, items) = world
-        .sendrecv_values(&mine.column(2), next, 0, &mut got.slice_mut(s![0, ..6]), previous, 0)
+        .sendrecv(&mine.column(2), next, 0, &mut got.slice_mut(s![0, ..6]), previous, 0)
         .unwrap();
     assert_eq!((status.bytes, items), (48, 6));
     assert_eq!(got.slice(s![0, ..6]), theirs.column(2));
     let mut column = got.slice_mut(s![1..8;-1, 8]);
-    world.sendrecv_values(&mine.row(3), next, 0, &mut column, previous, 0).unwrap();
+    world.sendrecv(&mine.row(3), next, 0, &mut column, previous, 0).unwrap();
     assert_eq!(got.slice(s![1..8;-1, 8]), theirs.row(3));
     let mut block = got.slice_mut(s![1..;2, 1..7;2]);
     let from = mine.slice(s![..;-2, ..;2]);
-    let (_, items) = world.sendrecv_values(&from.t(), next, 0, &mut block, previous, 0).unwrap();
+    let (_, items) = world.sendrecv(&from.t(), next, 0, &mut block, previous, 0).unwrap();
     assert_eq!(items, 4);
     assert_eq!(block, theirs.slice(s![..;-2, ..;2]).t());
     // Nothing else was written.
@@ -42,7 +42,7 @@ fn messages(world: &Communicator) {
     // Fewer entries than there is room for.
     let mut rows = Array2::<f64>::zeros((4, 9)).reversed_axes();
     let (_, items) = world
-        .sendrecv_values(&mine.slice(s![..4, ..]).t(), next, 0, &mut rows, previous, 0)
+        .sendrecv(&mine.slice(s![..4, ..]).t(), next, 0, &mut rows, previous, 0)
         .unwrap();
     assert_eq!(items, 7);
     assert_eq!(rows.slice(s![..7, ..]), theirs.slice(s![..4, ..]).t());
@@ -52,8 +52,8 @@ fn messages(world: &Communicator) {
     let (out, mut into) = (mine.slice(s![..5;2, 1]), halo.slice_mut(s![1..4, 3]));
     world
         .scope(|scope| -> typepack::Result<()> {
-            scope.irecv_values(&mut into, previous, 5)?;
-            scope.isend_values(&out, next, 5).map(drop)
+            scope.irecv(&mut into, previous, 5)?;
+            scope.isend(&out, next, 5).map(drop)
         })
         .unwrap()
         .unwrap();
@@ -62,12 +62,12 @@ fn messages(world: &Communicator) {
     // A view of one element repeated may be sent.
     let one = ndarray::arr0(rank as f64);
     let mut copies = Array1::<f64>::zeros(4);
-    world.sendrecv_values(&one.broadcast(4).unwrap(), next, 0, &mut copies, previous, 0).unwrap();
+    world.sendrecv(&one.broadcast(4).unwrap(), next, 0, &mut copies, previous, 0).unwrap();
     assert_eq!(copies, Array1::from_elem(4, previous as f64));
     let mut none = Array2::<f64>::zeros((3, 0));
-    world.sendrecv_values(&none.clone().t(), next, 0, &mut none, previous, 0).unwrap();
+    world.sendrecv(&none.clone().t(), next, 0, &mut none, previous, 0).unwrap();
     let mut scalar = ndarray::arr0(0.0f64);
-    world.sendrecv_values(&one, next, 0, &mut scalar, previous, 0).unwrap();
+    world.sendrecv(&one, next, 0, &mut scalar, previous, 0).unwrap();
     assert_eq!(scalar.into_scalar(), previous as f64);
 }
 
@@ -78,10 +78,10 @@ fn collectives(world: &Communicator) {
     let source = matrix(root, 4, 3);
     let mut got = if rank == root { source.clone() } else { Array2::zeros((4, 3)) };
     if rank == root {
-        world.broadcast_values(&mut got.view_mut().reversed_axes(), root).unwrap();
+        world.broadcast(&mut got.view_mut().reversed_axes(), root).unwrap();
     } else {
         let mut plain = Array2::<f64>::zeros((3, 4));
-        world.broadcast_values(&mut plain, root).unwrap();
+        world.broadcast(&mut plain, root).unwrap();
         assert_eq!(plain, source.t());
     }
 
@@ -212,14 +212,14 @@ fn random_views(world: &Communicator) {
         assert_eq!(view.shape(), &shape[..]);
         if random.below(2) == 0 {
             let mut got = ArrayD::<Cell>::default(IxDyn(&shape));
-            world.sendrecv_values(&view, next, round, &mut got, previous, round).unwrap();
+            world.sendrecv(&view, next, round, &mut got, previous, round).unwrap();
             assert_eq!(got, wanted);
         } else {
             let plain = view.to_owned();
             let mut large = ArrayD::<Cell>::default(IxDyn(&large));
             let mut got = large.view_mut().permuted_axes(IxDyn(&axes));
             got.slice_each_axis_inplace(slice);
-            world.sendrecv_values(&plain, next, round, &mut got, previous, round).unwrap();
+            world.sendrecv(&plain, next, round, &mut got, previous, round).unwrap();
             assert_eq!(got, wanted);
             let written = large.iter().filter(|cell| **cell != Cell::default()).count();
             assert_eq!(written, wanted.len());

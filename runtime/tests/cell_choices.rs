@@ -29,7 +29,7 @@ fn calls(world: &Communicator) {
     for round in 0..ROUNDS {
         let at = round % 3;
         let mut all = mine[at].clone();
-        world.allreduce(&mut all, Op::Sum).unwrap();
+        world.all_reduce_in_place(&mut all, Op::Sum).unwrap();
         assert_eq!(*sums[at].get_or_insert_with(|| bits(&all)), bits(&all), "round {round}");
         let mut one = vec![0.0; if rank == round % size { lens[at] } else { 0 }];
         world.reduce(&mine[at], &mut one, Op::Sum, round % size).unwrap();
@@ -37,19 +37,19 @@ fn calls(world: &Communicator) {
         world.scan(&mine[at], &mut below, Op::Sum).unwrap();
         assert_eq!(*scans[at].get_or_insert_with(|| bits(&below)), bits(&below), "round {round}");
         let mut copy = mine[at].clone();
-        world.broadcast_slice(&mut copy, round % size).unwrap();
+        world.broadcast(&mut copy, round % size).unwrap();
         assert_eq!(copy, values(round % size, lens[at]), "round {round}");
         if round % 5 == 3 {
             // The lengths of the ranks are in different size classes or, in other rounds, in the same one.
             let other = if round % 2 == 0 { lens[at] / 4 } else { lens[at] - lens[at] / 8 };
             let len = if rank + 1 == size { other } else { lens[at] };
-            let error = world.allreduce(&mut all[..len], Op::Sum).unwrap_err();
+            let error = world.all_reduce_in_place(&mut all[..len], Op::Sum).unwrap_err();
             assert!(matches!(error.kind(), ErrorKind::Truncated | ErrorKind::Count), "{error}");
         }
         if round % 5 == 4 {
             // One rank fails before the call. It does not know the length.
             let root = if rank + 1 == size { size } else { 0 };
-            let result = world.broadcast_slice(&mut copy, root);
+            let result = world.broadcast(&mut copy, root);
             assert!(result.is_err() || rank + 1 < size);
         }
     }

@@ -39,11 +39,11 @@ fn calls_of(world: &Communicator, rounds: usize, lens: &[usize]) {
             let of = |rank: usize, at: usize| (rank * 1000 + at + round) as i64;
             world.barrier().unwrap();
             let mut values = mine.clone();
-            world.broadcast_slice(&mut values, root).unwrap();
+            world.broadcast(&mut values, root).unwrap();
             assert!(values.iter().enumerate().all(|(at, value)| *value == of(root, at)));
             let sum = |end: usize, at: usize| (0..end).map(|rank| of(rank, at)).sum::<i64>();
             let mut all = mine.clone();
-            world.allreduce(&mut all, Op::Sum).unwrap();
+            world.all_reduce_in_place(&mut all, Op::Sum).unwrap();
             assert!(all.iter().enumerate().all(|(at, value)| *value == sum(size, at)));
             let mut one = vec![0; len];
             world.reduce(&mine, &mut one, Op::Sum, root).unwrap();
@@ -360,7 +360,7 @@ fn the_report_tells_how_pieces_are_copied() {
     let output = ranks_with(2, name, &[("TYPEPACK_REPORT", "1")], |world| {
         let mut values = vec![1u64; 1000];
         for round in 0..3000 {
-            world.broadcast_slice(&mut values, round % 2).unwrap();
+            world.broadcast(&mut values, round % 2).unwrap();
         }
     });
     // Whether a rank has compared all methods depends on the times that it has measured.
@@ -491,7 +491,7 @@ fn a_root_that_runs_ahead_waits_for_room() {
             // Some of the broadcasts have many pieces.
             let len = if round % 20 == 7 { 90_000 } else { 700 };
             let mut values = vec![if world.rank() == 0 { round } else { 0 }; len];
-            world.broadcast_slice(&mut values, 0).unwrap();
+            world.broadcast(&mut values, 0).unwrap();
             assert!(values.iter().all(|value| *value == round));
         }
     });
@@ -523,10 +523,10 @@ fn a_rank_that_fails_tells_the_others() {
             // A slice that is too short is found before the call.
             let mut short = [0i64; 1];
             let many = if rank == 2 { 2 } else { 1 };
-            let skipped = world.broadcast(&mut short, &word, many, 0);
+            let skipped = world.broadcast_elements(&mut short, &word, many, 0);
             assert_eq!(skipped.is_err(), rank == 2);
             let mut all = [1i64];
-            world.allreduce(&mut all, Op::Sum).unwrap();
+            world.all_reduce_in_place(&mut all, Op::Sum).unwrap();
             assert_eq!(all, [3]);
         }
     });
@@ -541,7 +541,7 @@ fn lengths_that_differ_are_errors() {
         }
         for (ours, theirs) in [(3usize, 1usize), (1, 3), (100, 3), (3, 100)] {
             let mut values = vec![7u64; if world.rank() == 0 { ours } else { theirs }];
-            let result = world.broadcast_slice(&mut values, 0);
+            let result = world.broadcast(&mut values, 0);
             if world.rank() == 1 {
                 let kind = result.unwrap_err().kind();
                 let expected = if ours > theirs { ErrorKind::Truncated } else { ErrorKind::Count };
@@ -549,7 +549,7 @@ fn lengths_that_differ_are_errors() {
             } else {
                 result.unwrap();
             }
-            let result = world.allreduce(&mut values, Op::Sum);
+            let result = world.all_reduce_in_place(&mut values, Op::Sum);
             assert!(matches!(result.unwrap_err().kind(), ErrorKind::Truncated | ErrorKind::Count));
             world.barrier().unwrap();
         }
@@ -569,9 +569,9 @@ fn long_lengths_that_differ_are_errors() {
         for (ours, theirs) in lens.into_iter().chain(lens) {
             let len = if rank == 0 { ours } else { theirs };
             let mut values = vec![7u64; len];
-            let result = world.broadcast_slice(&mut values, 0);
+            let result = world.broadcast(&mut values, 0);
             assert_eq!(result.is_err(), rank == 1, "{ours} {theirs}");
-            let result = world.allreduce(&mut values, Op::Sum);
+            let result = world.all_reduce_in_place(&mut values, Op::Sum);
             assert!(matches!(result.unwrap_err().kind(), ErrorKind::Truncated | ErrorKind::Count));
             // Rank 0 expects as many values as it has.
             let mut gathered = vec![0i64; 2 * ours];
@@ -596,7 +596,7 @@ fn long_lengths_that_differ_are_errors() {
             world.barrier().unwrap();
         }
         let mut values = vec![1u64; 5000];
-        world.allreduce(&mut values, Op::Sum).unwrap();
+        world.all_reduce_in_place(&mut values, Op::Sum).unwrap();
         assert!(values.iter().all(|value| *value == 2));
     });
 }
@@ -674,7 +674,7 @@ fn many_communicators_have_cells() {
             let dup = world.dup().unwrap();
             for _ in 0..6 {
                 let mut all = [1i64];
-                dup.allreduce(&mut all, Op::Sum).unwrap();
+                dup.all_reduce_in_place(&mut all, Op::Sum).unwrap();
                 assert_eq!(all, [2], "{round}");
             }
         }

@@ -20,7 +20,7 @@ fn collectives(world: &Communicator) {
     for root in 0..size {
         for len in [0usize, 1, 3, 900, 30_000] {
             let mut values = vec![if rank == root { root as u64 + 7 } else { 0 }; len];
-            world.broadcast_slice(&mut values, root).unwrap();
+            world.broadcast(&mut values, root).unwrap();
             assert!(values.iter().all(|&v| v == root as u64 + 7), "root {root}, {len} words");
         }
         // The layouts of the ranks differ, but their signatures are equal: a column at the root, and a row
@@ -30,7 +30,7 @@ fn collectives(world: &Communicator) {
         let row = commit(&Datatype::contiguous(50, &double).unwrap()).unwrap();
         let mut matrix: Vec<f64> =
             (0..200).map(|i| if rank == root { f64::from(i) } else { -1.0 }).collect();
-        world.broadcast(&mut matrix, if rank == root { &column } else { &row }, 1, root).unwrap();
+        world.broadcast_elements(&mut matrix, if rank == root { &column } else { &row }, 1, root).unwrap();
         if rank != root {
             assert!((0..50).all(|i| matrix[i] == 4.0 * i as f64) && matrix[50] == -1.0);
         }
@@ -42,10 +42,10 @@ fn collectives(world: &Communicator) {
         };
         for op in [Op::Sum, Op::Min, Op::Max] {
             let mut values = part(rank);
-            world.allreduce(&mut values, op).unwrap();
+            world.all_reduce_in_place(&mut values, op).unwrap();
             // Compare this rank's bits with those of rank 0: all ranks must get the same bits.
             let mut first = values.clone();
-            world.broadcast_slice(&mut first, 0).unwrap();
+            world.broadcast(&mut first, 0).unwrap();
             assert!(first.iter().zip(&values).all(|(a, b)| a.to_bits() == b.to_bits()));
             let all: Vec<Vec<f64>> = (0..size).map(part).collect();
             for (i, value) in values.iter().enumerate() {
@@ -61,11 +61,11 @@ fn collectives(world: &Communicator) {
             }
         }
         let mut values: Vec<i64> = (0..len as i64).map(|i| i * (rank as i64 + 1)).collect();
-        world.allreduce(&mut values, Op::Sum).unwrap();
+        world.all_reduce_in_place(&mut values, Op::Sum).unwrap();
         let ranks: i64 = (1..=size as i64).sum();
         assert!(values.iter().enumerate().all(|(i, &v)| v == i as i64 * ranks));
     }
-    let error = world.broadcast_slice(&mut [0u8], size).unwrap_err();
+    let error = world.broadcast(&mut [0u8], size).unwrap_err();
     assert_eq!((error.kind(), error.argument()), (ErrorKind::Root, "root"));
 }
 
@@ -116,7 +116,7 @@ fn reductions_of_values(world: &Communicator) {
     world.all_reduce(&mine, &mut got, compose).unwrap();
     assert_eq!(got, of_ranks(0, size - 1));
     got.copy_from_slice(&mine);
-    world.allreduce(&mut got, compose).unwrap();
+    world.all_reduce_in_place(&mut got, compose).unwrap();
     assert_eq!(got, of_ranks(0, size - 1));
     for root in 0..size {
         got.copy_from_slice(&fresh);
@@ -147,7 +147,7 @@ fn reductions_of_values(world: &Communicator) {
             scope.iscan(&mine, &mut upto, compose)?;
             scope.iexscan(&mine, &mut before, compose)?;
             scope.ireduce_scatter(&mine, &mut divided, &counts, compose)?;
-            scope.iallreduce(&mut sums, Op::Prod)?;
+            scope.iall_reduce_in_place(&mut sums, Op::Prod)?;
             Ok(())
         })
         .unwrap()
@@ -167,7 +167,7 @@ fn reductions_of_values(world: &Communicator) {
     let wrong = world.reduce_scatter(&mine, &mut block, &counts, compose).unwrap_err();
     assert_eq!((wrong.kind(), wrong.argument()), (ErrorKind::Argument, "counts"));
     let mut bits = [1i128 << rank];
-    world.allreduce(&mut bits, Op::Bor).unwrap();
+    world.all_reduce_in_place(&mut bits, Op::Bor).unwrap();
     assert_eq!(bits, [(1 << size) - 1]);
 }
 
@@ -199,7 +199,7 @@ fn messages_of_communicators_never_mix() {
             world.barrier().unwrap();
             for (n, comm) in comms.iter().enumerate().rev() {
                 let mut got = [99u8];
-                comm.recv(&mut got, &byte, 1, left, 0).unwrap();
+                comm.recv_elements(&mut got, &byte, 1, left, 0).unwrap();
                 assert_eq!(got, [n as u8]);
             }
         });
@@ -216,9 +216,9 @@ fn messages_of_communicators_never_mix() {
             while_sent(&second, 100, &byte, right, &mut || {
                 for (n, (a, b)) in first.iter().zip(&second).enumerate() {
                     let mut got = [0u8];
-                    b.recv(&mut got, &byte, 1, left, 0).unwrap();
+                    b.recv_elements(&mut got, &byte, 1, left, 0).unwrap();
                     assert_eq!(got, [100 + n as u8]);
-                    a.recv(&mut got, &byte, 1, left, 0).unwrap();
+                    a.recv_elements(&mut got, &byte, 1, left, 0).unwrap();
                     assert_eq!(got, [n as u8]);
                 }
             });
@@ -233,7 +233,7 @@ fn while_sent(comms: &[Communicator], first: u8, byte: &Plan, to: usize, then: &
     let Some((comm, rest)) = comms.split_first() else { return then() };
     let value = [first];
     comm.scope(|scope| {
-        scope.isend(&value, byte, 1, to, 0).unwrap();
+        scope.isend_elements(&value, byte, 1, to, 0).unwrap();
         while_sent(rest, first + 1, byte, to, then);
     })
     .unwrap();
@@ -273,10 +273,10 @@ fn grids_know_their_neighbours() {
                         let (mut low, mut high) = ([0u64], [0u64]);
                         grid.comm()
                             .scope(|scope| {
-                                scope.irecv(&mut low, &word, 1, down, 0).unwrap();
-                                scope.irecv(&mut high, &word, 1, up, 1).unwrap();
-                                scope.isend(&sent[..1], &word, 1, up, 0).unwrap();
-                                scope.isend(&sent[1..], &word, 1, down, 1).unwrap();
+                                scope.irecv_elements(&mut low, &word, 1, down, 0).unwrap();
+                                scope.irecv_elements(&mut high, &word, 1, up, 1).unwrap();
+                                scope.isend_elements(&sent[..1], &word, 1, up, 0).unwrap();
+                                scope.isend_elements(&sent[1..], &word, 1, down, 1).unwrap();
                             })
                             .unwrap();
                         assert_eq!((low[0], high[0]), (down as u64 * 10, up as u64 * 10 + 1));
@@ -317,7 +317,7 @@ fn grids_may_be_smaller_than_the_communicator() {
                 let row = grid.slice(&[false, true]).unwrap();
                 assert_eq!((row.dims(), row.coords()), (&[2][..], &grid.coords()[1..]));
                 let mut sum = [grid.comm().rank() as i64];
-                row.comm().allreduce(&mut sum, Op::Sum).unwrap();
+                row.comm().all_reduce_in_place(&mut sum, Op::Sum).unwrap();
                 assert_eq!(sum[0], 4 * grid.coords()[0] as i64 + 1);
             }
             let dup = grid.comm().dup().unwrap();
@@ -340,7 +340,7 @@ fn collective_calls_without_memory_for_a_first_contact_end() {
         forbid(libc::SYS_fallocate, libc::ENOSPC);
         let error = world.barrier().expect_err("no memory");
         assert_eq!(error.kind(), ErrorKind::NoMemory, "{error}");
-        let error = world.allreduce(&mut [1i64], Op::Sum).expect_err("no memory");
+        let error = world.all_reduce_in_place(&mut [1i64], Op::Sum).expect_err("no memory");
         assert_eq!(error.kind(), ErrorKind::NoMemory, "{error}");
         let waited = world.scope(|scope| scope.ibarrier().and_then(|request| scope.wait(request)));
         let error = waited.and_then(|inner| inner).expect_err("no memory");

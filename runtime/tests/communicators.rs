@@ -26,19 +26,19 @@ fn talk(comm: &Communicator, salt: i64) {
     let (right, left) = ((rank + 1) % size, (rank + size - 1) % size);
     let mut got = [0i64];
     let status = comm
-        .sendrecv(&[rank as i64 + salt], &word, 1, right, 3, &mut got, &word, 1, Source::Any, 3)
+        .sendrecv_elements(&[rank as i64 + salt], &word, 1, right, 3, &mut got, &word, 1, Source::Any, 3)
         .unwrap();
     assert_eq!((got, status.source), ([left as i64 + salt], left));
     // The send is nonblocking, because some transports complete a send only when its receive is posted.
     let sent = [salt];
     comm.scope(|scope| {
-        scope.isend(&sent, &word, 1, right, 4).unwrap();
+        scope.isend_elements(&sent, &word, 1, right, 4).unwrap();
         assert_eq!(comm.probe(Source::Any, Tag::Any).unwrap().source, left);
-        assert_eq!(comm.recv(&mut got, &word, 1, left, 4).unwrap().source, left);
+        assert_eq!(comm.recv_elements(&mut got, &word, 1, left, 4).unwrap().source, left);
     })
     .unwrap();
     let mut sum = [1i64];
-    comm.allreduce(&mut sum, Op::Sum).unwrap();
+    comm.all_reduce_in_place(&mut sum, Op::Sum).unwrap();
     assert_eq!(sum, [size as i64]);
 }
 

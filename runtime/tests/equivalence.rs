@@ -77,11 +77,11 @@ fn values_travel_and_gaps_stay() {
             let mut got = vec![particle(77); count + 2];
             bytes(&mut got).fill(MaybeUninit::new(0xa5));
             if rank == 0 {
-                world.send_values(&sent, next, 4).expect("sent");
+                world.send(&sent, next, 4).expect("sent");
             }
-            let (status, arrived) = world.recv_values(&mut got, previous, 4).expect("received");
+            let (status, arrived) = world.recv(&mut got, previous, 4).expect("received");
             if rank != 0 {
-                world.send_values(&sent, next, 4).expect("sent");
+                world.send(&sent, next, 4).expect("sent");
             }
             assert_eq!(
                 (status.source, status.bytes, arrived),
@@ -117,7 +117,7 @@ fn values_in_collective_calls() {
         let mine: Vec<Particle> = (0..4).map(|n| particle(10 * rank + n)).collect();
         for root in [0, size - 1] {
             let mut values = mine.clone();
-            world.broadcast_values(&mut values, root).expect("a broadcast");
+            world.broadcast(&mut values, root).expect("a broadcast");
             assert_eq!(values[3], particle(10 * root + 3));
             let mut all = vec![Particle::default(); if rank == root { 4 * size } else { 0 }];
             world.gather(&mine, &mut all, root).expect("a gather");
@@ -160,7 +160,7 @@ fn messages_of_any_length() {
             world
                 .scope(|scope| -> typepack::Result<()> {
                     for to in 0..size {
-                        scope.isend_values(&mine, to, 9)?;
+                        scope.isend(&mine, to, 9)?;
                     }
                     for _ in 0..size {
                         let (status, got) = world.recv_vec::<Particle>(Source::Any, 9)?;
@@ -179,7 +179,7 @@ fn messages_of_any_length() {
             world.barrier().expect("a barrier");
         }
         // A message that ends within a value, and wrong arguments.
-        world.send_values(&[1u8, 2, 3], (rank + 1) % size, 1).expect("sent");
+        world.send(&[1u8, 2, 3], (rank + 1) % size, 1).expect("sent");
         let error = world.recv_vec::<u16>(Source::Any, 1).expect_err("three bytes");
         assert_eq!((error.kind(), error.argument()), (ErrorKind::Count, "values"));
         let error = world.recv_vec::<u16>(size, 1).expect_err("no such rank");
@@ -193,16 +193,16 @@ fn messages_of_any_length() {
 fn messages_that_end_within_a_value() {
     ranks(2, "messages_that_end_within_a_value", |world| {
         if world.rank() == 0 {
-            world.send_values(&[1u8, 2, 3], 1, 0).expect("sent");
-            world.send_values(&[Tag(1, 2)], 1, 1).expect("sent");
-            world.send_values(&[Tag(1, 2); 2], 1, 2).expect("sent");
+            world.send(&[1u8, 2, 3], 1, 0).expect("sent");
+            world.send(&[Tag(1, 2)], 1, 1).expect("sent");
+            world.send(&[Tag(1, 2); 2], 1, 2).expect("sent");
             return;
         }
         let mut values = [Tag(0, 0)];
-        let error = world.recv_values(&mut values, 0, 0).expect_err("three bytes");
+        let error = world.recv(&mut values, 0, 0).expect_err("three bytes");
         assert_eq!(error.kind(), ErrorKind::Count);
-        assert_eq!(world.recv_values(&mut values, 0, 1).expect("one value").1, 1);
-        let error = world.recv_values(&mut values, 0, 2).expect_err("two values");
+        assert_eq!(world.recv(&mut values, 0, 1).expect("one value").1, 1);
+        let error = world.recv(&mut values, 0, 2).expect_err("two values");
         assert_eq!(error.kind(), ErrorKind::Truncated);
     });
 }

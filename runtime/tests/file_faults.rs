@@ -453,7 +453,7 @@ impl Faults<'_> {
             Err(error) => error.received().map_or(0, |status| status.bytes),
         };
         let mut all = [moved as i64];
-        world.allreduce(&mut all, typepack::Op::Sum).expect("a number");
+        world.all_reduce_in_place(&mut all, typepack::Op::Sum).expect("a number");
         if let Some(mut end) = end {
             // Every byte that a rank has moved has come through, and no other one has.
             let mut found = Vec::new();
@@ -490,7 +490,7 @@ impl Faults<'_> {
         );
         let (result, hit) = self.make(call, Some(run));
         let mut any = [i64::from(hit), i64::from(result.is_err())];
-        self.world.allreduce(&mut any, typepack::Op::Max).expect("a number");
+        self.world.all_reduce_in_place(&mut any, typepack::Op::Max).expect("a number");
         let [struck, failed] = any.map(|word| word == 1);
         let own = self.world.rank() == run.victim;
         // The library can do without reserved space, without a mapping, without knowledge of holes or of the file system,
@@ -531,7 +531,7 @@ fn faults(size: usize, name: &str, method: &str) {
             faults.make(call, None).0.expect(call.name);
             let mut calls: [i64; CALLS.len()] =
                 std::array::from_fn(|at| COUNTS[at].load(Ordering::Relaxed) as i64);
-            world.allreduce(&mut calls, typepack::Op::Max).expect("numbers");
+            world.all_reduce_in_place(&mut calls, typepack::Op::Max).expect("numbers");
             assert!(calls.iter().sum::<i64>() > 0, "{} makes no system call", call.name);
             for (target, &count) in calls.iter().enumerate() {
                 for (number, &fault) in FAULTS.iter().enumerate() {

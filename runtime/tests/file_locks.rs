@@ -189,14 +189,14 @@ fn a_rank_that_waits_for_a_range_makes_progress() {
                 await_sign("begun");
                 let (long, plan) = (vec![5u8; LONG], byte());
                 let sent = world.scope(|scope| {
-                    let _send = scope.isend(&long, &plan, LONG as u64, 2, 0).expect("started");
+                    let _send = scope.isend_elements(&long, &plan, LONG as u64, 2, 0).expect("started");
                     file.write_at(5, &[2u8; 10]).expect("written");
                 });
                 sent.expect("sent");
             }
             _ => {
                 let (mut long, plan) = (vec![0u8; LONG], byte());
-                world.recv(&mut long, &plan, LONG as u64, 1, 0).expect("received");
+                world.recv_elements(&mut long, &plan, LONG as u64, 1, 0).expect("received");
                 assert!(long.iter().all(|byte| *byte == 5));
                 give("done");
             }
@@ -243,14 +243,14 @@ fn ranks_that_wait_for_a_stream_make_progress() {
         if world.rank() == 2 {
             let mut long = vec![0u8; LONG];
             for from in [1, 0] {
-                world.recv(&mut long, &plan, LONG as u64, from, 0).expect("received");
+                world.recv_elements(&mut long, &plan, LONG as u64, from, 0).expect("received");
                 assert!(long.iter().all(|byte| usize::from(*byte) == from + 1));
             }
             file.write_shared(&[7u8; 8]).expect("written");
         } else {
             let (long, mut data) = (vec![world.rank() as u8 + 1; LONG], [0u8; 4]);
             let sent = world.scope(|scope| {
-                let _send = scope.isend(&long, &plan, LONG as u64, 2, 0).expect("started");
+                let _send = scope.isend_elements(&long, &plan, LONG as u64, 2, 0).expect("started");
                 assert_eq!(file.read_shared(&mut data).expect("read"), 4);
             });
             sent.expect("sent");
@@ -272,7 +272,7 @@ fn ranks_that_wait_for_room_in_a_stream_make_progress() {
         if world.rank() == 2 {
             let mut long = vec![0u8; LONG];
             for from in [1, 0] {
-                world.recv(&mut long, &plan, LONG as u64, from, 0).expect("received");
+                world.recv_elements(&mut long, &plan, LONG as u64, from, 0).expect("received");
                 assert!(long.iter().all(|byte| usize::from(*byte) == from + 1));
             }
             let mut data = vec![0u8; 2 * BYTES];
@@ -282,7 +282,7 @@ fn ranks_that_wait_for_room_in_a_stream_make_progress() {
         } else {
             let long = vec![world.rank() as u8 + 1; LONG];
             let sent = world.scope(|scope| {
-                let _send = scope.isend(&long, &plan, LONG as u64, 2, 0).expect("started");
+                let _send = scope.isend_elements(&long, &plan, LONG as u64, 2, 0).expect("started");
                 file.write_shared(&long[..BYTES]).expect("written");
             });
             sent.expect("sent");
@@ -301,7 +301,7 @@ fn a_write_to_a_stream_does_not_wait_for_calls_of_other_ranks() {
         let (mut data, plan) = ([world.rank() as u8 + 1; 4], byte());
         let mut go = [0u8];
         if world.rank() == 1 {
-            world.recv(&mut go, &plan, 1, 0, 0).expect("received");
+            world.recv_elements(&mut go, &plan, 1, 0, 0).expect("received");
         }
         let start = |data: &mut [u8; 4], collective| {
             let position = if collective { Position::At(0) } else { Position::Shared };
@@ -317,7 +317,7 @@ fn a_write_to_a_stream_does_not_wait_for_calls_of_other_ranks() {
             let bytes = world.messages().finish(started.operation).expect("complete").bytes;
             assert_eq!(bytes, 4);
             file.write_shared(&[8u8; 4]).expect("written");
-            world.send(&go, &plan, 1, 1, 0).expect("sent");
+            world.send_elements(&go, &plan, 1, 1, 0).expect("sent");
         }
         let bytes = world.messages().finish(together.operation).expect("complete").bytes;
         assert_eq!(bytes, 4);

@@ -15,7 +15,7 @@ use typepack_job::sys::files::{self, Table};
 
 fn open(world: &Communicator, name: &str) -> (File, PathBuf) {
     let mut pid = [std::process::id()];
-    world.broadcast_slice(&mut pid, 0).expect("a number");
+    world.broadcast(&mut pid, 0).expect("a number");
     let path = std::env::temp_dir().join(format!("typepack-{name}-{}", pid[0]));
     let mode = Mode::CREATE_READ_WRITE | Mode::DELETE_ON_CLOSE;
     (File::open(world, &path, mode).expect("a file"), path)

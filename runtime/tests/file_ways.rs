@@ -42,7 +42,7 @@ fn value(round: u64, at: u64) -> u8 {
 
 fn path(world: &Communicator) -> PathBuf {
     let mut pid = [std::process::id()];
-    world.broadcast_slice(&mut pid, 0).expect("a number");
+    world.broadcast(&mut pid, 0).expect("a number");
     std::env::temp_dir().join(format!("typepack-file-ways-{}", pid[0]))
 }
 

@@ -91,7 +91,7 @@ fn flood(world: &Communicator, way: Way, sources: &[Vec<u8>], byte: &Plan) -> Ve
         unsafe { messages.send(mode, source.as_ptr(), byte, source.len() as u64, 1, tag).unwrap() }
     };
     let started = sources.iter().enumerate().map(start).collect();
-    world.send(&[7u8; 8], byte, 8, 1, LAST).unwrap();
+    world.send_elements(&[7u8; 8], byte, 8, 1, LAST).unwrap();
     started
 }
 
@@ -130,7 +130,7 @@ fn run(world: &Communicator, way: Way, count: usize, bytes: usize, meanwhile: im
     } else {
         let before = memory();
         let mut last = [0u8; 8];
-        world.recv(&mut last, &byte, 8, 0, LAST).unwrap();
+        world.recv_elements(&mut last, &byte, 8, 0, LAST).unwrap();
         assert_eq!(last, [7; 8]);
         meanwhile();
         let grown = memory().saturating_sub(before);
@@ -142,7 +142,7 @@ fn run(world: &Communicator, way: Way, count: usize, bytes: usize, meanwhile: im
         // Receive the messages in another order than that of the sends.
         for number in (0..count).rev() {
             let tag = number as i32;
-            let status = world.recv(&mut got, &byte, bytes as u64, Source::Any, tag).unwrap();
+            let status = world.recv_elements(&mut got, &byte, bytes as u64, Source::Any, tag).unwrap();
             assert_eq!((status.bytes, &got), (bytes as u64, &data(number, bytes)));
         }
         assert_eq!(world.iprobe(Source::Any, Tag::Any).unwrap(), None);
@@ -158,11 +158,11 @@ fn the_memory_of_a_flooded_rank_is_bounded() {
             // There is room again, so the send of a short message must not wait for its receive.
             let byte = byte();
             if world.rank() == 0 {
-                world.send(&[1u8; 100], &byte, 100, 1, 5).unwrap();
+                world.send_elements(&[1u8; 100], &byte, 100, 1, 5).unwrap();
             }
             world.barrier().unwrap();
             if world.rank() == 1 {
-                world.recv(&mut [0u8; 100], &byte, 100, 0, 5).unwrap();
+                world.recv_elements(&mut [0u8; 100], &byte, 100, 0, 5).unwrap();
             }
         }
     });
@@ -191,14 +191,14 @@ fn short_blocking_sends_pass_the_bound() {
             if world.rank() == 0 {
                 for number in 0..count {
                     let source = data(number, bytes);
-                    world.send(&source, &byte, bytes as u64, 1, number as i32).unwrap();
+                    world.send_elements(&source, &byte, bytes as u64, 1, number as i32).unwrap();
                 }
-                world.send(&[7u8; 8], &byte, 8, 1, LAST).unwrap();
+                world.send_elements(&[7u8; 8], &byte, 8, 1, LAST).unwrap();
             } else {
-                world.recv(&mut [0u8; 8], &byte, 8, 0, LAST).unwrap();
+                world.recv_elements(&mut [0u8; 8], &byte, 8, 0, LAST).unwrap();
                 let mut got = vec![0u8; bytes];
                 for number in (0..count).rev() {
-                    world.recv(&mut got, &byte, bytes as u64, 0, number as i32).unwrap();
+                    world.recv_elements(&mut got, &byte, bytes as u64, 0, number as i32).unwrap();
                     assert_eq!(got, data(number, bytes));
                 }
             }
@@ -219,7 +219,7 @@ fn collective_calls_under_a_flood() {
             let mut value = [0u8; 4000];
             for root in [0, 1] {
                 value.fill(world.rank() as u8);
-                own.broadcast_slice(&mut value, root).unwrap();
+                own.broadcast(&mut value, root).unwrap();
                 assert!(value.iter().all(|&byte| byte == root as u8));
             }
         });
@@ -239,9 +239,9 @@ fn posted_receives_under_a_flood() {
                 let other = 1 - world.rank();
                 world
                     .scope(|scope| {
-                        let receive = scope.irecv(&mut back, &byte, bytes as u64, other, LAST)?;
+                        let receive = scope.irecv_elements(&mut back, &byte, bytes as u64, other, LAST)?;
                         world.barrier()?;
-                        world.send(&out, &byte, bytes as u64, other, LAST)?;
+                        world.send_elements(&out, &byte, bytes as u64, other, LAST)?;
                         scope.wait(receive)
                     })
                     .unwrap()

@@ -114,11 +114,11 @@ fn everybody_to_everybody(world: &Communicator) {
         world
             .scope(|scope| {
                 for (from, tag, (plan, count, _), _, buffer) in &mut receives {
-                    scope.irecv(buffer.values(), plan, *count, *from, *tag as i32).unwrap();
+                    scope.irecv_elements(buffer.values(), plan, *count, *from, *tag as i32).unwrap();
                 }
                 for (to, tag, (plan, count, _), buffer) in &mut sends {
                     let values: &[f64] = buffer.values();
-                    scope.isend(values, plan, *count, *to, *tag as i32).unwrap();
+                    scope.isend_elements(values, plan, *count, *to, *tag as i32).unwrap();
                 }
             })
             .unwrap();
@@ -169,7 +169,7 @@ fn memory_that_a_panic_lets_go_is_not_read() {
                 buffer.fill(3.5);
                 let panicked = catch_unwind(AssertUnwindSafe(|| {
                     world.scope(|scope| {
-                        scope.isend(&buffer, &double, LEN as u64, 1, round).unwrap();
+                        scope.isend_elements(&buffer, &double, LEN as u64, 1, round).unwrap();
                         // In the last two rounds, give the receiver time to begin its copy before the panic.
                         if round >= 2 {
                             std::thread::sleep(std::time::Duration::from_millis(3));
@@ -190,7 +190,7 @@ fn memory_that_a_panic_lets_go_is_not_read() {
                     world.barrier().unwrap();
                 }
                 let status =
-                    world.recv(&mut into, &double, LEN as u64, Source::Any, Tag::Any).unwrap();
+                    world.recv_elements(&mut into, &double, LEN as u64, Source::Any, Tag::Any).unwrap();
                 assert_eq!((status.tag, status.bytes), (round, 8 * LEN as u64));
                 assert!(into.iter().all(|&value| value == 3.5), "round {round}");
                 if round % 2 != 0 {
@@ -213,12 +213,12 @@ fn a_receive_that_a_panic_lets_go_is_not_written() {
         buffer.fill(world.rank() as f64);
         for round in 0..3 {
             if world.rank() == 0 {
-                world.send(&buffer, &double, LEN as u64, 1, round).unwrap();
+                world.send_elements(&buffer, &double, LEN as u64, 1, round).unwrap();
             } else {
                 world.probe(0, round).unwrap();
                 let panicked = catch_unwind(AssertUnwindSafe(|| {
                     world.scope(|scope| {
-                        scope.irecv(&mut buffer, &double, LEN as u64, 0, round).unwrap();
+                        scope.irecv_elements(&mut buffer, &double, LEN as u64, 0, round).unwrap();
                         panic!("on purpose");
                     })
                 }));
@@ -252,9 +252,9 @@ fn a_death_in_the_middle_of_a_copy_ends_the_job() {
         let error = loop {
             let count = buffer.len() as u64;
             let done = if world.rank() == 0 {
-                world.send(&buffer, &double, count, 1, 0)
+                world.send_elements(&buffer, &double, count, 1, 0)
             } else {
-                world.recv(&mut buffer, &double, count, 0, 0).map(drop)
+                world.recv_elements(&mut buffer, &double, count, 0, 0).map(drop)
             };
             if let Err(error) = done {
                 break error;
@@ -410,9 +410,9 @@ fn a_small_dev_shm_is_enough() {
             let mut buffer = SharedBuffer::<f64>::zeroed(LEN).unwrap();
             if world.rank() == 0 {
                 buffer.fill(2.5);
-                world.send(&buffer, &double, LEN as u64, 1, 0).unwrap();
+                world.send_elements(&buffer, &double, LEN as u64, 1, 0).unwrap();
             } else {
-                world.recv(&mut buffer, &double, LEN as u64, 0, 0).unwrap();
+                world.recv_elements(&mut buffer, &double, LEN as u64, 0, 0).unwrap();
                 assert!(buffer.iter().all(|&value| value == 2.5));
             }
         });

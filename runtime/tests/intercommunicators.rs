@@ -55,7 +55,7 @@ fn groups(world: &Communicator) {
             let lists = if high_first { [&high, &low] } else { [&low, &high] };
             assert_eq!(members(merged.group()), lists.map(Vec::as_slice).concat());
             let mut sum = [1i64];
-            merged.allreduce(&mut sum, Op::Sum).unwrap();
+            merged.all_reduce_in_place(&mut sum, Op::Sum).unwrap();
             assert_eq!(sum, [world.size() as i64]);
         }
         assert_eq!(inter.merge(true).unwrap().size(), world.size());
@@ -97,19 +97,19 @@ fn messages(inter: &Communicator) {
     inter
         .scope(|scope| {
             for rank in 0..peers {
-                scope.isend(&mine, &word, 1, rank, 9).unwrap();
+                scope.isend_elements(&mine, &word, 1, rank, 9).unwrap();
             }
         })
         .unwrap();
     let mut seen = vec![false; peers];
     for _ in 0..peers {
         let mut got = [0i64];
-        let status = inter.recv(&mut got, &word, 1, Source::Any, Tag::Any).unwrap();
+        let status = inter.recv_elements(&mut got, &word, 1, Source::Any, Tag::Any).unwrap();
         assert_eq!(got, [100 * status.source as i64 + peers as i64]);
         assert!(!std::mem::replace(&mut seen[status.source], true));
     }
     inter.barrier().unwrap();
-    assert_eq!(inter.send(&mine, &word, 1, peers, 0).unwrap_err().kind(), ErrorKind::Rank);
+    assert_eq!(inter.send_elements(&mine, &word, 1, peers, 0).unwrap_err().kind(), ErrorKind::Rank);
 }
 
 /// Returns the operation that composes maps `x -> a x + b`. An element is the two words a and b. The operation is not
@@ -189,17 +189,17 @@ fn reductions(world: &Communicator) {
             let wanted = if root == Root::Here { composed(remote()) } else { [0; 2] };
             assert_eq!(result, wanted, "way {way}");
             let mut word = [if root == Root::Here { 5u64 } else { 0 }];
-            inter.broadcast_slice(&mut word, root).unwrap();
+            inter.broadcast(&mut word, root).unwrap();
             assert_eq!(word[0], if root == Root::InMyGroup { 0 } else { 5 });
         }
         // If all ranks pass wrong arguments, all must get the error, and the next call must still match.
         let mut values = [1i64];
-        let error = inter.allreduce(&mut values, Op::Sum).unwrap_err();
+        let error = inter.all_reduce_in_place(&mut values, Op::Sum).unwrap_err();
         assert_eq!((error.kind(), error.argument()), (ErrorKind::Buffer, "mine"));
-        let error = inter.broadcast_slice(&mut values, inter.peers().size()).unwrap_err();
+        let error = inter.broadcast(&mut values, inter.peers().size()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Root);
         assert_eq!(
-            world.broadcast_slice(&mut values, Root::Here).unwrap_err().kind(),
+            world.broadcast(&mut values, Root::Here).unwrap_err().kind(),
             ErrorKind::Root
         );
         let part = Part { origin: values.as_mut_ptr().cast(), plan: &pair, count: 0 };

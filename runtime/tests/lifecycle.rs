@@ -36,25 +36,25 @@ fn without_mpiexec_there_is_one_rank() {
         let mut into = vec![0u64; len as usize];
         // Send messages to this rank itself. `sendrecv` posts the receive before the send; the scope
         // below posts it after the send.
-        world.sendrecv(&out, &word, len, 0, 1, &mut into, &word, len, 0, 1).unwrap();
+        world.sendrecv_elements(&out, &word, len, 0, 1, &mut into, &word, len, 0, 1).unwrap();
         assert!(into == out);
         into.fill(0);
         world
             .scope(|scope| {
-                scope.isend(&out, &word, len, 0, 2).unwrap();
-                scope.irecv(&mut into, &word, len, Source::Any, Tag::Any).unwrap();
+                scope.isend_elements(&out, &word, len, 0, 2).unwrap();
+                scope.irecv_elements(&mut into, &word, len, Source::Any, Tag::Any).unwrap();
             })
             .unwrap();
         assert!(into == out);
     }
     let mut sum = [1.5f64];
-    world.allreduce(&mut sum, Op::Sum).unwrap();
+    world.all_reduce_in_place(&mut sum, Op::Sum).unwrap();
     world.barrier().unwrap();
     let grid = world.cartesian(&[1, 1], &[true, false]).unwrap();
     assert_eq!(grid.shift(0, 1).unwrap(), (Some(0), Some(0)));
     assert_eq!(grid.shift(1, 1).unwrap(), (None, None));
     drop(universe);
-    let error = world.barrier().and_then(|()| world.send(&[1u64], &word, 1, 0, 0)).unwrap_err();
+    let error = world.barrier().and_then(|()| world.send_elements(&[1u64], &word, 1, 0, 0)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::State);
 }
 
@@ -97,9 +97,9 @@ fn a_report_tells_what_was_sent() {
             let column = commit(&Datatype::vector(9000, 1, 3, &double).unwrap()).unwrap();
             let mut data = vec![1.0; 27_000];
             if world.rank() == 0 {
-                world.send(&data, &column, 1, 1, 0).unwrap();
+                world.send_elements(&data, &column, 1, 1, 0).unwrap();
             } else {
-                world.recv(&mut data, &column, 1, 0, 0).unwrap();
+                world.recv_elements(&mut data, &column, 1, 0, 0).unwrap();
             }
         });
         return;
@@ -128,7 +128,7 @@ fn a_forked_child_gets_errors() {
         let child = unsafe { libc::fork() };
         if child == 0 {
             let refused = |kind| kind == Some(ErrorKind::State);
-            let sent = world.send(&[1u64], &word, 1, 0, 0).err().map(|e| e.kind());
+            let sent = world.send_elements(&[1u64], &word, 1, 0, 0).err().map(|e| e.kind());
             let barrier = world.barrier().err().map(|e| e.kind());
             let code = i32::from(!(refused(sent) && refused(barrier)));
             // SAFETY: `_exit` only ends the child process.
@@ -156,20 +156,20 @@ fn wait_for_nothing(world: &Communicator, way: usize) -> Error {
     let mut small = [0u64];
     let mut large = vec![0u64; LARGE as usize];
     match way {
-        0 => world.recv(&mut small, &word, 1, dying, 0).unwrap_err(),
-        1 => world.recv(&mut large, &word, LARGE, Source::Any, Tag::Any).unwrap_err(),
-        2 => world.send(&large, &word, LARGE, dying, 0).unwrap_err(),
+        0 => world.recv_elements(&mut small, &word, 1, dying, 0).unwrap_err(),
+        1 => world.recv_elements(&mut large, &word, LARGE, Source::Any, Tag::Any).unwrap_err(),
+        2 => world.send_elements(&large, &word, LARGE, dying, 0).unwrap_err(),
         3 => world.probe(Source::Any, Tag::Any).unwrap_err(),
         4 => world.barrier().unwrap_err(),
         // This loop ends with a send that waits, because the dead rank takes no messages and the ring
         // becomes full.
         5 => loop {
-            if let Err(error) = world.send(&small, &word, 1, dying, 0) {
+            if let Err(error) = world.send_elements(&small, &word, 1, dying, 0) {
                 break error;
             }
         },
         6 => world
-            .scope(|scope| scope.irecv(&mut small, &word, 1, dying, 0).map(drop))
+            .scope(|scope| scope.irecv_elements(&mut small, &word, 1, dying, 0).map(drop))
             .and_then(|started| started)
             .unwrap_err(),
         // Two threads wait. One of them polls for messages on behalf of both.

@@ -38,7 +38,7 @@ fn message(number: usize) -> Message {
 
 /// Sends message `number` to rank 1.
 fn send(world: &Communicator, word: &Plan, number: usize) {
-    world.send(&message(number), word, WORDS as u64, 1, number as i32).unwrap();
+    world.send_elements(&message(number), word, WORDS as u64, 1, number as i32).unwrap();
 }
 
 /// A way to choose the source and the tag of receives: its name, and a function that returns the source and
@@ -83,11 +83,11 @@ enum Way {
 fn receive(world: &Communicator, word: &Plan, way: Way, (source, tag): (Source, Tag)) -> Message {
     let mut got: Message = [0; WORDS];
     match way {
-        Way::Receive => drop(world.recv(&mut got, word, WORDS as u64, source, tag).unwrap()),
+        Way::Receive => drop(world.recv_elements(&mut got, word, WORDS as u64, source, tag).unwrap()),
         Way::Probe => {
             let found = world.probe(source, tag).unwrap();
             assert_eq!(world.iprobe(source, tag).unwrap(), Some(found));
-            world.recv(&mut got, word, WORDS as u64, found.source, found.tag).unwrap();
+            world.recv_elements(&mut got, word, WORDS as u64, found.source, found.tag).unwrap();
         }
         Way::MatchedProbe => {
             let raw = world.messages();
@@ -114,11 +114,11 @@ fn unexpected_messages() {
                         if world.rank() == 0 {
                             (0..count).for_each(|number| send(world, &word, number));
                             let last = message(count);
-                            world.send(&last, &word, WORDS as u64, 1, LAST).unwrap();
+                            world.send_elements(&last, &word, WORDS as u64, 1, LAST).unwrap();
                             return;
                         }
                         let mut last = [0; WORDS];
-                        world.recv(&mut last, &word, WORDS as u64, 0, LAST).unwrap();
+                        world.recv_elements(&mut last, &word, WORDS as u64, 0, LAST).unwrap();
                         assert_eq!(last, message(count));
                         for (at, number) in numbers(count, reverse).into_iter().enumerate() {
                             let (source, tag) = wanted(number);
@@ -148,17 +148,17 @@ fn pending_sends() {
                         let started: Vec<_> = (data.iter().enumerate())
                             .map(|(number, data)| {
                                 let tag = number as i32;
-                                scope.isend(data, &word, WORDS as u64, 1, tag).unwrap()
+                                scope.isend_elements(data, &word, WORDS as u64, 1, tag).unwrap()
                             })
                             .collect();
-                        world.send(&last, &word, WORDS as u64, 1, LAST).unwrap();
+                        world.send_elements(&last, &word, WORDS as u64, 1, LAST).unwrap();
                         scope.wait_all(started).unwrap();
                         return;
                     }
-                    world.recv(&mut last, &word, WORDS as u64, 0, LAST).unwrap();
+                    world.recv_elements(&mut last, &word, WORDS as u64, 0, LAST).unwrap();
                     let started: Vec<_> = (back.iter_mut().enumerate().rev())
                         .map(|(number, back)| {
-                            scope.irecv(back, &word, WORDS as u64, 0, number as i32).unwrap()
+                            scope.irecv_elements(back, &word, WORDS as u64, 0, number as i32).unwrap()
                         })
                         .collect();
                     scope.wait_all(started).unwrap();
@@ -187,7 +187,7 @@ fn posted_receives() {
                             let started: Vec<_> = (back.iter_mut().enumerate())
                                 .map(|(number, back)| {
                                     let (source, tag) = wanted(number);
-                                    scope.irecv(back, &word, WORDS as u64, source, tag).unwrap()
+                                    scope.irecv_elements(back, &word, WORDS as u64, source, tag).unwrap()
                                 })
                                 .collect();
                             world.barrier().unwrap();

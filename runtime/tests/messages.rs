@@ -32,16 +32,16 @@ fn every_size(world: &Communicator) {
         for size in sizes() {
             let data = random.bytes(size);
             if world.rank() == 0 {
-                world.send(&data, &byte, size as u64, 1, round).unwrap();
+                world.send_elements(&data, &byte, size as u64, 1, round).unwrap();
                 let mut back = vec![0u8; size + 5];
-                let status = world.recv(&mut back, &byte, size as u64 + 5, 1, round).unwrap();
+                let status = world.recv_elements(&mut back, &byte, size as u64 + 5, 1, round).unwrap();
                 assert_eq!(status, Status { source: 1, tag: round, bytes: size as u64 });
                 assert!(back[..size] == data && back[size..] == [0; 5], "{size} bytes");
             } else {
                 let mut there = vec![0u8; size];
-                world.recv(&mut there, &byte, size as u64, 0, round).unwrap();
+                world.recv_elements(&mut there, &byte, size as u64, 0, round).unwrap();
                 assert!(there == data, "{size} bytes");
-                world.send(&there, &byte, size as u64, 0, round).unwrap();
+                world.send_elements(&there, &byte, size as u64, 0, round).unwrap();
             }
         }
     }
@@ -81,10 +81,10 @@ fn order_is_kept_between_two_ranks() {
             let len = if random.below(50) == 0 { random.below(20_000) } else { random.below(40) };
             let data = vec![n; len as usize + 1];
             if world.rank() == 0 {
-                world.send(&data, &word, len + 1, 1, 3).unwrap();
+                world.send_elements(&data, &word, len + 1, 1, 3).unwrap();
             } else {
                 let mut got = vec![0u64; len as usize + 1];
-                let status = world.recv(&mut got, &word, len + 1, Source::Any, Tag::Any).unwrap();
+                let status = world.recv_elements(&mut got, &word, len + 1, Source::Any, Tag::Any).unwrap();
                 assert_eq!(status, Status { source: 0, tag: 3, bytes: 8 * (len + 1) });
                 assert!(got == data, "message {n}");
             }
@@ -104,7 +104,7 @@ fn wildcards_and_tags_select() {
                 .scope(|scope| {
                     for n in 0..100 {
                         for tag in [2, 1] {
-                            scope.isend(&values[n..n + 1], &word, 1, 0, tag).unwrap();
+                            scope.isend_elements(&values[n..n + 1], &word, 1, 0, tag).unwrap();
                         }
                     }
                 })
@@ -117,7 +117,7 @@ fn wildcards_and_tags_select() {
             let mut next = [0u64; 4];
             for _ in 0..300 {
                 let mut value = [0u64];
-                let status = world.recv(&mut value, &word, 1, Source::Any, wanted).unwrap();
+                let status = world.recv_elements(&mut value, &word, 1, Source::Any, wanted).unwrap();
                 assert_eq!(status.tag, wanted);
                 assert_eq!(value[0], status.source as u64 * 1000 + next[status.source]);
                 next[status.source] += 1;
@@ -134,7 +134,7 @@ fn probe_tells_what_a_receive_will_get() {
         let word = word();
         for len in [1u64, 100, 50_000] {
             if world.rank() == 0 {
-                world.send(&vec![len; len as usize], &word, len, 1, len as i32).unwrap();
+                world.send_elements(&vec![len; len as usize], &word, len, 1, len as i32).unwrap();
             } else {
                 let status = world.probe(Source::Any, Tag::Any).unwrap();
                 let expected = Status { source: 0, tag: len as i32, bytes: 8 * len };
@@ -143,7 +143,7 @@ fn probe_tells_what_a_receive_will_get() {
                 assert_eq!(world.iprobe(0, Tag::Any).unwrap(), Some(expected));
                 assert_eq!(world.iprobe(0, 77).unwrap(), None);
                 let mut got = vec![0u64; len as usize];
-                world.recv(&mut got, &word, len, status.source, status.tag).unwrap();
+                world.recv_elements(&mut got, &word, len, status.source, status.tag).unwrap();
                 assert!(got.iter().all(|&v| v == len));
             }
         }
@@ -180,16 +180,16 @@ fn every_layout(world: &Communicator) {
                 let mut expected = vec![-1.0; *in_len];
                 typepack::engine::unpack(into, 1, &packed, &mut expected).unwrap();
                 if world.rank() == 0 {
-                    world.send(&source, out, 1, 1, 0).unwrap();
+                    world.send_elements(&source, out, 1, 1, 0).unwrap();
                 } else {
                     let mut got = vec![-1.0f64; *in_len];
-                    world.recv(&mut got, into, 1, 0, 0).unwrap();
+                    world.recv_elements(&mut got, into, 1, 0, 0).unwrap();
                     assert!(got == expected, "{n} doubles from layout {from} to layout {to}");
                 }
                 // Each rank also sends the same message to itself.
                 let mut got = vec![-1.0f64; *in_len];
                 let rank = world.rank();
-                world.sendrecv(&source, out, 1, rank, 9, &mut got, into, 1, rank, 9).unwrap();
+                world.sendrecv_elements(&source, out, 1, rank, 9, &mut got, into, 1, rank, 9).unwrap();
                 assert!(got == expected, "self: {n} doubles, {from} to {to}");
             }
         }
@@ -224,31 +224,31 @@ fn unmatched_large_sends_do_not_block_a_small_one() {
             world
                 .scope(|scope| {
                     for (n, data) in data.iter().enumerate() {
-                        scope.isend(data, &word, LARGE as u64, 1, n as i32).unwrap();
+                        scope.isend_elements(data, &word, LARGE as u64, 1, n as i32).unwrap();
                     }
                     // Send more small messages than the ring has slots. Rank 1 receives them only after it
                     // has sent the answer below.
                     for value in &small {
-                        scope.isend(value, &word, 1, 1, 500).unwrap();
+                        scope.isend_elements(value, &word, 1, 1, 500).unwrap();
                     }
-                    world.send(&[42u64], &word, 1, 1, 999).unwrap();
+                    world.send_elements(&[42u64], &word, 1, 1, 999).unwrap();
                     let mut answer = [0u64];
-                    world.recv(&mut answer, &word, 1, 1, 1000).unwrap();
+                    world.recv_elements(&mut answer, &word, 1, 1, 1000).unwrap();
                     assert_eq!(answer, [43]);
                 })
                 .unwrap();
         } else {
             let mut value = [0u64];
-            world.recv(&mut value, &word, 1, 0, 999).unwrap();
+            world.recv_elements(&mut value, &word, 1, 0, 999).unwrap();
             assert_eq!(value, [42]);
-            world.send(&[43u64], &word, 1, 0, 1000).unwrap();
+            world.send_elements(&[43u64], &word, 1, 0, 1000).unwrap();
             for n in (0..20).rev() {
                 let mut got = vec![0u64; LARGE];
-                world.recv(&mut got, &word, LARGE as u64, 0, n).unwrap();
+                world.recv_elements(&mut got, &word, LARGE as u64, 0, n).unwrap();
                 assert!(got.iter().all(|&v| v == n as u64));
             }
             for n in 0..MANY as u64 {
-                world.recv(&mut value, &word, 1, 0, 500).unwrap();
+                world.recv_elements(&mut value, &word, 1, 0, 500).unwrap();
                 assert_eq!(value, [n]);
             }
         }
@@ -268,14 +268,14 @@ fn flood(world: &Communicator) {
                 .scope(|scope| {
                     let (first, second) = into.split_at_mut(size / 2);
                     for (from, buf) in second.iter_mut().enumerate().rev() {
-                        scope.irecv(buf, &word, len as u64, from + size / 2, 0).unwrap();
+                        scope.irecv_elements(buf, &word, len as u64, from + size / 2, 0).unwrap();
                     }
                     for step in 0..size {
                         let to = (rank + step) % size;
-                        scope.isend(&out[to], &word, len as u64, to, 0).unwrap();
+                        scope.isend_elements(&out[to], &word, len as u64, to, 0).unwrap();
                     }
                     for (from, buf) in first.iter_mut().enumerate() {
-                        scope.irecv(buf, &word, len as u64, from, 0).unwrap();
+                        scope.irecv_elements(buf, &word, len as u64, from, 0).unwrap();
                     }
                 })
                 .unwrap();
@@ -336,12 +336,12 @@ fn anything_from_anybody(world: &Communicator) {
                     };
                     if let Some((number, to, data)) = send {
                         let (words, tag) = (data.len() as u64, *number as i32);
-                        scope.isend(data, &word, words, *to, tag).unwrap();
+                        scope.isend_elements(data, &word, words, *to, tag).unwrap();
                     }
                     if let Some(buffer) = receive {
                         let words = WORDS as u64;
                         let any = (Source::Any, Tag::Any);
-                        receives.push(scope.irecv(buffer, &word, words, any.0, any.1).unwrap());
+                        receives.push(scope.irecv_elements(buffer, &word, words, any.0, any.1).unwrap());
                     }
                     if buffers.len() == 0 && sends.len() == 0 {
                         break;
@@ -387,11 +387,11 @@ fn a_message_longer_than_its_receive_is_an_error_of_the_receiver() {
                     if !late {
                         world.barrier().unwrap();
                     }
-                    world.send(&vec![7u64; len as usize], &word, len, 1, 0).unwrap();
+                    world.send_elements(&vec![7u64; len as usize], &word, len, 1, 0).unwrap();
                     if late {
                         world.barrier().unwrap();
                     }
-                    world.send(&[8u64], &word, 1, 1, 0).unwrap();
+                    world.send_elements(&[8u64], &word, 1, 1, 0).unwrap();
                 } else {
                     let mut got = vec![0u64; len as usize];
                     let error = if late {
@@ -399,13 +399,13 @@ fn a_message_longer_than_its_receive_is_an_error_of_the_receiver() {
                         // after a receive has matched it, so a barrier before the receive would hang.
                         let probed = world.probe(0, 0).unwrap();
                         assert_eq!(probed.bytes, 8 * len);
-                        let error = world.recv(&mut got, &word, len - 1, 0, 0).unwrap_err();
+                        let error = world.recv_elements(&mut got, &word, len - 1, 0, 0).unwrap_err();
                         world.barrier().unwrap();
                         error
                     } else {
                         world
                             .scope(|scope| {
-                                let request = scope.irecv(&mut got, &word, len - 1, 0, 0).unwrap();
+                                let request = scope.irecv_elements(&mut got, &word, len - 1, 0, 0).unwrap();
                                 world.barrier().unwrap();
                                 scope.wait(request).unwrap_err()
                             })
@@ -414,7 +414,7 @@ fn a_message_longer_than_its_receive_is_an_error_of_the_receiver() {
                     assert_eq!(error.kind(), ErrorKind::Truncated);
                     assert_eq!(got[len as usize - 1], 0, "written beyond the receive");
                     let mut next = [0u64];
-                    world.recv(&mut next, &word, 1, 0, 0).unwrap();
+                    world.recv_elements(&mut next, &word, 1, 0, 0).unwrap();
                     assert_eq!(next, [8]);
                 }
             }
@@ -429,19 +429,19 @@ fn bad_arguments_send_nothing() {
         let other = 1 - world.rank();
         let mut buf = [0u64; 4];
         let kinds = |error: typepack::Error| (error.kind(), error.to_string());
-        let (kind, text) = kinds(world.send(&buf, &word, 1, 2, 0).unwrap_err());
+        let (kind, text) = kinds(world.send_elements(&buf, &word, 1, 2, 0).unwrap_err());
         assert_eq!(kind, ErrorKind::Rank);
         assert!(text.contains("dest: 2"), "{text}");
-        let (kind, text) = kinds(world.recv(&mut buf, &word, 1, 7, 0).unwrap_err());
+        let (kind, text) = kinds(world.recv_elements(&mut buf, &word, 1, 7, 0).unwrap_err());
         assert_eq!(kind, ErrorKind::Rank);
         assert!(text.contains("source: 7"), "{text}");
-        let (kind, text) = kinds(world.send(&buf, &word, 1, other, -3).unwrap_err());
+        let (kind, text) = kinds(world.send_elements(&buf, &word, 1, other, -3).unwrap_err());
         assert_eq!(kind, ErrorKind::Tag);
         assert!(text.contains("tag: -3"), "{text}");
-        let error = world.send(&buf, &word, 5, other, 0).unwrap_err();
+        let error = world.send_elements(&buf, &word, 5, other, 0).unwrap_err();
         assert_eq!(error.class(), typepack::ErrorClass::BUFFER);
         assert_eq!(error.argument(), "buf");
-        assert!(world.recv(&mut buf, &word, u64::MAX, other, 0).is_err());
+        assert!(world.recv_elements(&mut buf, &word, u64::MAX, other, 0).is_err());
         let none: [u64; 0] = [];
         let empty = commit(&Datatype::contiguous(0, &Datatype::named(Named::F64)).unwrap());
         world.barrier().unwrap();
@@ -449,8 +449,8 @@ fn bad_arguments_send_nothing() {
         // their huge count, and must arrive.
         assert_eq!(world.iprobe(Source::Any, Tag::Any).unwrap(), None);
         world.barrier().unwrap();
-        world.send(&none, &empty.unwrap(), u64::MAX, other, 0).unwrap();
-        assert_eq!(world.recv(&mut buf, &word, 0, other, 0).unwrap().bytes, 0);
+        world.send_elements(&none, &empty.unwrap(), u64::MAX, other, 0).unwrap();
+        assert_eq!(world.recv_elements(&mut buf, &word, 0, other, 0).unwrap().bytes, 0);
     });
 }
 
@@ -465,31 +465,31 @@ fn sendrecv_ends_both_operations() {
                 let mut got = vec![0; len];
                 let count = len as u64;
                 let status = world
-                    .sendrecv(&out, &word, count, other, 1, &mut got, &word, count, Source::Any, 1)
+                    .sendrecv_elements(&out, &word, count, other, 1, &mut got, &word, count, Source::Any, 1)
                     .unwrap();
                 assert!(got == out && status.source == other, "{len} words, round {round}");
                 // The message from the other rank does not fit. Its own message must arrive all the same.
                 let mut short = vec![0u64; len - 1];
                 let truncated = world
-                    .sendrecv(&out, &word, count, other, 2, &mut short, &word, count - 1, other, 2)
+                    .sendrecv_elements(&out, &word, count, other, 2, &mut short, &word, count - 1, other, 2)
                     .unwrap_err();
                 assert_eq!(truncated.kind(), ErrorKind::Truncated, "{len} words");
                 // The send waits, because the other rank receives a later message first.
                 let mut first = [0u64];
                 if world.rank() == 0 {
-                    world.sendrecv(&out, &word, count, 1, 3, &mut first, &word, 1, 1, 4).unwrap();
+                    world.sendrecv_elements(&out, &word, count, 1, 3, &mut first, &word, 1, 1, 4).unwrap();
                 } else {
-                    world.send(&[round], &word, 1, 0, 4).unwrap();
-                    world.recv(&mut got, &word, count, 0, 3).unwrap();
+                    world.send_elements(&[round], &word, 1, 0, 4).unwrap();
+                    world.recv_elements(&mut got, &word, count, 0, 3).unwrap();
                     assert!(got == out, "{len} words, round {round}");
                 }
                 // A message of this rank to itself.
                 let me = world.rank();
                 let mut mine = vec![0; len];
-                world.sendrecv(&out, &word, count, me, 5, &mut mine, &word, count, me, 5).unwrap();
+                world.sendrecv_elements(&out, &word, count, me, 5, &mut mine, &word, count, me, 5).unwrap();
                 assert!(mine == out, "{len} words, round {round}");
                 let own =
-                    world.sendrecv(&out, &word, count, me, 6, &mut short, &word, count - 1, me, 6);
+                    world.sendrecv_elements(&out, &word, count, me, 6, &mut short, &word, count - 1, me, 6);
                 assert_eq!(own.unwrap_err().kind(), ErrorKind::Truncated);
             }
         }
@@ -511,7 +511,7 @@ fn threads_share_an_endpoint() {
                         let out = vec![n + 1000 * lane as u64; len as usize];
                         let mut into = vec![0u64; len as usize];
                         world
-                            .sendrecv(
+                            .sendrecv_elements(
                                 &out, &word, len, other, lane, &mut into, &word, len, other, lane,
                             )
                             .unwrap();
@@ -520,7 +520,7 @@ fn threads_share_an_endpoint() {
                         let mut back = [0u64];
                         let me = world.rank();
                         world
-                            .sendrecv(
+                            .sendrecv_elements(
                                 &mine,
                                 &word,
                                 1,

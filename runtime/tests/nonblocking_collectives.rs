@@ -337,15 +337,15 @@ fn scopes_have_collective_calls() {
             .scope(|scope| {
                 let mut requests = Vec::new();
                 for (n, values) in values.iter_mut().enumerate() {
-                    requests.push(scope.ibroadcast_slice(values, n % size).unwrap());
+                    requests.push(scope.ibroadcast(values, n % size).unwrap());
                 }
                 for sums in &mut sums {
-                    scope.iallreduce(sums, Op::Sum).unwrap();
+                    scope.iall_reduce_in_place(sums, Op::Sum).unwrap();
                 }
                 let barrier = scope.ibarrier().unwrap();
                 // Make a blocking call while the nonblocking calls are under way.
                 let mut most = [rank as f64];
-                world.allreduce(&mut most, Op::Max).unwrap();
+                world.all_reduce_in_place(&mut most, Op::Max).unwrap();
                 assert_eq!(most, [size as f64 - 1.0]);
                 scope.wait(barrier).unwrap();
                 scope.wait_all(requests).unwrap();
@@ -366,7 +366,7 @@ fn a_round_must_be_over_before_the_next() {
         if world.rank() == 1 {
             // Rank 0 sends this message after it has checked that its round is not complete. So this rank
             // must not start its round earlier.
-            world.recv(&mut [0i64], &word, 1, 0, 0).unwrap();
+            world.recv_elements(&mut [0i64], &word, 1, 0, 0).unwrap();
         }
         // SAFETY: a barrier uses no memory of the caller, so `start` has no condition to meet.
         let first = unsafe { barrier.start().unwrap() };
@@ -375,7 +375,7 @@ fn a_round_must_be_over_before_the_next() {
             // SAFETY: the barrier names no memory.
             let error = unsafe { barrier.start() }.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Request);
-            world.send(&[0i64], &word, 1, 1, 0).unwrap();
+            world.send_elements(&[0i64], &word, 1, 1, 0).unwrap();
         }
         world.messages().finish(first).unwrap();
         // An operation that the program drops while it runs must continue.
@@ -398,7 +398,7 @@ fn deliver_meanwhile(
     let byte = commit(&Datatype::named(Named::U8)).unwrap();
     let mut job = [std::process::id().cast_signed()];
     let number = commit(&Datatype::named(Named::I32)).unwrap();
-    world.broadcast(&mut job, &number, 1, 0).unwrap();
+    world.broadcast_elements(&mut job, &number, 1, 0).unwrap();
     let name = format!("typepack-delivered-{}", job[0]);
     let delivered = std::env::temp_dir().join(name);
     if world.rank() == 0 {
@@ -422,7 +422,7 @@ fn deliver_meanwhile(
         std::fs::remove_file(&delivered).unwrap();
     } else {
         let mut data = vec![0u8; LEN];
-        world.recv(&mut data, &byte, LEN as u64, 0, 3).unwrap();
+        world.recv_elements(&mut data, &byte, LEN as u64, 0, 3).unwrap();
         assert!(data.iter().all(|&byte| byte == 5));
         std::fs::write(&delivered, "").unwrap();
         served();
@@ -437,18 +437,18 @@ fn broadcasts_that_are_over_at_once_make_progress() {
         ("broadcasts_that_are_over_at_once_make_progress", [("TYPEPACK_TRANSPORT", "ring")]);
     ranks_with(2, name, &env, |world| {
         let call = || {
-            world.broadcast_slice(&mut [1u64], 0).unwrap();
+            world.broadcast(&mut [1u64], 0).unwrap();
             true
         };
         let served = || {
             let mut go_on = [1u64];
             while go_on == [1] {
-                world.broadcast_slice(&mut go_on, 0).unwrap();
+                world.broadcast(&mut go_on, 0).unwrap();
             }
         };
         deliver_meanwhile(world, call, served);
         if world.rank() == 0 {
-            world.broadcast_slice(&mut [0u64], 0).unwrap();
+            world.broadcast(&mut [0u64], 0).unwrap();
         }
     });
 }
@@ -464,11 +464,11 @@ fn receives_that_are_over_at_once_make_progress() {
         let mut left = 5000;
         if world.rank() == 0 {
             for _ in 0..left {
-                world.send(&[1i64], &word, 1, 0, 1).unwrap();
+                world.send_elements(&[1i64], &word, 1, 0, 1).unwrap();
             }
         }
         let call = || {
-            world.recv(&mut [0i64], &word, 1, 0, 1).unwrap();
+            world.recv_elements(&mut [0i64], &word, 1, 0, 1).unwrap();
             left -= 1;
             left > 0
         };
@@ -484,7 +484,7 @@ fn messages_of_a_collective_operation_are_its_own() {
         let word = commit(&Datatype::named(Named::I64)).unwrap();
         let (rank, size) = (world.rank(), world.size());
         if rank != 0 {
-            world.recv(&mut [0i64], &word, 1, 0, 0).unwrap();
+            world.recv_elements(&mut [0i64], &word, 1, 0, 0).unwrap();
         }
         // SAFETY: `Collective::Barrier` uses no memory of its caller.
         let operation = unsafe { world.start_raw(&Collective::Barrier).unwrap() };
@@ -508,7 +508,7 @@ fn messages_of_a_collective_operation_are_its_own() {
                 }
             }
             for other in 1..size {
-                world.send(&[0i64], &word, 1, other, 0).unwrap();
+                world.send_elements(&[0i64], &word, 1, other, 0).unwrap();
             }
         }
         world.messages().finish(operation).unwrap();
@@ -542,8 +542,8 @@ fn a_panic_in_a_scope_fails_those_who_depend_on_it() {
             let mut early = vec![0u64; LEN];
             let panicked = catch_unwind(AssertUnwindSafe(|| {
                 world.scope(|scope| {
-                    scope.ibroadcast_slice(&mut values, 0).unwrap();
-                    scope.ibroadcast_slice(&mut early, 1).unwrap();
+                    scope.ibroadcast(&mut values, 0).unwrap();
+                    scope.ibroadcast(&mut early, 1).unwrap();
                     scope.ibarrier().unwrap();
                     panic!("on purpose");
                 })
@@ -558,14 +558,14 @@ fn a_panic_in_a_scope_fails_those_who_depend_on_it() {
             // Each call may succeed or fail, already at its start if the news of the panic is there. No rank may wait
             // forever.
             let _failed = world.scope(|scope| {
-                let _first = scope.ibroadcast_slice(&mut values, 0);
-                let _second = scope.ibroadcast_slice(&mut early, 1);
+                let _first = scope.ibroadcast(&mut values, 0);
+                let _second = scope.ibroadcast(&mut early, 1);
                 let _third = scope.ibarrier();
             });
             world.barrier().unwrap();
         }
         let mut last = [world.rank() as u64];
-        world.broadcast_slice(&mut last, 2).unwrap();
+        world.broadcast(&mut last, 2).unwrap();
         assert_eq!(last, [2]);
     });
 }
@@ -575,7 +575,7 @@ fn duplicates_overlap_and_may_be_dropped() {
     ranks(4, "duplicates_overlap_and_may_be_dropped", |world| {
         let mut duplicates: Vec<_> = (0..8).map(|_| world.idup().unwrap()).collect();
         let mut sum = [1i64];
-        world.allreduce(&mut sum, Op::Sum).unwrap();
+        world.all_reduce_in_place(&mut sum, Op::Sum).unwrap();
         // Complete one duplicate by repeated tests.
         let mut last = duplicates.pop().unwrap();
         let last = loop {
@@ -587,7 +587,7 @@ fn duplicates_overlap_and_may_be_dropped() {
             let comm = duplicate.wait().unwrap();
             comm.barrier().unwrap();
             let mut sum = [comm.rank() as i64];
-            comm.allreduce(&mut sum, Op::Sum).unwrap();
+            comm.all_reduce_in_place(&mut sum, Op::Sum).unwrap();
             assert_eq!(sum, [6]);
         }
         drop(duplicates);
@@ -611,12 +611,12 @@ fn a_duplicate_that_is_not_complete_has_no_communicator() {
                 assert_eq!(duplicate.communicator().unwrap_err().kind(), ErrorKind::Request);
             }
             world.messages().abandon(bad.operation());
-            world.send(&[0i64], &word, 1, 1, 0).unwrap();
+            world.send_elements(&[0i64], &word, 1, 1, 0).unwrap();
             good.wait().unwrap().barrier().unwrap();
             world.barrier().unwrap();
             assert_eq!(bad.communicator().unwrap_err().kind(), ErrorKind::Request);
         } else {
-            world.recv(&mut [0i64], &word, 1, 0, 0).unwrap();
+            world.recv_elements(&mut [0i64], &word, 1, 0, 0).unwrap();
             let (good, bad) = (world.idup().unwrap(), world.idup());
             good.wait().unwrap().barrier().unwrap();
             // Rank 0 has sent either the number or a void message (a message that reports a failure). If the void
@@ -663,11 +663,11 @@ fn a_death_ends_nonblocking_calls() {
         if world.rank() == 2 {
             // The other ranks ignore SIGTERM when they have sent this message.
             for other in 0..2 {
-                world.recv(&mut [0i64], &word, 1, other, 0).unwrap();
+                world.recv_elements(&mut [0i64], &word, 1, other, 0).unwrap();
             }
             std::process::exit(3);
         }
-        let sent = world.send(&[0i64], &word, 1, 2, 0);
+        let sent = world.send_elements(&[0i64], &word, 1, 2, 0);
         // The start returns the error if the rank already knows of the death.
         // SAFETY: `Collective::Barrier` names no memory.
         let started = unsafe { world.start_raw(&Collective::Barrier) };

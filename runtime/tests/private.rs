@@ -69,10 +69,10 @@ fn there_and_back(world: &Communicator) {
         let first = round % 2;
         for turn in 0..2 {
             if world.rank() == (first + turn) % 2 {
-                world.send(&data, &byte, len as u64, 1 - world.rank(), 0).unwrap();
+                world.send_elements(&data, &byte, len as u64, 1 - world.rank(), 0).unwrap();
             } else {
                 back.fill(1);
-                world.recv(&mut back, &byte, len as u64, 1 - world.rank(), 0).unwrap();
+                world.recv_elements(&mut back, &byte, len as u64, 1 - world.rank(), 0).unwrap();
                 assert!(back == data, "{len} bytes");
             }
         }
@@ -187,9 +187,9 @@ fn more_than_two_gibibytes_arrive() {
             for (i, mark) in marks.into_iter().enumerate() {
                 data[mark] = i as u8 + 1;
             }
-            world.send(&data, &byte(), LEN as u64, 1, 0).unwrap();
+            world.send_elements(&data, &byte(), LEN as u64, 1, 0).unwrap();
         } else {
-            world.recv(&mut data, &byte(), LEN as u64, 0, 0).unwrap();
+            world.recv_elements(&mut data, &byte(), LEN as u64, 0, 0).unwrap();
             let found: Vec<_> = marks.iter().map(|&mark| data[mark]).collect();
             assert_eq!(found, [1, 2, 3, 4, 5]);
             assert_eq!(data.iter().filter(|&&byte| byte != 0).count(), marks.len());
@@ -223,9 +223,9 @@ fn a_death_in_the_middle_is_an_error() {
             let plan = byte();
             let error = loop {
                 let done = if world.rank() == 0 {
-                    world.send(&data, &plan, LEN as u64, 1, 0)
+                    world.send_elements(&data, &plan, LEN as u64, 1, 0)
                 } else {
-                    world.recv(&mut data, &plan, LEN as u64, 0, 0).map(drop)
+                    world.recv_elements(&mut data, &plan, LEN as u64, 0, 0).map(drop)
                 };
                 if let Err(error) = done {
                     break error;

@@ -412,7 +412,7 @@ fn long_puts_to_attached_memory() {
         }
         let mut places = vec![0_u64; 2];
         places[world.rank()] = base as u64;
-        world.allreduce(&mut places, Op::Max).expect("addresses");
+        world.all_reduce_in_place(&mut places, Op::Max).expect("addresses");
         let other = 1 - world.rank();
         let there = places[other] as i64;
         let (word, both) = (plan("u64"), plan("vector(2, 30000, 60000, u64)"));
@@ -459,7 +459,7 @@ fn accumulates_keep_their_order_in_dynamic_windows() {
         if world.rank() == 1 {
             places = bases.map(|base| base as u64);
         }
-        world.allreduce(&mut places, Op::Max).expect("addresses");
+        world.all_reduce_in_place(&mut places, Op::Max).expect("addresses");
         let apart = (places[1].wrapping_sub(places[0])) as i64;
         let (word, both) = (plan("u64"), plan(&format!("hindexed([1, 1], [0, {apart}], u64)")));
         for (round, kind) in

@@ -256,7 +256,7 @@ fn alone(world: &Communicator) {
     region.free().expect("freed");
     let error = SharedRegion::allocate(world, usize::MAX / 2).expect_err("too much");
     assert_eq!(error.kind(), ErrorKind::NoMemory, "{error}");
-    assert_eq!(world.allreduce(&mut [1.0_f64], Op::Sum), Ok(()));
+    assert_eq!(world.all_reduce_in_place(&mut [1.0_f64], Op::Sum), Ok(()));
 }
 
 #[test]

@@ -21,8 +21,8 @@ fn a_scope_completes_what_is_leaked_in_it() {
         let mut into = vec![0u64; LARGE];
         world
             .scope(|scope| {
-                let _ = scope.irecv(&mut into, &word, LARGE as u64, other, 1).unwrap();
-                let _ = scope.isend(&out, &word, LARGE as u64, other, 1).unwrap();
+                let _ = scope.irecv_elements(&mut into, &word, LARGE as u64, other, 1).unwrap();
+                let _ = scope.isend_elements(&out, &word, LARGE as u64, other, 1).unwrap();
             })
             .unwrap();
         assert!(into.iter().all(|&v| v == other as u64 + 5));
@@ -40,14 +40,14 @@ fn test_and_wait_give_statuses_in_any_order() {
                 let mut receives = Vec::new();
                 for (n, buf) in into.iter_mut().enumerate() {
                     let len = buf.len() as u64;
-                    receives.push(scope.irecv(buf, &word, len, other, n as i32).unwrap());
+                    receives.push(scope.irecv_elements(buf, &word, len, other, n as i32).unwrap());
                 }
                 let mut last = receives.pop().unwrap();
                 let sends: Vec<_> = out
                     .iter()
                     .enumerate()
                     .rev()
-                    .map(|(n, o)| scope.isend(o, &word, o.len() as u64, other, n as i32).unwrap())
+                    .map(|(n, o)| scope.isend_elements(o, &word, o.len() as u64, other, n as i32).unwrap())
                     .collect();
                 let status = loop {
                     if let Some(status) = scope.test(&mut last).unwrap() {
@@ -76,11 +76,11 @@ fn a_panic_in_a_scope_cuts_operations_loose() {
                 let out = vec![3u64; LARGE];
                 let panicked = catch_unwind(AssertUnwindSafe(|| {
                     world.scope(|scope| {
-                        scope.isend(&out, &word, LARGE as u64, 1, 1).unwrap();
+                        scope.isend_elements(&out, &word, LARGE as u64, 1, 1).unwrap();
                         // Rank 1 sends the message with tag 2 at about the time of the panic, and the message
                         // with tag 3 only after the panic.
-                        scope.irecv(&mut early, &word, LARGE as u64, 1, 2).unwrap();
-                        scope.irecv(&mut never, &word, LARGE as u64, 1, 3).unwrap();
+                        scope.irecv_elements(&mut early, &word, LARGE as u64, 1, 2).unwrap();
+                        scope.irecv_elements(&mut never, &word, LARGE as u64, 1, 3).unwrap();
                         panic!("on purpose");
                     })
                 }));
@@ -92,26 +92,26 @@ fn a_panic_in_a_scope_cuts_operations_loose() {
             never.fill(9);
             world.barrier().unwrap();
             let mut got = vec![0u64; LARGE];
-            world.recv(&mut got, &word, LARGE as u64, 1, 3).unwrap();
+            world.recv_elements(&mut got, &word, LARGE as u64, 1, 3).unwrap();
             assert!(got.iter().all(|&v| v == 4));
             world.barrier().unwrap();
             assert!(early.iter().chain(&never).all(|&v| v == 9));
             // If no message had matched the receive with tag 2 before the panic, the panic has cancelled the
             // receive, and the message with tag 2 is still in the queue.
             if world.iprobe(1, 2).unwrap().is_some() {
-                world.recv(&mut got, &word, LARGE as u64, 1, 2).unwrap();
+                world.recv_elements(&mut got, &word, LARGE as u64, 1, 2).unwrap();
             }
         } else {
             let out = vec![4u64; LARGE];
             let mut got = vec![0u64; LARGE];
             world
                 .scope(|scope| {
-                    scope.isend(&out, &word, LARGE as u64, 0, 2).unwrap();
+                    scope.isend_elements(&out, &word, LARGE as u64, 0, 2).unwrap();
                     world.barrier().unwrap();
-                    scope.isend(&out, &word, LARGE as u64, 0, 3).unwrap();
+                    scope.isend_elements(&out, &word, LARGE as u64, 0, 3).unwrap();
                     // Rank 0 has started the send of this message in the scope that panicked. The message
                     // must still arrive, from a copy.
-                    world.recv(&mut got, &word, LARGE as u64, 0, 1).unwrap();
+                    world.recv_elements(&mut got, &word, LARGE as u64, 0, 1).unwrap();
                     world.barrier().unwrap();
                 })
                 .unwrap();
@@ -160,7 +160,7 @@ fn a_detached_receive_frees_its_memory() {
         messages.abandon(operation.unwrap());
         world.barrier().unwrap();
         let (sent, mut got) = ([1u64], [0u64]);
-        world.sendrecv(&sent, &word, 1, other, 0, &mut got, &word, 1, other, 0).unwrap();
+        world.sendrecv_elements(&sent, &word, 1, other, 0, &mut got, &word, 1, other, 0).unwrap();
         assert_eq!((into, got), ([7], [1]));
     });
 }

@@ -49,13 +49,13 @@ fn exchange(universe: &Universe, is_enough: impl Fn() -> bool) {
         let sent: Vec<u64> = (round..).take(WORDS).collect();
         let mut enough = [0u64];
         if world.rank() == 0 {
-            world.recv(&mut got, &word, count, 1, 1).expect("received");
+            world.recv_elements(&mut got, &word, count, 1, 1).expect("received");
             assert!(got == sent, "round {round}");
             enough = [u64::from(is_enough())];
-            world.send(&enough, &word, 1, 1, 2).expect("sent");
+            world.send_elements(&enough, &word, 1, 1, 2).expect("sent");
         } else {
-            world.send(&sent, &word, count, 0, 1).expect("sent");
-            world.recv(&mut enough, &word, 1, 0, 2).expect("received");
+            world.send_elements(&sent, &word, count, 0, 1).expect("sent");
+            world.recv_elements(&mut enough, &word, 1, 0, 2).expect("received");
         }
         if enough == [1] {
             return;
@@ -156,7 +156,7 @@ fn sums(universe: &Universe, is_enough: impl Fn() -> bool) {
         if world.rank() == 0 {
             enough = [u64::from(is_enough())];
         }
-        world.broadcast_slice(&mut enough, 0).expect("broadcast");
+        world.broadcast(&mut enough, 0).expect("broadcast");
     }
 }
 

@@ -101,7 +101,7 @@ fn equal_parts(world: &Communicator) {
     world.scatter(vec![[4u8, 5, 6]; size].as_flattened(), &mut row, size - 1).unwrap();
     assert_eq!(row, [4, 5, 6]);
     let mut value = if rank == 0 { 2.5 } else { 0.0 };
-    world.broadcast_values(&mut value, 0).unwrap();
+    world.broadcast(&mut value, 0).unwrap();
     assert_eq!(value, 2.5);
 }
 
@@ -241,11 +241,11 @@ fn layouts(world: &Communicator) {
     let mut line = vec![OLD; rows];
     let (next, previous) = ((rank + 1) % size, (rank + size - 1) % size);
     let last = Elements::new(&matrix, &columns, 1).at(8 * (width - 1));
-    let (status, arrived) = world.sendrecv_values(&last, next, 3, &mut line, previous, 3).unwrap();
+    let (status, arrived) = world.sendrecv(&last, next, 3, &mut line, previous, 3).unwrap();
     assert_eq!((status.source, status.bytes, arrived), (previous, 8 * rows as u64, rows));
     assert_eq!(line, Vec::from_iter((0..rows).map(|row| cell(previous, row, width - 1))));
     let mut target = matrix.clone();
-    world.broadcast_values(&mut ElementsMut::new(&mut target, &columns, 1).at(8), 0).unwrap();
+    world.broadcast(&mut ElementsMut::new(&mut target, &columns, 1).at(8), 0).unwrap();
     for (n, value) in target.iter().enumerate() {
         let from = if n % width == 1 { 0 } else { rank };
         assert_eq!(*value, cell(from, n / width, n % width));
@@ -456,7 +456,7 @@ fn wrong_lengths(world: &Communicator) {
             assert!(error.to_string().contains(&number.to_string()), "{number}: {error}");
         }
         let mut word = [1u64];
-        world.allreduce(&mut word, Op::Sum).unwrap();
+        world.all_reduce_in_place(&mut word, Op::Sum).unwrap();
         assert_eq!(word, [size as u64]);
     };
     use ErrorKind::{Argument, Buffer};

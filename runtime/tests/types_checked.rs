@@ -39,7 +39,7 @@ fn meet(world: &Communicator, other: usize) {
     let byte = plan(Named::U8);
     let mut theirs = [0u8];
     if other != world.rank() {
-        world.sendrecv(&[1u8], &byte, 1, other, 99, &mut theirs, &byte, 1, other, 99).unwrap();
+        world.sendrecv_elements(&[1u8], &byte, 1, other, 99, &mut theirs, &byte, 1, other, 99).unwrap();
     }
 }
 
@@ -552,13 +552,13 @@ fn differing_nonblocking_calls_end() {
         for (root, kind) in [(0, ErrorKind::Root), (2, ErrorKind::Other)] {
             let mut word = [0u8];
             if !last {
-                world.recv_values(&mut word, 2, 7).expect("the word of rank 2");
+                world.recv(&mut word, 2, 7).expect("the word of rank 2");
             }
             // SAFETY: the array holds the part until the operation has ended or is abandoned.
             let started = unsafe { world.start_raw(&call(0, if last { 2 } else { root })) };
             if last {
                 world.messages().abandon(started.expect("the others have not started"));
-                (0..2).try_for_each(|rank| world.send_values(&word, rank, 7)).expect("the words");
+                (0..2).try_for_each(|rank| world.send(&word, rank, 7)).expect("the words");
             } else {
                 let error = finish(started).expect_err("rank 2 has left");
                 assert_eq!(error.kind(), kind, "{error}");

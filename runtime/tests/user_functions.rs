@@ -41,7 +41,7 @@ fn a_users_function_holds_no_lock() {
                 // The other thread is in the user's function now. These calls must work although the function
                 // has not returned.
                 let mut sum = [1i64];
-                other.allreduce(&mut sum, Op::Sum).unwrap();
+                other.all_reduce_in_place(&mut sum, Op::Sum).unwrap();
                 assert_eq!(sum, [2]);
                 done.send(()).unwrap();
             });
@@ -77,11 +77,11 @@ fn functions_run_while_their_starter_waits_for_a_message() {
             world.messages().finish(operation).unwrap();
             assert_eq!(sum, [3]);
             for other in 1..size {
-                world.send(&[1i64], &word, 1, other, 0).unwrap();
+                world.send_elements(&[1i64], &word, 1, other, 0).unwrap();
             }
         } else {
             let mut got = [0i64];
-            world.recv(&mut got, &word, 1, 0, 0).unwrap();
+            world.recv_elements(&mut got, &word, 1, 0, 0).unwrap();
             world.messages().finish(operation).unwrap();
         }
     });
@@ -131,7 +131,7 @@ fn panic_in_blocking_calls(world: &Communicator) {
         }
         sum.fill(9);
         let mut all = [1i64];
-        world.allreduce(&mut all, Op::Sum).unwrap();
+        world.all_reduce_in_place(&mut all, Op::Sum).unwrap();
         world.barrier().unwrap();
         assert_eq!(all, [world.size() as i64]);
         assert!(sum.iter().all(|&word| word == 9), "rank {rank}, {len} words");
@@ -164,14 +164,14 @@ fn a_panic_does_not_unwind_an_unrelated_receive() {
         let operation = unsafe { world.start_raw(&call).unwrap() };
         if world.rank() == 0 {
             let mut got = vec![0i64; LEN];
-            world.recv(&mut got, &word, LEN as u64, 1, 9).unwrap();
+            world.recv_elements(&mut got, &word, LEN as u64, 1, 9).unwrap();
             assert!(got.iter().all(|&word| word == 77));
             let error = world.messages().finish(operation).unwrap_err();
             assert!(error.to_string().contains("panicked"), "{error}");
         } else {
             let _whatever = world.messages().finish(operation);
             std::thread::sleep(Duration::from_millis(100));
-            world.send(&[77i64; LEN], &word, LEN as u64, 0, 9).unwrap();
+            world.send_elements(&[77i64; LEN], &word, LEN as u64, 0, 9).unwrap();
         }
         world.barrier().unwrap();
     });

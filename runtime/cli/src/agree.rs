@@ -60,7 +60,7 @@ pub fn agree<T>(comm: &Communicator, result: Result<T, String>, code: u8) -> Res
     // The cast is lossless: a job has at most 4096 ranks.
     let size = comm.size() as i64;
     let mut first = [if result.is_ok() { size } else { comm.rank() as i64 }];
-    comm.allreduce(&mut first, Op::Min)?;
+    comm.all_reduce_in_place(&mut first, Op::Min)?;
     match result {
         Ok(value) if first[0] == size => Ok(value),
         result => {

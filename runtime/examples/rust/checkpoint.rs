@@ -47,9 +47,9 @@ fn main() -> Result<()> {
 
     // The neighbour keeps the checkpoint; later it sends the checkpoint back.
     let mut kept = vec![0u8; buffer.len()];
-    world.sendrecv(&buffer, &byte, bytes, right, 0, &mut kept, &byte, bytes, left, 0)?;
+    world.sendrecv_elements(&buffer, &byte, bytes, right, 0, &mut kept, &byte, bytes, left, 0)?;
     buffer.fill(0);
-    world.sendrecv(&kept, &byte, bytes, left, 1, &mut buffer, &byte, bytes, right, 1)?;
+    world.sendrecv_elements(&kept, &byte, bytes, left, 1, &mut buffer, &byte, bytes, right, 1)?;
 
     // Unpack into an empty state, in the order in which the state was packed. The checkpoint does
     // not contain the halo cells.

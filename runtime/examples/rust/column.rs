@@ -23,11 +23,11 @@ fn main() -> Result<()> {
             for row in 0..ROWS {
                 matrix[row * COLUMNS] = 1.0 + row as f64;
             }
-            world.send(&matrix, &column, 1, 1, 0)?; // 1 column to rank 1 with tag 0
+            world.send_elements(&matrix, &column, 1, 1, 0)?; // 1 column to rank 1 with tag 0
         }
         1 => {
             // The slice begins at the first element of the last column.
-            world.recv(&mut matrix[COLUMNS - 1..], &column, 1, 0, 0)?;
+            world.recv_elements(&mut matrix[COLUMNS - 1..], &column, 1, 0, 0)?;
             for row in matrix.chunks(COLUMNS) {
                 println!("{row:?}");
             }

@@ -17,8 +17,8 @@ fn overlapping_calls(world: &Communicator) -> typepack::Result<()> {
     let computed = world.scope(|scope| -> typepack::Result<f64> {
         scope.iall_to_all(&mine, &mut from_all)?;
         scope.iall_gather(&name, &mut names)?;
-        scope.iallreduce(&mut sum, Op::Sum)?;
-        let broadcast = scope.ibroadcast_values(&mut table, 0)?;
+        scope.iall_reduce_in_place(&mut sum, Op::Sum)?;
+        let broadcast = scope.ibroadcast(&mut table, 0)?;
         // The program computes here, and may wait for one of the calls.
         let computed = (1..1000).map(f64::from).sum();
         scope.wait(broadcast)?;

@@ -42,16 +42,16 @@ fn main() -> typepack::Result<()> {
         }
         // Even ranks send first. The buffer has room for all particles of all ranks.
         let mut coming = vec![Particle::default(); 1000 * size];
-        let receive = |coming: &mut [Particle]| world.recv_values(coming, previous, 0);
+        let receive = |coming: &mut [Particle]| world.recv(coming, previous, 0);
         let arrived = if size == 1 {
             coming[..going.len()].copy_from_slice(&going);
             going.len()
         } else if rank % 2 == 0 {
-            world.send_values(&going, next, 0)?;
+            world.send(&going, next, 0)?;
             receive(&mut coming)?.1
         } else {
             let arrived = receive(&mut coming)?.1;
-            world.send_values(&going, next, 0)?;
+            world.send(&going, next, 0)?;
             arrived
         };
         particles = staying;
@@ -60,7 +60,7 @@ fn main() -> typepack::Result<()> {
 
     // No particle is lost, and all ranks know the one that is farthest to the right.
     let mut count = [particles.len() as u64];
-    world.allreduce(&mut count, Op::Sum)?;
+    world.all_reduce_in_place(&mut count, Op::Sum)?;
     let mut last = [particles.iter().copied().fold(Particle::default(), farther)];
     world.all_reduce_values(&mut last, farther)?;
     let (own, all, [last]) = (particles.len(), count[0], last);

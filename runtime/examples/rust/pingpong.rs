@@ -118,11 +118,11 @@ fn half_round_trip(universe: &Universe, row: &Row, heap: bool) -> Result<f64> {
     for turn in 0..turns {
         if world.rank() == 0 {
             buffer.fill(turn);
-            world.send(buffer, &row.plan, row.count, other, 0)?;
-            world.recv(buffer, &row.plan, row.count, other, 0)?;
+            world.send_elements(buffer, &row.plan, row.count, other, 0)?;
+            world.recv_elements(buffer, &row.plan, row.count, other, 0)?;
         } else {
-            world.recv(buffer, &row.plan, row.count, other, 0)?;
-            world.send(buffer, &row.plan, row.count, other, 0)?;
+            world.recv_elements(buffer, &row.plan, row.count, other, 0)?;
+            world.send_elements(buffer, &row.plan, row.count, other, 0)?;
         }
         if bytes > 0 {
             assert_eq!(buffer[0], turn, "the echo of another message");
@@ -143,14 +143,14 @@ fn shared_line(world: &Communicator) -> Result<Mapping> {
         match create_sealed("pingpong-probe", LINE_FILE as u64) {
             Ok(fd) => {
                 let names = [std::process::id(), fd.as_raw_fd() as u32];
-                world.send(&names, &number, 2, 1, 0)?;
+                world.send_elements(&names, &number, 2, 1, 0)?;
                 fd
             }
             Err(error) => failed(&error.to_string()),
         }
     } else {
         let mut names = [0u32; 2];
-        world.recv(&mut names, &number, 2, 0, 0)?;
+        world.recv_elements(&mut names, &number, 2, 0, 0)?;
         let path = format!("/proc/{}/fd/{}", names[0], names[1]);
         match std::fs::File::options().read(true).write(true).open(&path) {
             Ok(file) => file.into(),

@@ -46,16 +46,16 @@ fn run() -> Result<()> {
         if size == 1 {
             let sent = token.clone();
             token.fill(0);
-            world.sendrecv(&sent, &word, count, 0, tag, &mut token, &word, count, 0, tag)?;
+            world.sendrecv_elements(&sent, &word, count, 0, tag, &mut token, &word, count, 0, tag)?;
         } else {
             if rank == 0 {
-                world.send(&token, &word, count, right, tag)?;
+                world.send_elements(&token, &word, count, right, tag)?;
                 token.fill(0);
             }
-            let status = world.recv(&mut token, &word, count, Source::Any, Tag::Any)?;
+            let status = world.recv_elements(&mut token, &word, count, Source::Any, Tag::Any)?;
             assert_eq!((status.source, status.tag, status.bytes), (left, tag, count * 8));
             if rank != 0 {
-                world.send(&token, &word, count, right, tag)?;
+                world.send_elements(&token, &word, count, right, tag)?;
             }
         }
         for (i, value) in token.iter().enumerate() {

@@ -2,7 +2,6 @@
 
 use super::{Collective, Root};
 use crate::comm::{Communicator, writable};
-use crate::commit::bytes;
 use crate::schedule::Part;
 use crate::schedule::program::{Builder, StepId};
 use crate::{Plan, Result};
@@ -16,7 +15,7 @@ impl Communicator {
     /// Returns `ErrorKind::Engine` if `buf` does not hold the elements, and the errors of
     /// [`broadcast_raw`](Self::broadcast_raw).
     #[doc(alias = "MPI_Bcast")]
-    pub fn broadcast<T: NoUninit + AnyBitPattern>(
+    pub fn broadcast_elements<T: NoUninit + AnyBitPattern>(
         &self,
         buf: &mut [T],
         plan: &Plan,
@@ -30,7 +29,7 @@ impl Communicator {
         unsafe { self.broadcast_raw(Part { origin: layout.origin, plan, count }, root) }
     }
 
-    /// Broadcasts like [`broadcast`](Self::broadcast), but the elements may lie anywhere in memory.
+    /// Broadcasts like [`broadcast_elements`](Self::broadcast_elements), but the elements may lie anywhere in memory.
     ///
     /// # Safety
     ///
@@ -47,20 +46,6 @@ impl Communicator {
         // at the root and writable at the other ranks, and that nobody else accesses them (condition of
         // `# Safety`). `Collective::Broadcast` names no other memory and no operation.
         unsafe { self.run_raw(&Collective::Broadcast { part, root: root.into() }) }
-    }
-
-    /// Broadcasts a slice of plain values like [`broadcast`](Self::broadcast).
-    ///
-    /// # Errors
-    /// Returns the errors of [`broadcast`](Self::broadcast).
-    #[doc(alias = "MPI_Bcast")]
-    pub fn broadcast_slice<T: NoUninit + AnyBitPattern>(
-        &self,
-        values: &mut [T],
-        root: impl Into<Root>,
-    ) -> Result<()> {
-        let count = size_of_val(values) as u64;
-        self.broadcast(values, bytes()?, count, root)
     }
 
     /// Adds the steps of a broadcast to the schedule. The root starts to send only after the steps in

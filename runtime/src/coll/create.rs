@@ -236,7 +236,7 @@ impl Communicator {
             return self.same_ranks(numbers, None);
         }
         let mut number = [self.endpoint().new_context()];
-        self.broadcast_slice(&mut number, 0)?;
+        self.broadcast(&mut number, 0)?;
         self.same_ranks([number[0], UNKNOWN], self.topology().cloned())
     }
 

@@ -100,7 +100,7 @@ impl Communicator {
             });
         }
         agreed?;
-        self.broadcast_slice(&mut head, leader)?;
+        self.broadcast(&mut head, leader)?;
         let [size, first, second] = head;
         let mut members = found?;
         if size == 0 {
@@ -109,7 +109,7 @@ impl Communicator {
             return Err(Error::new(ErrorKind::Other, "remote_leader", detail));
         }
         members.resize(size as usize, 0);
-        self.broadcast_slice(&mut members, leader)?;
+        self.broadcast(&mut members, leader)?;
         let remote = self.group_of(&members)?;
         if let Some(rank) =
             members.iter().find(|&&rank| self.group().rank_of(rank as usize).is_some())
@@ -300,7 +300,7 @@ impl Communicator {
             Error::new(ErrorKind::Group, "group", detail)
         })?;
         let mut number = [endpoint.new_context()];
-        meeting.broadcast_slice(&mut number, 0)?;
+        meeting.broadcast(&mut number, 0)?;
         Ok(meeting.derive(number[0], group.clone()))
     }
 

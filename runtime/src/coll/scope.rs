@@ -7,7 +7,6 @@
 use super::values::{self, Kind, Reduction};
 use super::{Collective, Root};
 use crate::comm::{Communicator, Request, Scope, writable};
-use crate::commit::bytes;
 use crate::schedule::Part;
 use crate::{Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
@@ -23,7 +22,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         Ok(self.keep(unsafe { self.comm().start_raw(&Collective::Barrier)? }))
     }
 
-    /// Starts a broadcast; see [`Communicator::broadcast`](crate::Communicator::broadcast). Collective.
+    /// Starts a broadcast; see [`Communicator::broadcast_elements`](crate::Communicator::broadcast_elements). Collective.
     ///
     /// ```
     /// # let universe = typepack::init()?;
@@ -31,17 +30,17 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// let (mut low, mut high) = ([1u64; 4], [2u64; 4]);
     /// world.scope(|scope| -> typepack::Result<()> {
     ///     // Both broadcasts run at the same time.
-    ///     scope.ibroadcast_slice(&mut low, 0)?;
-    ///     scope.ibroadcast_slice(&mut high, world.size() - 1)?;
+    ///     scope.ibroadcast(&mut low, 0)?;
+    ///     scope.ibroadcast(&mut high, world.size() - 1)?;
     ///     Ok(())
     /// })??;
     /// # Ok::<(), typepack::Error>(())
     /// ```
     ///
     /// # Errors
-    /// Returns the errors of [`Communicator::broadcast`](crate::Communicator::broadcast).
+    /// Returns the errors of [`Communicator::broadcast_elements`](crate::Communicator::broadcast_elements).
     #[doc(alias = "MPI_Ibcast")]
-    pub fn ibroadcast<T: NoUninit + AnyBitPattern>(
+    pub fn ibroadcast_elements<T: NoUninit + AnyBitPattern>(
         &'scope self,
         buf: &'env mut [T],
         plan: &Plan,
@@ -58,27 +57,13 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         }))
     }
 
-    /// Starts a broadcast of a slice of plain values. Collective.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Communicator::broadcast`](crate::Communicator::broadcast).
-    #[doc(alias = "MPI_Ibcast")]
-    pub fn ibroadcast_slice<T: NoUninit + AnyBitPattern>(
-        &'scope self,
-        values: &'env mut [T],
-        root: impl Into<Root>,
-    ) -> Result<Request<'scope>> {
-        let count = size_of_val(values) as u64;
-        self.ibroadcast(values, bytes()?, count, root)
-    }
-
     /// Starts a reduction of `values` to all ranks; see
-    /// [`Communicator::allreduce`](crate::Communicator::allreduce). Collective.
+    /// [`Communicator::all_reduce_in_place`](crate::Communicator::all_reduce_in_place). Collective.
     ///
     /// # Errors
-    /// Returns the errors of [`Communicator::allreduce`](crate::Communicator::allreduce).
+    /// Returns the errors of [`Communicator::all_reduce_in_place`](crate::Communicator::all_reduce_in_place).
     #[doc(alias = "MPI_Iallreduce")]
-    pub fn iallreduce<T: NoUninit + AnyBitPattern>(
+    pub fn iall_reduce_in_place<T: NoUninit + AnyBitPattern>(
         &'scope self,
         values: &'env mut [T],
         op: impl Reduction<T>,

@@ -77,7 +77,7 @@ pub trait Reducible: NoUninit + AnyBitPattern + Sealed {}
 /// # let universe = typepack::init()?;
 /// # let world = universe.world();
 /// let mut least = [(world.rank() as f64 - 1.0).abs()];
-/// world.allreduce(&mut least, |low: f64, high: f64| low.min(high))?;
+/// world.all_reduce_in_place(&mut least, |low: f64, high: f64| low.min(high))?;
 /// assert_eq!(least, [if world.size() > 1 { 0.0 } else { 1.0 }]);
 /// # Ok::<(), typepack::Error>(())
 /// ```
@@ -245,7 +245,7 @@ impl Communicator {
     /// `ErrorKind::ProcAborted` if a rank has died, and the errors of [`run_raw`](Self::run_raw) that all collective
     /// calls share.
     #[doc(alias = "MPI_Allreduce")]
-    pub fn allreduce<T: NoUninit + AnyBitPattern>(
+    pub fn all_reduce_in_place<T: NoUninit + AnyBitPattern>(
         &self,
         values: &mut [T],
         op: impl Reduction<T>,
@@ -268,7 +268,7 @@ impl Communicator {
     ///
     /// # Errors
     /// Returns `ErrorKind::Buffer` if the two slices have different lengths, and the errors of
-    /// [`allreduce`](Self::allreduce).
+    /// [`all_reduce_in_place`](Self::all_reduce_in_place).
     #[doc(alias = "MPI_Allreduce")]
     pub fn all_reduce<T: NoUninit + AnyBitPattern>(
         &self,
@@ -284,7 +284,7 @@ impl Communicator {
     ///
     /// # Errors
     /// Returns `ErrorKind::Root` if `root` is not a rank of the communicator, `ErrorKind::Buffer` if the two slices of
-    /// the root have different lengths, and the errors of [`allreduce`](Self::allreduce).
+    /// the root have different lengths, and the errors of [`all_reduce_in_place`](Self::all_reduce_in_place).
     #[doc(alias = "MPI_Reduce")]
     pub fn reduce<T: NoUninit + AnyBitPattern>(
         &self,
@@ -343,7 +343,7 @@ impl Communicator {
     ///
     /// # Errors
     /// Returns `ErrorKind::Argument` if the number of counts is not the number of ranks, `ErrorKind::Buffer` if a
-    /// slice does not have the length that `counts` says, and the errors of [`allreduce`](Self::allreduce).
+    /// slice does not have the length that `counts` says, and the errors of [`all_reduce_in_place`](Self::all_reduce_in_place).
     #[doc(alias = "MPI_Reduce_scatter")]
     pub fn reduce_scatter<T: NoUninit + AnyBitPattern>(
         &self,
@@ -360,7 +360,7 @@ impl Communicator {
     ///
     /// # Errors
     /// Returns `ErrorKind::Buffer` if `send` does not have the length of `recv` times the number of ranks, and the
-    /// errors of [`allreduce`](Self::allreduce).
+    /// errors of [`all_reduce_in_place`](Self::all_reduce_in_place).
     #[doc(alias = "MPI_Reduce_scatter_block")]
     pub fn reduce_scatter_block<T: NoUninit + AnyBitPattern>(
         &self,

@@ -462,7 +462,7 @@ impl Communicator {
     ///
     /// If the call returns one of the first three errors, it has sent nothing.
     #[doc(alias = "MPI_Send")]
-    pub fn send<T: NoUninit>(
+    pub fn send_elements<T: NoUninit>(
         &self,
         buf: &[T],
         plan: &Plan,
@@ -470,16 +470,16 @@ impl Communicator {
         dest: usize,
         tag: i32,
     ) -> Result<()> {
-        self.send_at(buf, 0, plan, count, dest, tag)
+        self.send_elements_at(buf, 0, plan, count, dest, tag)
     }
 
-    /// Sends like [`send`](Self::send), but places the type's displacement 0 at byte `origin` of the buffer.
+    /// Sends like [`send_elements`](Self::send_elements), but places the type's displacement 0 at byte `origin` of the buffer.
     /// A type with negative displacements needs an `origin` above 0.
     ///
     /// # Errors
-    /// Returns the errors of [`send`](Self::send).
+    /// Returns the errors of [`send_elements`](Self::send_elements).
     #[doc(alias = "MPI_Send")]
-    pub fn send_at<T: NoUninit>(
+    pub fn send_elements_at<T: NoUninit>(
         &self,
         buf: &[T],
         origin: usize,
@@ -499,13 +499,13 @@ impl Communicator {
     /// Receives at most `count` elements of `plan`'s type into `buf`.
     ///
     /// # Errors
-    /// - The errors of [`send`](Self::send), for `source` instead of `dest`.
+    /// - The errors of [`send_elements`](Self::send_elements), for `source` instead of `dest`.
     /// - [`ErrorKind::Truncated`] if the message is longer than the receive. The receive then consumes the
     ///   message, and writes no more bytes than fit in the elements.
     /// - [`ErrorKind::Type`] if types are checked (`TYPEPACK_CHECK_TYPES=1`) and the message's basic types
     ///   differ from the receive's. The receive then consumes the message and writes nothing.
     #[doc(alias = "MPI_Recv")]
-    pub fn recv<T: NoUninit + AnyBitPattern>(
+    pub fn recv_elements<T: NoUninit + AnyBitPattern>(
         &self,
         buf: &mut [T],
         plan: &Plan,
@@ -513,16 +513,16 @@ impl Communicator {
         source: impl Into<Source>,
         tag: impl Into<Tag>,
     ) -> Result<Status> {
-        self.recv_at(buf, 0, plan, count, source, tag)
+        self.recv_elements_at(buf, 0, plan, count, source, tag)
     }
 
-    /// Receives like [`recv`](Self::recv), but places the type's displacement 0 at byte `origin` of the
+    /// Receives like [`recv_elements`](Self::recv_elements), but places the type's displacement 0 at byte `origin` of the
     /// buffer.
     ///
     /// # Errors
-    /// Returns the errors of [`recv`](Self::recv).
+    /// Returns the errors of [`recv_elements`](Self::recv_elements).
     #[doc(alias = "MPI_Recv")]
-    pub fn recv_at<T: NoUninit + AnyBitPattern>(
+    pub fn recv_elements_at<T: NoUninit + AnyBitPattern>(
         &self,
         buf: &mut [T],
         origin: usize,
@@ -546,10 +546,10 @@ impl Communicator {
     /// Sends one message and receives another at the same time. Neither operation waits for the other.
     ///
     /// # Errors
-    /// Returns the errors of [`send`](Self::send) and [`recv`](Self::recv).
+    /// Returns the errors of [`send_elements`](Self::send_elements) and [`recv_elements`](Self::recv_elements).
     #[doc(alias = "MPI_Sendrecv")]
     #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
-    pub fn sendrecv<S: NoUninit, T: NoUninit + AnyBitPattern>(
+    pub fn sendrecv_elements<S: NoUninit, T: NoUninit + AnyBitPattern>(
         &self,
         send_buf: &[S],
         send_plan: &Plan,

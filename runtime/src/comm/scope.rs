@@ -87,8 +87,8 @@ impl Communicator {
     /// let (mine, mut theirs) = ([1.0, 2.0], [0.0; 2]);
     /// let right = (world.rank() + 1) % world.size();
     /// world.scope(|scope| -> typepack::Result<()> {
-    ///     scope.irecv(&mut theirs, &double, 2, typepack::Source::Any, 0)?;
-    ///     scope.isend(&mine, &double, 2, right, 0)?;
+    ///     scope.irecv_elements(&mut theirs, &double, 2, typepack::Source::Any, 0)?;
+    ///     scope.isend_elements(&mine, &double, 2, right, 0)?;
     ///     Ok(())
     /// })??;
     /// assert_eq!(theirs, mine);
@@ -210,12 +210,12 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         locked(&self.pending).remove(place, id);
     }
 
-    /// Starts a send; see [`Communicator::send`].
+    /// Starts a send; see [`Communicator::send_elements`].
     ///
     /// # Errors
-    /// Returns the errors of [`Communicator::send`]. If the call returns an error, no operation has started.
+    /// Returns the errors of [`Communicator::send_elements`]. If the call returns an error, no operation has started.
     #[doc(alias = "MPI_Isend")]
-    pub fn isend<T: NoUninit>(
+    pub fn isend_elements<T: NoUninit>(
         &'scope self,
         buf: &'env [T],
         plan: &Plan,
@@ -223,16 +223,16 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         dest: usize,
         tag: i32,
     ) -> Result<Request<'scope>> {
-        self.isend_at(buf, 0, plan, count, dest, tag)
+        self.isend_elements_at(buf, 0, plan, count, dest, tag)
     }
 
-    /// Starts a send like [`isend`](Self::isend), but places the type's displacement 0 at byte `origin` of
+    /// Starts a send like [`isend_elements`](Self::isend_elements), but places the type's displacement 0 at byte `origin` of
     /// the buffer.
     ///
     /// # Errors
-    /// Returns the errors of [`Communicator::send`]. If the call returns an error, no operation has started.
+    /// Returns the errors of [`Communicator::send_elements`]. If the call returns an error, no operation has started.
     #[doc(alias = "MPI_Isend")]
-    pub fn isend_at<T: NoUninit>(
+    pub fn isend_elements_at<T: NoUninit>(
         &'scope self,
         buf: &'env [T],
         origin: usize,
@@ -248,12 +248,12 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         Ok(self.keep(started))
     }
 
-    /// Starts a receive; see [`Communicator::recv`].
+    /// Starts a receive; see [`Communicator::recv_elements`].
     ///
     /// # Errors
-    /// Returns the errors of [`Communicator::recv`]. If the call returns an error, no operation has started.
+    /// Returns the errors of [`Communicator::recv_elements`]. If the call returns an error, no operation has started.
     #[doc(alias = "MPI_Irecv")]
-    pub fn irecv<T: NoUninit + AnyBitPattern>(
+    pub fn irecv_elements<T: NoUninit + AnyBitPattern>(
         &'scope self,
         buf: &'env mut [T],
         plan: &Plan,
@@ -261,16 +261,16 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         source: impl Into<Source>,
         tag: impl Into<Tag>,
     ) -> Result<Request<'scope>> {
-        self.irecv_at(buf, 0, plan, count, source, tag)
+        self.irecv_elements_at(buf, 0, plan, count, source, tag)
     }
 
-    /// Starts a receive like [`irecv`](Self::irecv), but places the type's displacement 0 at byte `origin` of
+    /// Starts a receive like [`irecv_elements`](Self::irecv_elements), but places the type's displacement 0 at byte `origin` of
     /// the buffer.
     ///
     /// # Errors
-    /// Returns the errors of [`Communicator::recv`]. If the call returns an error, no operation has started.
+    /// Returns the errors of [`Communicator::recv_elements`]. If the call returns an error, no operation has started.
     #[doc(alias = "MPI_Irecv")]
-    pub fn irecv_at<T: NoUninit + AnyBitPattern>(
+    pub fn irecv_elements_at<T: NoUninit + AnyBitPattern>(
         &'scope self,
         buf: &'env mut [T],
         origin: usize,

@@ -45,9 +45,9 @@ impl Communicator {
     /// Sends a buffer to rank `dest`. Returns as soon as the program may change the buffer again.
     ///
     /// # Errors
-    /// Returns the errors of [`send`](Self::send).
+    /// Returns the errors of [`send_elements`](Self::send_elements).
     #[doc(alias = "MPI_Send")]
-    pub fn send_values<T, S: Buffer<T> + ?Sized>(
+    pub fn send<T, S: Buffer<T> + ?Sized>(
         &self,
         values: &S,
         dest: usize,
@@ -64,10 +64,10 @@ impl Communicator {
     /// arrived: how many values of a slice, or how many entries along the first dimension of an array.
     ///
     /// # Errors
-    /// Returns the errors of [`recv`](Self::recv), and [`ErrorKind::Count`] if the message ends within an
+    /// Returns the errors of [`recv_elements`](Self::recv_elements), and [`ErrorKind::Count`] if the message ends within an
     /// item. In the case of `ErrorKind::Count`, the data of the message have arrived in the buffer.
     #[doc(alias = "MPI_Recv")]
-    pub fn recv_values<T, R: BufferMut<T> + ?Sized>(
+    pub fn recv<T, R: BufferMut<T> + ?Sized>(
         &self,
         values: &mut R,
         source: impl Into<Source>,
@@ -90,7 +90,7 @@ impl Communicator {
     /// // Every rank tells the next one which of its numbers are prime.
     /// let primes: Vec<usize> = [2, 3, 5, 7].into_iter().take(world.rank() + 1).collect();
     /// let (status, theirs) = world.scope(|scope| {
-    ///     scope.isend_values(&primes, (world.rank() + 1) % world.size(), 0)?;
+    ///     scope.isend(&primes, (world.rank() + 1) % world.size(), 0)?;
     ///     world.recv_vec::<usize>(typepack::Source::Any, 0)
     /// })??;
     /// assert_eq!(theirs.len(), (status.source + 1).min(4));
@@ -98,7 +98,7 @@ impl Communicator {
     /// ```
     ///
     /// # Errors
-    /// Returns the errors of [`recv_values`](Self::recv_values), and [`ErrorKind::NoMemory`] if there is too little
+    /// Returns the errors of [`recv`](Self::recv), and [`ErrorKind::NoMemory`] if there is too little
     /// memory for the message. In the case of `ErrorKind::NoMemory` or `ErrorKind::Count`, the message is lost.
     #[doc(alias = "MPI_Mprobe")]
     pub fn recv_vec<T: Equivalence + Default>(
@@ -133,22 +133,22 @@ impl Communicator {
     }
 
     /// Sends one buffer and receives into another at the same time. Neither operation waits for the other. Returns what
-    /// [`recv_values`](Self::recv_values) returns.
+    /// [`recv`](Self::recv) returns.
     ///
     /// ```
     /// # let universe = typepack::init()?;
     /// # let world = universe.world();
     /// let (rank, size) = (world.rank(), world.size());
     /// let mut left = 0;
-    /// world.sendrecv_values(&rank, (rank + 1) % size, 0, &mut left, (rank + size - 1) % size, 0)?;
+    /// world.sendrecv(&rank, (rank + 1) % size, 0, &mut left, (rank + size - 1) % size, 0)?;
     /// assert_eq!(left, (rank + size - 1) % size);
     /// # Ok::<(), typepack::Error>(())
     /// ```
     ///
     /// # Errors
-    /// Returns the errors of [`send_values`](Self::send_values) and [`recv_values`](Self::recv_values).
+    /// Returns the errors of [`send`](Self::send) and [`recv`](Self::recv).
     #[doc(alias = "MPI_Sendrecv")]
-    pub fn sendrecv_values<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
+    pub fn sendrecv<T, S: Buffer<T> + ?Sized, R: BufferMut<T> + ?Sized>(
         &self,
         send: &S,
         dest: usize,
@@ -171,9 +171,9 @@ impl Communicator {
     /// Copies the data of `root` into the buffers of all ranks, which have data of the same length. Collective.
     ///
     /// # Errors
-    /// Returns the errors of [`broadcast`](Self::broadcast).
+    /// Returns the errors of [`broadcast_elements`](Self::broadcast_elements).
     #[doc(alias = "MPI_Bcast")]
-    pub fn broadcast_values<T, R: BufferMut<T> + ?Sized>(
+    pub fn broadcast<T, R: BufferMut<T> + ?Sized>(
         &self,
         values: &mut R,
         root: impl Into<Root>,

@@ -31,9 +31,9 @@ pub use buffer::{Buffer, BufferMut, Elements, ElementsMut};
 /// A Rust type that has an MPI datatype: numbers, arrays of such types, and structs with
 /// `#[derive(Equivalence)]`.
 ///
-/// Values and slices of these types can be sent and used in collective calls: [`Communicator::send_values`] and the
+/// Values and slices of these types can be sent and used in collective calls: [`Communicator::send`] and the
 /// calls beside it, which take every [`Buffer`]. The bytes between the fields of a struct are gaps of the datatype,
-/// which no call reads or writes. So unlike the types of [`Communicator::send`], a struct may have padding.
+/// which no call reads or writes. So unlike the types of [`Communicator::send_elements`], a struct may have padding.
 ///
 /// ```
 /// use typepack::Equivalence;
@@ -51,7 +51,7 @@ pub use buffer::{Buffer, BufferMut, Elements, ElementsMut};
 /// if world.rank() == 0 {
 ///     particles.fill(Particle { kind: 3, position: [0.5, 1.0, 2.0], charge: -1 });
 /// }
-/// world.broadcast_values(&mut particles, 0)?;
+/// world.broadcast(&mut particles, 0)?;
 /// assert_eq!(particles[99].position[2], 2.0);
 ///
 /// let ty = Particle::datatype()?;
@@ -121,8 +121,8 @@ pub use buffer::{Buffer, BufferMut, Elements, ElementsMut};
 /// - A value is valid whatever its other bytes are, also if they are not initialised: the function of a reduction gets
 ///   values of which only the bytes of the data are defined.
 ///
-/// [`Communicator::send_values`]: crate::Communicator::send_values
 /// [`Communicator::send`]: crate::Communicator::send
+/// [`Communicator::send_elements`]: crate::Communicator::send_elements
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no MPI datatype",
     label = "the trait `Equivalence` is not implemented for `{Self}`",

@@ -13,7 +13,7 @@ use crate::coll::{Collective, Root};
 use crate::comm::{Communicator, Request, Scope, Source, Space, Tag};
 
 impl<'scope, 'env> Scope<'scope, 'env> {
-    /// Starts a send; see [`Communicator::send_values`].
+    /// Starts a send; see [`Communicator::send`].
     ///
     /// ```
     /// # let universe = typepack::init()?;
@@ -21,8 +21,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// let (mine, mut theirs) = (world.rank(), 0);
     /// let (next, previous) = ((mine + 1) % world.size(), (mine + world.size() - 1) % world.size());
     /// world.scope(|scope| -> typepack::Result<()> {
-    ///     scope.irecv_values(&mut theirs, previous, 0)?;
-    ///     scope.isend_values(&mine, next, 0)?;
+    ///     scope.irecv(&mut theirs, previous, 0)?;
+    ///     scope.isend(&mine, next, 0)?;
     ///     Ok(())
     /// })??;
     /// assert_eq!(theirs, previous);
@@ -30,9 +30,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// ```
     ///
     /// # Errors
-    /// Returns the errors of [`Communicator::send_values`]. If the call returns an error, no operation has started.
+    /// Returns the errors of [`Communicator::send`]. If the call returns an error, no operation has started.
     #[doc(alias = "MPI_Isend")]
-    pub fn isend_values<T, S: Buffer<T> + ?Sized>(
+    pub fn isend<T, S: Buffer<T> + ?Sized>(
         &'scope self,
         values: &'env S,
         dest: usize,
@@ -47,12 +47,12 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         Ok(self.keep(started))
     }
 
-    /// Starts a receive; see [`Communicator::recv_values`]. The status of the request has the number of bytes.
+    /// Starts a receive; see [`Communicator::recv`]. The status of the request has the number of bytes.
     ///
     /// # Errors
-    /// Returns the errors of [`Communicator::recv_values`]. If the call returns an error, no operation has started.
+    /// Returns the errors of [`Communicator::recv`]. If the call returns an error, no operation has started.
     #[doc(alias = "MPI_Irecv")]
-    pub fn irecv_values<T, R: BufferMut<T> + ?Sized>(
+    pub fn irecv<T, R: BufferMut<T> + ?Sized>(
         &'scope self,
         values: &'env mut R,
         source: impl Into<Source>,
@@ -68,12 +68,12 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         Ok(self.keep(started))
     }
 
-    /// Starts a broadcast; see [`Communicator::broadcast_values`]. Collective.
+    /// Starts a broadcast; see [`Communicator::broadcast`]. Collective.
     ///
     /// # Errors
-    /// Returns the errors of [`Communicator::broadcast_values`].
+    /// Returns the errors of [`Communicator::broadcast`].
     #[doc(alias = "MPI_Ibcast")]
-    pub fn ibroadcast_values<T, R: BufferMut<T> + ?Sized>(
+    pub fn ibroadcast<T, R: BufferMut<T> + ?Sized>(
         &'scope self,
         values: &'env mut R,
         root: impl Into<Root>,

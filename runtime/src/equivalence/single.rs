@@ -19,7 +19,7 @@ impl Communicator {
     /// ```
     ///
     /// # Errors
-    /// Returns the errors of [`allreduce`](Self::allreduce).
+    /// Returns the errors of [`all_reduce_in_place`](Self::all_reduce_in_place).
     #[doc(alias = "MPI_Allreduce")]
     pub fn all_reduce_value<T: NoUninit + AnyBitPattern>(
         &self,
@@ -27,7 +27,7 @@ impl Communicator {
         op: impl Reduction<T>,
     ) -> Result<T> {
         let mut values = [value];
-        self.allreduce(&mut values, op)?;
+        self.all_reduce_in_place(&mut values, op)?;
         Ok(values[0])
     }
 
@@ -96,7 +96,7 @@ impl Communicator {
     #[doc(alias = "MPI_Bcast")]
     pub fn broadcast_value<T: Equivalence>(&self, value: T, root: impl Into<Root>) -> Result<T> {
         let mut values = [value];
-        self.broadcast_values(&mut values, root)?;
+        self.broadcast(&mut values, root)?;
         Ok(values[0])
     }
 

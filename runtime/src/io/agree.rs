@@ -39,7 +39,7 @@ pub(super) fn verdict<T>(agreed: i64, own: Result<T>) -> Result<T> {
 /// Returns `own` if all ranks have succeeded, and otherwise an error of the same class on all ranks.
 pub(super) fn agree<T>(comm: &Communicator, own: Result<T>) -> Result<T> {
     let mut words = [word(own.as_ref().err(), comm.rank())];
-    comm.allreduce(&mut words, Op::Max)?;
+    comm.all_reduce_in_place(&mut words, Op::Max)?;
     verdict(words[0], own)
 }
 
@@ -48,7 +48,7 @@ pub(super) fn agree<T>(comm: &Communicator, own: Result<T>) -> Result<T> {
 pub(super) fn told(comm: &Communicator, find: impl FnOnce() -> Result<u64>) -> Result<u64> {
     let own = if comm.rank() == 0 { find() } else { Ok(0) };
     let mut words = [word(own.as_ref().err(), 0), *own.as_ref().unwrap_or(&0) as i64];
-    comm.broadcast_slice(&mut words, 0)?;
+    comm.broadcast(&mut words, 0)?;
     verdict(words[0], own.map(|_| words[1] as u64))
 }
 
@@ -81,7 +81,7 @@ pub(super) fn compared<T>(
         Ok(_) => [word, !word],
         Err(_) => [i64::MIN; 2],
     }));
-    comm.allreduce(&mut all, Op::Max)?;
+    comm.all_reduce_in_place(&mut all, Op::Max)?;
     let own = verdict(all[0], own)?;
     Ok((own, all[1..].chunks(2).map(|pair| pair[0] == !pair[1]).collect()))
 }

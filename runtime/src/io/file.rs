@@ -776,7 +776,7 @@ impl Inner {
     fn synced(&self) -> Result<()> {
         self.windows.look_again();
         let mut written = [i64::from(self.written.swap(false, Ordering::Relaxed))];
-        self.comm.allreduce(&mut written, crate::coll::Op::Max)?;
+        self.comm.all_reduce_in_place(&mut written, crate::coll::Op::Max)?;
         if written[0] == 0 || self.comm.rank() != 0 || self.target.kind == FileKind::Stream {
             return Ok(());
         }

@@ -139,7 +139,7 @@ impl Hints {
         // The greatest of the complements is the complement of the least.
         let mut words = vec![failed];
         words.extend(mine.flat_map(|value| [value, !value]));
-        comm.allreduce(&mut words, Op::Max)?;
+        comm.all_reduce_in_place(&mut words, Op::Max)?;
         verdict(words[0], given)?;
         let mut agreed = words[1..].chunks(2).map(|pair| (pair[0] == !pair[1]).then_some(pair[0]));
         for number in &mut self.values {

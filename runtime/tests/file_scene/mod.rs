@@ -7,7 +7,7 @@ use typepack::{Communicator, Part, Plan};
 /// Returns the path of a file of this job, in the folder that `FAULTS_FOLDER` names or in that for temporary files.
 pub fn path(world: &Communicator, name: &str) -> PathBuf {
     let mut pid = [std::process::id()];
-    world.broadcast_slice(&mut pid, 0).expect("a number");
+    world.broadcast(&mut pid, 0).expect("a number");
     let folder = std::env::var_os("FAULTS_FOLDER").map_or_else(std::env::temp_dir, PathBuf::from);
     folder.join(format!("typepack-{name}-{}", pid[0]))
 }

@@ -139,7 +139,7 @@ fn wait_for_ever(world: &typepack::Communicator, peer: usize) -> ! {
     let mut nothing = [0_u8; 8];
     let bytes = typepack::commit(&Datatype::named(Named::BYTE)).expect("a type");
     let error = world
-        .recv(&mut nothing, &bytes, 8, Source::Rank(peer), Tag::Is(1))
+        .recv_elements(&mut nothing, &bytes, 8, Source::Rank(peer), Tag::Is(1))
         .expect_err("nobody sends");
     println!("told: {error}");
     std::process::exit(6);
@@ -172,8 +172,8 @@ fn short_calls(world: &typepack::Communicator) {
         let mut values = vec![round as u64; [1, 100][round % 2]];
         let done = world
             .barrier()
-            .and_then(|()| world.broadcast_slice(&mut values, round % world.size()))
-            .and_then(|()| world.allreduce(&mut values, typepack::Op::Max));
+            .and_then(|()| world.broadcast(&mut values, round % world.size()))
+            .and_then(|()| world.all_reduce_in_place(&mut values, typepack::Op::Max));
         if done.is_err() {
             std::process::exit(1);
         }
@@ -278,7 +278,7 @@ fn exchange(world: &typepack::Communicator, to: usize) {
         let (out, mut back) = (vec![7_u8; len], vec![0_u8; len]);
         let count = len as u64;
         let done = world
-            .sendrecv(&out, &bytes, count, to, 3, &mut back, &bytes, count, from, 3)
+            .sendrecv_elements(&out, &bytes, count, to, 3, &mut back, &bytes, count, from, 3)
             .and_then(|_| if round % 16 == 0 { world.barrier() } else { Ok(()) });
         if done.is_err() {
             std::process::exit(1);

@@ -79,14 +79,14 @@ pub fn deal(
     let Some(cubes) = cubes else {
         for (number, field) in fields.iter_mut().enumerate() {
             let plan = owned(field)?;
-            comm.recv(field.as_mut_slice(), &plan, 1, 0, tag(number))?;
+            comm.recv_elements(field.as_mut_slice(), &plan, 1, 0, tag(number))?;
         }
         return Ok(());
     };
     for rank in 1..comm.size() {
         let (_, plan) = in_cube(cartesian, grid, rank)?;
         for (number, cube) in cubes.iter().enumerate() {
-            comm.send(cube, &plan, 1, rank, tag(number))?;
+            comm.send_elements(cube, &plan, 1, rank, tag(number))?;
         }
     }
     let (part, plan) = in_cube(cartesian, grid, 0)?;
@@ -109,7 +109,7 @@ pub fn collect(
     let comm: &Communicator = cartesian.comm();
     if comm.rank() != 0 {
         for (number, field) in fields.iter().enumerate() {
-            comm.send(field.as_slice(), &owned(field)?, 1, 0, tag(number))?;
+            comm.send_elements(field.as_slice(), &owned(field)?, 1, 0, tag(number))?;
         }
         return Ok(None);
     }
@@ -127,7 +127,7 @@ pub fn collect(
     for rank in 1..comm.size() {
         let (_, plan) = in_cube(cartesian, grid, rank)?;
         for (number, cube) in cubes.iter_mut().enumerate() {
-            comm.recv(cube, &plan, 1, rank, tag(number))?;
+            comm.recv_elements(cube, &plan, 1, rank, tag(number))?;
         }
     }
     Ok(Some(cubes))

@@ -239,7 +239,7 @@ pub fn examine(path: &Path, options: &Options, comm: &Communicator) -> Result<(u
     let header = header.map_err(|what| format!("--restart: {}: {what}", path.display()));
     let header = agree(comm, header, USAGE)?;
     let mut words = header.map_or([0; 2], |header| [header.steps, header.checksum]);
-    comm.broadcast_slice(&mut words, 0)?;
+    comm.broadcast(&mut words, 0)?;
     // The cast is lossless: `check` has made sure that the number of steps is at most that of the options, which is
     // a `usize`.
     Ok((words[0] as usize, words[1]))

@@ -102,14 +102,14 @@ impl<P: Packing> Hand<P> {
                 // The cast is lossless: the size of a buffer in memory fits in 64 bits.
                 let bytes = size_of_val::<[P::Packed]>(received) as u64;
                 let received = &mut received[..];
-                requests.push(scope.irecv(received, byte, bytes, *neighbour, *from)?);
+                requests.push(scope.irecv_elements(received, byte, bytes, *neighbour, *from)?);
                 sends.push((*out, sent, bytes, *neighbour, *to));
             }
             for (out, sent, bytes, neighbour, tag) in sends {
                 for (field, sent) in fields.iter().zip(sent.chunks_exact_mut(out.cells())) {
                     loops.pack::<P>(field.as_slice(), padded, out, sent);
                 }
-                requests.push(scope.isend(&sent[..], byte, bytes, neighbour, tag)?);
+                requests.push(scope.isend_elements(&sent[..], byte, bytes, neighbour, tag)?);
             }
             for field in fields.iter_mut() {
                 for Own { from, to } in own.iter() {

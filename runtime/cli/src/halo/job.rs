@@ -95,7 +95,7 @@ pub fn solve(options: &Options, universe: &Universe) -> Result<Run, Stop> {
     let halo = solver.halo();
     // The cast is lossless: all these bytes lie in buffers in memory, so their number fits in 63 bits.
     let mut bytes = [halo.bytes() as i64, halo.bytes_to_others() as i64];
-    world.allreduce(&mut bytes, Op::Sum)?;
+    world.all_reduce_in_place(&mut bytes, Op::Sum)?;
     let measurement = Measurement {
         jit: typepack::jit().mode().to_string(),
         setup: setup(options, ranks),

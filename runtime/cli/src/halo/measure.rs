@@ -144,7 +144,7 @@ pub fn gather_phases(comm: &Communicator, phases: Phases) -> typepack::Result<Ve
     }
     // In each slot, one rank stores its time and the other ranks store zero, so the sum over the ranks is the
     // time of that one rank.
-    comm.allreduce(&mut all, Op::Sum)?;
+    comm.all_reduce_in_place(&mut all, Op::Sum)?;
     Ok(all.as_chunks().0.to_vec())
 }
 
@@ -166,7 +166,7 @@ pub fn exchange_alone(
         comm.barrier()?;
         let exchange = exchange()?.as_secs_f64();
         let mut slowest = [exchange, begin.elapsed().as_secs_f64()];
-        comm.allreduce(&mut slowest, Op::Max)?;
+        comm.all_reduce_in_place(&mut slowest, Op::Max)?;
         times.push(slowest[0]);
         spent += slowest[1];
     }

@@ -82,7 +82,7 @@ pub fn checksum(
     // The two halves of the word are summed separately, because the sum of whole words over all ranks could
     // overflow `i64`.
     let mut halves = [(sum & 0xffff_ffff) as i64, (sum >> 32) as i64];
-    cartesian.comm().allreduce(&mut halves, Op::Sum)?;
+    cartesian.comm().all_reduce_in_place(&mut halves, Op::Sum)?;
     Ok((halves[0] as u64).wrapping_add((halves[1] as u64) << 32))
 }
 

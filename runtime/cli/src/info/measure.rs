@@ -99,14 +99,14 @@ fn collectives(world: &Communicator, time: Duration) -> typepack::Result<()> {
         let mut goes_on = [1u64];
         while goes_on != [0] {
             for _ in 0..BATCH {
-                world.broadcast_slice(&mut values, 0)?;
+                world.broadcast(&mut values, 0)?;
                 world.reduce(&values, &mut result, Op::Max, 0)?;
                 result.copy_from_slice(&values);
-                world.allreduce(&mut result, Op::Max)?;
+                world.all_reduce_in_place(&mut result, Op::Max)?;
                 world.scan(&values, &mut result, Op::Max)?;
             }
             goes_on = [u64::from(Instant::now() < end)];
-            world.broadcast_slice(&mut goes_on, 0)?;
+            world.broadcast(&mut goes_on, 0)?;
         }
     }
     Ok(())
@@ -197,18 +197,18 @@ impl Case<'_> {
         loop {
             for _ in 0..BATCH {
                 if world.rank() == 0 {
-                    world.send(source, &out, 1, other, TAG)?;
-                    world.recv(target, &into, 1, other, TAG)?;
+                    world.send_elements(source, &out, 1, other, TAG)?;
+                    world.recv_elements(target, &into, 1, other, TAG)?;
                 } else {
-                    world.recv(target, &into, 1, other, TAG)?;
-                    world.send(source, &out, 1, other, TAG)?;
+                    world.recv_elements(target, &into, 1, other, TAG)?;
+                    world.send_elements(source, &out, 1, other, TAG)?;
                 }
             }
             let mut goes_on = [u64::from(Instant::now() < end)];
             if world.rank() == 0 {
-                world.send(&goes_on, &word, 1, other, TAG)?;
+                world.send_elements(&goes_on, &word, 1, other, TAG)?;
             } else {
-                world.recv(&mut goes_on, &word, 1, other, TAG)?;
+                world.recv_elements(&mut goes_on, &word, 1, other, TAG)?;
             }
             if goes_on == [0] {
                 return Ok(());
