@@ -8,6 +8,7 @@ use crate::settings::Settings;
 use crate::{Error, Result};
 use std::sync::{Arc, OnceLock};
 use typepack_engine::{Datatype, Named, Plan, Threads};
+#[cfg(feature = "jit")]
 use typepack_jit::Jit;
 
 /// Returns the code generator of this process. Its counters tell how many kernels it has compiled.
@@ -15,12 +16,35 @@ use typepack_jit::Jit;
 /// `TYPEPACK_JIT`, `TYPEPACK_JIT_THRESHOLD` and `TYPEPACK_JIT_MEMORY_MAX` configure the generator. If a
 /// `TYPEPACK_*` variable has a value that [`init`](crate::init) and [`commit`] refuse, the generator uses
 /// its defaults.
+#[cfg(feature = "jit")]
 pub fn jit() -> &'static Jit {
     static JIT: OnceLock<Jit> = OnceLock::new();
     JIT.get_or_init(|| {
         let settings = Settings::get().map(|settings| settings.jit.clone());
         Jit::new(settings.unwrap_or_default())
     })
+}
+
+/// What the code generator has done; all 0, because the library was built without one.
+#[cfg(not(feature = "jit"))]
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub kernels: u64,
+    pub hits: u64,
+    pub refusals: u64,
+    pub compile_ns: u64,
+}
+
+/// Returns what the code generator has done in this process.
+#[cfg(feature = "jit")]
+pub(crate) fn counters() -> typepack_jit::Counters {
+    jit().counters()
+}
+
+/// Returns what the code generator has done in this process: nothing.
+#[cfg(not(feature = "jit"))]
+pub(crate) fn counters() -> Counters {
+    Counters::default()
 }
 
 /// Commits a datatype with the code generator and the settings of this process.
@@ -43,6 +67,18 @@ pub(crate) fn decode(encoding: &[u8]) -> Result<Plan> {
     Ok(typepack_engine::wire::decode_with(encoding, &engine_settings()?)?)
 }
 
+/// Returns the code generator for the engine.
+#[cfg(feature = "jit")]
+fn compiler() -> Option<Arc<dyn typepack_engine::kernel::Compiler>> {
+    Some(Arc::new(jit().clone()))
+}
+
+/// Returns no code generator, because the library was built without one.
+#[cfg(not(feature = "jit"))]
+fn compiler() -> Option<Arc<dyn typepack_engine::kernel::Compiler>> {
+    None
+}
+
 /// Returns the settings of this process for the engine.
 ///
 /// # Errors
@@ -50,7 +86,7 @@ pub(crate) fn decode(encoding: &[u8]) -> Result<Plan> {
 pub(crate) fn engine_settings() -> Result<typepack_engine::Settings> {
     let settings = Settings::get()?;
     Ok(typepack_engine::Settings {
-        compiler: Some(Arc::new(jit().clone())),
+        compiler: compiler(),
         verify: settings.verify,
         strategy: settings.strategy,
         isa: settings.isa,

@@ -23,17 +23,33 @@
 //! # Ok::<(), typepack::Error>(())
 //! ```
 //!
-//! The modules, from the outermost to the innermost: `world.rs` (init and finalize), `io/` (files),
-//! `rma/` (windows, one-sided communication), `halo/` (exchanges on grids), `equivalence/` (Rust types with a
-//! datatype), `coll/` (collective calls, construction of communicators), `region/` (memory that ranks share),
-//! `comm/` (communicators, checked calls), `topo/` (the geometry of grids and graphs of ranks), `schedule/` (a
-//! collective call as steps), `endpoint/` (matching, requests, the lock,
-//! waiting), `transport/` (the protocols between two ranks), `message/` (labels, payloads, envelopes),
-//! `memory/` (memory that other ranks can copy from in place).
+//! | I want to … | call | example in `runtime/examples/rust/` |
+//! |---|---|---|
+//! | join the job | [`init`], [`Universe::world`] | every one |
+//! | describe a layout in memory | [`Datatype`], [`commit`], or text: `"vector(4, 1, 4, double)".parse()` | `column.rs` |
+//! | send a value, a slice, a struct, a layout | [`send`](Communicator::send), [`recv`](Communicator::recv), [`sendrecv`](Communicator::sendrecv), [`recv_vec`](Communicator::recv_vec) | `ring.rs`, `shift.rs` |
+//! | send structs of my own | [`#[derive(Equivalence)]`](Equivalence) | `particles.rs` |
+//! | send parts of arrays without copying them first | [`Elements`], or views of `ndarray` (feature `ndarray`) | `views.rs` |
+//! | go on while messages travel | [`Communicator::scope`], then [`isend`](Scope::isend), [`irecv`](Scope::irecv) | `immediate.rs` |
+//! | give all ranks the same data | [`broadcast`](Communicator::broadcast) | `collectives.rs` |
+//! | add up, compare, combine over all ranks | [`all_reduce_value`](Communicator::all_reduce_value), [`all_reduce`](Communicator::all_reduce), [`reduce`](Communicator::reduce), [`scan`](Communicator::scan) | `collectives.rs` |
+//! | collect or distribute parts | [`gather`](Communicator::gather), [`scatter`](Communicator::scatter), [`all_gather`](Communicator::all_gather), [`all_to_all`](Communicator::all_to_all) | `collectives.rs`, `distributed.rs` |
+//! | work with fewer ranks | [`split`](Communicator::split), [`create`](Communicator::create) | |
+//! | arrange ranks in a grid and exchange halos | [`cartesian`](Communicator::cartesian), [`halo`] | `halo.rs`, `stencil.rs` |
+//! | write or read a file together | [`io`] | `array.rs`, `checkpoint.rs` |
+//! | let other ranks read and write my memory | [`rma`] | `queue.rs` |
+//! | wait for all ranks | [`barrier`](Communicator::barrier) | |
 //!
-//! The job crate (folder `job/`) holds the parts that the launcher and the ranks share (the segment, the
-//! system calls). That crate is internal and not part of this interface. The engine and the code generator
-//! are separate crates.
+//! Calls that end in `_elements` take the slice, the plan and the number of elements apart, as C does. A [`Cartesian`]
+//! grid has all calls of a [`Communicator`].
+//!
+//! # Features
+//!
+//! - `jit` (default): the code generator. Without it, leaf kernels and the interpreter move all data.
+//! - `ndarray`: arrays and views are buffers. Use the crate as [`typepack::ndarray`](crate#reexports), so that both have
+//!   the same version.
+//!
+//! For contributors: `runtime/README.md` describes the modules.
 
 pub mod coll;
 pub mod comm;
@@ -67,19 +83,22 @@ pub use comm::{
     Cancelled, Communicator, Comparison, Group, Matched, Messages, Ongoing, RankRange, Request,
     Scope, SendMode,
 };
-pub use commit::{commit, jit, threads};
+#[cfg(feature = "jit")]
+pub use commit::jit;
+pub use commit::{commit, threads};
 pub use equivalence::{Buffer, BufferMut, Elements, ElementsMut, Equivalence};
 pub use error::{Error, ErrorKind, FileErrorKind, Result, WindowErrorKind};
 pub use memory::SharedBuffer;
 pub use message::{Operation, Source, Status, TAG_UB, Tag};
+#[cfg(feature = "ndarray")]
+pub use ndarray;
 pub use placement::{Cpu, Distance, Placement, Resource};
 pub use process_set::ProcessSet;
 pub use region::SharedRegion;
 pub use topo::dims_create;
-#[cfg(feature = "ndarray")]
-pub use ndarray;
 pub use typepack_engine as engine;
 pub use typepack_engine::{Datatype, ErrorClass, Named, Order, Plan};
+#[cfg(feature = "jit")]
 pub use typepack_jit::{Counters, Jit};
 pub use world::{Universe, abort, init, processor_name, program_size, wtick, wtime};
 

@@ -231,10 +231,29 @@ impl CollectiveMethods {
     }
 }
 
+/// Reads the settings of the code generator.
+#[cfg(feature = "jit")]
+fn code_generator(
+    value: &impl Fn(&'static str) -> Option<String>,
+) -> Result<typepack_jit::Settings> {
+    let mut jit = typepack_jit::Settings::default();
+    if let Some(text) = value("TYPEPACK_JIT") {
+        jit.mode = text.parse().map_err(|_| bad("TYPEPACK_JIT", &text, "off, lazy or eager"))?;
+    }
+    if let Some(bytes) = number(value, "TYPEPACK_JIT_THRESHOLD", BYTES, ANY)? {
+        jit.threshold = bytes;
+    }
+    if let Some(bytes) = number(value, "TYPEPACK_JIT_MEMORY_MAX", BYTES, ANY)? {
+        jit.memory_max = bytes;
+    }
+    Ok(jit)
+}
+
 /// The settings of this process.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The settings of the code generator: when and how it compiles kernels.
+    #[cfg(feature = "jit")]
     pub jit: typepack_jit::Settings,
     /// The strategy with which the engine must pack all types (`TYPEPACK_KERNEL`); `None` leaves the choice
     /// to the engine.
@@ -310,17 +329,8 @@ impl Settings {
     }
 
     pub(crate) fn read(value: impl Fn(&'static str) -> Option<String>) -> Result<Self> {
-        let mut jit = typepack_jit::Settings::default();
-        if let Some(text) = value("TYPEPACK_JIT") {
-            jit.mode =
-                text.parse().map_err(|_| bad("TYPEPACK_JIT", &text, "off, lazy or eager"))?;
-        }
-        if let Some(bytes) = number(&value, "TYPEPACK_JIT_THRESHOLD", BYTES, ANY)? {
-            jit.threshold = bytes;
-        }
-        if let Some(bytes) = number(&value, "TYPEPACK_JIT_MEMORY_MAX", BYTES, ANY)? {
-            jit.memory_max = bytes;
-        }
+        #[cfg(feature = "jit")]
+        let jit = code_generator(&value)?;
         let strategy = match value("TYPEPACK_KERNEL").as_deref() {
             None | Some("auto") => None,
             Some("interpreter") => Some(Strategy::Interpreter),
@@ -422,6 +432,7 @@ impl Settings {
         let report = flag(&value, "TYPEPACK_REPORT")?;
         let quiet = flag(&value, "TYPEPACK_QUIET")?;
         Ok(Self {
+            #[cfg(feature = "jit")]
             jit,
             strategy,
             isa,
@@ -527,7 +538,9 @@ mod tests {
             ("TYPEPACK_COLL", "all:messages,bcast:cells,scan:auto"),
         ])
         .unwrap();
+        #[cfg(feature = "jit")]
         assert!(matches!(settings.jit.mode, typepack_jit::Mode::Eager));
+        #[cfg(feature = "jit")]
         assert_eq!(settings.jit.threshold, 12);
         assert_eq!(settings.strategy, Some(Strategy::Interpreter));
         assert_eq!(settings.isa, Some(Isa::Portable));

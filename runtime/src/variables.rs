@@ -28,8 +28,11 @@ pub fn variables() -> Vec<Variable> {
     let of = |value: fn(&Settings) -> String| defaults.as_ref().map(value).unwrap_or_default();
     let spin = format!("{} ({} with more ranks than CPUs)", SPIN.as_micros(), 0);
     [
+        #[cfg(feature = "jit")]
         ("TYPEPACK_JIT", "off, lazy, eager", of(|s| s.jit.mode.to_string())),
+        #[cfg(feature = "jit")]
         ("TYPEPACK_JIT_THRESHOLD", "bytes", of(|s| s.jit.threshold.to_string())),
+        #[cfg(feature = "jit")]
         ("TYPEPACK_JIT_MEMORY_MAX", "bytes", of(|s| s.jit.memory_max.to_string())),
         ("TYPEPACK_KERNEL", "auto, leaf, kernel, interpreter", "auto".into()),
         ("TYPEPACK_ISA", "an instruction set", "the best one".into()),

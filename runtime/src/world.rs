@@ -8,7 +8,7 @@
 //! its own job.
 
 use crate::comm::{Communicator, Group};
-use crate::commit::jit;
+use crate::commit::counters;
 use crate::endpoint::progress::{Endpoint, SPIN};
 use crate::io as files;
 use crate::memory::{self, SharedBuffer};
@@ -454,7 +454,7 @@ impl Universe {
     /// time limit of a sleep that no other rank had ended, a line says how often.
     fn report(&self) -> Result<String> {
         let traffic = self.world.endpoint().traffic()?;
-        let kernels = jit().counters();
+        let kernels = counters();
         let moved = typepack_engine::stats::bytes();
         let rank = self.world.rank();
         // All ranks have the same file, so one rank reports what it says.

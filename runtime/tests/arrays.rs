@@ -41,9 +41,8 @@ fn messages(world: &Communicator) {
 
     // Fewer entries than there is room for.
     let mut rows = Array2::<f64>::zeros((4, 9)).reversed_axes();
-    let (_, items) = world
-        .sendrecv(&mine.slice(s![..4, ..]).t(), next, 0, &mut rows, previous, 0)
-        .unwrap();
+    let (_, items) =
+        world.sendrecv(&mine.slice(s![..4, ..]).t(), next, 0, &mut rows, previous, 0).unwrap();
     assert_eq!(items, 7);
     assert_eq!(rows.slice(s![..7, ..]), theirs.slice(s![..4, ..]).t());
 

@@ -30,7 +30,9 @@ fn collectives(world: &Communicator) {
         let row = commit(&Datatype::contiguous(50, &double).unwrap()).unwrap();
         let mut matrix: Vec<f64> =
             (0..200).map(|i| if rank == root { f64::from(i) } else { -1.0 }).collect();
-        world.broadcast_elements(&mut matrix, if rank == root { &column } else { &row }, 1, root).unwrap();
+        world
+            .broadcast_elements(&mut matrix, if rank == root { &column } else { &row }, 1, root)
+            .unwrap();
         if rank != root {
             assert!((0..50).all(|i| matrix[i] == 4.0 * i as f64) && matrix[50] == -1.0);
         }
@@ -310,17 +312,17 @@ fn grids_may_be_smaller_than_the_communicator() {
                 assert_eq!(made.is_some(), rank < shape.size());
             }
             let Some(grid) = made else { continue };
-            assert_eq!((grid.comm().size(), grid.dims()), (shape.size(), &dims[..]));
-            assert_eq!(grid.coords(), shape.coords_of(grid.comm().rank()).unwrap());
+            assert_eq!((grid.size(), grid.dims()), (shape.size(), &dims[..]));
+            assert_eq!(grid.coords(), shape.coords_of(grid.rank()).unwrap());
             // The sum of the ranks of a slice that has one dimension.
             if dims.len() == 2 {
                 let row = grid.slice(&[false, true]).unwrap();
                 assert_eq!((row.dims(), row.coords()), (&[2][..], &grid.coords()[1..]));
-                let mut sum = [grid.comm().rank() as i64];
-                row.comm().all_reduce_in_place(&mut sum, Op::Sum).unwrap();
+                let mut sum = [grid.rank() as i64];
+                row.all_reduce_in_place(&mut sum, Op::Sum).unwrap();
                 assert_eq!(sum[0], 4 * grid.coords()[0] as i64 + 1);
             }
-            let dup = grid.comm().dup().unwrap();
+            let dup = grid.dup().unwrap();
             assert_eq!(dup.topology().and_then(|topology| topology.grid()), Some(&shape));
         }
         assert!(world.topology().is_none() && world.cart_sub(&[]).is_err());

@@ -26,7 +26,18 @@ fn talk(comm: &Communicator, salt: i64) {
     let (right, left) = ((rank + 1) % size, (rank + size - 1) % size);
     let mut got = [0i64];
     let status = comm
-        .sendrecv_elements(&[rank as i64 + salt], &word, 1, right, 3, &mut got, &word, 1, Source::Any, 3)
+        .sendrecv_elements(
+            &[rank as i64 + salt],
+            &word,
+            1,
+            right,
+            3,
+            &mut got,
+            &word,
+            1,
+            Source::Any,
+            3,
+        )
         .unwrap();
     assert_eq!((got, status.source), ([left as i64 + salt], left));
     // The send is nonblocking, because some transports complete a send only when its receive is posted.

@@ -347,7 +347,9 @@ fn a_rank_that_opens_a_stream_makes_progress() {
                 assert!(data.iter().all(|&byte| byte == 7));
                 file
             } else {
-                world.send_elements(&vec![7u8; LENGTH], &byte, LENGTH as u64, other, 0).expect("sent");
+                world
+                    .send_elements(&vec![7u8; LENGTH], &byte, LENGTH as u64, other, 0)
+                    .expect("sent");
                 open()
             };
             if rank == 0 {

@@ -189,7 +189,8 @@ fn a_rank_that_waits_for_a_range_makes_progress() {
                 await_sign("begun");
                 let (long, plan) = (vec![5u8; LONG], byte());
                 let sent = world.scope(|scope| {
-                    let _send = scope.isend_elements(&long, &plan, LONG as u64, 2, 0).expect("started");
+                    let _send =
+                        scope.isend_elements(&long, &plan, LONG as u64, 2, 0).expect("started");
                     file.write_at(5, &[2u8; 10]).expect("written");
                 });
                 sent.expect("sent");

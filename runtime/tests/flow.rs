@@ -142,7 +142,8 @@ fn run(world: &Communicator, way: Way, count: usize, bytes: usize, meanwhile: im
         // Receive the messages in another order than that of the sends.
         for number in (0..count).rev() {
             let tag = number as i32;
-            let status = world.recv_elements(&mut got, &byte, bytes as u64, Source::Any, tag).unwrap();
+            let status =
+                world.recv_elements(&mut got, &byte, bytes as u64, Source::Any, tag).unwrap();
             assert_eq!((status.bytes, &got), (bytes as u64, &data(number, bytes)));
         }
         assert_eq!(world.iprobe(Source::Any, Tag::Any).unwrap(), None);
@@ -239,7 +240,8 @@ fn posted_receives_under_a_flood() {
                 let other = 1 - world.rank();
                 world
                     .scope(|scope| {
-                        let receive = scope.irecv_elements(&mut back, &byte, bytes as u64, other, LAST)?;
+                        let receive =
+                            scope.irecv_elements(&mut back, &byte, bytes as u64, other, LAST)?;
                         world.barrier()?;
                         world.send_elements(&out, &byte, bytes as u64, other, LAST)?;
                         scope.wait(receive)

@@ -114,7 +114,9 @@ fn everybody_to_everybody(world: &Communicator) {
         world
             .scope(|scope| {
                 for (from, tag, (plan, count, _), _, buffer) in &mut receives {
-                    scope.irecv_elements(buffer.values(), plan, *count, *from, *tag as i32).unwrap();
+                    scope
+                        .irecv_elements(buffer.values(), plan, *count, *from, *tag as i32)
+                        .unwrap();
                 }
                 for (to, tag, (plan, count, _), buffer) in &mut sends {
                     let values: &[f64] = buffer.values();
@@ -189,8 +191,9 @@ fn memory_that_a_panic_lets_go_is_not_read() {
                 if round % 2 == 0 {
                     world.barrier().unwrap();
                 }
-                let status =
-                    world.recv_elements(&mut into, &double, LEN as u64, Source::Any, Tag::Any).unwrap();
+                let status = world
+                    .recv_elements(&mut into, &double, LEN as u64, Source::Any, Tag::Any)
+                    .unwrap();
                 assert_eq!((status.tag, status.bytes), (round, 8 * LEN as u64));
                 assert!(into.iter().all(|&value| value == 3.5), "round {round}");
                 if round % 2 != 0 {

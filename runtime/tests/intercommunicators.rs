@@ -198,10 +198,7 @@ fn reductions(world: &Communicator) {
         assert_eq!((error.kind(), error.argument()), (ErrorKind::Buffer, "mine"));
         let error = inter.broadcast(&mut values, inter.peers().size()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Root);
-        assert_eq!(
-            world.broadcast(&mut values, Root::Here).unwrap_err().kind(),
-            ErrorKind::Root
-        );
+        assert_eq!(world.broadcast(&mut values, Root::Here).unwrap_err().kind(), ErrorKind::Root);
         let part = Part { origin: values.as_mut_ptr().cast(), plan: &pair, count: 0 };
         // SAFETY: the part has no elements.
         let error = unsafe { inter.allgather_raw(Some(part), &[]) }.unwrap_err();

@@ -54,7 +54,8 @@ fn without_mpiexec_there_is_one_rank() {
     assert_eq!(grid.shift(0, 1).unwrap(), (Some(0), Some(0)));
     assert_eq!(grid.shift(1, 1).unwrap(), (None, None));
     drop(universe);
-    let error = world.barrier().and_then(|()| world.send_elements(&[1u64], &word, 1, 0, 0)).unwrap_err();
+    let error =
+        world.barrier().and_then(|()| world.send_elements(&[1u64], &word, 1, 0, 0)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::State);
 }
 

@@ -83,7 +83,9 @@ enum Way {
 fn receive(world: &Communicator, word: &Plan, way: Way, (source, tag): (Source, Tag)) -> Message {
     let mut got: Message = [0; WORDS];
     match way {
-        Way::Receive => drop(world.recv_elements(&mut got, word, WORDS as u64, source, tag).unwrap()),
+        Way::Receive => {
+            world.recv_elements(&mut got, word, WORDS as u64, source, tag).unwrap();
+        }
         Way::Probe => {
             let found = world.probe(source, tag).unwrap();
             assert_eq!(world.iprobe(source, tag).unwrap(), Some(found));
@@ -158,7 +160,9 @@ fn pending_sends() {
                     world.recv_elements(&mut last, &word, WORDS as u64, 0, LAST).unwrap();
                     let started: Vec<_> = (back.iter_mut().enumerate().rev())
                         .map(|(number, back)| {
-                            scope.irecv_elements(back, &word, WORDS as u64, 0, number as i32).unwrap()
+                            scope
+                                .irecv_elements(back, &word, WORDS as u64, 0, number as i32)
+                                .unwrap()
                         })
                         .collect();
                     scope.wait_all(started).unwrap();
@@ -187,7 +191,9 @@ fn posted_receives() {
                             let started: Vec<_> = (back.iter_mut().enumerate())
                                 .map(|(number, back)| {
                                     let (source, tag) = wanted(number);
-                                    scope.irecv_elements(back, &word, WORDS as u64, source, tag).unwrap()
+                                    scope
+                                        .irecv_elements(back, &word, WORDS as u64, source, tag)
+                                        .unwrap()
                                 })
                                 .collect();
                             world.barrier().unwrap();

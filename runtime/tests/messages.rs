@@ -34,7 +34,8 @@ fn every_size(world: &Communicator) {
             if world.rank() == 0 {
                 world.send_elements(&data, &byte, size as u64, 1, round).unwrap();
                 let mut back = vec![0u8; size + 5];
-                let status = world.recv_elements(&mut back, &byte, size as u64 + 5, 1, round).unwrap();
+                let status =
+                    world.recv_elements(&mut back, &byte, size as u64 + 5, 1, round).unwrap();
                 assert_eq!(status, Status { source: 1, tag: round, bytes: size as u64 });
                 assert!(back[..size] == data && back[size..] == [0; 5], "{size} bytes");
             } else {
@@ -84,7 +85,8 @@ fn order_is_kept_between_two_ranks() {
                 world.send_elements(&data, &word, len + 1, 1, 3).unwrap();
             } else {
                 let mut got = vec![0u64; len as usize + 1];
-                let status = world.recv_elements(&mut got, &word, len + 1, Source::Any, Tag::Any).unwrap();
+                let status =
+                    world.recv_elements(&mut got, &word, len + 1, Source::Any, Tag::Any).unwrap();
                 assert_eq!(status, Status { source: 0, tag: 3, bytes: 8 * (len + 1) });
                 assert!(got == data, "message {n}");
             }
@@ -117,7 +119,8 @@ fn wildcards_and_tags_select() {
             let mut next = [0u64; 4];
             for _ in 0..300 {
                 let mut value = [0u64];
-                let status = world.recv_elements(&mut value, &word, 1, Source::Any, wanted).unwrap();
+                let status =
+                    world.recv_elements(&mut value, &word, 1, Source::Any, wanted).unwrap();
                 assert_eq!(status.tag, wanted);
                 assert_eq!(value[0], status.source as u64 * 1000 + next[status.source]);
                 next[status.source] += 1;
@@ -189,7 +192,9 @@ fn every_layout(world: &Communicator) {
                 // Each rank also sends the same message to itself.
                 let mut got = vec![-1.0f64; *in_len];
                 let rank = world.rank();
-                world.sendrecv_elements(&source, out, 1, rank, 9, &mut got, into, 1, rank, 9).unwrap();
+                world
+                    .sendrecv_elements(&source, out, 1, rank, 9, &mut got, into, 1, rank, 9)
+                    .unwrap();
                 assert!(got == expected, "self: {n} doubles, {from} to {to}");
             }
         }
@@ -341,7 +346,9 @@ fn anything_from_anybody(world: &Communicator) {
                     if let Some(buffer) = receive {
                         let words = WORDS as u64;
                         let any = (Source::Any, Tag::Any);
-                        receives.push(scope.irecv_elements(buffer, &word, words, any.0, any.1).unwrap());
+                        receives.push(
+                            scope.irecv_elements(buffer, &word, words, any.0, any.1).unwrap(),
+                        );
                     }
                     if buffers.len() == 0 && sends.len() == 0 {
                         break;
@@ -399,13 +406,15 @@ fn a_message_longer_than_its_receive_is_an_error_of_the_receiver() {
                         // after a receive has matched it, so a barrier before the receive would hang.
                         let probed = world.probe(0, 0).unwrap();
                         assert_eq!(probed.bytes, 8 * len);
-                        let error = world.recv_elements(&mut got, &word, len - 1, 0, 0).unwrap_err();
+                        let error =
+                            world.recv_elements(&mut got, &word, len - 1, 0, 0).unwrap_err();
                         world.barrier().unwrap();
                         error
                     } else {
                         world
                             .scope(|scope| {
-                                let request = scope.irecv_elements(&mut got, &word, len - 1, 0, 0).unwrap();
+                                let request =
+                                    scope.irecv_elements(&mut got, &word, len - 1, 0, 0).unwrap();
                                 world.barrier().unwrap();
                                 scope.wait(request).unwrap_err()
                             })
@@ -465,19 +474,43 @@ fn sendrecv_ends_both_operations() {
                 let mut got = vec![0; len];
                 let count = len as u64;
                 let status = world
-                    .sendrecv_elements(&out, &word, count, other, 1, &mut got, &word, count, Source::Any, 1)
+                    .sendrecv_elements(
+                        &out,
+                        &word,
+                        count,
+                        other,
+                        1,
+                        &mut got,
+                        &word,
+                        count,
+                        Source::Any,
+                        1,
+                    )
                     .unwrap();
                 assert!(got == out && status.source == other, "{len} words, round {round}");
                 // The message from the other rank does not fit. Its own message must arrive all the same.
                 let mut short = vec![0u64; len - 1];
                 let truncated = world
-                    .sendrecv_elements(&out, &word, count, other, 2, &mut short, &word, count - 1, other, 2)
+                    .sendrecv_elements(
+                        &out,
+                        &word,
+                        count,
+                        other,
+                        2,
+                        &mut short,
+                        &word,
+                        count - 1,
+                        other,
+                        2,
+                    )
                     .unwrap_err();
                 assert_eq!(truncated.kind(), ErrorKind::Truncated, "{len} words");
                 // The send waits, because the other rank receives a later message first.
                 let mut first = [0u64];
                 if world.rank() == 0 {
-                    world.sendrecv_elements(&out, &word, count, 1, 3, &mut first, &word, 1, 1, 4).unwrap();
+                    world
+                        .sendrecv_elements(&out, &word, count, 1, 3, &mut first, &word, 1, 1, 4)
+                        .unwrap();
                 } else {
                     world.send_elements(&[round], &word, 1, 0, 4).unwrap();
                     world.recv_elements(&mut got, &word, count, 0, 3).unwrap();
@@ -486,10 +519,22 @@ fn sendrecv_ends_both_operations() {
                 // A message of this rank to itself.
                 let me = world.rank();
                 let mut mine = vec![0; len];
-                world.sendrecv_elements(&out, &word, count, me, 5, &mut mine, &word, count, me, 5).unwrap();
+                world
+                    .sendrecv_elements(&out, &word, count, me, 5, &mut mine, &word, count, me, 5)
+                    .unwrap();
                 assert!(mine == out, "{len} words, round {round}");
-                let own =
-                    world.sendrecv_elements(&out, &word, count, me, 6, &mut short, &word, count - 1, me, 6);
+                let own = world.sendrecv_elements(
+                    &out,
+                    &word,
+                    count,
+                    me,
+                    6,
+                    &mut short,
+                    &word,
+                    count - 1,
+                    me,
+                    6,
+                );
                 assert_eq!(own.unwrap_err().kind(), ErrorKind::Truncated);
             }
         }

@@ -47,7 +47,9 @@ fn test_and_wait_give_statuses_in_any_order() {
                     .iter()
                     .enumerate()
                     .rev()
-                    .map(|(n, o)| scope.isend_elements(o, &word, o.len() as u64, other, n as i32).unwrap())
+                    .map(|(n, o)| {
+                        scope.isend_elements(o, &word, o.len() as u64, other, n as i32).unwrap()
+                    })
                     .collect();
                 let status = loop {
                     if let Some(status) = scope.test(&mut last).unwrap() {

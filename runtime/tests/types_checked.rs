@@ -39,7 +39,9 @@ fn meet(world: &Communicator, other: usize) {
     let byte = plan(Named::U8);
     let mut theirs = [0u8];
     if other != world.rank() {
-        world.sendrecv_elements(&[1u8], &byte, 1, other, 99, &mut theirs, &byte, 1, other, 99).unwrap();
+        world
+            .sendrecv_elements(&[1u8], &byte, 1, other, 99, &mut theirs, &byte, 1, other, 99)
+            .unwrap();
     }
 }
 

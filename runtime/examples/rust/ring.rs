@@ -46,7 +46,8 @@ fn run() -> Result<()> {
         if size == 1 {
             let sent = token.clone();
             token.fill(0);
-            world.sendrecv_elements(&sent, &word, count, 0, tag, &mut token, &word, count, 0, tag)?;
+            world
+                .sendrecv_elements(&sent, &word, count, 0, tag, &mut token, &word, count, 0, tag)?;
         } else {
             if rank == 0 {
                 world.send_elements(&token, &word, count, right, tag)?;

@@ -14,7 +14,18 @@ fn main() -> typepack::Result<()> {
     let (next, previous) = ((rank + 1) % size, (rank + size - 1) % size);
     let matrix = [rank as f64; 24]; // 4 rows of 6 doubles
     let mut result = matrix; // its last column will be the first column of the previous rank
-    world.sendrecv_elements(&matrix, &column, 1, next, 0, &mut result[5..], &column, 1, previous, 0)?;
+    world.sendrecv_elements(
+        &matrix,
+        &column,
+        1,
+        next,
+        0,
+        &mut result[5..],
+        &column,
+        1,
+        previous,
+        0,
+    )?;
     println!("rank {rank}: first row {:?}", &result[..6]);
     Ok(())
 }

@@ -3,7 +3,7 @@
 //!
 //!     mpiexec -n 4 target/debug/examples/views
 
-use ndarray::{Array2, ArrayView2, Axis, s};
+use typepack::ndarray::{Array2, ArrayView2, Axis, s};
 
 const ROWS: usize = 6;
 /// The number of columns of each rank.
@@ -34,7 +34,7 @@ fn main() -> typepack::Result<()> {
     let (left, inner, right) =
         block.multi_slice_mut((s![.., 0], s![.., 1..=WIDTH], s![.., WIDTH + 1]));
     let edges = [inner.column(0), inner.column(WIDTH - 1)];
-    ring.comm().neighbor_all_to_all_parts(&edges, &mut [left, right])?;
+    ring.neighbor_all_to_all_parts(&edges, &mut [left, right])?;
 
     // Rank 0 gets the result, and transposes the matrix on the way.
     let mine = smooth(block.view());

@@ -25,6 +25,7 @@ impl Communicator {
     /// `ErrorKind::ProcAborted` if a rank has died, and the errors of [`run_raw`](Self::run_raw) that all
     /// collective calls share.
     #[doc(alias = "MPI_Allgather")]
+    #[doc(hidden)]
     #[doc(alias = "MPI_Allgatherv")]
     pub unsafe fn allgather_raw(&self, mine: Option<Part<'_>>, parts: &[Part<'_>]) -> Result<()> {
         // SAFETY: the caller guarantees that, until `run_raw` returns, `mine` is readable and unchanged

@@ -36,6 +36,7 @@ impl Communicator {
     /// sizes, `ErrorKind::NoMemory` if memory runs out, `ErrorKind::ProcAborted` if a rank has died, and the
     /// errors of [`run_raw`](Self::run_raw) that all collective calls share.
     #[doc(alias = "MPI_Allreduce")]
+    #[doc(hidden)]
     pub unsafe fn allreduce_raw(
         &self,
         send: Option<*const u8>,

@@ -43,6 +43,7 @@ impl Communicator {
     /// packed sizes, `ErrorKind::NoMemory` if memory runs out, `ErrorKind::ProcAborted` if a rank has died,
     /// and the errors of [`run_raw`](Self::run_raw) that all collective calls share.
     #[doc(alias = "MPI_Alltoall")]
+    #[doc(hidden)]
     #[doc(alias = "MPI_Alltoallv")]
     #[doc(alias = "MPI_Alltoallw")]
     pub unsafe fn alltoall_raw(

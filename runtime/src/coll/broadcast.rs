@@ -41,6 +41,7 @@ impl Communicator {
     /// `ErrorKind::Count` if this rank's packed size differs from the root's, `ErrorKind::ProcAborted` if a
     /// rank has died, and the errors of [`run_raw`](Self::run_raw) that all collective calls share.
     #[doc(alias = "MPI_Bcast")]
+    #[doc(hidden)]
     pub unsafe fn broadcast_raw(&self, part: Part<'_>, root: impl Into<Root>) -> Result<()> {
         // SAFETY: the caller guarantees that, until `run_raw` returns, the elements of `part` are readable
         // at the root and writable at the other ranks, and that nobody else accesses them (condition of

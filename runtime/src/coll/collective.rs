@@ -332,6 +332,7 @@ impl Communicator {
     /// # Errors
     /// Returns the errors of [`run_raw`](Self::run_raw). If this function returns an error, either nothing
     /// has started, or the operation has already ended.
+    #[doc(hidden)]
     pub unsafe fn start_raw(&self, call: &Collective<'_>) -> Result<Operation> {
         if self.checks_calls() {
             // SAFETY: the conditions are those of this function.
@@ -354,6 +355,7 @@ impl Communicator {
     /// Returns those errors of [`run_raw`](Self::run_raw) that this rank can find without communication: wrong
     /// arguments and too little memory. With `TYPEPACK_CHECK_TYPES=1`, the ranks also compare their arguments in this
     /// call, like in `run_raw`.
+    #[doc(hidden)]
     pub fn prepare_raw(&self, call: &Collective<'_>) -> Result<Prepared> {
         if self.checks_calls() {
             self.check_call(call)?;

@@ -29,6 +29,7 @@ impl Communicator {
     ///   for the same part.
     /// - [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Gather")]
+    #[doc(hidden)]
     #[doc(alias = "MPI_Gatherv")]
     pub unsafe fn gather_raw(
         &self,
@@ -55,6 +56,7 @@ impl Communicator {
     /// # Errors
     /// Returns the errors of [`gather_raw`](Self::gather_raw).
     #[doc(alias = "MPI_Scatter")]
+    #[doc(hidden)]
     #[doc(alias = "MPI_Scatterv")]
     pub unsafe fn scatter_raw(
         &self,

@@ -29,6 +29,7 @@ impl Communicator {
     /// have different packed sizes, [`ErrorKind::NoMemory`] if memory runs out, [`ErrorKind::ProcAborted`] if a rank
     /// has died, and the errors of [`run_raw`](Self::run_raw) that all collective calls share.
     #[doc(alias = "MPI_Reduce")]
+    #[doc(hidden)]
     pub unsafe fn reduce_raw(
         &self,
         send: Option<*const u8>,

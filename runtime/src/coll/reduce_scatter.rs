@@ -54,6 +54,7 @@ impl Communicator {
     /// different packed sizes, `ErrorKind::NoMemory` if memory runs out, `ErrorKind::ProcAborted` if a rank has died,
     /// and the errors of [`run_raw`](Self::run_raw) that all collective calls share.
     #[doc(alias = "MPI_Reduce_scatter")]
+    #[doc(hidden)]
     #[doc(alias = "MPI_Reduce_scatter_block")]
     pub unsafe fn reduce_scatter_raw(
         &self,

@@ -73,6 +73,7 @@ impl Communicator {
     /// ranks' elements have different packed sizes, `ErrorKind::NoMemory` if memory runs out, `ErrorKind::ProcAborted`
     /// if a rank has died, and the errors of [`run_raw`](Self::run_raw) that all collective calls share.
     #[doc(alias = "MPI_Scan")]
+    #[doc(hidden)]
     pub unsafe fn scan_raw(
         &self,
         send: Option<*const u8>,
@@ -99,6 +100,7 @@ impl Communicator {
     /// # Errors
     /// Returns the errors of [`scan_raw`](Self::scan_raw).
     #[doc(alias = "MPI_Exscan")]
+    #[doc(hidden)]
     pub unsafe fn exscan_raw(
         &self,
         send: Option<*const u8>,

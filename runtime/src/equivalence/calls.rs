@@ -47,12 +47,7 @@ impl Communicator {
     /// # Errors
     /// Returns the errors of [`send_elements`](Self::send_elements).
     #[doc(alias = "MPI_Send")]
-    pub fn send<T, S: Buffer<T> + ?Sized>(
-        &self,
-        values: &S,
-        dest: usize,
-        tag: i32,
-    ) -> Result<()> {
+    pub fn send<T, S: Buffer<T> + ?Sized>(&self, values: &S, dest: usize, tag: i32) -> Result<()> {
         let sequence = values.sequence("values")?;
         // SAFETY: the data of the sequence are readable, initialised and unchanged while the buffer is borrowed
         // (`Readable`). It is borrowed until `finish` returns, and then the send is complete or detached.

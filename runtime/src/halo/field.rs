@@ -19,6 +19,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use bytemuck::Pod;
+#[cfg(feature = "ndarray")]
+use ndarray::IntoDimension;
 use typepack_engine::{Datatype, Named};
 
 use super::exchange::Pending;
@@ -147,6 +149,37 @@ impl<T: Element, const N: usize> Field<T, N> {
         // SAFETY: the storage holds `block.len()` initialised values, `complete` has ended all messages, and
         // `&mut self` makes the result the only reference.
         unsafe { std::slice::from_raw_parts_mut(self.storage.start(), self.block.len()) }
+    }
+
+    /// Returns a view of all values, including the halo.
+    ///
+    /// ```
+    /// # #[cfg(feature = "ndarray")] {
+    /// use typepack::{halo::Field, ndarray::s};
+    ///
+    /// let mut field = Field::<f64, 2>::new([3, 4], 1)?;
+    /// field.view_mut().slice_mut(s![1..-1, 1..-1]).fill(1.0); // the owned cells
+    /// assert_eq!(field.view().sum(), 12.0);
+    /// # }
+    /// # Ok::<(), typepack::Error>(())
+    /// ```
+    #[cfg(feature = "ndarray")]
+    pub fn view(&self) -> ndarray::ArrayView<'_, T, <[usize; N] as IntoDimension>::Dim>
+    where
+        [usize; N]: IntoDimension,
+    {
+        ndarray::ArrayView::from_shape(self.padded_shape().into_dimension(), self.as_slice())
+            .expect("a field has one value for each element of its padded shape")
+    }
+
+    /// Returns a view of all values, including the halo, for writing.
+    #[cfg(feature = "ndarray")]
+    pub fn view_mut(&mut self) -> ndarray::ArrayViewMut<'_, T, <[usize; N] as IntoDimension>::Dim>
+    where
+        [usize; N]: IntoDimension,
+    {
+        ndarray::ArrayViewMut::from_shape(self.padded_shape().into_dimension(), self.as_mut_slice())
+            .expect("a field has one value for each element of its padded shape")
     }
 
     /// Returns the position of a cell in [`as_slice`](Field::as_slice). `index` counts from the first owned

@@ -343,7 +343,13 @@ pub(crate) fn tell<const N: usize>(comm: &Communicator, mine: [u64; N]) -> Resul
         let (have, rest) = known.split_at_mut(step);
         let len = (count * size_of::<[u64; N]>()) as u64;
         comm.scope_in(Space::Region, |scope| -> Result<()> {
-            scope.isend_elements(have[..count].as_flattened(), byte, len, (rank + size - step) % size, 0)?;
+            scope.isend_elements(
+                have[..count].as_flattened(),
+                byte,
+                len,
+                (rank + size - step) % size,
+                0,
+            )?;
             let arrives = rest[..count].as_flattened_mut();
             let received = scope.irecv_elements(arrives, byte, len, (rank + step) % size, 0)?;
             scope.wait(received)?;

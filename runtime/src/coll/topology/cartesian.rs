@@ -132,6 +132,15 @@ impl Communicator {
     }
 }
 
+impl std::ops::Deref for Cartesian {
+    type Target = Communicator;
+
+    /// Returns the communicator of the grid, so that a grid has all calls of a communicator.
+    fn deref(&self) -> &Communicator {
+        &self.comm
+    }
+}
+
 impl Cartesian {
     fn of(comm: Communicator, grid: &Grid) -> Result<Self> {
         let coords = grid.coords_of(comm.rank())?.into();
