@@ -8,7 +8,7 @@ use crate::settings::Settings;
 use crate::{Error, Result};
 use std::sync::{Arc, OnceLock};
 use typepack_engine::{Datatype, Named, Plan, Threads};
-use typepack_jit::Jit;
+use typepack_jit::{Jit, Mode};
 
 /// Returns the code generator of this process. Its counters tell how many kernels it has compiled.
 ///
@@ -31,6 +31,11 @@ pub fn jit() -> &'static Jit {
 #[doc(alias = "MPI_Type_commit")]
 pub fn commit(ty: &Datatype) -> Result<Plan> {
     Ok(ty.commit_with(&engine_settings()?)?)
+}
+
+/// Returns true if the user wants kernels to be compiled at commit (`TYPEPACK_JIT=eager`).
+pub fn compiles_at_commit() -> bool {
+    Settings::get().is_ok_and(|settings| settings.jit.mode == Mode::Eager)
 }
 
 /// Commits a layout that another rank has encoded, with the code generator and the settings of this

@@ -67,7 +67,7 @@ pub use comm::{
     Cancelled, Communicator, Comparison, Group, Matched, Messages, Ongoing, RankRange, Request,
     Scope, SendMode,
 };
-pub use commit::{commit, jit, threads};
+pub use commit::{commit, compiles_at_commit, jit, threads};
 pub use equivalence::{Buffer, BufferMut, Elements, ElementsMut, Equivalence};
 pub use error::{Error, ErrorKind, FileErrorKind, Result, WindowErrorKind};
 pub use memory::SharedBuffer;
