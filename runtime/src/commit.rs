@@ -9,7 +9,7 @@ use crate::{Error, Result};
 use std::sync::{Arc, OnceLock};
 use typepack_engine::{Datatype, Named, Plan, Threads};
 #[cfg(feature = "jit")]
-use typepack_jit::Jit;
+use typepack_jit::{Jit, Mode};
 
 /// Returns the code generator of this process. Its counters tell how many kernels it has compiled.
 ///
@@ -55,6 +55,14 @@ pub(crate) fn counters() -> Counters {
 #[doc(alias = "MPI_Type_commit")]
 pub fn commit(ty: &Datatype) -> Result<Plan> {
     Ok(ty.commit_with(&engine_settings()?)?)
+}
+
+/// Returns true if the user wants kernels to be compiled at commit (`TYPEPACK_JIT=eager`).
+pub fn compiles_at_commit() -> bool {
+    #[cfg(not(feature = "jit"))]
+    return false;
+    #[cfg(feature = "jit")]
+    Settings::get().is_ok_and(|settings| settings.jit.mode == Mode::Eager)
 }
 
 /// Commits a layout that another rank has encoded, with the code generator and the settings of this

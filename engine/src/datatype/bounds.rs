@@ -63,7 +63,14 @@ pub(crate) struct Bounds {
     /// Greatest number of constructor calls on a path from this type down to a predefined type; 0 for a
     /// predefined type. The number saturates at the maximum of `u32`.
     pub(crate) depth: u32,
+    /// At least the number of program nodes that the lowering of this type makes (`ir/lower.rs`). The number is too
+    /// large if the type uses another type more than once, and saturates at the maximum of `u32`.
+    pub(crate) nodes: u32,
 }
+
+/// Maximum number of program nodes that one constructor call adds for each block of copies of a child, and for
+/// itself. (A subarray adds one more for each dimension.)
+const NODES: u32 = 3;
 
 /// The integer types in which bounds are computed. In `i64`, the first number that does not fit ends
 /// the attempt. In `i128`, sums and products saturate. If a saturated value is part of the result, it is
@@ -158,6 +165,7 @@ struct Union<I> {
     /// so this value is exact if the size fits in an `i64`.
     elements: i64,
     depth: u32,
+    nodes: u32,
     lower: Side<I>,
     upper: Side<I>,
     /// Positions of the first byte of data and of one past the last byte. If there is no data,
@@ -173,6 +181,7 @@ impl<I: Integer> Union<I> {
             size: I::from(0),
             elements: 0,
             depth: 0,
+            nodes: NODES,
             lower: Side { at: I::from(0), origin: Origin::Absent },
             upper: Side { at: I::from(0), origin: Origin::Absent },
             first: I::MAX,
@@ -182,10 +191,11 @@ impl<I: Integer> Union<I> {
     }
 
     /// Adds `copies` copies of `old`. `low` and `high` are the least and the greatest displacement of
-    /// a copy. If `copies` is 0, only the depth changes.
+    /// a copy. If `copies` is 0, only the depth and the number of nodes change.
     #[inline(always)]
     fn place(&mut self, old: &Bounds, copies: I, low: I, high: I) -> Result<()> {
         self.depth = self.depth.max(old.depth);
+        self.nodes = self.nodes.saturating_add(old.nodes.saturating_add(NODES));
         if copies == I::from(0) {
             return Ok(());
         }
@@ -235,6 +245,7 @@ impl<I: Integer> Union<I> {
             elements: self.elements,
             align: self.align,
             depth: self.depth.saturating_add(1),
+            nodes: self.nodes,
         };
         fit("the extent", self.upper.at.minus(self.lower.at)?)?;
         fit("the true extent", self.last.minus(self.first)?)?;
@@ -295,6 +306,7 @@ impl Bounds {
             },
             align: named.align(),
             depth: 0,
+            nodes: NODES,
         }
     }
 
@@ -382,6 +394,9 @@ impl Bounds {
                     high += first.max(last);
                 }
                 place_wide(&mut union, old, copies, low, high)?;
+                // The cast loses no bits: an array has less than 64 dimensions of more than one element, and
+                // the others add no node.
+                union.nodes = union.nodes.saturating_add(sizes.len().min(64) as u32);
                 // MPI-5.0 section 5.1.3: the lower bound is 0, and the extent is that of the whole
                 // array, as if markers had set them.
                 let total = I::of(array::elements(sizes)? * extent)?;

@@ -9,6 +9,7 @@ use crate::abi;
 use crate::argument::{InOut, Output};
 use crate::callback::{CopyFunction, DeleteFunction};
 use crate::error::{Failure, Result};
+use crate::ordered::Ordered;
 use crate::raw;
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
@@ -50,12 +51,21 @@ struct Keys {
     /// read and delete such a value by the number of the key, so this map still finds the key by its
     /// number.
     freed: BTreeMap<c_int, Weak<Key>>,
+    /// When `freed` has this number of keys, `free` removes those that no object uses any more.
+    sweep_at: usize,
     last: c_int,
 }
 
+/// While fewer freed keys than this number are in use, `freed` has at most this number of keys.
+const SWEEP_MIN: usize = 64;
+
 /// All keys that users have made. Their numbers begin above those of the predefined keys.
-static KEYS: Mutex<Keys> =
-    Mutex::new(Keys { live: BTreeMap::new(), freed: BTreeMap::new(), last: 0x2000 });
+static KEYS: Mutex<Keys> = Mutex::new(Keys {
+    live: BTreeMap::new(),
+    freed: BTreeMap::new(),
+    sweep_at: SWEEP_MIN,
+    last: 0x2000,
+});
 
 fn keys() -> MutexGuard<'static, Keys> {
     // The keys may be used after a panic poisoned the lock. No call under the lock can panic between two
@@ -142,39 +152,43 @@ pub fn free(of: Of, keyval: InOut<c_int>) -> Result {
     let key = find(of, number)?;
     let mut keys = keys();
     keys.live.remove(&number);
-    keys.freed.retain(|_, key| key.strong_count() > 0);
+    if keys.freed.len() >= keys.sweep_at {
+        keys.freed.retain(|_, key| key.strong_count() > 0);
+        // The next sweep comes when the number has doubled, so sweeps take constant time per freed key.
+        keys.sweep_at = SWEEP_MIN.max(2 * keys.freed.len());
+    }
     keys.freed.insert(number, Arc::downgrade(&key));
     out.set(abi::KEYVAL_INVALID);
     Ok(())
 }
 
+/// A value, and its key.
 #[derive(Clone, Debug)]
 struct Value {
-    number: c_int,
     key: Arc<Key>,
     value: Pointer,
 }
 
-/// The attributes of one object, in the order in which they were last set. They are deleted in the reverse
+/// The attributes of one object by the numbers of their keys, in the order in which they were last set. They are deleted in the reverse
 /// order, as the standard requires for the attributes of `MPI_COMM_SELF` in `MPI_Finalize` (MPI-5.0 section
 /// 11.2.4).
 #[derive(Debug, Default)]
-pub struct Attributes(Mutex<Vec<Value>>);
+pub struct Attributes(Mutex<Ordered<c_int, Value>>);
 
 impl Attributes {
     /// Makes an empty list of attributes.
     pub const fn new() -> Self {
-        Self(Mutex::new(Vec::new()))
+        Self(Mutex::new(Ordered::new()))
     }
 
-    fn values(&self) -> MutexGuard<'_, Vec<Value>> {
+    fn values(&self) -> MutexGuard<'_, Ordered<c_int, Value>> {
         // The list may be used after a panic poisoned the lock. No call under the lock can panic between
         // two changes of the list that belong together, so the list is consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn value(&self, number: c_int) -> Option<Value> {
-        self.values().iter().find(|value| value.number == number).cloned()
+        self.values().get(&number).cloned()
     }
 
     /// Returns the value of a key; `None` if the object has no value of this key.
@@ -194,12 +208,11 @@ impl Attributes {
     pub fn set(&self, of: Of, handle: usize, number: c_int, value: *mut c_void) -> Result {
         let key = find(of, number)?;
         if let Some(old) = self.value(number) {
-            old.delete(handle)?;
+            old.delete(handle, number)?;
         }
-        let new = Value { number, key, value: Pointer(value) };
         let mut values = self.values();
-        values.retain(|value| value.number != number);
-        values.push(new);
+        values.remove(&number);
+        values.set(number, Value { key, value: Pointer(value) });
         Ok(())
     }
 
@@ -214,8 +227,8 @@ impl Attributes {
             let detail = format!("the attribute with key {number} is not set on this object");
             return Err(Failure::new(abi::ERR_KEYVAL, "keyval", detail));
         };
-        old.delete(handle)?;
-        self.values().retain(|value| value.number != number);
+        old.delete(handle, number)?;
+        self.values().remove(&number);
         Ok(())
     }
 
@@ -226,9 +239,9 @@ impl Attributes {
     /// the values that were set before that value, stay.
     pub fn clear(&self, handle: usize) -> Result {
         loop {
-            let Some(last) = self.values().last().cloned() else { return Ok(()) };
-            last.delete(handle)?;
-            self.values().retain(|value| value.number != last.number);
+            let Some((number, last)) = self.values().last().cloned() else { return Ok(()) };
+            last.delete(handle, number)?;
+            self.values().remove(&number);
         }
     }
 
@@ -240,8 +253,8 @@ impl Attributes {
     /// Returns the code of the first copy function that fails. The values that have already been copied are
     /// deleted from the duplicate again. Their delete functions get `handle`, the handle of the duplicate.
     pub fn copy(&self, original: usize, duplicate: &Self, handle: usize) -> Result {
-        let values = self.values().clone();
-        for Value { number, key, value } in values {
+        let values: Vec<_> = self.values().iter().cloned().collect();
+        for (number, Value { key, value }) in values {
             let copied = match key.copy {
                 CopyFunction::Nothing => None,
                 CopyFunction::Same => Some(value.0),
@@ -261,7 +274,7 @@ impl Attributes {
                 }
             };
             if let Some(copied) = copied {
-                duplicate.values().push(Value { number, key, value: Pointer(copied) });
+                duplicate.values().set(number, Value { key, value: Pointer(copied) });
             }
         }
         Ok(())
@@ -269,9 +282,9 @@ impl Attributes {
 }
 
 impl Value {
-    fn delete(&self, handle: usize) -> Result {
-        self.key.delete.call(handle, self.number, self.value.0, self.key.extra.0).map_err(|code| {
-            let callback = format!("delete function of the attribute with key {}", self.number);
+    fn delete(&self, handle: usize, number: c_int) -> Result {
+        self.key.delete.call(handle, number, self.value.0, self.key.extra.0).map_err(|code| {
+            let callback = format!("delete function of the attribute with key {number}");
             Failure::of_callback(code, &callback)
         })
     }

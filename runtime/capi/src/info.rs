@@ -8,6 +8,7 @@ use crate::argument::{InOut, Output, Text, TextBuffer, TextOutput};
 use crate::error::{Failure, Result};
 use crate::handle::Kind;
 use crate::handle::table::Table;
+use crate::ordered::Ordered;
 use crate::raw;
 use std::ffi::{c_char, c_int};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -18,7 +19,7 @@ pub type Entry = (Vec<u8>, Vec<u8>);
 /// An info object.
 #[derive(Debug)]
 pub struct Info {
-    entries: Mutex<Vec<Entry>>,
+    entries: Mutex<Ordered<Vec<u8>, Vec<u8>>>,
 }
 
 static INFOS: Table<Info> = Table::new(Kind::Info);
@@ -51,13 +52,13 @@ fn described() -> Info {
     }
     // The key `thread_level` is missing. Its value would be the thread level that the user requested when
     // starting the program, but `mpiexec` has no option for that.
-    Info { entries: Mutex::new(entries) }
+    Info { entries: Mutex::new(entries.into_iter().collect()) }
 }
 
 impl Info {
-    fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
+    fn entries(&self) -> MutexGuard<'_, Ordered<Vec<u8>, Vec<u8>>> {
         // The entries may be used after a panic poisoned the lock, because each change is one operation on
-        // the list.
+        // the map.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -79,21 +80,17 @@ impl Info {
 
     /// Returns all keys and values, in the order in which the keys were first set.
     pub fn all(&self) -> Vec<Entry> {
-        self.entries().clone()
+        self.entries().iter().cloned().collect()
     }
 
     /// Sets the value of a key.
     pub fn put(&self, key: &[u8], value: &[u8]) {
-        let mut entries = self.entries();
-        match entries.iter_mut().find(|(name, _)| name == key) {
-            Some(entry) => entry.1 = value.into(),
-            None => entries.push((key.into(), value.into())),
-        }
+        self.entries().set(key.into(), value.into());
     }
 
     /// Returns the value of a key; `None` if the key is not set.
     pub fn value(&self, key: &[u8]) -> Option<Vec<u8>> {
-        self.entries().iter().find(|(name, _)| name == key).map(|(_, value)| value.clone())
+        self.entries().get(key).cloned()
     }
 }
 
@@ -102,6 +99,10 @@ impl Info {
 /// # Errors
 /// Returns `MPI_ERR_OTHER` if no handle is left.
 pub fn make(entries: Vec<Entry>) -> Result<raw::Info> {
+    insert(entries.into_iter().collect())
+}
+
+fn insert(entries: Ordered<Vec<u8>, Vec<u8>>) -> Result<raw::Info> {
     let info = Info { entries: Mutex::new(entries) };
     Ok(raw::Info(INFOS.insert(Arc::new(info))?))
 }
@@ -127,7 +128,7 @@ pub fn find(info: raw::Info) -> Result<Arc<Info>> {
 /// # Errors
 /// Returns `MPI_ERR_INFO` if the handle is not valid.
 pub fn entries_of(info: raw::Info) -> Result<Vec<Entry>> {
-    Ok(find(info)?.entries().clone())
+    Ok(find(info)?.all())
 }
 
 #[cold]
@@ -160,7 +161,7 @@ fn read_key(key: Text) -> Result<Vec<u8>> {
 /// `MPI_Info_create`.
 pub fn create(info: Output<raw::Info>) -> Result {
     let out = info.required("info")?;
-    out.set(make(Vec::new())?);
+    out.set(insert(Ordered::new())?);
     Ok(())
 }
 
@@ -168,7 +169,7 @@ pub fn create(info: Output<raw::Info>) -> Result {
 pub fn create_env(_argc: c_int, _argv: *mut *mut c_char, info: Output<raw::Info>) -> Result {
     let out = info.required("info")?;
     let entries = environment().entries().clone();
-    out.set(make(entries)?);
+    out.set(insert(entries)?);
     Ok(())
 }
 
@@ -176,7 +177,7 @@ pub fn create_env(_argc: c_int, _argv: *mut *mut c_char, info: Output<raw::Info>
 pub fn dup(info: raw::Info, newinfo: Output<raw::Info>) -> Result {
     let out = newinfo.required("newinfo")?;
     let entries = find(info)?.entries().clone();
-    out.set(make(entries)?);
+    out.set(insert(entries)?);
     Ok(())
 }
 
@@ -201,12 +202,10 @@ pub fn set(info: raw::Info, key: Text, value: Text) -> Result {
 pub fn delete(info: raw::Info, key: Text) -> Result {
     let info = find_own(info)?;
     let key = read_key(key)?;
-    let mut entries = info.entries();
-    let Some(at) = entries.iter().position(|(name, _)| *name == key) else {
+    if info.entries().remove(&key).is_none() {
         let detail = format!("{} is not set", String::from_utf8_lossy(&key));
         return Err(Failure::new(abi::ERR_INFO_NOKEY, "key", detail));
-    };
-    entries.remove(at);
+    }
     Ok(())
 }
 
@@ -291,12 +290,12 @@ pub fn get_nkeys(info: raw::Info, nkeys: Output<c_int>) -> Result {
 pub fn get_nthkey(info: raw::Info, n: c_int, key: TextOutput<{ abi::MAX_INFO_KEY }>) -> Result {
     let info = find(info)?;
     let key = key.required("key")?;
-    let entries = info.entries();
-    let found = usize::try_from(n).ok().and_then(|n| entries.get(n));
+    let mut entries = info.entries();
+    let number = entries.len();
+    let found = usize::try_from(n).ok().and_then(|n| entries.nth(n));
     let Some((name, _)) = found else {
         let detail = format!(
-            "{n} is out of range; it must be at least 0 and less than {}, the number of keys",
-            entries.len()
+            "{n} is out of range; it must be at least 0 and less than {number}, the number of keys"
         );
         return Err(Failure::new(abi::ERR_ARG, "n", detail));
     };

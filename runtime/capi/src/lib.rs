@@ -28,6 +28,8 @@ mod callback;
 
 mod error;
 
+mod ordered;
+
 mod attribute;
 
 mod info;

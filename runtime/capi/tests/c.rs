@@ -229,20 +229,78 @@ fn small_collectives() {
     }
 }
 
+/// Returns why valgrind cannot run here; `None` if it can. A run of these tests denies executable memory, which
+/// valgrind needs.
+fn no_valgrind() -> Option<String> {
+    match Command::new("valgrind").args(["-q", "--tool=none", "true"]).output() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Some("valgrind is not installed".to_owned())
+        }
+        Err(error) => Some(format!("valgrind cannot start: {error}")),
+        Ok(output) if output.status.success() => None,
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let first =
+                said.lines().find(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
+            Some(format!(
+                "valgrind is installed, but cannot run `true` ({}): {first}",
+                output.status
+            ))
+        }
+    }
+}
+
+/// valgrind does not know the instructions of AVX-512. It hides them from programs that ask the CPU, but code for the
+/// CPU of this machine may have been chosen in another way.
+const NO_AVX512: (&str, &str) = ("TYPEPACK_ISA", "avx2");
+
 /// Runs a program under valgrind. The library once read the address of the kernel's vDSO from the kernel, where
 /// valgrind does not hide it, and crashed in the first call of `MPI_Wtime`.
 #[test]
 fn a_program_runs_under_valgrind() {
-    // valgrind needs executable memory, which a run of these tests denies.
-    let works = Command::new("valgrind").args(["-q", "--tool=none", "true"]).output();
-    if !works.is_ok_and(|output| output.status.success()) {
-        return skipped("valgrind is not installed, or cannot run");
+    if let Some(reason) = no_valgrind() {
+        return skipped(reason);
     }
     let mut command = Command::new(job::mpiexec());
     command.args(["-n", "2", "valgrind", "-q", "--tool=none"]).arg(compile("lecture"));
     command.env("LD_LIBRARY_PATH", library());
-    let output = job::run(command, "lecture", &[]);
+    let output = job::run(command, "lecture", &[NO_AVX512]);
     assert!(output.status.success(), "{}", job::text(&output));
+}
+
+/// Checks that the cost of each object and list grows with the work: four times as many objects must not take more
+/// than six times as many instructions. callgrind counts the instructions, so the machine's load does not matter.
+#[test]
+fn costs_grow_with_the_work() {
+    if let Some(reason) = no_valgrind() {
+        return skipped(reason);
+    }
+    let exe = compile("growth");
+    let counts = library().join("growth.counts");
+    let mut command = Command::new("valgrind");
+    command.args(["-q", "--tool=callgrind", "--zero-before=measured", "--dump-after=measured"]);
+    command.arg("--dump-line=no").arg(format!("--callgrind-out-file={}", counts.display()));
+    command.arg(exe).env("LD_LIBRARY_PATH", library());
+    let output = job::run(command, "growth", &[NO_AVX512, ("TYPEPACK_TUNE", "off")]);
+    assert!(output.status.success(), "{}", job::text(&output));
+    let said = String::from_utf8_lossy(&output.stdout);
+    // The program prints one line for each call of `measured`, and callgrind writes one file for each.
+    let instructions = |number: usize| {
+        let file = format!("{}.{number}", counts.display());
+        let text = std::fs::read_to_string(&file).expect("a file of callgrind");
+        let total = text.lines().find_map(|line| line.strip_prefix("totals: "));
+        total.and_then(|total| total.trim().parse::<u64>().ok()).expect("a total")
+    };
+    let names: Vec<&str> = said.lines().collect();
+    let mut wrong = String::new();
+    for (pair, name) in names.chunks(2).enumerate() {
+        let [few, many] = [instructions(2 * pair + 1), instructions(2 * pair + 2)];
+        println!("{}: {few} and {many} instructions", name[0]);
+        if many > 6 * few {
+            wrong += &format!("{}: {few} instructions, but {many} for 4 times the work\n", name[0]);
+        }
+    }
+    assert!(!names.is_empty() && wrong.is_empty(), "{wrong}");
 }
 
 /// Runs the program that tests the type check, with the default settings and with several others that

@@ -134,7 +134,8 @@ impl Buffer {
     }
 
     fn hold(&mut self, held: Held) {
-        let at = self.held.partition_point(|other| other.place.start < held.place.start);
+        // A message with the same place, which is empty then, comes after the earlier ones.
+        let at = self.held.partition_point(|other| other.place.start <= held.place.start);
         self.held.insert(at, held);
     }
 

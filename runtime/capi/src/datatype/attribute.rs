@@ -60,16 +60,12 @@ pub fn delete(datatype: raw::Datatype, keyval: c_int) -> Result {
     attributes(&*find(datatype)?)?.delete(Of::Type, datatype.0, keyval)
 }
 
-/// `MPI_Type_dup`. The duplicate is committed if the original is committed. The copy functions decide which
+/// `MPI_Type_dup`. The duplicate is committed if the original is committed, and shares its plan. The copy functions decide which
 /// attributes the duplicate gets.
 pub fn dup(oldtype: raw::Datatype, newtype: Output<raw::Datatype>) -> Result {
     let out = newtype.required("newtype")?;
     let old = find(oldtype)?;
-    let copy = Type::new(old.tree().dup());
-    if old.plan().is_ok() {
-        copy.commit()?;
-    }
-    let copy = Arc::new(copy);
+    let copy = Arc::new(Type::sharing(old.tree().dup(), &old));
     let handle = types::insert_type(copy.clone())?;
     if let Err(failure) = attributes(&old)?.copy(oldtype.0, attributes(&copy)?, handle.0) {
         types::remove(handle)?;

@@ -12,13 +12,16 @@ use crate::error::Result;
 use crate::failure::Failure;
 use crate::raw;
 use std::sync::Arc;
+use typepack::Datatype;
 use typepack_capi_datatype::types;
 
-/// Makes the runtime commit all datatypes from now on.
+/// Makes the runtime plan all datatypes from now on: at commit if the user wants kernels to be compiled at commit, and
+/// otherwise at the first use.
 pub fn begin() {
-    types::commit_with(|tree| {
+    let commit = |tree: &Datatype| {
         typepack::commit(tree).map_err(|error| Failure::of_code(error.class().0, error.to_string()))
-    });
+    };
+    types::commit_with(commit, typepack::compiles_at_commit());
 }
 
 /// Returns the datatype of a handle.

@@ -17,6 +17,8 @@ use crate::argument::{Output, Text, TextOutput};
 struct Added {
     /// The class to which the error code belongs. For an error class, this is the class itself.
     class: c_int,
+    /// For an error class, the number of error codes of the class that have been added; otherwise 0.
+    codes: usize,
     /// The string, which may be empty; `None` until the user adds one.
     text: Option<Vec<u8>>,
 }
@@ -203,8 +205,11 @@ impl Codes {
             )
         })?;
         self.last = number;
+        if let Some(class) = class.and_then(|class| self.added.get_mut(&class)) {
+            class.codes += 1;
+        }
         let class = class.unwrap_or(number);
-        self.added.insert(number, Added { class, text: None });
+        self.added.insert(number, Added { class, codes: 0, text: None });
         LAST_USED.store(number, std::sync::atomic::Ordering::Relaxed);
         Ok(number)
     }
@@ -253,9 +258,7 @@ pub fn remove_class(errorclass: c_int) -> Result {
         let detail = format!("{errorclass} is an error code; it must be an error class");
         return Err(Failure::new(abi::ERR_ARG, "errorclass", detail));
     }
-    let in_use =
-        |(&number, added): (&c_int, &Added)| added.class == errorclass && number != errorclass;
-    if codes.added.iter().any(in_use) {
+    if codes.user(errorclass, "errorclass")?.codes > 0 {
         let detail =
             format!("the error class {errorclass} still has error codes; remove them first");
         return Err(Failure::new(abi::ERR_ARG, "errorclass", detail));
@@ -278,7 +281,11 @@ pub fn remove_code(errorcode: c_int) -> Result {
     if added.text.is_some() {
         return Err(has_string("errorcode", errorcode));
     }
+    let class = added.class;
     codes.added.remove(&errorcode);
+    if let Some(class) = codes.added.get_mut(&class) {
+        class.codes -= 1;
+    }
     Ok(())
 }
 

@@ -30,7 +30,7 @@ fn convert(function: Datarep, large: bool, call: &Conversion<'_>) -> typepack::R
     let own = !call.datatype.is_predefined();
     if own {
         // The function may pass the datatype to calls that need a committed datatype.
-        types::find(datatype).and_then(|found| found.commit().map(|_| ())).map_err(fail)?;
+        types::find(datatype).and_then(|found| found.commit()).map_err(fail)?;
     }
     let (count, position) = (call.count as i64, call.position as i64);
     let code =

@@ -35,8 +35,7 @@ impl ViewTypes {
 impl ViewType {
     fn new(handle: raw::Datatype) -> Result<Self> {
         let found = datatype::find(handle)?;
-        // `plan` fails if the datatype is not committed.
-        found.plan()?;
+        found.check_committed()?;
         Ok(Self { handle, found })
     }
 
@@ -47,8 +46,7 @@ impl ViewType {
         if this.found.tree().is_predefined() {
             return Ok(this.handle);
         }
-        let copy = Type::new(this.found.tree().clone());
-        copy.commit()?;
+        let copy = Type::sharing(this.found.tree().clone(), &this.found);
         Ok(types::insert_type(Arc::new(copy))?)
     }
 }

@@ -12,21 +12,6 @@ use typepack::Cancelled;
 
 const NOT_PERSISTENT: &str = "the handle belongs to a request that is not a persistent request";
 
-/// Checks that the program may start a request now.
-///
-/// # Errors
-/// Returns `MPI_ERR_REQUEST` if the request is not persistent, or if it is already active.
-fn startable(request: &Request) -> Result {
-    let detail = match (&request.persistent, request.is_inactive()) {
-        (Some(_), true) => return Ok(()),
-        (Some(_), false) => {
-            "the persistent request is active: it has been started and not completed"
-        }
-        (None, _) => NOT_PERSISTENT,
-    };
-    Err(not_startable(detail))
-}
-
 #[cold]
 fn not_startable(detail: &str) -> Failure {
     Failure::new(abi::ERR_REQUEST, "request", detail)
@@ -35,22 +20,48 @@ fn not_startable(detail: &str) -> Failure {
 /// Returns the request of a handle that the program wants to start.
 ///
 /// # Errors
-/// Returns `MPI_ERR_REQUEST` if the handle is not valid, or if the request is not persistent or is already active.
+/// Returns `MPI_ERR_REQUEST` if the handle is not valid, or if the request is not persistent.
 fn to_start(handle: raw::Request) -> Result<Arc<Request>> {
     if plain::is_live(handle) {
         return Err(not_startable(NOT_PERSISTENT));
     }
     let request = find(handle)?;
-    startable(&request)?;
+    if request.persistent.is_none() {
+        return Err(not_startable(NOT_PERSISTENT));
+    }
     Ok(request)
 }
 
+/// Reserves an inactive request for this thread, which then calls [`begin`] or [`release`]. Until then, no other
+/// thread can start the request, and neither can a second entry of the same call.
+///
+/// # Errors
+/// Returns `MPI_ERR_REQUEST` if the request is active.
+fn reserve(request: &Request) -> Result {
+    let mut running = request.lock();
+    match *running {
+        Running::Inactive => {
+            *running = Running::Starting;
+            Ok(())
+        }
+        _ => Err(not_startable(
+            "the persistent request is active: it has been started and not completed",
+        )),
+    }
+}
+
+/// Gives back requests that [`reserve`] has reserved, without starting them.
+#[cold]
+fn release(reserved: &[Reserved]) {
+    for (_, request) in reserved {
+        *request.lock() = Running::Inactive;
+    }
+}
+
+/// Starts a request that [`reserve`] has reserved.
 fn begin(request: &Request) -> Result {
-    startable(request)?;
     let Some(persistent) = &request.persistent else { return Ok(()) };
-    // `start` takes the runtime's lock, so this thread must not hold the lock of the request. The state
-    // `Starting` keeps other threads from starting the request in the meantime.
-    *request.lock() = Running::Starting;
+    // `start` takes the runtime's lock, so this thread must not hold the lock of the request.
     let started = persistent.start();
     let mut running = request.lock();
     match started {
@@ -71,10 +82,16 @@ fn begin(request: &Request) -> Result {
 /// `MPI_Start`.
 pub fn start(request: InOut<raw::Request>) -> Result {
     let (handle, _) = request.read("request")?;
-    begin(&*to_start(handle)?)
+    let request = to_start(handle)?;
+    reserve(&request)?;
+    begin(&request)
 }
 
-/// `MPI_Startall`. It first checks all requests, and starts none if one of them cannot be started.
+/// A request that `MPI_Startall` has reserved, and its handle.
+type Reserved = (raw::Request, Arc<Request>);
+
+/// `MPI_Startall`. It first reserves all requests, and starts none if one of them cannot be started. A request that
+/// occurs twice cannot be reserved for the second entry, so the call needs no search for duplicates.
 pub fn startall(count: c_int, requests: Array<raw::Request>) -> Result {
     let Ok(count) = usize::try_from(count) else {
         return Err(Failure::new(abi::ERR_COUNT, "count", format!("{count} is negative")));
@@ -82,19 +99,31 @@ pub fn startall(count: c_int, requests: Array<raw::Request>) -> Result {
     // SAFETY: the caller of `MPI_Startall` passes an array of `count` handles. This function drops the
     // iterator before it returns.
     let requests = unsafe { requests.entries(count, "array_of_requests")? };
-    let mut found = room(count, "array_of_requests")?;
+    let mut reserved: Vec<Reserved> = room(count, "array_of_requests")?;
     for handle in requests {
-        let request = to_start(handle)?;
-        if let Some(first) = found.iter().position(|(other, _)| *other == handle) {
-            let detail = format!(
-                "entries {first} and {} are the same request; each request may appear once",
-                found.len()
-            );
-            return Err(Failure::new(abi::ERR_REQUEST, "array_of_requests", detail));
+        match to_start(handle).and_then(|request| reserve(&request).map(|()| request)) {
+            Ok(request) => reserved.push((handle, request)),
+            Err(failure) => {
+                release(&reserved);
+                return Err(twice(handle, &reserved).unwrap_or(failure));
+            }
         }
-        found.push((handle, request));
     }
-    found.iter().try_for_each(|(_, request)| begin(request))
+    for (at, (_, request)) in reserved.iter().enumerate() {
+        begin(request).inspect_err(|_| release(&reserved[at + 1..]))?;
+    }
+    Ok(())
+}
+
+/// Returns the failure for a request that already has an entry in `reserved`; `None` if it has none.
+#[cold]
+fn twice(handle: raw::Request, reserved: &[Reserved]) -> Option<Failure> {
+    let first = reserved.iter().position(|(other, _)| *other == handle)?;
+    let detail = format!(
+        "entries {first} and {} are the same request; each request may appear once",
+        reserved.len()
+    );
+    Some(Failure::new(abi::ERR_REQUEST, "array_of_requests", detail))
 }
 
 /// Returns the failure for a call that must not be made on a request of a collective operation (MPI-5.0

@@ -223,9 +223,46 @@ static void addresses(void)
     free(heap);
 }
 
+/* A duplicate shares the plan of its original, but whether it is committed is its own property. */
+static void duplicates(void)
+{
+    int ni, na, nd, combiner, integers[4], size;
+    MPI_Datatype original, early, of_early, late, inner;
+    OK(MPI_Type_vector(3, 2, 5, MPI_INT, &original));
+    OK(MPI_Type_dup(original, &early));
+    OK(MPI_Type_commit(&original));
+    OK(MPI_Type_dup(original, &late));
+    RAISES(MPI_ERR_TYPE, MPI_Pack_size(1, early, MPI_COMM_WORLD, &size));
+    OK(MPI_Pack_size(1, late, MPI_COMM_WORLD, &size));
+    CHECK(size >= 24);
+    OK(MPI_Type_dup(early, &of_early));
+    OK(MPI_Type_commit(&of_early));
+    OK(MPI_Pack_size(1, of_early, MPI_COMM_WORLD, &size));
+    RAISES(MPI_ERR_TYPE, MPI_Pack_size(1, early, MPI_COMM_WORLD, &size));
+    OK(MPI_Type_free(&original));
+    OK(MPI_Type_free(&early));
+    OK(MPI_Type_get_envelope(late, &ni, &na, &nd, &combiner));
+    CHECK(combiner == MPI_COMBINER_DUP && ni == 0 && na == 0 && nd == 1);
+    OK(MPI_Type_get_contents(late, 0, 0, 1, NULL, NULL, &inner));
+    OK(MPI_Type_get_envelope(inner, &ni, &na, &nd, &combiner));
+    CHECK(combiner == MPI_COMBINER_VECTOR);
+    OK(MPI_Type_get_contents(inner, ni, na, nd, integers, NULL, &original));
+    CHECK(integers[0] == 3 && integers[1] == 2 && integers[2] == 5 && original == MPI_INT);
+    OK(MPI_Type_free(&inner));
+    for (int i = 0; i < 2; i++) {
+        MPI_Datatype type = i ? late : of_early;
+        int position = 0, data[12], packed[6];
+        for (int k = 0; k < 12; k++) data[k] = k;
+        OK(MPI_Pack(data, 1, type, packed, sizeof packed, &position, MPI_COMM_WORLD));
+        CHECK(position == sizeof packed && packed[1] == 1 && packed[2] == 5 && packed[5] == 11);
+        OK(MPI_Type_free(&type));
+    }
+}
+
 int main(void)
 {
     begin();
+    duplicates();
     every_constructor();
     by_precision();
     taken_apart();

@@ -167,6 +167,31 @@ static void persistent(void)
     OK(MPI_Wait(&requests[0], MPI_STATUS_IGNORE));
 }
 
+/* If MPI_Startall refuses one request, it starts none of the others. */
+static void refused_starts(void)
+{
+    enum { N = 3 };
+    int values[N];
+    MPI_Request requests[N], twice[4];
+    for (int i = 0; i < N; i++)
+        OK(MPI_Recv_init(&values[i], 1, MPI_INT, MPI_PROC_NULL, i, comm, &requests[i]));
+    for (int round = 0; round < 3; round++) {
+        memcpy(twice, requests, sizeof requests);
+        twice[3] = requests[round];
+        RAISES(MPI_ERR_REQUEST, MPI_Startall(4, twice));
+        /* An active request, and none, after requests that could be started. */
+        OK(MPI_Start(&requests[2]));
+        RAISES(MPI_ERR_REQUEST, MPI_Startall(N, requests));
+        OK(MPI_Wait(&requests[2], MPI_STATUS_IGNORE));
+        twice[2] = MPI_REQUEST_NULL;
+        RAISES(MPI_ERR_REQUEST, MPI_Startall(N, twice));
+        OK(MPI_Startall(N, requests));
+        OK(MPI_Waitall(N, requests, MPI_STATUSES_IGNORE));
+    }
+    for (int i = 0; i < N; i++)
+        OK(MPI_Request_free(&requests[i]));
+}
+
 static void cancelled(void)
 {
     int in = -1, out = 4, flag = 0;
@@ -429,6 +454,7 @@ static void all(void)
     mixed();
     many();
     persistent();
+    refused_starts();
     cancelled();
     freed();
     errors();

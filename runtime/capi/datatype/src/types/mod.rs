@@ -1,10 +1,15 @@
 //! Datatypes behind handles.
 //!
 //! `construct.rs` has the calls that make datatypes, `query.rs` the calls that return their properties, and
-//! `decode.rs` the calls that return how a datatype was made. Packing and the message calls use the committed
-//! plan of a datatype. The engine implements the datatypes themselves. A [`Type`] adds what only the C
-//! interface needs: a name, the plan once the type is committed, and a place for data of the host (the
+//! `decode.rs` the calls that return how a datatype was made. Packing and the message calls use the
+//! plan of a committed datatype. The engine implements the datatypes themselves. A [`Type`] adds what only the C
+//! interface needs: a name, whether the type is committed, its plan, and a place for data of the host (the
 //! library that uses this crate), such as attributes.
+//!
+//! `MPI_Type_commit` checks the datatype, and the first call that moves data with it makes the plan. To make a plan
+//! takes time in proportion to the whole tree of the datatype. A program may commit each of many datatypes that it
+//! builds on top of each other and use only the last one; each commit then takes constant time. A duplicate shares
+//! the plan of its original.
 
 pub mod construct;
 pub mod decode;
@@ -19,26 +24,40 @@ use crate::handle::thread_cache::{Held, Home, ThreadCache};
 use crate::raw;
 use std::any::Any;
 use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use typepack_engine::{Datatype, Plan};
 
-/// The type of a function that commits a datatype.
+/// The type of a function that makes the plan of a datatype.
 pub type Commit = fn(&Datatype) -> Result<Plan>;
 
-static COMMIT: OnceLock<Commit> = OnceLock::new();
+/// How the host makes plans.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    commit: Commit,
+    at_commit: bool,
+}
 
-/// Sets the function that commits all datatypes from now on, for example with a code generator. If no
-/// function is set, the engine commits the datatypes. Only the first call has an effect; later calls change
-/// nothing.
-pub fn commit_with(commit: Commit) {
-    let _first = COMMIT.set(commit);
+static WAY: OnceLock<Way> = OnceLock::new();
+
+/// Sets the function that makes the plans of all datatypes from now on, for example with a code generator. If no
+/// function is set, the engine makes them. `at_commit` says whether `MPI_Type_commit` makes the plan; otherwise
+/// the first call that needs the plan makes it. Only the first call has an effect; later calls change nothing.
+pub fn commit_with(commit: Commit, at_commit: bool) {
+    let _first = WAY.set(Way { commit, at_commit });
 }
 
 /// A datatype behind a handle.
 #[derive(Debug)]
 pub struct Type {
     tree: Datatype,
+    /// True if the program has committed the datatype.
+    committed: AtomicBool,
+    /// The plan, once a call has needed it. Only a committed or predefined datatype has a plan.
     plan: OnceLock<Plan>,
+    /// A datatype with the same typemap, whose plan this datatype shares; `None` if there is none. That datatype
+    /// has no such datatype itself.
+    original: Option<Arc<Type>>,
     name: Mutex<Option<Vec<u8>>>,
     attached: OnceLock<Box<dyn Any + Send + Sync>>,
 }
@@ -55,8 +74,26 @@ thread_local! {
 impl Type {
     /// Makes a datatype without a name.
     pub fn new(tree: Datatype) -> Self {
-        let (plan, name, attached) = (OnceLock::new(), Mutex::new(None), OnceLock::new());
-        Self { tree, plan, name, attached }
+        Self {
+            tree,
+            committed: AtomicBool::new(false),
+            plan: OnceLock::new(),
+            original: None,
+            name: Mutex::new(None),
+            attached: OnceLock::new(),
+        }
+    }
+
+    /// Makes a datatype without a name that shares the plan of `old`, and is committed if `old` is. The typemap of
+    /// `tree` must be that of `old`.
+    pub fn sharing(tree: Datatype, old: &Arc<Self>) -> Self {
+        let mut made = Self::new(tree);
+        made.committed = AtomicBool::new(old.is_committed());
+        match old.plan.get() {
+            Some(plan) => made.plan = OnceLock::from(plan.clone()),
+            None => made.original = Some(Arc::clone(old.original.as_ref().unwrap_or(old))),
+        }
+        made
     }
 
     /// Returns the data that the host has attached to this datatype. The first call makes the data with
@@ -71,47 +108,81 @@ impl Type {
         &self.tree
     }
 
-    /// Commits the datatype if it is not committed yet, and returns its plan.
+    /// Returns whether the datatype is committed. Predefined datatypes are committed.
+    pub fn is_committed(&self) -> bool {
+        self.committed.load(Ordering::Acquire) || self.tree.is_predefined()
+    }
+
+    /// Commits the datatype if it is not committed yet.
     ///
     /// # Errors
     /// Returns the errors of the function that [`commit_with`] set, or those of the engine's commit function.
-    pub fn commit(&self) -> Result<&Plan> {
+    pub fn commit(&self) -> Result {
+        if self.committed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        // If the datatype may be too large for a plan, this call must find out.
+        if !self.tree.is_within_limits() || WAY.get().is_some_and(|way| way.at_commit) {
+            self.planned()?;
+        }
+        self.committed.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Returns the plan, which this function makes if the datatype has none yet.
+    fn planned(&self) -> Result<&Plan> {
         if let Some(plan) = self.plan.get() {
             return Ok(plan);
         }
-        let plan = match COMMIT.get() {
-            Some(commit) => commit(&self.tree)?,
-            None => self.tree.commit()?,
+        let made = |tree: &Datatype| match WAY.get() {
+            Some(way) => (way.commit)(tree),
+            None => Ok(tree.commit()?),
+        };
+        let plan = match &self.original {
+            None => made(&self.tree)?,
+            Some(original) if original.is_committed() => original.planned()?.clone(),
+            // The program has not committed the original. It must not get a plan then.
+            Some(original) => made(&original.tree)?,
         };
         Ok(self.plan.get_or_init(|| plan))
     }
 
-    /// Returns the plan of a committed datatype. Predefined datatypes count as committed: the first call
-    /// commits them.
+    /// Returns the plan of a committed datatype. The first call makes the plan.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_TYPE` if the datatype is not committed, and the errors of [`commit`](Self::commit)
-    /// for a predefined datatype.
+    /// Returns `MPI_ERR_TYPE` if the datatype is not committed, and the errors of the function that
+    /// [`commit_with`] set, or those of the engine's commit function.
     #[inline]
     pub fn plan(&self) -> Result<&Plan> {
         match self.plan.get() {
             Some(plan) => Ok(plan),
-            None => self.not_committed(),
+            None => self.first_plan(),
         }
     }
 
+    /// Checks that the datatype is committed.
+    ///
+    /// # Errors
+    /// Returns `MPI_ERR_TYPE` if the datatype is not committed.
+    pub fn check_committed(&self) -> Result {
+        if self.is_committed() { Ok(()) } else { Err(self.not_committed()) }
+    }
+
     #[cold]
-    fn not_committed(&self) -> Result<&Plan> {
-        if self.tree.is_predefined() {
-            return self.commit();
-        }
+    fn first_plan(&self) -> Result<&Plan> {
+        self.check_committed()?;
+        self.planned()
+    }
+
+    #[cold]
+    fn not_committed(&self) -> Failure {
         let name = self.name.lock().ok().and_then(|name| name.clone());
         let name = name.map_or_else(
             || "a datatype".to_owned(),
             |name| String::from_utf8_lossy(&name).into_owned(),
         );
         let detail = format!("{name} is used before MPI_Type_commit");
-        Err(Failure::new(abi::ERR_TYPE, "datatype", detail))
+        Failure::new(abi::ERR_TYPE, "datatype", detail)
     }
 }
 
