@@ -203,8 +203,11 @@ fn filetypes_in_order_whose_copies_are_not() {
         ("int", "resized(7, -8, hindexed([2, 1], [16, 40], int))"),
         ("short", "resized(0, 2, int)"),
         ("double", "resized(0, 16, struct([1, 2, 1], [4, 20, 60], [double, double, double]))"),
-        ("resized(0, 8, hindexed([1, 1], [0, 12], short))", "hindexed([1, 1], [0, 30], resized(0, 6, \
-          hindexed([1, 1], [0, 12], short)))"),
+        (
+            "resized(0, 8, hindexed([1, 1], [0, 12], short))",
+            "hindexed([1, 1], [0, 30], resized(0, 6, \
+          hindexed([1, 1], [0, 12], short)))",
+        ),
         ("hindexed([1, 1], [0, 0], int)", "resized(0, 2, hindexed([1, 1], [0, 0], int))"),
     ] {
         let (etype, filetype) = (parse(etype), parse(filetype));
@@ -569,7 +572,12 @@ fn refusals_name_the_argument_and_the_fault() {
         ("int", "resized(0, 0, int)", "", ""),
         ("int", "resized(0, -4, int)", "", ""),
         ("int", "resized(0, 4, vector(2, 1, 3, int))", "", ""),
-        ("int", "contiguous(2, resized(0, 4, vector(2, 1, 3, int)))", "filetype", "must not decrease"),
+        (
+            "int",
+            "contiguous(2, resized(0, 4, vector(2, 1, 3, int)))",
+            "filetype",
+            "must not decrease",
+        ),
         ("int", "contiguous(3, short)", "filetype", "not a multiple of the size of the etype"),
         ("int", "resized(0, 6, int)", "", ""),
         ("int", "resized(0, 12, hindexed([1, 1], [0, 6], int))", "", ""),
