@@ -166,3 +166,58 @@ fn a_forced_way_is_not_left() {
         });
     }
 }
+
+/// How many of the next system calls that write are followed by a truncation of the file.
+static SHRINKS: AtomicU64 = AtomicU64::new(0);
+
+/// Behaves as if another process truncated the file after a write: the library has extended the file, and finds no pages
+/// when it copies.
+const SHRINKING: Table = Table {
+    pwrite: |fd, memory, bytes, at| {
+        // SAFETY: the caller guarantees that `bytes` bytes at `memory` are readable, as the call requires.
+        let written = unsafe { (COUNTING.pwrite)(fd, memory, bytes, at) };
+        let take = |left: u64| left.checked_sub(1);
+        if SHRINKS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
+            (Table::SYSTEM.truncate)(fd, 0)?;
+        }
+        written
+    },
+    ..Table::SYSTEM
+};
+
+/// Checks that a write of many short pieces goes on through a window when another process truncates the file meanwhile,
+/// and does not make a system call for each piece.
+#[test]
+fn a_file_that_shrinks_costs_no_call_for_each_piece() {
+    const BLOCKS: usize = 20_000;
+    let name = "a_file_that_shrinks_costs_no_call_for_each_piece";
+    ranks_with(1, name, &[("TYPEPACK_IO", "mmap")], |world| {
+        let path = path(world);
+        let mode = Mode::READ_WRITE | Mode::CREATE | Mode::DELETE_ON_CLOSE;
+        let file = File::open(world, &path, mode).expect("a file");
+        let block = Datatype::named(Named::U64);
+        let filetype = Datatype::resized(0, 16, &block).expect("a type");
+        file.set_view(Some(0), &block, &filetype, "native").expect("a view");
+        let data: Vec<u64> = (1..=BLOCKS as u64).collect();
+        let mut back = vec![0u64; BLOCKS];
+        // SAFETY: the functions of `SHRINKING` pass the caller's memory to the system calls.
+        unsafe { files::replace(SHRINKING) };
+        for shrinks in 0..5 {
+            file.set_size(0).expect("empty");
+            SHRINKS.store(shrinks, Ordering::Relaxed);
+            let before = WRITES.load(Ordering::Relaxed);
+            file.write_at(0, &data).expect("written");
+            let writes = WRITES.load(Ordering::Relaxed) - before;
+            assert_eq!(writes, shrinks + 1, "one write for each time that the file must grow");
+            assert_eq!(file.size().expect("a size"), 16 * BLOCKS as u64 - 8);
+            assert_eq!(file.read_at(0, &mut back).expect("read"), 8 * BLOCKS);
+            assert!(back == data, "{shrinks}");
+        }
+        // If the file always shrinks, the write ends nevertheless.
+        SHRINKS.store(u64::MAX, Ordering::Relaxed);
+        file.write_at(0, &data).expect("written");
+        // SAFETY: the functions of `SYSTEM` are the system calls.
+        unsafe { files::replace(Table::SYSTEM) };
+        file.close().expect("closed");
+    });
+}

@@ -351,6 +351,124 @@ fn two_ranks_agree_with_the_model_auto() {
     sequences(2, "two_ranks_agree_with_the_model_auto", "auto");
 }
 
+/// Returns a random view whose filetype is in order and whose copies often are not: they lie between each other, overlap,
+/// lie on top of each other, or go backwards. Also returns the number of etypes of its first filetypes, of which none
+/// begins before the view.
+fn view_of_copies(random: &mut Random) -> (View, u64) {
+    let etype = Datatype::named([Named::I32, Named::U8][random.below(2) as usize]);
+    let mut end = random.below(5) as i64;
+    let places: Vec<i64> = (0..1 + random.below(12))
+        .map(|_| {
+            let place = end + [0, 3, 40, 9000][random.below(4) as usize] * random.below(2) as i64;
+            end = place + etype.extent();
+            place
+        })
+        .collect();
+    let extent = match random.below(6) {
+        0 => 0,
+        1 => -(random.below(end as u64) as i64),
+        2 => 1 + random.below(8) as i64,
+        _ => random.below(end as u64 + 4) as i64,
+    };
+    let inside = Datatype::hindexed_block(1, &places, &etype).expect("a type");
+    let filetype =
+        Datatype::resized(random.below(20) as i64 - 10, extent, &inside).expect("a type");
+    let tiles = (0..6).take_while(|tile| places[0] + tile * extent >= 0).count();
+    let bytes = bytes_of(&filetype);
+    let view = View { disp: random.below(50) as i64, etype, filetype, bytes };
+    (view, (tiles * places.len()) as u64)
+}
+
+/// Compares accesses through views whose copies are in any order with the model: the content and the size of the file,
+/// byte offsets, the end of the file in etypes, and reads of a file that ends anywhere.
+fn copies(name: &str, method: &str) {
+    ranks_with(1, name, &[("TYPEPACK_IO", method)], |world| {
+        let path = path(world, name);
+        let file = File::open(world, &path, Mode::CREATE_READ_WRITE | Mode::DELETE_ON_CLOSE);
+        let file = file.expect("a file");
+        for seed in 0..150 {
+            let random = &mut Random(seed);
+            let (view, all) = view_of_copies(random);
+            let (unit, mut model) = (view.etype.size() as u64, Vec::new());
+            let representation = ["native", "external32"][random.below(2) as usize];
+            let order = order_in_file(&view.etype, representation);
+            let in_file = |i: usize| i / order.len() * order.len() + order[i % order.len()];
+            file.set_size(0).expect("empty");
+            let set = file.set_view(Some(view.disp), &view.etype, &view.filetype, representation);
+            set.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            file.set_atomic(random.below(2) == 0).expect("a mode");
+            for _ in 0..4 {
+                let at = random.below(all);
+                let etypes = 1 + random.below(all - at);
+                let memory = random_memory(random, &view.etype, etypes);
+                let buffer = random.bytes(memory.length);
+                let (collective, way) = (random.below(2) == 0, random.below(3));
+                let position = Position::At(at as i64);
+                let access_of = |write| Access { write, position, collective };
+                let moved = access(&file, access_of(true), &memory, &mut buffer.clone(), way);
+                assert_eq!(moved, etypes * unit, "seed {seed}");
+                let start = (at * unit) as usize;
+                for i in 0..moved as usize {
+                    let place = view.offset(start + i);
+                    model.resize(model.len().max(place + 1), 0);
+                    model[place] = buffer[memory.offsets[in_file(i)]];
+                }
+                assert!(std::fs::read(&path).expect("the file") == model, "seed {seed}");
+                assert_eq!(file.size().expect("a size"), model.len() as u64, "seed {seed}");
+                let offset = file.byte_offset(at as i64).expect("an offset");
+                assert_eq!(offset, view.offset(start) as u64, "seed {seed}");
+                let mut back = vec![0; buffer.len()];
+                assert_eq!(access(&file, access_of(false), &memory, &mut back, way), moved);
+                for i in 0..moved as usize {
+                    let found = back[memory.offsets[in_file(i)]];
+                    assert_eq!(found, model[view.offset(start + i)], "seed {seed}");
+                }
+            }
+            let size = model.len() as u64;
+            for size in (0..=size).rev().step_by(1 + model.len() / 50) {
+                file.set_size(size as i64).expect("a size");
+                let listed = if view.filetype.extent() > 0 { 1 << 20 } else { all };
+                let begins = |etype: u64| view.offset((etype * unit) as usize) as u64;
+                match ((0..listed).find(|&etype| begins(etype) >= size), file.seek(0, Whence::End))
+                {
+                    (None, found) => assert!(found.is_err(), "seed {seed} size {size}"),
+                    (Some(etype), found) => {
+                        found.unwrap_or_else(|error| panic!("seed {seed} size {size}: {error}"));
+                        assert_eq!(file.position().expect("a position"), etype, "seed {seed}");
+                    }
+                }
+                if representation == "external32" {
+                    continue;
+                }
+                let at = random.below(all);
+                let mut back = vec![7u8; ((all - at) * unit) as usize];
+                let read = file.read_at(at, &mut back).expect("read");
+                let places = (0..back.len()).map(|i| view.offset((at * unit) as usize + i));
+                let before: Vec<usize> =
+                    places.take_while(|&place| place < size as usize).collect();
+                assert_eq!(read, before.len(), "seed {seed} size {size} at {at}");
+                assert!(back.iter().zip(&before).all(|(found, &place)| *found == model[place]));
+            }
+        }
+        file.close().expect("closed");
+    });
+}
+
+#[test]
+fn copies_in_any_order_in_mapped_files() {
+    copies("copies_in_any_order_in_mapped_files", "mmap");
+}
+
+#[test]
+fn copies_in_any_order_by_calls() {
+    copies("copies_in_any_order_by_calls", "pwrite");
+}
+
+#[test]
+fn copies_in_any_order_with_a_free_choice() {
+    copies("copies_in_any_order_with_a_free_choice", "auto");
+}
+
 #[test]
 fn external32_in_mapped_files() {
     external32_by("mmap", "external32_in_mapped_files");
@@ -414,24 +532,30 @@ fn atomic(name: &str, method: &str) {
         let file = File::open(world, &path, Mode::CREATE_READ_WRITE | Mode::DELETE_ON_CLOSE)
             .expect("a file");
         let byte = Datatype::named(Named::U8);
-        let filetype = Datatype::resized(0, 3, &byte).expect("a type");
-        file.set_view(Some(0), &byte, &filetype, "native").expect("a view");
-        file.set_atomic(true).expect("a mode");
-        let length = if method == "mmap" { 200_000 } else { 3_000 };
-        file.write_at_all(0, &vec![9u8; length]).expect("written");
-        for round in 0..60u8 {
-            if world.rank() < 2 {
-                file.write_at(0, &vec![2 * round + world.rank() as u8; length]).expect("written");
-            } else {
-                let mut back = vec![0u8; length];
-                assert_eq!(file.read_at(0, &mut back).expect("read"), length);
-                assert!(back.iter().all(|byte| *byte == back[0]), "a mixture in round {round}");
+        // The copies of the second filetype lie between each other.
+        let apart = Datatype::hindexed_block(1, &[0, 301], &byte).expect("a type");
+        for inside in [&byte, &apart] {
+            let filetype = Datatype::resized(0, 3, inside).expect("a type");
+            file.set_view(Some(0), &byte, &filetype, "native").expect("a view");
+            file.set_atomic(true).expect("a mode");
+            let length = if method == "mmap" { 200_000 } else { 3_000 };
+            file.write_at_all(0, &vec![9u8; length]).expect("written");
+            for round in 0..60u8 {
+                if world.rank() < 2 {
+                    let data = vec![2 * round + world.rank() as u8; length];
+                    file.write_at(0, &data).expect("written");
+                } else {
+                    let mut back = vec![0u8; length];
+                    assert_eq!(file.read_at(0, &mut back).expect("read"), length);
+                    assert!(back.iter().all(|byte| *byte == back[0]), "a mixture in round {round}");
+                }
             }
+            world.barrier().expect("a barrier");
+            let mut back = vec![0u8; length];
+            file.read_at(0, &mut back).expect("read");
+            assert!(back.iter().all(|byte| *byte == back[0]));
+            world.barrier().expect("a barrier");
         }
-        world.barrier().expect("a barrier");
-        let mut back = vec![0u8; length];
-        file.read_at(0, &mut back).expect("read");
-        assert!(back.iter().all(|byte| *byte == back[0]));
         file.close().expect("closed");
     });
 }

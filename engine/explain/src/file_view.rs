@@ -8,8 +8,6 @@ use crate::picture::Picture;
 use crate::pieces::Counts;
 use crate::svg::{document, shortened};
 use crate::terminal::drawn;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::fmt::Write;
 use typepack_engine::{Datatype, FileView, Named, Result, Settings, text};
 
@@ -80,7 +78,7 @@ impl FileRanks {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`FileView::pieces`] and [`FileView::offset`].
+    /// Returns the errors of [`FileView::pieces`] and [`FileView::span`].
     pub fn report(&self, colour: bool) -> Result<String> {
         let mut out = String::from("Ranks\n");
         let _ = writeln!(
@@ -90,14 +88,15 @@ impl FileRanks {
         );
         for (rank, (displacement, view, filetype)) in self.views.iter().enumerate() {
             let bytes = view.filetype_bytes().saturating_mul(self.count);
-            let offset = |at| Ok::<_, typepack_engine::Error>(displacement + view.offset(at)?);
             let (pieces, low, high) = if bytes == 0 {
                 ("0".to_owned(), "-".to_owned(), "-".to_owned())
             } else {
                 let pieces = view.pieces(0, bytes)?.take(PIECES + 1).count();
                 let pieces =
                     if pieces > PIECES { format!("> {PIECES}") } else { pieces.to_string() };
-                (pieces, offset(0)?.to_string(), offset(bytes - 1)?.to_string())
+                let span = view.span(0, bytes)?;
+                let place = |at: u64| (displacement + at).to_string();
+                (pieces, place(span.start), place(span.end - 1))
             };
             let _ = writeln!(
                 out,
@@ -138,39 +137,34 @@ impl FileRanks {
 
     /// Counts holes and overlaps, unless there are too many pieces.
     fn coverage(&self) -> Result<Option<Coverage>> {
-        let mut pieces = Vec::new();
+        // The pieces of a rank need not come in file order: copies of its filetype may lie anywhere.
+        let mut pieces: Vec<(u64, u64)> = Vec::new();
         for (displacement, view, _) in &self.views {
             let bytes = view.filetype_bytes().saturating_mul(self.count);
             if bytes > 0 {
-                pieces.push(view.pieces(0, bytes)?.map(move |piece| {
+                let most = PIECES + 1 - pieces.len();
+                pieces.extend(view.pieces(0, bytes)?.take(most).map(|piece| {
                     let low = displacement + piece.offset as u64;
                     (low, low + piece.bytes)
                 }));
             }
+            if pieces.len() > PIECES {
+                return Ok(None);
+            }
         }
-        // The pieces of each rank come in file order. The heap holds the next piece of each rank.
-        let mut next = BinaryHeap::new();
-        for (index, pieces) in pieces.iter_mut().enumerate() {
-            next.extend(pieces.next().map(|(low, high)| Reverse((low, high, index))));
-        }
-        let start = next.peek().map_or(0, |Reverse((low, _, _))| *low);
+        pieces.sort_unstable();
+        let start = pieces.first().map_or(0, |(low, _)| *low);
         // `once` is the largest end of a piece so far. `twice` is the end of the last shared bytes that are
         // already counted.
         let (mut once, mut twice) = (start, start);
         let (mut holes, mut shared) = (0, 0);
-        // The last turn finds that no piece is left.
-        for _ in 0..=PIECES {
-            let Some(Reverse((low, high, index))) = next.pop() else {
-                return Ok(Some(Coverage { bytes: once - start, holes, shared }));
-            };
+        for (low, high) in pieces {
             holes += low.saturating_sub(once);
             let both = high.min(once);
             shared += both.saturating_sub(low.max(twice));
             twice = twice.max(both);
             once = once.max(high);
-            let rest = pieces[index].next();
-            next.extend(rest.map(|(low, high)| Reverse((low, high, index))));
         }
-        Ok(None)
+        Ok(Some(Coverage { bytes: once - start, holes, shared }))
     }
 }

@@ -174,6 +174,11 @@ impl Summary {
         }
     }
 
+    /// Returns true if this is the summary of a node that the program does not use.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.runs == 0
+    }
+
     /// Returns the number of bytes from the first byte of data to one past the last.
     pub(super) fn span(&self) -> i128 {
         self.high.saturating_sub(self.low)

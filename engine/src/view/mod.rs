@@ -6,11 +6,18 @@
 //! bytes*). *Offsets* count bytes of the file from the view's displacement on, so the caller adds the
 //! displacement.
 //!
+//! The displacements of one filetype never decrease, and in a file that may be written they do not overlap. Neither
+//! holds for its copies: the extent may be smaller than the data, 0 or negative. So view bytes are in the order of
+//! the file within one copy, but an access that covers several copies may be neither ordered nor disjoint
+//! ([`FileView::ordered`]). Such an access stores its bytes in the order of the view, so the later of two bytes at the
+//! same offset wins.
+//!
 //! `copy.rs` moves data between memory and a mapped file, with the functions of `transfer/` and
 //! `external32/`. The runtime's file code uses this folder.
 //!
 //! - `order.rs`: checks that displacements are neither negative nor decreasing
 //! - `etypes.rs`: checks that a filetype consists of whole etypes
+//! - `span.rs`: finds the range of the file that an access covers
 //! - `ends.rs`: finds the first view byte at or after an offset, for the end of the file
 //! - `copy.rs`: copies between memory and a view, natively or with conversion to external32
 //! - `widths.rs`: types as they are in a file whose representation changes sizes
@@ -35,6 +42,7 @@ mod copy;
 mod ends;
 mod etypes;
 mod order;
+mod span;
 mod widths;
 
 pub use widths::in_file;
@@ -45,7 +53,6 @@ use crate::datatype::Datatype;
 use crate::error::{Error, ErrorKind, Result, counted};
 use crate::ir::Run;
 use crate::plan::{Plan, Settings};
-use std::ops::Range;
 
 /// The etype and the filetype of a view, as they are in the file. Cloning a view copies a few numbers
 /// and a list of one number per program node.
@@ -54,16 +61,15 @@ pub struct FileView {
     etype: Datatype,
     plan: Plan,
     etype_bytes: u64,
-    /// Distance from one filetype to the next, in bytes; not 0 if the filetype has data.
-    extent: u64,
-    /// True if no two view bytes lie at the same offset, so that later view bytes lie at greater offsets.
-    disjoint: bool,
+    /// Distance from one filetype to the next, in bytes.
+    extent: i64,
+    /// True if later view bytes lie at greater offsets, in any number of filetypes.
+    ordered: bool,
+    /// True if later view bytes of one filetype lie at greater offsets.
+    tile_ordered: bool,
     /// For each node of the program: where its data ends, as a displacement from the node in bytes.
     ends: Box<[i128]>,
 }
-
-/// Size of the longest basic type, in bytes.
-const LONGEST: u64 = 32;
 
 impl FileView {
     /// Makes a view of a file in the native representation. Both types describe bytes of the file. For
@@ -74,10 +80,9 @@ impl FileView {
     /// Returns `ErrorKind::Type` for `etype` or `filetype` in these cases:
     ///
     /// - The etype has no data.
-    /// - A displacement is negative, or smaller than the one before it.
-    /// - The extent of a type with data is not positive, or a copy of a type begins before the last element
-    ///   of the copy before it.
-    /// - The filetype does not consist of whole etypes, holes included (see [`FileView::check_etypes`]).
+    /// - A displacement is negative, or smaller than the one before it. This rule holds for the displacements
+    ///   inside the type, not for those of its copies.
+    /// - The filetype does not consist of whole etypes (see [`FileView::check_etypes`]).
     ///
     /// Returns the errors of [`Datatype::commit`].
     #[doc(alias = "MPI_File_set_view")]
@@ -94,14 +99,16 @@ impl FileView {
         order::check(filetype, "filetype")?;
         if !filetype.is_same(etype) {
             order::check(etype, "etype")?;
-            Self::check_etypes(etype, filetype)?;
+            etypes::check(etype, &plan)?;
         }
         let ends = summarize(plan.program()).iter().map(|summary| summary.high).collect();
+        let facts = Facts::of(&plan);
         Ok(Self {
             etype: etype.clone(),
             etype_bytes,
-            extent: filetype.extent().max(0) as u64,
-            disjoint: Facts::of(&plan).monotone_elements,
+            extent: plan.footprint().extent,
+            ordered: facts.monotone_elements,
+            tile_ordered: facts.monotone,
             ends,
             plan,
         })
@@ -127,35 +134,29 @@ impl FileView {
         self.plan.element_bytes()
     }
 
-    /// Returns true if no two view bytes lie at the same offset, in any number of filetypes. Then a later
-    /// view byte always lies at a greater offset. Only such a view may be written.
-    pub fn is_disjoint(&self) -> bool {
-        self.disjoint
+    /// Returns how many of the `length` view bytes from `position` on come before the first one that may lie at a
+    /// smaller offset than an earlier one of them, or at the same. This is `length` if the copies of the filetype are
+    /// in order, and otherwise at most the rest of the first filetype. The result is 0 if the data of one filetype
+    /// overlaps; such a view can only be read.
+    pub fn ordered(&self, position: u64, length: u64) -> u64 {
+        match (self.ordered, self.tile_ordered, self.filetype_bytes()) {
+            (true, ..) | (_, _, 0) => length,
+            (_, false, _) => 0,
+            (_, true, each) => length.min(each - position % each),
+        }
     }
 
-    /// Checks that no two view bytes lie at the same offset, as the view of a file that is opened for
-    /// writing requires.
+    /// Checks that the data of one filetype does not overlap, as the view of a file that is opened for writing
+    /// requires. Copies of the filetype may overlap.
     ///
     /// # Errors
     ///
-    /// Returns `ErrorKind::Type` for `filetype` if the filetype, or two filetypes in succession, overlap.
+    /// Returns `ErrorKind::Type` for `filetype` if the filetype overlaps.
     pub fn check_writable(&self) -> Result<()> {
-        if self.disjoint {
+        if self.tile_ordered {
             return Ok(());
         }
-        let detail = match Facts::of(&self.plan).monotone {
-            true => format!(
-                "its data ends at byte {}, but the next filetype begins after {}, so the two overlap; \
-                 a file that is open for writing needs filetypes that do not overlap",
-                self.plan.footprint().true_ub,
-                counted(self.extent, "byte", "bytes")
-            ),
-            false => {
-                "its elements overlap; a file that is open for writing needs elements that do not \
-                      overlap"
-                    .into()
-            }
-        };
+        let detail = "its elements overlap; a file that is open for writing needs elements that do not overlap";
         Err(Error::new(ErrorKind::Type, "filetype", detail))
     }
 
@@ -164,8 +165,8 @@ impl FileView {
     /// # Errors
     ///
     /// Returns `ErrorKind::Type` for `filetype` if `end` is not 0 and the view has no data. Returns
-    /// `ErrorKind::Overflow` for `position` if these filetypes have more than 2^63 - 1 view bytes, or if the
-    /// data of the last of them ends beyond offset 2^63 - 1.
+    /// `ErrorKind::Overflow` for `position` if these filetypes have more than 2^63 - 1 view bytes, if their data
+    /// ends beyond offset 2^63 - 1, or if it begins before offset 0 because the extent is negative.
     pub fn tiles(&self, end: u64) -> Result<u64> {
         if end == 0 {
             return Ok(0);
@@ -180,16 +181,21 @@ impl FileView {
         }
         let tiles = end.div_ceil(each);
         let packed = i128::from(tiles) * i128::from(each);
-        let last = i128::from(tiles - 1) * i128::from(self.extent);
-        let reach = last + i128::from(self.plan.footprint().true_ub);
-        if packed.max(reach) > i128::from(i64::MAX) {
-            let detail = format!(
-                "the filetypes that hold the first {} of the view end beyond 2^63 - 1 bytes",
-                bytes(end)
-            );
-            return Err(Error::new(ErrorKind::Overflow, "position", detail));
-        }
-        Ok(tiles)
+        let (last, shape) = (self.place_of(tiles - 1), self.plan.footprint());
+        let reach = last.max(0) + i128::from(shape.true_ub);
+        let fault = match last + i128::from(shape.true_lb) {
+            _ if packed.max(reach) > i128::from(i64::MAX) => "end beyond 2^63 - 1 bytes",
+            0.. => return Ok(tiles),
+            _ => "begin before the displacement of the view",
+        };
+        let detail =
+            format!("the filetypes that hold the first {} of the view {fault}", bytes(end));
+        Err(Error::new(ErrorKind::Overflow, "position", detail))
+    }
+
+    /// Returns the displacement of filetype number `tile`.
+    fn place_of(&self, tile: u64) -> i128 {
+        i128::from(tile) * i128::from(self.extent)
     }
 
     /// Returns the offset of view byte `position`, in O(depth + log list length).
@@ -208,31 +214,6 @@ impl FileView {
             )
         })?;
         Ok(piece.offset as u64)
-    }
-
-    /// Returns the range of offsets that contains the `length` view bytes from `position` on. It begins at
-    /// the offset of the first of these bytes, and ends one past the offset of the last. The range is empty
-    /// if `length` is 0. In a view whose data overlaps, which can only be read, the range may begin up to 31
-    /// bytes too early and end up to 31 bytes too late.
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`FileView::tiles`] for the first `position + length` view bytes.
-    pub fn span(&self, position: u64, length: u64) -> Result<Range<u64>> {
-        let Some(last) = length.checked_sub(1) else { return Ok(0..0) };
-        let tiles = self.tiles(past(position, length)?)?;
-        let first = self.offset(position)?;
-        let end = self.offset(position + last)? + 1;
-        if self.disjoint {
-            return Ok(first..end);
-        }
-        // Basic elements begin in the order of the view. So every element between the two positions begins at
-        // or after the start of the element at `position`, and at or before the start of the element that
-        // holds the last byte. But an element that begins earlier may end later.
-        let footprint = self.plan.footprint();
-        let most = (tiles - 1) * self.extent + footprint.true_ub as u64;
-        let first = first.saturating_sub(LONGEST - 1).max(footprint.true_lb as u64);
-        Ok(first..(end + LONGEST - 1).min(most))
     }
 
     /// Returns the pieces of the file that hold `length` view bytes from `position` on, in the order of the

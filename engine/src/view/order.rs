@@ -1,5 +1,5 @@
 //! Checks the order of the displacements of an etype or a filetype: none is negative, and none is smaller
-//! than the one before it.
+//! than the one before it. The rule holds inside the type; how copies of the type lie does not matter.
 //!
 //! `mod.rs` calls [`check`] when a view is made. The plan of a type does not show the order of its
 //! elements, because the passes of a commit join elements that touch. So this file computes the first and
@@ -50,13 +50,12 @@ impl Ends {
     }
 }
 
-/// Checks the displacements of `ty`, and that it can repeat: its extent is positive, and no copy of it
-/// begins before the last element of the copy before it.
+/// Checks the displacements of one element of `ty`.
 ///
 /// # Errors
 ///
-/// Returns `ErrorKind::Type` for `argument` if one of these checks fails. Returns the errors of
-/// [`TypedProgram::lower`].
+/// Returns `ErrorKind::Type` for `argument` if a displacement is negative or smaller than the one before it.
+/// Returns the errors of [`TypedProgram::lower`].
 pub(super) fn check(ty: &Datatype, argument: &'static str) -> Result<()> {
     let fail = |detail: String| Err(Error::new(ErrorKind::Type, argument, detail));
     if ty.size() == 0 {
@@ -68,31 +67,19 @@ pub(super) fn check(ty: &Datatype, argument: &'static str) -> Result<()> {
             ty.true_lb()
         ));
     }
-    if ty.extent() <= 0 {
-        return fail(format!(
-            "its extent is {} bytes, so it cannot repeat in a file; the extent must be positive",
-            ty.extent()
-        ));
-    }
     let typed = TypedProgram::lower(ty, Unit::Element)?;
     match walk(&typed) {
         Err((last, next)) => fail(format!(
             "displacement {next} follows displacement {last} (counted from the start of the part of the \
              type in which they lie); the displacements of a view must not decrease"
         )),
-        Ok(Some(ends)) if ends.first + i128::from(ty.extent()) < ends.last => fail(format!(
-            "its last element is at displacement {}, but the next copy begins at {}; the displacements of \
-             a view must not decrease",
-            ends.last,
-            ends.first + i128::from(ty.extent())
-        )),
-        Ok(_) => Ok(()),
+        Ok(()) => Ok(()),
     }
 }
 
-/// Returns the ends of one element of the program, or `None` if it has no data. If the displacements
-/// decrease somewhere, the error contains the displacement before the decrease and the one after it.
-fn walk(typed: &TypedProgram) -> std::result::Result<Option<Ends>, (i128, i128)> {
+/// Walks one element of the program. If its displacements decrease somewhere, the error contains the displacement
+/// before the decrease and the one after it.
+fn walk(typed: &TypedProgram) -> std::result::Result<(), (i128, i128)> {
     let program = typed.program();
     let mut all: Vec<std::result::Result<Ends, (i128, i128)>> =
         Vec::with_capacity(program.nodes().len());
@@ -133,7 +120,6 @@ fn walk(typed: &TypedProgram) -> std::result::Result<Option<Ends>, (i128, i128)>
         };
         all.push(ends);
     }
-    let Some(body) = program.body else { return Ok(None) };
-    let body = all[body.node.index()]?.moved(body.offset);
-    body.repeated(program.factor, program.stride).map(Some)
+    let Some(body) = program.body else { return Ok(()) };
+    all[body.node.index()]?.repeated(program.factor, program.stride).map(|_| ())
 }

@@ -106,23 +106,23 @@ fn wait(file: &Target, way: &Way<'_>) -> Result<()> {
     }
 }
 
-/// Writes the view byte before byte `end` of `memory`, so that the file reaches as far as that byte.
+/// Writes byte `byte` of `memory`, so that the file reaches as far as that byte.
 ///
 /// # Safety
 ///
 /// - The elements of `memory` are readable and nobody changes them until the call returns.
-/// - `end` is at least 1 and at most the number of view bytes of `memory`.
-pub(super) unsafe fn write_last(
+/// - `byte` is less than the number of view bytes of `memory`.
+pub(super) unsafe fn write_one(
     file: &Target,
     view: &View,
     memory: &Memory<'_>,
     start: u64,
-    end: u64,
+    byte: u64,
 ) -> Result<()> {
     let mut last = [0u8];
-    let at = view.offset(start + end - 1)?;
+    let at = view.offset(start + byte)?;
     // SAFETY: the range is one byte of the elements, which are readable, and `last` has one byte.
-    unsafe { memory.pack(end - 1..end, last.as_mut_ptr())? };
+    unsafe { memory.pack(byte..byte + 1, last.as_mut_ptr())? };
     // SAFETY: `last` has one byte.
     let (_, result) = of_system(unsafe { files::write_at(&file.fd, last.as_ptr(), 1, at) });
     result
@@ -257,7 +257,7 @@ unsafe fn read_pieces(
     let tiles = view.map().tiles(end)?;
     let mut packed = if direct.is_some() { Vec::new() } else { buffer(bytes.min(CHUNK))? };
     let mut window = Vec::new();
-    let sieve = file.sieve.window(view.distance() <= CLOSE).filter(|_| view.is_ordered());
+    let sieve = file.sieve.window(view.distance() <= CLOSE).filter(|_| view.has_order());
     while *done < bytes {
         let at = start + *done;
         let most = (end - at).min(CHUNK);
@@ -267,21 +267,26 @@ unsafe fn read_pieces(
         };
         let (wanted, valid, result) = if let Some(size) = sieve {
             // The next view bytes that lie in a window of the file.
-            let low = view.offset(at)?;
-            let wanted = view.below(at, most, low.saturating_add(size))?;
-            let span = view.offset(at + wanted - 1)? + 1 - low;
+            let (mut wanted, mut span) = (most, view.span(at, most)?);
+            if span.end - span.start > size {
+                let end = view.offset(at)?.saturating_add(size);
+                wanted = view.below(at, view.ordered(at, most), end)?;
+                span = view.span(at, wanted)?;
+            }
+            let (low, length) = (span.start, span.end - span.start);
             if window.is_empty() {
                 window = buffer(size)?;
             }
-            // SAFETY: `window` has `size` bytes, and `span` is at most `size`.
-            let moved = unsafe { files::read_at(&file.fd, window.as_mut_ptr(), span, low) };
+            // SAFETY: `window` has `size` bytes, and `length` is at most `size`: if not all view bytes fit, the `wanted`
+            // ones are in the order of the file, begin at the first of them and end within `size` bytes.
+            let moved = unsafe { files::read_at(&file.fd, window.as_mut_ptr(), length, low) };
             let (got, result) = of_system(moved);
             let valid = view.below(at, wanted, low + got)?;
             // Byte 0 of the file would be at this address.
             let zero = window.as_mut_ptr().wrapping_sub(low as usize);
             let origin = zero.wrapping_add(view.displacement() as usize);
             let layout = LayoutRef { origin, plan: view.plan(), count: tiles };
-            // SAFETY: the file offsets of the `valid` view bytes from `at` on lie between `low` and
+            // SAFETY: the file offsets of the `valid` view bytes from `at` on lie between `low` (`span`) and
             // `low + got` (`below`), so they lie in the first `got` bytes of `window`. `to` has room for
             // them: it is the rest of the elements' only run, or `packed`, which has `most` bytes or
             // more. `window` overlaps neither.

@@ -209,13 +209,9 @@ impl Inner {
             Span { low, high: low + 1, write: true }
         } else if !self.state().atomic || bytes == 0 {
             return Ok(None);
-        } else if view.is_ordered() {
-            let (low, last) = (view.offset(start)?, view.offset(start + bytes - 1)?);
-            Span { low, high: last + 1, write }
         } else {
-            // Elements of this view may overlap, so its last byte need not have the greatest file offset. Lock all
-            // bytes.
-            Span { low: 0, high: u64::MAX, write }
+            let range = view.span(start, bytes)?;
+            Span { low: range.start, high: range.end, write }
         };
         self.words.lock(&self.comm, span, waiter).map(Some)
     }

@@ -4,6 +4,9 @@
 //! how many view bytes it has moved and the error that ended it. Reads end at the end of the file without
 //! an error.
 //!
+//! View bytes of an access may be in another order than in the file (`view.rs`). Data always moves in the order of the
+//! view, so the later of two bytes at the same offset wins.
+//!
 //! An access uses the mapped window of the file (`window.rs`) if the pieces of its view are short and close. Otherwise
 //! it makes system calls (`calls.rs`). That is the first choice; `ways.rs` measures both ways where either may be the
 //! faster one.
@@ -30,6 +33,10 @@ const DENSE: u64 = 4 << 10;
 /// Greatest mean distance in bytes between the starts of two pieces of a view whose accesses use the mapped window.
 /// Views with a greater distance use system calls, which are fast for long pieces, also if the file is not in memory.
 const CLOSE: u64 = 128 << 10;
+
+/// Number of times that an access maps its window anew because pages of the file were missing. A copy through the window,
+/// even one that meets missing pages, costs less than a tenth of the system calls for its pieces if these are short.
+const ATTEMPTS: usize = 8;
 
 /// An open file, as a transfer needs it.
 #[derive(Debug)]
@@ -305,7 +312,7 @@ pub(super) unsafe fn run(
         Some(_) => windows.always(),
         None => view.distance() <= CLOSE,
     };
-    let can_map = view.is_ordered() && windows.may_map(write);
+    let can_map = view.has_order() && windows.may_map(write);
     let ways = windows.ways().filter(|_| can_map && memory.external.is_none());
     let (use_window, trial) = match ways {
         Some(ways) => ways.pick(windows.key(view, write, start, memory.bytes()), suits),
@@ -351,16 +358,18 @@ unsafe fn read_known(
     start: u64,
 ) -> Result<bool> {
     let bytes = memory.bytes();
-    let Some(last) = bytes.checked_sub(1) else { return Ok(false) };
-    let low = view.offset(start)?;
-    let Some(window) = windows.window(file, low) else { return Ok(false) };
+    if bytes == 0 {
+        return Ok(false);
+    }
+    let span = view.span(start, bytes)?;
+    let Some(window) = windows.window(file, span.start) else { return Ok(false) };
     let known = window.known();
-    if view.offset(start + last)? >= known {
+    if span.end > known {
         return Ok(false);
     }
     let displacement = window.zero().wrapping_add(view.displacement() as usize);
-    // SAFETY: the view is ordered (`may_map` is used only for such views), so all view bytes of the access lie between
-    // `low`, which lies in the window, and `known`, which is at most the end of the window. The memory of the window
+    // SAFETY: all view bytes of the access lie between the start of `span`, which lies in the window, and `known`, which
+    // is at most the end of the window. The memory of the window
     // stays accessible whatever happens to the file. The elements are valid (the condition of `# Safety`), and the
     // window, which this process made, is no memory of the program.
     unsafe { memory.copy(false, view, 0, displacement, start, bytes)? };
@@ -392,22 +401,27 @@ unsafe fn through_window(
         *done = memory.bytes();
         return Ok(true);
     }
-    let mut size = calls::size(file)?;
+    let (mut size, mut attempts) = (calls::size(file)?, ATTEMPTS);
     let bytes = memory.bytes();
     while *done < bytes {
         let at = start + *done;
-        let low = view.offset(at)?;
-        let Some(window) = windows.window(file, low) else { return Ok(false) };
-        window.learn(size);
-        // The next view bytes that lie in the window.
-        let mut length = view.below(at, bytes - *done, window.end())?;
-        if length == 0 {
-            return Ok(false);
+        // All view bytes that are left, if they lie in one window. Otherwise the next ones in the order of the file that
+        // do.
+        let mut length = bytes - *done;
+        let mut span = view.span(at, length)?;
+        if span.end > Windows::end_of(span.start) {
+            let end = Windows::end_of(view.offset(at)?);
+            length = view.below(at, view.ordered(at, length), end)?;
+            span = view.span(at, length)?;
         }
-        let high = view.offset(at + length - 1)? + 1;
+        let Some(window) = windows.window(file, span.start).filter(|_| length > 0) else {
+            return Ok(false);
+        };
+        window.learn(size);
+        let (low, high) = (span.start, span.end);
         if write {
             // The space comes first: without it the file must not get longer than its data.
-            let dense = view.is_dense(length, high - low, DENSE);
+            let dense = view.is_dense(at, length, high - low, DENSE);
             if !windows.prepare(file, low..high, dense) {
                 return Ok(false);
             }
@@ -415,10 +429,11 @@ unsafe fn through_window(
         if !write {
             length = view.below(at, length, size)?;
         } else if high > size {
-            // The file must reach to the end of the data. So a system call writes the last byte of the data,
-            // which extends the file. If that fails, system calls write as much of the data as they can.
+            // The file must reach to the end of the data. So a system call writes the byte at the greatest offset, which
+            // extends the file. If that fails, system calls write as much of the data as they can.
+            let last = view.highest(at, length)? - start;
             // SAFETY: the caller guarantees that the elements stay readable, and the byte belongs to one of them.
-            let extended = unsafe { calls::write_last(file, view, memory, start, *done + length) };
+            let extended = unsafe { calls::write_one(file, view, memory, start, last) };
             if extended.is_err() {
                 return Ok(false);
             }
@@ -426,16 +441,22 @@ unsafe fn through_window(
         }
         if length > 0 {
             let displacement = window.zero().wrapping_add(view.displacement() as usize);
-            // SAFETY: the `length` view bytes lie in the window (`below`), whose memory stays accessible
+            // SAFETY: the `length` view bytes lie in the window (`span`), whose memory stays accessible
             // whatever happens to the file, and which is writable if the access writes (`may_map`). The
             // elements are valid (the condition of `# Safety`), and the window, which this process made,
             // is no memory of the program.
             unsafe { memory.copy(write, view, *done, displacement, at, length)? };
         }
         if window.is_broken() {
-            // Pages were missing, so the copy may be wrong. System calls do it again.
+            // Pages were missing because the file has become shorter, so the copy may be wrong. Do it again through a
+            // new window. If the file goes on shrinking, system calls do it.
             windows.give_up(&window);
-            return Ok(false);
+            attempts -= 1;
+            if attempts == 0 {
+                return Ok(false);
+            }
+            size = calls::size(file)?;
+            continue;
         }
         *done += length;
         if !write && high > size {

@@ -6,10 +6,11 @@
 //! So the file never gets longer than what was written, and two ranks that extend the file at the same time do not cut
 //! off each other's data.
 //!
-//! Before a write stores into the window, it reserves the space of the file's pages, or finds that they have space, so
-//! that a full file system is an error and not a signal. A write into holes that touches only some pages makes system
-//! calls, so that the other pages stay holes. A page may be missing nevertheless, because another process has truncated
-//! the file. Such a page breaks the mapping (`sys/mapped.rs`); then the whole copy is done again by system calls.
+//! Before a write stores into the window, it reserves the space of the file's pages, or finds that they have space,
+//! so that a full file system is an error and not a signal. A write into holes that touches only some pages makes
+//! system calls, so that the other pages stay holes. A page may be missing nevertheless, because another process has
+//! truncated the file. Such a page breaks the mapping (`sys/mapped.rs`); then the whole copy is done again through a
+//! new window, and after several times by system calls.
 //!
 //! These files are not mapped: streams, devices, files that are open for writing only, files on file systems that
 //! `files::is_local` does not know, and every file whose mapping the system refuses.
@@ -67,7 +68,7 @@ impl Window {
     }
 
     /// Returns the file offset behind the last byte.
-    pub fn end(&self) -> u64 {
+    fn end(&self) -> u64 {
         self.start + self.map.len() as u64
     }
 
@@ -142,12 +143,17 @@ impl Windows {
     /// Returns the [`Key`] of an access of `bytes` view bytes from `start` on: the facts on which the choice of its way
     /// depends.
     pub fn key(&self, view: &View, write: bool, start: u64, bytes: u64) -> Key {
-        // The caller has checked that the view reaches to `last`. If `offset` fails nevertheless, the access counts as
-        // one that grows the file.
-        let last = start.saturating_add(bytes.max(1) - 1);
-        let end = view.offset(last).map_or(u64::MAX, |last| last + 1);
+        // The caller has checked that the view reaches that far. If this fails nevertheless, the access counts as one
+        // that grows the file.
+        let last = view.highest(start, bytes.max(1)).and_then(|last| view.offset(last));
+        let end = last.map_or(u64::MAX, |last| last + 1);
         let grows = end > self.reached.fetch_max(end, Ordering::Relaxed);
         Key { write, grows, bytes, piece: view.run().is_none().then(|| view.piece()) }
+    }
+
+    /// Returns the file offset at which the window that holds file offset `at` ends.
+    pub fn end_of(at: u64) -> u64 {
+        (at / WINDOW + 1) * WINDOW
     }
 
     /// Returns the window that holds file offset `at`; `None` if the file cannot be mapped.

@@ -521,6 +521,63 @@ static void size_limit(void)
     OK(MPI_File_close(&file));
 }
 
+/* Tests views whose filetype is in order and whose copies are not. Libraries make such filetypes without asking for it:
+   explicit bounds of a member become the bounds of a struct. */
+static void view_copies_overlap(void)
+{
+    MPI_File file;
+    MPI_Datatype wide, apart, hole;
+    char own[300];
+    snprintf(own, sizeof own, "%s-copies-%d", name, rank);
+    OK(MPI_Type_create_resized(MPI_INT, 0, 8, &wide));
+    /* Ints at 0 and 100; the lower bound is 100, the extent 8. */
+    OK(MPI_Type_create_struct(2, (int[]){1, 1}, (MPI_Aint[]){0, 100}, (MPI_Datatype[]){MPI_INT, wide}, &apart));
+    OK(MPI_Type_commit(&apart));
+    OK(MPI_File_open(MPI_COMM_SELF, own, MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_DELETE_ON_CLOSE,
+                     MPI_INFO_NULL, &file));
+    OK(MPI_File_set_view(file, 0, MPI_INT, apart, "native", MPI_INFO_NULL));
+    MPI_Offset bytes = -1;
+    int out[40], in[40] = {0}, raw[100];
+    for (int i = 0; i < 40; i++) out[i] = i + 1;
+    OK(MPI_File_write_at_all(file, 0, out, 2, MPI_INT, MPI_STATUS_IGNORE));
+    OK(MPI_File_get_size(file, &bytes));
+    CHECK(bytes == 104);
+    OK(MPI_File_read_at(file, 0, in, 2, MPI_INT, MPI_STATUS_IGNORE));
+    CHECK(in[0] == 1 && in[1] == 2);
+    /* The end of the file in etypes: the first one that begins there or later. */
+    OK(MPI_File_seek(file, 0, MPI_SEEK_END));
+    check_position(file, 3);
+    /* 20 filetypes: ints at 0, 8, ... 152 and at 100, 108, ... 252, so 104 and 108 have no int of the first kind. */
+    OK(MPI_File_write_at_all(file, 0, out, 40, MPI_INT, MPI_STATUS_IGNORE));
+    OK(MPI_File_get_size(file, &bytes));
+    CHECK(bytes == 256);
+    for (int i = 0; i < 40; i++) {
+        OK(MPI_File_get_byte_offset(file, i, &bytes));
+        CHECK(bytes == i / 2 * 8 + i % 2 * 100);
+    }
+    OK(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
+    OK(MPI_File_read_at(file, 0, raw, 256, MPI_BYTE, MPI_STATUS_IGNORE));
+    for (int i = 0; i < 40; i++) CHECK(raw[i / 2 * 2 + i % 2 * 25] == i + 1);
+    /* All copies lie on top of each other: the last one wins. */
+    OK(MPI_Type_create_resized(MPI_INT, 0, 0, &hole));
+    OK(MPI_Type_commit(&hole));
+    OK(MPI_File_set_view(file, 4, MPI_INT, hole, "native", MPI_INFO_NULL));
+    OK(MPI_File_write_at(file, 0, out, 9, MPI_INT, MPI_STATUS_IGNORE));
+    OK(MPI_File_read_at(file, 5, in, 2, MPI_INT, MPI_STATUS_IGNORE));
+    CHECK(in[0] == 9 && in[1] == 9);
+    OK(MPI_Type_free(&hole));
+    /* A hole that is not a multiple of the etype: an offset still counts etypes. */
+    OK(MPI_Type_create_resized(MPI_INT, 0, 7, &hole));
+    OK(MPI_Type_commit(&hole));
+    OK(MPI_File_set_view(file, 1, MPI_INT, hole, "native", MPI_INFO_NULL));
+    OK(MPI_File_get_byte_offset(file, 3, &bytes));
+    CHECK(bytes == 22);
+    OK(MPI_File_close(&file));
+    OK(MPI_Type_free(&hole));
+    OK(MPI_Type_free(&apart));
+    OK(MPI_Type_free(&wide));
+}
+
 int main(void)
 {
     begin();
@@ -541,6 +598,7 @@ int main(void)
     descriptions();
     errors();
     size_limit();
+    view_copies_overlap();
     MPI_File file;
     OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file));
     OK(MPI_File_close(&file));
