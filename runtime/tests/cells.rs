@@ -652,11 +652,11 @@ fn a_rank_without_address_space_keeps_all_from_cells() {
         world.barrier().unwrap();
         world.barrier().unwrap();
         if world.rank() == 1 {
-            // This rank maps its own heap first. The limit below leaves no address space for the heaps of the others.
+            // This rank uses its own heap first. The limit below leaves no address space for an extent of another.
             drop(typepack::SharedBuffer::<u8>::zeroed(1).unwrap());
             let used = std::fs::read_to_string("/proc/self/statm").unwrap();
             let pages: u64 = used.split(' ').next().unwrap().parse().unwrap();
-            let limit = pages * 4096 + (64 << 20);
+            let limit = pages * 4096 + (1 << 20);
             let limit = libc::rlimit { rlim_cur: limit, rlim_max: libc::RLIM_INFINITY };
             // SAFETY: the call reads `limit`, which outlives the call, and changes only a limit of this process.
             assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);

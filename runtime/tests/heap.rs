@@ -437,8 +437,8 @@ fn a_small_cgroup_is_an_error_and_no_signal() {
             let error = SharedBuffer::<u8>::zeroed(60 << 20).expect_err("refused");
             assert_eq!(error.kind(), ErrorKind::NoMemory, "{error}");
             let line = error.to_string();
-            assert!(line.contains("bytes of shared memory: this rank can still get"), "{line}");
-            assert!(line.contains("check its memory limit"), "{line}");
+            assert!(line.contains("bytes of shared memory: this process can still get"), "{line}");
+            assert!(line.contains("(limit: memory."), "{line}");
             let small = SharedBuffer::<u8>::zeroed(4 << 20).expect("room");
             world.barrier().unwrap();
             drop(small);

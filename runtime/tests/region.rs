@@ -11,6 +11,7 @@ use job::{Random, body, is_rank, mpiexec, ranks, run, text};
 use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use typepack::io::{File, Mode};
 use typepack::rma::Window;
 use typepack::{Communicator, ErrorKind, Op, SharedRegion, WindowErrorKind};
 
@@ -143,12 +144,12 @@ fn too_little_memory_at_one_rank_is_everybodys_error() {
 fn too_little_address_space_at_one_rank_is_everybodys_error() {
     ranks(3, "too_little_address_space_at_one_rank_is_everybodys_error", |world| {
         if world.rank() == 1 {
-            // This rank maps its own heap first. The limit below then leaves no address space for the other
-            // heaps.
+            // This rank uses its own heap first. The limit below then leaves no address space for an extent of
+            // another heap.
             drop(typepack::SharedBuffer::<u8>::zeroed(1).expect("room"));
             let used = std::fs::read_to_string("/proc/self/statm").expect("a line");
             let pages: u64 = used.split(' ').next().expect("pages").parse().expect("a number");
-            let limit = pages * 4096 + (64 << 20);
+            let limit = pages * 4096 + (1 << 20);
             let limit = libc::rlimit { rlim_cur: limit, rlim_max: libc::RLIM_INFINITY };
             // SAFETY: `limit` is initialised, and the call only changes a limit of this process.
             assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
@@ -156,7 +157,8 @@ fn too_little_address_space_at_one_rank_is_everybodys_error() {
         world.barrier().expect("a barrier");
         let error = SharedRegion::allocate(world, 64).expect_err("no room");
         assert_eq!(error.kind(), ErrorKind::NoMemory, "{error}");
-        assert!(world.rank() == 1 || error.to_string().contains("rank 1"), "{error}");
+        let names = if world.rank() == 1 { "(limit: RLIMIT_AS (ulimit -v) of" } else { "rank 1" };
+        assert!(error.to_string().contains(names), "{error}");
         // A shared window says that the memory cannot be shared, and another window that there is too little.
         let error = Window::allocate_shared(world, 64, 1, &[]).expect_err("no room");
         assert_eq!(error.kind(), ErrorKind::Window(WindowErrorKind::Shared), "{error}");
@@ -276,4 +278,189 @@ fn a_rank_without_a_launcher_has_regions() {
     command.args(&words[1..]);
     let output = run(command, name, &[]);
     assert!(output.status.success() && text(&output).contains("1 passed"), "{}", text(&output));
+}
+
+/// Returns the number of bytes of memory that this process has, of its own and of shared memory.
+fn resident() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").expect("a line");
+    text.split(' ').nth(1).expect("a field").parse::<u64>().expect("a number") * 4096
+}
+
+/// Returns the number of bytes of memory that the shared memory of this job takes (`shared_memory.rs`).
+fn shared() -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let of_job = |entry: std::io::Result<std::fs::DirEntry>| {
+        let path = entry.expect("an open file").path();
+        let ours = std::fs::read_link(&path).ok()?.to_str()?.contains("memfd:typepack-job");
+        ours.then(|| std::fs::metadata(&path).expect("the file's size").blocks() * 512)
+    };
+    let entries = std::fs::read_dir("/proc/self/fd").expect("the open files");
+    entries.filter_map(of_job).max().unwrap_or(0)
+}
+
+/// Checks that the memory of windows takes pages where it is touched, reads as zeros also when it is used again, and
+/// takes all its pages at once where the program asks for it.
+fn memory_follows_use(world: &Communicator) {
+    const MIB: u64 = 1 << 20;
+    const LEN: usize = 96 << 20;
+    let populate = [("typepack_populate".to_owned(), "true".to_owned())];
+    let apart = ("alloc_shared_noncontig".to_owned(), "true".to_owned());
+    let (size, rank) = (world.size(), world.rank());
+    // The own memory of a job of one rank is not shared memory.
+    let taken = || if size == 1 { resident() } else { shared() };
+    let make = |kind: usize, hints: &[(String, String)]| match kind {
+        0 => Window::allocate(world, LEN as i64, 1, hints),
+        1 => Window::allocate_shared(world, LEN as i64, 1, hints),
+        _ => Window::allocate_shared(world, LEN as i64, 1, &[hints, &[apart.clone()]].concat()),
+    };
+    for round in 0..6 {
+        world.barrier().expect("a barrier");
+        let before = taken();
+        world.barrier().expect("a barrier");
+        let window = make(round % 3, &[]).expect("a window");
+        world.barrier().expect("a barrier");
+        let grown = taken().saturating_sub(before);
+        assert!(
+            grown < 16 * MIB,
+            "round {round}: {grown} bytes for a window that nobody has touched"
+        );
+        world.barrier().expect("a barrier");
+        let (base, bytes, _) = window.own();
+        assert_eq!(bytes, LEN as u64);
+        for at in (0..LEN).step_by(1 << 20) {
+            // SAFETY: the byte lies in this rank's memory of the window, which no other rank accesses.
+            unsafe {
+                assert_eq!(
+                    base.add(at).read_volatile(),
+                    0,
+                    "round {round}, byte {at} of rank {rank}"
+                );
+                base.add(at).write_volatile(rank as u8 + 1);
+            }
+        }
+        assert!(
+            window.hints().expect("hints").all().contains(&("typepack_populate", "false".into()))
+        );
+        window.free().expect("freed");
+        world.barrier().expect("a barrier");
+        let before = taken();
+        world.barrier().expect("a barrier");
+        let window = make(round % 3, &populate).expect("a window");
+        world.barrier().expect("a barrier");
+        let grown = taken().saturating_sub(before);
+        // Memory that the heap has kept counts already.
+        let least = (LEN as u64 - 33 * MIB) * size as u64;
+        assert!(grown >= least, "round {round}: {grown} bytes for a window with all its pages");
+        assert!(
+            window.hints().expect("hints").all().contains(&("typepack_populate", "true".into()))
+        );
+        window.free().expect("freed");
+    }
+}
+
+#[test]
+fn memory_of_windows_is_taken_when_it_is_touched() {
+    ranks(2, "memory_of_windows_is_taken_when_it_is_touched", memory_follows_use);
+}
+
+#[test]
+fn memory_of_windows_of_one_rank_is_taken_when_it_is_touched() {
+    ranks(1, "memory_of_windows_of_one_rank_is_taken_when_it_is_touched", memory_follows_use);
+}
+
+#[test]
+fn memory_of_windows_of_four_ranks_is_taken_when_it_is_touched() {
+    ranks(4, "memory_of_windows_of_four_ranks_is_taken_when_it_is_touched", memory_follows_use);
+}
+
+/// Checks that windows which nobody touches cannot promise more memory together than there is, and that a freed window
+/// gives its promise back.
+#[test]
+fn windows_promise_no_more_than_there_is() {
+    for size in [1, 2] {
+        ranks_of(size, "windows_promise_no_more_than_there_is", |world| {
+            let part = typepack::memory::available() as i64 / 8 * 3 / world.size() as i64;
+            world.barrier().expect("a barrier");
+            let make = || Window::allocate(world, part, 1, &[]);
+            for _ in 0..2 {
+                let (first, second) = (make().expect("a promise"), make().expect("a promise"));
+                let error = make().expect_err("too much");
+                assert_eq!(error.kind(), ErrorKind::NoMemory);
+                let named =
+                    error.to_string().contains("(limit: ") || error.to_string().contains("rank ");
+                assert!(named, "{error}");
+                first.free().expect("freed");
+                second.free().expect("freed");
+            }
+        });
+        if is_rank() {
+            return;
+        }
+    }
+}
+
+/// Runs `as_rank` like [`ranks`], in a test that runs jobs of several sizes.
+fn ranks_of(size: usize, name: &str, as_rank: impl FnOnce(&Communicator)) {
+    if is_rank() {
+        let universe = typepack::init().expect("joining the job");
+        return as_rank(&universe.world());
+    }
+    ranks(size, name, as_rank);
+}
+
+/// Checks windows, regions and files in jobs with 8 GB of address space for each process (`ulimit -v`).
+#[test]
+fn eight_gigabytes_of_addresses_are_enough() {
+    const NAME: &str = "eight_gigabytes_of_addresses_are_enough";
+    if is_rank() {
+        let universe = typepack::init().expect("joining the job");
+        let world = universe.world();
+        let rank = world.rank();
+        whole(&world, 100_000, 5).free().expect("freed");
+        for bytes in [64, 1 << 20, 40 << 20] {
+            let window = Window::allocate(&world, bytes, 1, &[]).expect("a window");
+            let shared = Window::allocate_shared(&world, bytes, 1, &[]).expect("a shared window");
+            let next = (rank + 1) % world.size();
+            let (base, length, _) = shared.shared_query(Some(next)).expect("the next one's memory");
+            assert_eq!(length, bytes as u64);
+            // SAFETY: the byte lies in the window, and no other rank accesses it before the barrier.
+            unsafe { base.add(bytes as usize - 1).write_volatile(rank as u8 + 1) };
+            world.barrier().expect("a barrier");
+            let (own, _, _) = shared.own();
+            let last = (rank + world.size() - 1) % world.size();
+            // SAFETY: the byte lies in the window, and only the last rank has written it, before the barrier.
+            assert_eq!(unsafe { own.add(bytes as usize - 1).read_volatile() }, last as u8 + 1);
+            shared.free().expect("freed");
+            window.free().expect("freed");
+        }
+        // Windows of growing sizes, for which parts of the heaps that are no longer in use make room.
+        if std::env::var_os("LARGE").is_some() && world.size() == 2 {
+            for gib in [1.2, 1.6, 2.0, 2.4] {
+                let bytes = (gib * f64::from(1 << 30)) as i64;
+                Window::allocate(&world, bytes, 1, &[]).expect("a window").free().expect("freed");
+            }
+            let error = Window::allocate(&world, 5 << 30, 1, &[]).expect_err("too much");
+            assert!(
+                error.to_string().contains("RLIMIT_AS") || error.to_string().contains("memory"),
+                "{error}"
+            );
+        }
+        let path = std::env::temp_dir().join(format!("{NAME}-{}", std::env::var("JOB").unwrap()));
+        let mode = Mode::CREATE_READ_WRITE | Mode::DELETE_ON_CLOSE;
+        File::open(&world, &path, mode).expect("a file").close().expect("closed");
+        return;
+    }
+    for size in [2, 4, 16] {
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -v 7812500; exec \"$@\"", "sh"]).arg(mpiexec());
+        command.args(["-n", &size.to_string()]).args(body(NAME));
+        let job = format!("{}-{size}", std::process::id());
+        let mut env = vec![("JOB", job.as_str())];
+        if typepack::memory::available() > 7 << 30 {
+            env.push(("LARGE", "1"));
+        }
+        let output = run(command, NAME, &env);
+        assert!(output.status.success(), "{size} ranks: {}\n{}", output.status, text(&output));
+        assert_eq!(text(&output).matches("1 passed").count(), size, "{}", text(&output));
+    }
 }

@@ -78,6 +78,11 @@ impl Info {
         })
     }
 
+    /// Returns whether the key `typepack_populate` is true: memory takes all its pages when it is allocated.
+    pub fn populate(&self) -> bool {
+        self.value(b"typepack_populate").is_some_and(|value| value.trim_ascii() == b"true")
+    }
+
     /// Returns all keys and values, in the order in which the keys were first set.
     pub fn all(&self) -> Vec<Entry> {
         self.entries().iter().cloned().collect()

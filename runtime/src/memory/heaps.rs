@@ -1,30 +1,31 @@
-//! The table of heaps: this rank's own heap, and the heaps of other ranks that this process has mapped.
+//! The table of heaps: this rank's own heap, and the heaps of other ranks that this process uses.
 //!
 //! The process has one table, and `transport/fabric.rs` holds it. Messages that are copied in place
-//! (`transport/`) and regions that ranks share (`region/`) use this table. The process maps a heap when it
-//! first uses the heap. The heap then stays mapped as long as the table, or a clone of the mapping, lives.
-//!
-//! Invariant: a mapping covers a whole heap. So every byte whose offset is below the length of the heap is
-//! mapped.
+//! (`transport/`) and regions that ranks share (`region/`) use this table. The process maps a part of a heap when it
+//! first uses an address there (`shm/extents.rs`). If address space is short, parts that nobody uses make room for
+//! others.
 
 use crate::shm::Segment;
+use crate::shm::extents::Extents;
 use crate::shm::heap::Heap;
 use crate::shm::layout::State;
 use crate::sys::memory::{Inherit, Mapping};
+use std::ops::Range;
+use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
+use typepack_job::{Error, ErrorKind};
 
-/// The result of the first attempt to map a heap: the mapping, or `None` if the attempt failed, because the
-/// job has no heaps or the address space is too small. The table does not repeat a failed attempt.
-type Asked<T> = OnceLock<Option<T>>;
+/// Memory of a heap in this process: the address, and the mapping that must live as long as the address is used.
+pub(crate) type Mapped = (NonNull<u8>, Arc<Mapping>);
 
-/// The heaps that this rank has mapped: its own, and those of other ranks of the job.
+/// The heaps that this rank uses: its own, and those of other ranks of the job.
 #[derive(Debug)]
 pub(crate) struct Heaps {
     segment: Arc<Segment>,
     rank: usize,
-    own: Asked<Heap>,
+    own: OnceLock<Option<Heap>>,
     /// The heaps of the other ranks, indexed by rank. The entry of this rank stays empty.
-    others: Box<[Asked<Arc<Mapping>>]>,
+    others: Box<[OnceLock<Extents>]>,
 }
 
 impl Heaps {
@@ -34,25 +35,70 @@ impl Heaps {
         Self { segment, rank, own: OnceLock::new(), others }
     }
 
-    /// Returns this rank's heap, and maps the heap first if necessary. Returns `None` in a job without
-    /// heaps, or if the address space is too small.
+    /// Returns this rank's heap. Returns `None` in a job without heaps.
     pub(crate) fn own(&self) -> Option<&Heap> {
-        self.own.get_or_init(|| Heap::new(self.segment.clone(), self.rank).ok()).as_ref()
+        self.own.get_or_init(|| Heap::new(self.segment.clone(), self.rank)).as_ref()
     }
 
-    /// Returns this rank's heap if this process has already mapped the heap. The process does so before it
+    /// Returns this rank's heap if this process has already used it. The process does so before it
     /// first allocates from the heap.
     #[inline]
     pub(crate) fn used(&self) -> Option<&Heap> {
         self.own.get()?.as_ref()
     }
 
-    /// Returns the heap of another rank, and maps the heap first if necessary. Returns `None` if the address
-    /// space is too small, if the job has no heaps, or if `rank` is this rank or does not exist.
-    pub(crate) fn of(&self, rank: usize) -> Option<&Arc<Mapping>> {
-        let asked = self.others.get(rank).filter(|_| rank != self.rank)?;
-        let map = || self.segment.map_heap(rank, Inherit::No).ok().map(Arc::new);
-        asked.get_or_init(map).as_ref()
+    /// Allocates memory in this rank's heap ([`Heap::alloc`]). Returns `None` in a job without heaps.
+    pub(crate) fn alloc(
+        &self,
+        len: usize,
+        align: usize,
+        zeroed: bool,
+    ) -> Option<Result<NonNull<u8>, Error>> {
+        let heap = self.own()?;
+        let first = heap.alloc(len, align, zeroed);
+        let again = first.is_err() && self.unmap_unused();
+        Some(if again { heap.alloc(len, align, zeroed) } else { first })
+    }
+
+    /// Returns the heap of another rank. Returns `None` if the job has no heaps, or if `rank` is this rank or does not
+    /// exist.
+    #[inline]
+    pub(crate) fn of(&self, rank: usize) -> Option<&Extents> {
+        let extents = self.others.get(rank).filter(|_| rank != self.rank && self.bytes() > 0)?;
+        Some(extents.get_or_init(|| Extents::new(self.segment.clone(), rank, Inherit::No)))
+    }
+
+    /// Returns the memory of a range of the heap of another rank or of this one, and maps it first if necessary.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Extents::map`], and [`ErrorKind::Argument`] if there is no such heap.
+    pub(crate) fn map(&self, rank: usize, range: &Range<u64>) -> Result<Mapped, Error> {
+        let none = || Error::new(ErrorKind::Argument, format!("rank {rank} has no shared heap"));
+        if rank == self.rank {
+            let own = self.used().ok_or_else(none)?;
+            return own.extents().find(range).ok_or_else(none);
+        }
+        let extents = self.of(rank).ok_or_else(none)?;
+        let first = extents.map(range);
+        let no_room = first.as_ref().is_err_and(|error| error.kind() == ErrorKind::NoMemory);
+        if no_room && self.unmap_unused() { extents.map(range) } else { first }
+    }
+
+    /// Unmaps the parts of all heaps that nobody uses. Returns whether there were any.
+    #[cold]
+    fn unmap_unused(&self) -> bool {
+        let own = self.used().is_some_and(Heap::unmap_unused);
+        let others = self.others.iter().filter_map(OnceLock::get);
+        others.fold(own, |any, extents| extents.remove_unused() || any)
+    }
+
+    /// Gives memory to all pages that a range of a heap touches, from the NUMA node of this process.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Extents::populate`].
+    pub(crate) fn populate(&self, rank: usize, range: &Range<u64>) -> Result<(), Error> {
+        let own = self.used().filter(|_| rank == self.rank).map(Heap::extents);
+        own.or_else(|| self.of(rank)).map_or(Ok(()), |extents| extents.populate(range))
     }
 
     /// Returns this rank.
@@ -66,21 +112,16 @@ impl Heaps {
     }
 
     /// Returns the rank in whose heap `bytes` bytes at address `at` of this process lie, and the offset of these bytes
-    /// in that heap. Returns `None` if the bytes do not lie in a heap that this process has mapped.
+    /// in that heap. Returns `None` if the bytes do not lie in one mapped part of a heap.
     pub(crate) fn locate(&self, at: usize, bytes: u64) -> Option<(usize, u64)> {
-        let within = |base: usize, len: usize| {
-            let offset = at.checked_sub(base)? as u64;
-            (offset.checked_add(bytes)? <= len as u64).then_some(offset)
-        };
-        if let Some(own) = self.used()
-            && let Some(offset) = within(own.base().as_ptr() as usize, own.len())
-        {
+        let (start, end) = (at as i128, at as i128 + i128::from(bytes));
+        if let Some(offset) = self.used().and_then(|own| own.extents().locate(start, end)) {
             return Some((self.rank, offset));
         }
-        self.others.iter().enumerate().find_map(|(rank, asked)| {
-            let map = asked.get()?.as_ref()?;
-            Some((rank, within(map.base().as_ptr() as usize, map.len())?))
-        })
+        self.others
+            .iter()
+            .enumerate()
+            .find_map(|(rank, extents)| Some((rank, extents.get()?.locate(start, end)?)))
     }
 
     /// Returns the state of another rank.
@@ -89,6 +130,7 @@ impl Heaps {
     }
 
     /// Returns the size of each rank's heap in bytes.
+    #[inline]
     pub(crate) fn bytes(&self) -> u64 {
         self.segment.layout().heap() as u64
     }
@@ -100,28 +142,30 @@ mod tests {
     use crate::shm::segment::JobFlags;
 
     #[test]
-    fn every_heap_is_mapped_once_for_the_process() {
+    fn a_part_of_a_heap_is_mapped_once_for_the_process() {
         let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
         let segment = Arc::new(segment);
         let [here, there] = [0, 1].map(|rank| Heaps::new(segment.clone(), rank));
         assert!(here.used().is_none());
-        let piece = here.own().expect("a heap").alloc(64, 64, true).expect("room");
-        assert!(here.used().is_some());
+        let piece = here.alloc(64, 64, true).expect("a heap").expect("room");
+        let offset = here.used().expect("a heap").offset_of(piece.as_ptr(), 64).expect("within");
         // `of` returns `None` for the rank's own heap and for rank 2, which the job does not have.
         assert!(here.of(0).is_none() && here.of(2).is_none());
-        let theirs = there.of(0).expect("mapped").clone();
-        assert!(Arc::ptr_eq(&theirs, there.of(0).expect("mapped")));
-        assert_eq!(theirs.len() as u64, there.bytes());
-        let at = piece.as_ptr() as usize - here.own().expect("a heap").base().as_ptr() as usize;
+        let range = offset..offset + 64;
+        let (theirs, map) = there.map(0, &range).expect("address space");
+        assert!(Arc::ptr_eq(&map, &there.map(0, &range).expect("mapped").1));
+        assert!(there.map(0, &(0..there.bytes() + 1)).is_err() && there.map(1, &range).is_err());
+        assert_eq!(here.locate(piece.as_ptr() as usize, 64), Some((0, offset)));
+        assert_eq!(there.locate(theirs.as_ptr() as usize, 64), Some((0, offset)));
         // SAFETY: the piece is 64 bytes of the heap of rank 0. Both mappings cover it, and only this test
         // uses it.
         unsafe {
             piece.as_ptr().write(7);
-            assert_eq!(theirs.base().as_ptr().add(at).read(), 7);
+            assert_eq!(theirs.as_ptr().read(), 7);
         }
-        // `theirs` keeps its mapping after the table is dropped.
+        // `map` keeps its mapping after the table is dropped.
         drop(there);
-        // SAFETY: `theirs` still maps the piece, whose first byte was written above.
-        assert_eq!(unsafe { theirs.base().as_ptr().add(at).read() }, 7);
+        // SAFETY: `map` still maps the piece, whose first byte was written above.
+        assert_eq!(unsafe { theirs.as_ptr().read() }, 7);
     }
 }

@@ -4,13 +4,16 @@
 //! The receiver can copy the data of a long message in such memory directly from layout to layout, whatever
 //! the two layouts are. In all other respects the memory is ordinary. After [`init`](crate::init) has joined
 //! a job of several ranks, the memory comes from this rank's part of the shared heap (`heaps.rs` has the
-//! table of all heaps). Before that, in a job of one rank, and if this process cannot map its part of the
-//! heap, the memory comes from the ordinary allocator.
+//! table of all heaps). Before that, in a job of one rank, and in a job without heaps, large blocks are private
+//! mappings (`private.rs`), and small ones come from the ordinary allocator.
+//!
+//! Memory is counted against the limits when it is allocated (it is *promised*), and takes pages where it is touched.
 //!
 //! Invariant: a block has one owner. When the owner is dropped, the block goes back to the allocator that
 //! it came from.
 
 pub(crate) mod heaps;
+mod private;
 
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::fmt;
@@ -23,6 +26,7 @@ use bytemuck::Pod;
 use crate::sys::limits;
 use crate::{Error, ErrorKind, Result};
 use heaps::Heaps;
+use private::{LARGE, Large};
 
 /// Size of a cache line in bytes. Every block begins at the start of a cache line.
 const LINE: usize = 64;
@@ -51,11 +55,21 @@ pub fn available() -> u64 {
 #[derive(Debug)]
 pub struct Block {
     start: NonNull<u8>,
-    /// The layout with which the ordinary allocator made the block; `None` for a block in the heap.
-    layout: Option<Layout>,
+    origin: Origin,
 }
 
-// SAFETY: a block is a plain allocation that is tied to no thread. Both allocators can free it from any
+/// Where a block comes from.
+#[derive(Debug)]
+enum Origin {
+    /// This rank's heap.
+    Heap,
+    /// A private mapping. The value keeps it.
+    Large { _block: Large },
+    /// The ordinary allocator, with this layout.
+    Ordinary(Layout),
+}
+
+// SAFETY: a block is a plain allocation that is tied to no thread. All allocators can free it from any
 // thread.
 unsafe impl Send for Block {}
 // SAFETY: a thread with a shared reference to a block can only read the block's address.
@@ -64,39 +78,55 @@ unsafe impl Sync for Block {}
 impl Block {
     /// Allocates `len` bytes at a multiple of `align` (a power of two) and of a cache line. The bytes are
     /// zero if `zeroed`, and arbitrary otherwise. Even a block of 0 bytes has an address that no other
-    /// block has.
+    /// block has. Pages that nobody touches take no memory.
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::NoMemory`] if the machine, a cgroup or the heap has too little memory left,
+    /// Returns [`ErrorKind::NoMemory`] if the machine, a cgroup, the heap or the address space has too little left (the
+    /// error names the limit),
     /// [`ErrorKind::Argument`] if `align` is not a power of two, and [`ErrorKind::State`] in a forked child,
     /// or if the kernel refuses the memory for another reason.
     #[doc(alias = "MPI_Alloc_mem")]
     pub fn new(len: usize, align: usize, zeroed: bool) -> Result<Self> {
-        Self::partly(len, align, zeroed, len)
+        Self::make(len, align, zeroed, false)
     }
 
-    /// Allocates like [`new`](Self::new). In a heap, whole pages behind the first `filled` bytes have no memory before
-    /// other ranks give it to them (`Heap::alloc_partly`).
+    /// Allocates like [`new`](Self::new). If `populate`, all pages get memory at once (the hint `typepack_populate`).
     ///
     /// # Errors
     ///
     /// Returns the errors of [`new`](Self::new).
-    pub(crate) fn partly(len: usize, align: usize, zeroed: bool, filled: usize) -> Result<Self> {
+    pub fn make(len: usize, align: usize, zeroed: bool, populate: bool) -> Result<Self> {
         if !align.is_power_of_two() {
             let detail = format!("{align} is not a power of two");
             return Err(Error::new(ErrorKind::Argument, "align", detail));
         }
         let align = align.max(LINE);
         let layout = Layout::from_size_align(len.max(1), align).map_err(|_| refused(len))?;
-        if let Some(heap) = JOB.get().and_then(|heaps| heaps.own()) {
-            let start = heap.alloc_partly(len, align, zeroed, filled).map_err(of_heap)?;
-            return Ok(Self { start, layout: None });
+        if let Some(heaps) = JOB.get()
+            && let Some(start) = heaps.alloc(len, align, zeroed)
+        {
+            let block = Self { start: start.map_err(of_heap)?, origin: Origin::Heap };
+            if populate && len > 0 {
+                block.populate(0..len)?;
+            }
+            return Ok(block);
+        }
+        if len >= LARGE {
+            let (block, start) = Large::new(len, align, populate).map_err(of_heap)?;
+            return Ok(Self { start, origin: Origin::Large { _block: block } });
         }
         // SAFETY: the size of `layout` is at least 1 (`len.max(1)` above), as both allocators require.
         let start = unsafe { if zeroed { alloc_zeroed(layout) } else { alloc(layout) } };
         let start = NonNull::new(start).ok_or_else(|| refused(len))?;
-        Ok(Self { start, layout: Some(layout) })
+        Ok(Self { start, origin: Origin::Ordinary(layout) })
+    }
+
+    /// Gives memory to the pages of a range of a block in the heap.
+    fn populate(&self, range: std::ops::Range<usize>) -> Result<()> {
+        let Some((heaps, offset)) = JOB.get().zip(self.offset()) else { return Ok(()) };
+        let range = offset + range.start as u64..offset + range.end as u64;
+        heaps.populate(heaps.rank(), &range).map_err(of_heap)
     }
 
     /// Returns the address of the first byte.
@@ -104,9 +134,14 @@ impl Block {
         self.start.as_ptr()
     }
 
+    /// Returns the offset of the block in this rank's heap, or `None` if it does not lie there.
+    pub(crate) fn offset(&self) -> Option<u64> {
+        JOB.get().filter(|_| self.is_shared())?.used()?.offset_of(self.as_ptr(), 1)
+    }
+
     /// Returns whether the block lies in the shared heap, where other ranks can read and write it in place.
     pub fn is_shared(&self) -> bool {
-        self.layout.is_none()
+        matches!(self.origin, Origin::Heap)
     }
 }
 
@@ -124,10 +159,12 @@ pub(crate) fn of_heap(error: typepack_job::Error) -> Error {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        match self.layout {
-            // SAFETY: `new` allocated the block with this layout, and this is the only `dealloc`.
-            Some(layout) => unsafe { dealloc(self.start.as_ptr(), layout) },
-            None => {
+        match &self.origin {
+            // SAFETY: `make` allocated the block with this layout, and this is the only `dealloc`.
+            Origin::Ordinary(layout) => unsafe { dealloc(self.start.as_ptr(), *layout) },
+            // The mapping ends with the value.
+            Origin::Large { .. } => {}
+            Origin::Heap => {
                 // `free` returns false only in a forked child, which does not use its copy of the heap's
                 // tables. So the result needs no check.
                 let _ =
@@ -202,5 +239,28 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::NoMemory);
         }
         assert!(Block::new(8, 3, true).is_err());
+    }
+
+    /// Checks that a large block takes no memory before it is touched, in a process without a heap, and that blocks
+    /// which nobody touches cannot exceed the memory together.
+    #[test]
+    fn large_blocks_are_promised_and_not_taken() {
+        let resident = || {
+            let status = std::fs::read_to_string("/proc/self/statm").expect("a line");
+            status.split(' ').nth(1).expect("a field").parse::<u64>().expect("a number") * 4096
+        };
+        let (left, before) = (available() as usize, resident());
+        let first = Block::new(left / 4 * 3, 2 << 20, true).expect("a promise");
+        assert_eq!(first.as_ptr() as usize % (2 << 20), 0);
+        assert!(!first.is_shared() && resident() < before + (64 << 20));
+        let error = Block::new(left / 4 * 3, 64, false).expect_err("too much");
+        assert_eq!(error.kind(), ErrorKind::NoMemory);
+        assert!(error.to_string().contains("(limit: "), "{error}");
+        drop(first);
+        drop(Block::new(left / 4 * 3, 64, true).expect("a promise"));
+        let full = Block::make(64 << 20, 64, true, true).expect("memory");
+        assert!(resident() >= before + (48 << 20));
+        drop(full);
+        assert!(Block::new(isize::MAX as usize - 4096, 64, false).is_err());
     }
 }

@@ -27,7 +27,6 @@ mod parts;
 
 use crate::comm::{Communicator, Space};
 use crate::commit::bytes;
-use crate::memory::heaps::Heaps;
 use crate::memory::{self, Block};
 use crate::{Error, ErrorKind, Result, WindowErrorKind};
 use parts::{OwnPart, Part};
@@ -104,52 +103,42 @@ impl SharedRegion {
             SHARED => Error::new(ErrorKind::NoMemory, "bytes", error.to_string()),
             _ => error,
         };
-        Self::share(comm, bytes, bytes).map_err(refused)
+        Self::share(comm, bytes, false).map_err(refused)
     }
 
-    /// Makes a region like [`allocate`](Self::allocate). Only the first `filled` bytes of this rank's part are certain
-    /// to have memory; other ranks give it to more of them ([`fill`](Self::fill)), and all ranks then call
-    /// [`filled`](Self::filled). Nobody accesses these bytes before that, and never those that have no memory then.
+    /// Makes a region like [`allocate`](Self::allocate). If `populate`, all pages of this rank's part get memory at
+    /// once.
     ///
     /// # Errors
     /// Returns the errors of [`allocate`](Self::allocate), but `WindowErrorKind::Shared` if other ranks cannot map the
     /// memory of a rank.
-    pub(crate) fn share(comm: &Communicator, bytes: usize, filled: usize) -> Result<Self> {
-        let parts = Parts::agree(comm, bytes, filled)??;
+    pub(crate) fn share(comm: &Communicator, bytes: usize, populate: bool) -> Result<Self> {
+        let parts = Parts::agree(comm, bytes, populate)??;
         Ok(Self { comm: comm.clone(), parts })
     }
 
-    /// Gives memory to `range`, a range of bytes of the part of another rank. It comes from the NUMA node of this rank.
+    /// Gives memory to `range`, a range of bytes of the part of a rank. It comes from the NUMA node of this rank.
+    /// All ranks make this call at the same time, each for its own range. Collective.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::NoMemory`] if there is too little memory.
-    pub(crate) fn fill(&self, rank: usize, range: std::ops::Range<usize>) -> Result<()> {
+    /// Returns [`ErrorKind::NoMemory`] on all ranks if there is too little memory for one, and `ErrorKind::ProcAborted`
+    /// if a rank has died.
+    pub(crate) fn populate(&self, rank: usize, range: std::ops::Range<usize>) -> Result<()> {
+        let result = self.populate_here(rank, range);
+        let all = tell(&self.comm, [code(&result), 0, 0])?;
+        all_could(&all, result, "has too little memory for its part")
+    }
+
+    fn populate_here(&self, rank: usize, range: std::ops::Range<usize>) -> Result<()> {
         let world = self.comm.world_rank(rank, "rank", ErrorKind::Rank)?;
         let (Some(heaps), Some(start)) = (memory::heaps(), self.as_ptr(rank)) else {
             return Ok(());
         };
-        let Some((map, own)) = heaps.of(world).zip(heaps.own()).filter(|_| !range.is_empty())
-        else {
+        let Some((_, at)) = heaps.locate(start as usize, self.len(rank) as u64) else {
             return Ok(());
         };
-        let at = (start as u64).wrapping_sub(map.base().as_ptr() as u64);
         let range = at + range.start as u64..at + range.end as u64;
-        own.fill_of(world, map, range).map_err(memory::of_heap)
-    }
-
-    /// Ends what [`fill`](Self::fill) has begun: `result` is its result at this rank, and the first `bytes` bytes of
-    /// this rank's part have memory if all ranks have succeeded. Collective.
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::NoMemory` on all ranks if a rank has failed, and `ErrorKind::ProcAborted` if a rank has
-    /// died.
-    pub(crate) fn filled(&self, result: Result<()>, bytes: usize) -> Result<()> {
-        let all = tell(&self.comm, [code(&result), 0, 0])?;
-        let all = all_could(&all, result, "has too little memory for its part");
-        if let Some(own) = &self.parts.own {
-            own.complete(all.is_ok().then_some(bytes));
-        }
-        all
+        heaps.populate(world, &range).map_err(memory::of_heap)
     }
 
     /// Ends the region. When the call returns, all ranks have left the region, and this rank's part has
@@ -201,11 +190,11 @@ impl Parts {
     /// Makes the parts; see [`SharedRegion::share`]. The inner result is the answer of all ranks: if one rank has
     /// too little memory, all ranks get an error there. An outer error is an error of this rank alone, whose messages
     /// have failed. The other ranks may wait for this rank then, or may have the parts.
-    pub(crate) fn agree(comm: &Communicator, bytes: usize, filled: usize) -> Result<Result<Self>> {
+    pub(crate) fn agree(comm: &Communicator, bytes: usize, populate: bool) -> Result<Result<Self>> {
         comm.check_intra("comm")?;
         parts::sweep();
         // 1. Allocate this rank's part.
-        let own = take(comm, bytes, filled);
+        let own = take(comm, bytes, populate);
         let said = match &own {
             Ok(own) => [1, own.offset(), bytes as u64],
             Err(_) => [code(&own), 0, 0],
@@ -255,7 +244,7 @@ impl Drop for Parts {
 }
 
 /// Allocates this rank's part, with room for the notes of the ranks that leave.
-fn take(comm: &Communicator, bytes: usize, filled: usize) -> Result<OwnPart> {
+fn take(comm: &Communicator, bytes: usize, populate: bool) -> Result<OwnPart> {
     let members = comm.size();
     let refused = || {
         let detail = format!(
@@ -264,13 +253,14 @@ fn take(comm: &Communicator, bytes: usize, filled: usize) -> Result<OwnPart> {
         Error::new(ErrorKind::NoMemory, "bytes", detail)
     };
     let len = parts::notes(members).checked_add(bytes).ok_or_else(refused)?;
-    let filled = parts::notes(members).saturating_add(filled);
-    let block = Block::partly(len, parts::LINE, true, filled)?;
+    let block = Block::make(len, parts::LINE, true, populate)?;
     if members > 1 && !block.is_shared() {
-        // Other ranks cannot map this block. The reason is that the job has no heaps, or that this rank's
-        // heap does not fit in the address space of this process.
-        let detail =
-            format!("this rank's memory lies in no heap that other ranks can map: {}", refused());
+        // Other ranks cannot map this block, because the job has no heaps.
+        let detail = format!(
+            "this rank's memory lies in no heap that other ranks can map (limit: RLIMIT_FSIZE, ulimit -f, at the start \
+             of the job): {}",
+            refused()
+        );
         return Err(Error::new(SHARED, "bytes", detail));
     }
     let group = comm.group();
@@ -287,17 +277,8 @@ fn find(comm: &Communicator, own: &OwnPart, all: &[Words]) -> Result<Vec<Part>> 
             return own.part(all.len(), bytes as usize);
         }
         let world = comm.world_rank(rank, "rank", ErrorKind::Rank)?;
-        let map = heaps.and_then(|heaps| Heaps::of(heaps, world)).ok_or_else(|| {
-            let detail = format!("cannot map the shared heap of rank {rank}");
-            Error::new(SHARED, "bytes", detail)
-        })?;
-        Part::of(map, all.len(), offset, bytes).ok_or_else(|| {
-            let detail = format!(
-                "rank {rank} named {bytes} bytes at offset {offset} as its part of the region, but its \
-                 shared heap does not contain these bytes"
-            );
-            Error::new(ErrorKind::Other, "bytes", detail)
-        })
+        let heaps = heaps.ok_or_else(|| Error::new(SHARED, "bytes", "the job has no heaps"))?;
+        Part::of(heaps, world, all.len(), offset, bytes)
     };
     all.iter().enumerate().map(part).collect()
 }

@@ -11,6 +11,7 @@
 //! Invariants: each rank writes only its own note, and the owner of the part reads the notes. A part goes
 //! back to the heap when its owner has left and every other rank has left or is dead.
 
+use crate::memory::heaps::Heaps;
 use crate::memory::{self, Block};
 use crate::shm::layout::State;
 use crate::sys::fork;
@@ -37,7 +38,7 @@ pub(super) struct Part {
     start: NonNull<u8>,
     members: usize,
     len: usize,
-    /// If the part is in another rank's heap, this value keeps the heap mapped.
+    /// If the part is in another rank's heap, this value keeps it mapped.
     _heap: Option<Arc<Mapping>>,
 }
 
@@ -49,17 +50,30 @@ unsafe impl Send for Part {}
 unsafe impl Sync for Part {}
 
 impl Part {
-    /// Returns a part of `bytes` bytes in another rank's heap, or `None` if the part does not lie within
-    /// the heap.
-    pub(super) fn of(heap: &Arc<Mapping>, members: usize, offset: u64, bytes: u64) -> Option<Self> {
-        let (offset, len) = (usize::try_from(offset).ok()?, usize::try_from(bytes).ok()?);
-        let end = offset.checked_add(notes(members))?.checked_add(len)?;
-        if end > heap.len() || !offset.is_multiple_of(LINE) {
-            return None;
-        }
-        // SAFETY: `offset` is at most `end`, and `end` is at most `heap.len()`, the length of the mapping.
-        let start = unsafe { heap.base().add(offset) };
-        Some(Self { start, members, len, _heap: Some(heap.clone()) })
+    /// Returns a part of `bytes` bytes at `offset` of the heap of world rank `world`, and maps it if necessary.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::Other`] if the part does not lie within the heap, and `SHARED` if it cannot be mapped.
+    pub(super) fn of(
+        heaps: &Heaps,
+        world: usize,
+        members: usize,
+        offset: u64,
+        bytes: u64,
+    ) -> Result<Self> {
+        let end = offset.checked_add(notes(members) as u64).and_then(|end| end.checked_add(bytes));
+        let end = end.filter(|end| *end <= heaps.bytes() && offset.is_multiple_of(LINE as u64));
+        let (Some(end), Ok(len)) = (end, usize::try_from(bytes)) else {
+            let detail = format!(
+                "rank {world} of the world named {bytes} bytes at offset {offset} as its part of the region, but its \
+                 shared heap does not contain these bytes"
+            );
+            return Err(Error::new(ErrorKind::Other, "bytes", detail));
+        };
+        let mapped = heaps.map(world, &(offset..end));
+        let (start, map) =
+            mapped.map_err(|error| Error::new(super::SHARED, "bytes", error.to_string()))?;
+        Ok(Self { start, members, len, _heap: Some(map) })
     }
 
     /// Returns the length of the data in bytes.
@@ -132,18 +146,7 @@ impl OwnPart {
     /// Returns the offset of the part in this rank's heap, in bytes. If the part is not in a heap, the
     /// result has no meaning.
     pub(super) fn offset(&self) -> u64 {
-        let base = memory::heaps().and_then(|heaps| heaps.used()).map(|heap| heap.base());
-        base.map_or(0, |base| (self.block.as_ptr() as u64).wrapping_sub(base.as_ptr() as u64))
-    }
-
-    /// Ends an allocation. Other ranks have given memory to the first `filled` bytes of the part, unless `filled` is
-    /// `None`.
-    pub(super) fn complete(&self, filled: Option<usize>) {
-        if let Some(heap) = memory::heaps().and_then(|heaps| heaps.used()) {
-            let filled =
-                filled.map_or(0, |filled| notes(self.members.len()).saturating_add(filled));
-            heap.complete(self.block.as_ptr(), filled);
-        }
+        self.block.offset().unwrap_or(0)
     }
 
     /// Returns this memory as a [`Part`], the form in which every rank of the region uses it.
@@ -216,15 +219,13 @@ mod tests {
     /// Checks that a part outside the heap is refused. A faulty rank could name such a part.
     #[test]
     fn places_outside_the_heap_are_refused() {
-        use crate::memory::heaps::Heaps;
         use crate::shm::segment::{JobFlags, Segment};
         let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
         let heaps = Heaps::new(Arc::new(segment), 1);
-        let heap = heaps.of(0).expect("mapped");
-        let len = heap.len() as u64;
-        let part = |offset, bytes| Part::of(heap, 2, offset, bytes);
+        let len = heaps.bytes();
+        let part = |offset, bytes| Part::of(&heaps, 0, 2, offset, bytes);
         assert_eq!(part(64, 100).expect("within").len(), 100);
-        assert!(part(0, len - 64).is_some() && part(len - 64, 0).is_some());
+        assert!(part(0, len - 64).is_ok() && part(len - 64, 0).is_ok());
         for (offset, bytes) in [
             (8, 8),
             (0, len - 63),
@@ -233,7 +234,7 @@ mod tests {
             (64, u64::MAX - 64),
             (u64::MAX - 63, 64),
         ] {
-            assert!(part(offset, bytes).is_none(), "{offset} {bytes}");
+            assert!(part(offset, bytes).is_err(), "{offset} {bytes}");
         }
     }
 }

@@ -9,7 +9,8 @@
 //! 3. If memory has to be aligned to more than a cache line, each rank tells where its memory begins.
 //!
 //! The memory of a shared window is one piece in the heap of rank 0, unless all ranks allow several pieces by the hint
-//! `alloc_shared_noncontig`.
+//! `alloc_shared_noncontig`. Pages take memory when a rank touches them, and come from its NUMA node then. With the
+//! hint `typepack_populate`, each rank takes the pages of its own memory at once.
 
 use super::answers::Asks;
 use super::dynamic::Attached;
@@ -24,7 +25,6 @@ use super::words::Words;
 use super::{Window, WindowHints, mechanism};
 use crate::comm::Communicator;
 use crate::memory;
-use crate::memory::heaps::Heaps;
 use crate::region::tell;
 use crate::settings::Settings;
 use crate::{Error, ErrorClass, ErrorKind, Result, WindowErrorKind};
@@ -56,10 +56,15 @@ struct Mine {
 }
 
 /// The words of the first step: the error class if this rank has failed (else 0), the flavor, the size of the memory in
-/// bytes, the displacement unit, the alignment in bytes, 1 if the memory may be in several pieces, for memory of the
+/// bytes, the displacement unit, the alignment in bytes, the bits `APART` and `POPULATE`, for memory of the
 /// program the rank in whose heap it lies and its offset in this heap (or its address, if it lies in no heap), and the
 /// hint `mpi_accumulate_granularity`.
 type Words1 = [u64; 9];
+
+/// The bit of a rank that allows memory in several pieces.
+const APART: u64 = 1;
+/// The bit of a rank whose memory takes all its pages at once.
+const POPULATE: u64 = 2;
 
 /// The number that stands for the heap if memory lies in no rank's heap.
 const NO_HEAP: u64 = u64::MAX;
@@ -157,23 +162,26 @@ impl Window {
         let mut hints = WindowHints::default();
         hints.set(given, true);
         let all = agreed(comm, flavor, mine, &hints)?;
-        let in_one_piece = flavor == Flavor::Shared && all.iter().any(|words| words[5] == 0);
-        hints.place(flavor, in_one_piece);
+        let in_one_piece =
+            flavor == Flavor::Shared && all.iter().any(|words| words[5] & APART == 0);
+        // A sum that does not fit makes the allocation below fail.
+        let before = all[..comm.rank()].iter().map(|words| words[2]).fold(0, u64::saturating_add);
+        hints.place(flavor, Some(before).filter(|_| in_one_piece));
         let lengths = lengths(&all, flavor, in_one_piece);
         // If a sum does not fit, this rank asks for `usize::MAX` bytes, so that the allocation fails on all ranks.
         let more = lengths.as_ref().map_or(usize::MAX, |lengths| lengths[comm.rank()]);
-        // Each rank gives memory to its own part of a piece, so that the memory comes from its NUMA node.
+        // Each rank takes the pages of its own part of a piece, so that they come from its NUMA node.
         let apart = in_one_piece && comm.size() > 1;
-        let filled = if apart { more.min(all[0][4] as usize + all[0][2] as usize) } else { more };
-        let words =
-            Words::new(comm, more, filled).map_err(|error| match (error.kind(), flavor) {
+        let words = Words::new(comm, more, hints.populate && !apart).map_err(|error| {
+            match (error.kind(), flavor) {
                 (ErrorKind::Window(WindowErrorKind::Shared), Flavor::Shared) => error,
                 // The program has not asked for memory that it can share.
                 (ErrorKind::Window(WindowErrorKind::Shared), _) => {
                     Error::new(ErrorKind::NoMemory, "size", error.to_string())
                 }
                 _ => error,
-            })?;
+            }
+        })?;
         let lengths =
             lengths.ok_or_else(|| internal("the blocks were allocated without a length"))?;
         for (rank, &length) in lengths.iter().enumerate() {
@@ -181,17 +189,11 @@ impl Window {
                 return Err(internal("a rank has allocated a block of another length"));
             }
         }
-        let pads = pads(comm, &words, &all)?;
-        if apart {
-            let before: u64 = all[..comm.rank()].iter().map(|words| words[2]).sum();
+        let pads = pads(comm, &words, &all, in_one_piece)?;
+        if apart && all.iter().any(|words| words[5] & POPULATE != 0) {
             let start = Words::bytes(comm.size()) + (pads[0] + before) as usize;
-            let own = start..start + all[comm.rank()][2] as usize;
-            let region = words.region()?;
-            let result = region.fill(0, own);
-            // Rank 0 has allocated more if it had to align the memory. Nobody has filled the rest.
-            let sum: u64 = all.iter().map(|words| words[2]).sum();
-            let used = Words::bytes(comm.size()) + (pads[0] + sum) as usize;
-            region.filled(result, used.min(region.len(comm.rank())))?;
+            let own = if hints.populate { all[comm.rank()][2] as usize } else { 0 };
+            words.region()?.populate(0, start..start + own)?;
         }
         let targets = targets(comm, &words, flavor, in_one_piece, &all, &pads)?;
         for (rank, said) in all.iter().enumerate() {
@@ -262,9 +264,11 @@ fn agreed(
     let said: Words1 = match &mine {
         Ok(mine) => {
             let (heap, offset) = heap_of(mine);
-            let (align, apart) = (hints.alignment as u64, u64::from(hints.noncontiguous));
+            let align = hints.alignment as u64;
+            let bit = |bit: u64, is_set: bool| if is_set { bit } else { 0 };
+            let bits = bit(APART, hints.noncontiguous) | bit(POPULATE, hints.populate);
             let granularity = hints.accumulate_granularity;
-            [0, flavor as u64, mine.bytes, mine.unit, align, apart, heap, offset, granularity]
+            [0, flavor as u64, mine.bytes, mine.unit, align, bits, heap, offset, granularity]
         }
         Err(error) => [u64::from(error.class().0.unsigned_abs().max(1)), 0, 0, 0, 0, 0, 0, 0, 0],
     };
@@ -316,7 +320,7 @@ fn lengths(all: &[Words1], flavor: Flavor, in_one_piece: bool) -> Option<Vec<usi
         Flavor::Create | Flavor::Dynamic => Some(vec![0; all.len()]),
         Flavor::Shared if in_one_piece => {
             let mut lengths = vec![0; all.len()];
-            lengths[0] = (all[0][4] as usize).checked_sub(super::words::LINE)?;
+            lengths[0] = (largest_alignment(all) as usize).checked_sub(super::words::LINE)?;
             for words in all {
                 lengths[0] = lengths[0].checked_add(usize::try_from(words[2]).ok()?)?;
             }
@@ -326,17 +330,33 @@ fn lengths(all: &[Words1], flavor: Flavor, in_one_piece: bool) -> Option<Vec<usi
     }
 }
 
+/// Returns the largest alignment that a rank asks for. Memory in one piece begins at a multiple of it.
+fn largest_alignment(all: &[Words1]) -> u64 {
+    all.iter().map(|words| words[4]).max().unwrap_or(super::words::LINE as u64)
+}
+
 /// Returns the number of unused bytes between the block of each rank and its memory.
-fn pads(comm: &Communicator, words: &Words, all: &[Words1]) -> Result<Vec<u64>> {
+fn pads(
+    comm: &Communicator,
+    words: &Words,
+    all: &[Words1],
+    in_one_piece: bool,
+) -> Result<Vec<u64>> {
     if all.iter().all(|words| words[4] <= super::words::LINE as u64) {
         return Ok(vec![0; all.len()]);
     }
     let start = words.region()?.as_ptr(comm.rank()).map_or(0, |start| start as usize);
     let start = start + Words::bytes(comm.size());
-    let align = all[comm.rank()][4] as usize;
-    let pad = (start.next_multiple_of(align) - start) as u64;
+    let largest = largest_alignment(all);
+    let align = |words: &Words1| if in_one_piece { largest } else { words[4] };
+    let own = align(&all[comm.rank()]) as usize;
+    let pad = (start.next_multiple_of(own) - start) as u64;
     let pads = tell(comm, [pad])?;
-    Ok(pads.iter().zip(all).map(|([pad], words)| (*pad).min(words[4].saturating_sub(64))).collect())
+    Ok(pads
+        .iter()
+        .zip(all)
+        .map(|([pad], words)| (*pad).min(align(words).saturating_sub(64)))
+        .collect())
 }
 
 /// Finds the memory of all ranks.
@@ -394,14 +414,8 @@ pub(super) fn mapped_at(
     bytes: u64,
 ) -> Option<(*mut u8, Option<std::sync::Arc<crate::sys::memory::Mapping>>)> {
     let (rank, heaps) = (usize::try_from(heap).ok()?, memory::heaps()?);
-    let within = |len: usize| offset.checked_add(bytes).is_some_and(|end| end <= len as u64);
-    if let Some(own) = heaps.used().filter(|_| rank == heaps.rank()) {
-        let base = own.base().as_ptr().wrapping_add(offset as usize);
-        return within(own.len()).then_some((base, None));
-    }
-    let map = Heaps::of(heaps, rank)?;
-    let base = map.base().as_ptr().wrapping_add(offset as usize);
-    within(map.len()).then(|| (base, Some(map.clone())))
+    let (start, map) = heaps.map(rank, &(offset..offset.checked_add(bytes)?)).ok()?;
+    Some((start.as_ptr(), Some(map).filter(|_| rank != heaps.rank())))
 }
 
 #[cold]

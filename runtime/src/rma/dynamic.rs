@@ -286,9 +286,10 @@ impl Window {
             own.room[place] = room;
             own.stale[place] = (0..own.entries.len()).collect();
         }
-        let Some(table) = own.tables[place].last().map(Block::as_ptr) else {
+        let Some(block) = own.tables[place].last() else {
             return Err(refused("win", "the place of the table has no memory".to_owned()));
         };
+        let (table, at) = (block.as_ptr(), block.offset().unwrap_or(0));
         let made = make(own);
         // A reader that sees a word of the new table also sees the number of the previous change or a later one, and so
         // knows that its copy of the table which was in this place is not whole.
@@ -301,8 +302,6 @@ impl Window {
                 to.store(*word, Ordering::Relaxed);
             }
         }
-        let base = memory::heaps().and_then(|heaps| heaps.used()).map(|heap| heap.base());
-        let at = base.map_or(0, |base| table as u64 - base.as_ptr() as u64);
         let [offset, count] = place_of(change);
         word(offset)?.store(at, Ordering::Relaxed);
         word(count)?.store(own.entries.len() as u64, Ordering::Relaxed);
@@ -347,8 +346,8 @@ impl Window {
             Error::new(ErrorKind::Other, "win", detail)
         })?;
         let read = |index: usize| {
-            // SAFETY: the table lies in the other rank's heap, which is mapped as a whole (`mapped_at`), and the
-            // address is a multiple of 8. All accesses of other processes are stores of whole words.
+            // SAFETY: the table lies in the other rank's heap, where it is mapped (`mapped_at`) as long as `_heap`
+            // lives, and the address is a multiple of 8. All accesses of other processes are stores of whole words.
             let word = unsafe { AtomicU64::from_ptr(start.cast::<u64>().wrapping_add(index)) };
             word.load(Ordering::Relaxed)
         };

@@ -29,8 +29,14 @@ pub struct WindowHints {
     /// elements of 4 and 8 bytes are updated one by one by instructions of the processor, which is best for single
     /// elements. Above 8, accumulates lock ranges of 4 KiB, which is best for many elements.
     pub accumulate_granularity: u64,
-    /// The alignment of memory that the window allocates, in bytes: a power of two from 64 to 2^21.
+    /// The alignment of memory that the window allocates, in bytes: a power of two from 64 to 2^21. If the memory of
+    /// all ranks is in one piece, the memory of a rank begins where that of the rank below ends. Then the piece has the
+    /// largest alignment of all ranks, and the memory of a rank has its alignment only if the sizes below it add up to
+    /// a multiple of the alignment.
     pub alignment: usize,
+    /// True if memory that the window allocates takes all its pages at once, and not when they are touched
+    /// (`typepack_populate`).
+    pub populate: bool,
     /// Whether `noncontiguous` has a meaning for the window.
     pub(super) may_be_noncontiguous: bool,
     /// Whether the memory of each rank has the alignment.
@@ -48,6 +54,7 @@ impl Default for WindowHints {
             noncontiguous: false,
             accumulate_granularity: 0,
             alignment: 64,
+            populate: false,
             may_be_noncontiguous: true,
             is_aligned: true,
         }
@@ -76,17 +83,19 @@ fn orders(value: &str) -> Option<String> {
 }
 
 impl WindowHints {
-    /// Corrects the hints about the placement of memory, once the ranks agree on the kind of window. `in_one_piece`
-    /// says whether the memory of all ranks is in one piece.
-    pub(super) fn place(&mut self, flavor: Flavor, in_one_piece: bool) {
+    /// Corrects the hints about the placement of memory, once the ranks agree on the kind of window. `before` is the
+    /// number of bytes of the ranks below this one if the memory of all ranks is in one piece.
+    pub(super) fn place(&mut self, flavor: Flavor, before: Option<u64>) {
         self.may_be_noncontiguous = flavor == Flavor::Shared;
-        self.noncontiguous = flavor == Flavor::Shared && !in_one_piece;
-        // In one piece, only the memory of the first rank is certain to have the alignment.
-        self.is_aligned = flavor == Flavor::Allocate || flavor == Flavor::Shared && !in_one_piece;
+        self.noncontiguous = flavor == Flavor::Shared && before.is_none();
+        let is_allocated = matches!(flavor, Flavor::Allocate | Flavor::Shared);
+        let is_multiple = before.is_none_or(|before| before.is_multiple_of(self.alignment as u64));
+        self.is_aligned = is_allocated && is_multiple;
+        self.populate &= is_allocated;
     }
 
     /// Sets the hints of a list of keys and values. `new` says whether the window is being made. If `new` is false, the
-    /// hints about the placement of memory (`alloc_shared_noncontig`, `mpi_minimum_memory_alignment`) and about
+    /// hints about memory (`alloc_shared_noncontig`, `mpi_minimum_memory_alignment`, `typepack_populate`) and about
     /// accumulates (`mpi_accumulate_granularity`) are ignored.
     pub fn set(&mut self, given: &[(String, String)], new: bool) {
         for (key, value) in given {
@@ -96,6 +105,7 @@ impl WindowHints {
                 "same_size" => &mut self.same_size,
                 "same_disp_unit" => &mut self.same_unit,
                 "alloc_shared_noncontig" if new => &mut self.noncontiguous,
+                "typepack_populate" if new => &mut self.populate,
                 "accumulate_ordering" => {
                     if let Some(orders) = orders(value) {
                         self.accumulate_ordering = orders;
@@ -140,6 +150,7 @@ impl WindowHints {
             ("same_disp_unit", self.same_unit.to_string()),
             ("mpi_accumulate_granularity", self.accumulate_granularity.to_string()),
             ("mpi_memory_alloc_kinds", "mpi,system".to_owned()),
+            ("typepack_populate", self.populate.to_string()),
         ];
         if self.may_be_noncontiguous {
             all.push(("alloc_shared_noncontig", self.noncontiguous.to_string()));
@@ -174,6 +185,21 @@ mod tests {
         assert_eq!(set("mpi_accumulate_granularity", "-1", true).accumulate_granularity, 8);
         assert_eq!(set("mpi_minimum_memory_alignment", "3", true).alignment, 64);
         assert_eq!(set("mpi_minimum_memory_alignment", "4096", true).alignment, 4096);
+        assert!(!set("typepack_populate", "true", false).populate);
+        assert!(set("typepack_populate", "true", true).populate);
         assert_eq!(set("unknown", "true", true), hints);
+    }
+
+    #[test]
+    fn the_alignment_is_in_force_where_it_holds() {
+        let mut hints = WindowHints { alignment: 4096, populate: true, ..WindowHints::default() };
+        let mut holds = |flavor, before| {
+            hints.place(flavor, before);
+            hints.all().iter().any(|(key, _)| *key == "mpi_minimum_memory_alignment")
+        };
+        assert!(holds(Flavor::Allocate, None) && holds(Flavor::Shared, None));
+        assert!(holds(Flavor::Shared, Some(0)) && holds(Flavor::Shared, Some(8192)));
+        assert!(!holds(Flavor::Shared, Some(64)) && !holds(Flavor::Create, None));
+        assert!(!hints.populate);
     }
 }

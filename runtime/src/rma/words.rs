@@ -199,17 +199,16 @@ impl Words {
         (ROUNDS + rounds(members) * LINE + words * WORD).next_multiple_of(LINE)
     }
 
-    /// Makes the blocks, with `more` bytes behind the block of this rank, of which the first `filled` are certain to
-    /// have memory ([`SharedRegion::share`]). Collective.
+    /// Makes the blocks, with `more` bytes behind the block of this rank. If `populate`, they get memory at once.
+    /// Collective.
     ///
     /// # Errors
     /// Returns the errors of [`SharedRegion::share`] on all ranks.
-    pub fn new(comm: &Communicator, more: usize, filled: usize) -> Result<Self> {
+    pub fn new(comm: &Communicator, more: usize, populate: bool) -> Result<Self> {
         let members = comm.size();
         // If the sum does not fit, `allocate` gets `usize::MAX` and fails on all ranks.
         let bytes = Self::bytes(members).saturating_add(more);
-        let filled = Self::bytes(members).saturating_add(filled);
-        let region = SharedRegion::share(comm, bytes, filled)?;
+        let region = SharedRegion::share(comm, bytes, populate)?;
         let group = comm.group();
         let worlds = (0..members).filter_map(|rank| group.world_rank(rank)).collect();
         let length = Self::bytes(members);

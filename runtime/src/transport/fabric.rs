@@ -10,7 +10,7 @@
 
 use super::area::Area;
 use super::pool::Pool;
-use crate::memory::heaps::Heaps;
+use crate::memory::heaps::{Heaps, Mapped};
 use crate::placement::Cpu;
 use crate::shm::budget::Need;
 use crate::shm::contacts::Contacts;
@@ -21,9 +21,9 @@ use crate::shm::segment::Segment;
 use crate::shm::topology::{Distance, distance};
 use crate::sys::cma;
 use crate::sys::futex::Woken;
-use crate::sys::memory::Mapping;
 use crate::{Error, ErrorKind, Result};
 use std::num::NonZeroU32;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -86,13 +86,12 @@ impl Fabric {
         self.size
     }
 
-    /// Returns this rank's part of the shared heap, and maps the part first if necessary. Returns `None` in
-    /// a job without a shared heap, or if the address space is too small.
+    /// Returns this rank's part of the shared heap. Returns `None` in a job without a shared heap.
     pub fn heap(&self) -> Option<&Heap> {
         self.heaps.as_ref()?.own()
     }
 
-    /// Returns this rank's part of the shared heap if this process has already mapped the part. The process
+    /// Returns this rank's part of the shared heap if this process has already used the part. The process
     /// does so before it first allocates from the heap.
     #[inline]
     pub fn used_heap(&self) -> Option<&Heap> {
@@ -102,9 +101,7 @@ impl Fabric {
     /// Returns whether the byte at `address` lies in this rank's heap.
     #[inline]
     pub fn holds(&self, address: u64) -> bool {
-        self.used_heap().is_some_and(|heap| {
-            address.wrapping_sub(heap.base().as_ptr() as u64) < self.heap_bytes()
-        })
+        self.used_heap().is_some_and(|heap| heap.offset_of(address as *const u8, 1).is_some())
     }
 
     /// Returns the size of each rank's heap in bytes, or 0 in a job of one rank.
@@ -112,10 +109,13 @@ impl Fabric {
         self.heaps.as_ref().map_or(0, |heaps| heaps.bytes())
     }
 
-    /// Returns the heap of another rank. This process maps each heap only once. Returns `None` in a job of one rank, in
-    /// a job without a shared heap, if the heap cannot be mapped, or if `rank` is this rank or no rank of the job.
-    pub fn heap_of(&self, rank: usize) -> Option<&Arc<Mapping>> {
-        self.heaps.as_ref()?.of(rank)
+    /// Returns the memory of a range of another rank's heap, and maps it first if necessary. Returns `None` in a job
+    /// of one rank, in a job without a shared heap, if the range cannot be mapped or lies outside the heap, or if
+    /// `rank` is this rank or no rank of the job.
+    #[inline]
+    pub fn heap_at(&self, rank: usize, range: &Range<u64>) -> Option<Mapped> {
+        let heaps = self.heaps.as_ref()?;
+        heaps.of(rank)?.find(range).or_else(|| heaps.map(rank, range).ok())
     }
 
     /// Returns the table of heaps, or `None` in a job of one rank.

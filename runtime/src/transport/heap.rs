@@ -54,12 +54,12 @@ impl Copier for HeapCopier {
         if helps { Takes::Together } else { Takes::Alone }
     }
 
-    fn can_read(&mut self, far: Far<'_>) -> bool {
-        far.fabric.heap_of(far.rank).is_some()
+    fn can_read(&mut self, far: Far<'_>, from: &Located) -> bool {
+        far.fabric.heap_at(far.rank, &from.span).is_some()
     }
 
-    fn can_write(&mut self, far: Far<'_>) -> bool {
-        far.fabric.heap_of(far.rank).is_some()
+    fn can_write(&mut self, far: Far<'_>, to: &Located) -> bool {
+        far.fabric.heap_at(far.rank, &to.span).is_some()
     }
 
     fn room(far: Far<'_>, tx: &mut Tx, to: &Layout, bytes: u64) -> Result<Said> {
@@ -74,12 +74,12 @@ impl Copier for HeapCopier {
         to: &Layout,
         range: Range<u64>,
     ) -> std::result::Result<(), Denied> {
-        let heap = far.fabric.heap_of(far.rank).ok_or(Denied)?;
-        let origin = heap.base().as_ptr().wrapping_add(from.origin as usize);
+        let (start, _map) = far.fabric.heap_at(far.rank, &from.span).ok_or(Denied)?;
+        let origin = from.origin_at(start);
         // SAFETY:
         // - the range lies within both sides (first condition of `# Safety`);
-        // - the elements at `from` lie within the sender's heap (`Known::locate`), which is mapped as a
-        //   whole and stays mapped; `origin` is the address of their displacement 0. Other processes may
+        // - the elements at `from` lie within `span` (`Known::locate`), which stays mapped as long as `_map`
+        //   lives; `origin` is the address of their displacement 0. Other processes may
         //   write there at the same time; that changes values only, because the engine computes no address
         //   from data;
         // - the two sides do not overlap: the receive's memory belongs to this process, and no rank's heap
@@ -96,12 +96,12 @@ impl Copier for HeapCopier {
         to: &Located,
         range: Range<u64>,
     ) -> std::result::Result<(), Denied> {
-        let heap = far.fabric.heap_of(far.rank).ok_or(Denied)?;
-        let origin = heap.base().as_ptr().wrapping_add(to.origin as usize);
+        let (start, _map) = far.fabric.heap_at(far.rank, &to.span).ok_or(Denied)?;
+        let origin = to.origin_at(start);
         // SAFETY:
         // - the range lies within both sides (first condition of `# Safety`);
-        // - the elements at `to` lie within the receiver's heap (`Known::room`), which is mapped as a
-        //   whole, and the receiver leaves the bytes of the range to this rank (second condition);
+        // - the elements at `to` lie within `span` (`Known::room`), which stays mapped as long as `_map`
+        //   lives, and the receiver leaves the bytes of the range to this rank (second condition);
         // - the send's memory is valid (third condition) and belongs to this process, so it does not
         //   overlap the receiver's heap.
         unsafe { push_to(from, origin, &to.ty.plan, to.count, range) };
@@ -160,7 +160,10 @@ fn define_long(fabric: &Fabric, tx: &mut Tx, plan: &Plan, place: Place) -> Resul
     // SAFETY: the heap has just allocated `encoding.len()` bytes at `piece`. `encoding` is a vector of this
     // process, so the two ranges do not overlap.
     unsafe { contiguous::copy(encoding.as_ptr(), piece.as_ptr(), encoding.len()) };
-    let at = (piece.as_ptr() as u64).wrapping_sub(heap.base().as_ptr() as u64);
+    let Some(at) = heap.offset_of(piece.as_ptr(), encoding.len() as u64) else {
+        heap.free(piece.as_ptr());
+        return Ok(Said::Nothing);
+    };
     let bytes = encoding.len() as u64;
     tx.publish(fabric, room, &Envelope::DefineLong { number, bytes, at });
     tx.defined.long.define(number, plan, piece);

@@ -413,11 +413,12 @@ impl Peer {
         let open = self.link.rx.as_ref().is_some_and(|rx| rx.offers.is_open(*offer));
         let far = Far { fabric: work.fabric, rank };
         let located = place.as_ref().filter(|_| open);
-        let place = located.map(|located| located.space).filter(|space| match space {
-            Space::Heap => self.heap.copier.can_read(far),
+        let place = located.filter(|located| match located.space {
+            Space::Heap => self.heap.copier.can_read(far, located),
             // A copy by system calls needs one run on both sides.
-            Space::Private => contiguous && self.private.copier.can_read(far),
+            Space::Private => contiguous && self.private.copier.can_read(far, located),
         });
+        let place = place.map(|located| located.space);
         let shared = place == Some(Space::Heap) && heap::is_shared(work.fabric, sink, bytes);
         let useful = located.map_or(0, |located| located.ty.useful);
         let (far, busy) = (work.fabric.distance(rank) > Distance::L3, work.busy);
@@ -595,16 +596,16 @@ impl Peer {
             );
             return Err(broken(from, Violation::new(detail)));
         }
-        match fabric.heap_of(from) {
-            Some(heap) => {
+        match fabric.heap_at(from, &(at..at + bytes)) {
+            Some((source, _map)) => {
                 // Decode a private copy, because the sender could change the bytes in its heap during the
                 // decoding.
                 let mut encoding = buffer(bytes)?;
-                // SAFETY: the `bytes` bytes at offset `at` lie within the heap (checked above), which is
-                // mapped as a whole. Other processes may write there at the same time; that changes values
+                // SAFETY: `source` is the address of `bytes` bytes in the heap, which stay mapped as long as
+                // `_map` lives. Other processes may write there at the same time; that changes values
                 // only. `encoding` is a new buffer of `bytes` bytes.
                 unsafe {
-                    let source = heap.base().as_ptr().add(at as usize).cast_const();
+                    let source = source.as_ptr().cast_const();
                     contiguous::copy(source, encoding.as_mut_ptr(), encoding.len());
                 }
                 rx.known.define(number, &encoding).map_err(|v| broken(from, v))?;

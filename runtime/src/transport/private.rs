@@ -183,7 +183,7 @@ impl Copier for PrivateCopier {
         }
     }
 
-    fn can_read(&mut self, far: Far<'_>) -> bool {
+    fn can_read(&mut self, far: Far<'_>, _from: &Located) -> bool {
         self.reads.process(far).is_some()
     }
 

@@ -99,12 +99,12 @@ pub trait Copier {
     /// reads no older message of this sender in place.
     fn takes(plan: CopyPlan, next: bool, to: &Sink, bytes: u64) -> Takes;
 
-    /// Returns whether this rank can read the other rank's memory.
-    fn can_read(&mut self, far: Far<'_>) -> bool;
+    /// Returns whether this rank can read this memory of the other rank.
+    fn can_read(&mut self, far: Far<'_>, from: &Located) -> bool;
 
-    /// Returns whether this rank can write the other rank's memory.
-    fn can_write(&mut self, far: Far<'_>) -> bool {
-        let _ = far;
+    /// Returns whether this rank can write this memory of the other rank.
+    fn can_write(&mut self, far: Far<'_>, to: &Located) -> bool {
+        let _ = (far, to);
         false
     }
 
@@ -310,7 +310,7 @@ impl<C: Copier> SingleCopies<C> {
             let Some(next) = self.incoming.front_mut() else { return Ok(Advance::Idle) };
             copied = Copied::Denied;
             let far = Far { fabric: work.fabric, rank };
-            if self.copier.can_read(far) {
+            if self.copier.can_read(far, &next.from) {
                 if !rx.offers.begin(&rx.area, rank)? {
                     return Ok(Advance::Idle);
                 }
@@ -368,7 +368,7 @@ impl<C: Copier> SingleCopies<C> {
                 _ => None,
             });
         if let Some((layout, total)) = layout
-            && self.copier.can_write(far)
+            && self.copier.can_write(far, &next.to)
         {
             let (cut, split) = (cut::<C>(total), tx.area.split());
             while budget > 0 {
@@ -445,7 +445,8 @@ impl<C: Copier> Protocol for SingleCopies<C> {
         let (_, rx) = link.both()?;
         let Arrival::Rts(offer, _, Some(from)) = &matched.arrival else { return Ok(false) };
         let offer = *offer;
-        if from.space != C::SPACE || !rx.offers.is_open(offer) || !self.copier.can_read(far) {
+        let open = from.space == C::SPACE && rx.offers.is_open(offer);
+        if !open || !self.copier.can_read(far, from) {
             return Ok(false);
         }
         let Some(receive) = work.requests.receive(matched.receive) else {

@@ -19,6 +19,8 @@ use crate::Plan;
 use crate::message::envelope::{BYTES, NUMBERS_END, Place, Space, TYPE_MAX, TYPES};
 use crate::message::payload::Layout;
 use crate::shm::ring::Violation;
+use std::ops::Range;
+use std::ptr::NonNull;
 use typepack_engine::analysis::Facts;
 use typepack_engine::wire;
 
@@ -118,9 +120,9 @@ pub struct Type {
 #[derive(Debug, Default)]
 pub struct Known {
     types: Vec<Option<Type>>,
-    /// True if this rank could not read the definition of a long type, because its address space is too small
-    /// for the sender's heap. It then cannot read data in that heap either, so it ignores all places in that
-    /// heap and all requests for help.
+    /// True if this rank could not read the definition of a long type, because its address space had no room
+    /// for that part of the sender's heap. Then it does not read data in that heap either, so it ignores all places
+    /// in that heap and all requests for help.
     pub blind: bool,
 }
 
@@ -136,8 +138,18 @@ pub struct Located {
     /// In a heap: the distance from the start of the heap to displacement 0, in bytes, modulo 2^64. In
     /// private memory: an address that nobody has checked.
     pub origin: u64,
+    /// In a heap: the offsets of the bytes that the elements touch. Empty in private memory.
+    pub span: Range<u64>,
     /// Number of packed bytes of all elements.
     pub bytes: u64,
+}
+
+impl Located {
+    /// Returns the address of displacement 0 if `start` is the address of the first byte of `span`.
+    #[inline]
+    pub fn origin_at(&self, start: NonNull<u8>) -> *mut u8 {
+        start.as_ptr().wrapping_add(self.origin.wrapping_sub(self.span.start) as usize)
+    }
 }
 
 impl Known {
@@ -214,7 +226,7 @@ impl Known {
         if space == Space::Private {
             // A place in private memory needs no check here, because only system calls access it, and the
             // kernel checks the address.
-            return Ok(Located { space, ty, count, origin, bytes });
+            return Ok(Located { space, ty, count, origin, span: 0..0, bytes });
         }
         let (first, end) = reach(&ty.plan, count);
         // The origin is a number modulo 2^64. So an origin below the start of the heap is a negative number
@@ -223,7 +235,9 @@ impl Known {
         if origin_at + first < 0 || origin_at + end > i128::from(heap) {
             return Err(beyond(origin_at + first, origin_at + end, heap));
         }
-        Ok(Located { space, ty, count, origin, bytes })
+        // Both ends lie within the heap, whose size is a number of 64 bits.
+        let span = (origin_at + first) as u64..(origin_at + end) as u64;
+        Ok(Located { space, ty, count, origin, span, bytes })
     }
 }
 
@@ -269,11 +283,9 @@ pub fn place_in<'a>(
 ) -> Option<(Place, Option<&'a Plan>)> {
     let heap = fabric.used_heap()?;
     let (first, end) = reach(&layout.plan, layout.count);
-    let (base, at) = (heap.base().as_ptr() as i128, layout.origin as i128);
-    if at + first < base || at + end > base + heap.len() as i128 {
-        return None;
-    }
-    let origin = (at - base) as u64;
+    let at = layout.origin as i128;
+    let offset = heap.extents().locate(at + first, at + end)?;
+    let origin = (i128::from(offset) - first) as u64;
     if layout.plan.is_contiguous() {
         let origin = origin.wrapping_add(layout.plan.footprint().true_lb as u64);
         return Some((Place { space: Space::Heap, number: BYTES, origin, count: bytes }, None));

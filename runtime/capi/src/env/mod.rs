@@ -185,13 +185,16 @@ fn memory() -> MutexGuard<'static, Option<HashMap<usize, Block>>> {
 }
 
 /// `MPI_Alloc_mem`: returns memory from which other ranks can copy messages directly. The memory is aligned
-/// to a cache line, or to the larger alignment that the hint `mpi_minimum_memory_alignment` asks for.
+/// to a cache line, or to the larger alignment that the hint `mpi_minimum_memory_alignment` asks for. It takes pages
+/// when they are touched, or all at once if the hint `typepack_populate` is true.
 pub fn alloc_mem(size: raw::Aint, info: raw::Info, baseptr: Output<*mut c_void>) -> Result {
     let out = baseptr.required("baseptr")?;
     let size = usize::try_from(size)
         .map_err(|_| Failure::new(abi::ERR_ARG, "size", format!("{size} is negative")))?;
-    let align = if info == raw::Info::NULL { 1 } else { info::find(info)?.alignment()? };
-    let block = Block::new(size, align, false)?;
+    let info = if info == raw::Info::NULL { None } else { Some(info::find(info)?) };
+    let align = info.as_ref().map_or(Ok(1), |info| info.alignment())?;
+    let populate = info.is_some_and(|info| info.populate());
+    let block = Block::make(size, align, false, populate)?;
     let address = block.as_ptr();
     memory().get_or_insert_default().insert(address as usize, block);
     out.set(address.cast());

@@ -11,11 +11,17 @@
 //!
 //! A reservation that the job can do without is refused earlier than one that it needs. So when memory is
 //! short, rings and pools stay small first, and only then does an operation fail.
+//!
+//! Memory of the programs (heaps, and large blocks of a process without a heap) is only *promised*: the kernel takes
+//! a page when the program touches it. A [`Ledger`] counts the promised bytes. A promise is refused if what is promised
+//! and not touched yet would exceed the memory that is left. After each look, some more bytes may be promised without
+//! another look (the credit).
 
 use super::layout::Header;
+use super::segment::Segment;
 use crate::error::{Error, ErrorKind};
-use crate::sys::limits;
-use std::sync::atomic::Ordering::Relaxed;
+use crate::sys::{limits, memory};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Says whether the job can go on without a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +82,93 @@ fn take_with(
     Ok(())
 }
 
+/// The memory that processes have promised to their programs.
+#[derive(Clone, Copy, Debug)]
+pub struct Ledger<'a> {
+    /// Number of promised bytes.
+    pub promised: &'a AtomicU64,
+    /// Number of bytes that may be promised without a look at the memory that is left.
+    pub credit: &'a AtomicU64,
+    /// The kind of memory, for errors.
+    pub what: &'static str,
+}
+
+impl Ledger<'_> {
+    /// Promises `bytes` bytes. `open` returns how many bytes are promised or reserved and have no memory yet, with
+    /// these bytes.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ErrorKind::NoMemory`] if too little memory is left. The error names the limit.
+    pub fn promise(self, bytes: u64, open: impl FnOnce() -> u64) -> Result<(), Error> {
+        self.promise_with(bytes, open, limits::tightest)
+    }
+
+    fn promise_with(
+        self,
+        bytes: u64,
+        open: impl FnOnce() -> u64,
+        tightest: impl FnOnce() -> (u64, String),
+    ) -> Result<(), Error> {
+        // Count first. Processes that look at the same time then see each other's bytes.
+        self.promised.fetch_add(bytes, Relaxed);
+        let spend = |credit: u64| credit.checked_sub(bytes);
+        if self.credit.fetch_update(Relaxed, Relaxed, spend).is_ok() {
+            return Ok(());
+        }
+        let ((left, name), open) = (tightest(), open());
+        let needed = open.max(bytes).saturating_add(MARGIN);
+        if left < needed {
+            self.release(bytes);
+            let others = open.saturating_sub(bytes);
+            return Err(Error::new(
+                ErrorKind::NoMemory,
+                format!(
+                    "cannot allocate {bytes} bytes of {}: this process can still get {} bytes (limit: {name}; {others} \
+                     bytes are promised already and not used yet)",
+                    self.what,
+                    left.saturating_sub(MARGIN).saturating_sub(others)
+                ),
+            ));
+        }
+        self.credit.store((left - needed) / 16, Relaxed);
+        Ok(())
+    }
+
+    /// Takes `bytes` bytes back that were promised.
+    pub fn release(self, bytes: u64) {
+        self.promised.fetch_sub(bytes, Relaxed);
+    }
+}
+
+impl Segment {
+    /// Promises `bytes` bytes of heaps: counts them against the limits of memory. The pages get memory when they
+    /// are touched.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ErrorKind::NoMemory`] if too little memory is left. The error names the limit.
+    pub fn promise(&self, bytes: u64) -> Result<(), Error> {
+        let header = self.header();
+        let open = || {
+            let counted = header.promised.load(Relaxed);
+            let counted = counted.saturating_add(header.taken.load(Relaxed));
+            counted.saturating_sub(memory::resident(self.fd()))
+        };
+        self.ledger().promise(bytes, open)
+    }
+
+    /// Takes back a promise of `bytes` bytes of heaps.
+    pub fn release(&self, bytes: u64) {
+        self.ledger().release(bytes);
+    }
+
+    fn ledger(&self) -> Ledger<'_> {
+        let Header { promised, credit, .. } = self.header();
+        Ledger { promised, credit, what: "shared memory" }
+    }
+}
+
 /// Takes `bytes` bytes off the count, because the caller has not reserved them after all.
 pub fn give_back(header: &Header, bytes: u64) {
     header.taken.fetch_sub(bytes, Relaxed);
@@ -84,7 +177,7 @@ pub fn give_back(header: &Header, bytes: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shm::segment::{JobFlags, Segment};
+    use crate::shm::segment::JobFlags;
 
     const MIB: u64 = 1 << 20;
 
@@ -105,6 +198,28 @@ mod tests {
         assert_eq!(header.taken.load(Relaxed), 100 * MIB);
         assert!(take(u64::MAX, Need::Must).is_err());
         assert_eq!(header.taken.load(Relaxed), 100 * MIB);
+    }
+
+    #[test]
+    fn promises_together_stay_within_what_is_left() {
+        let (promised, credit) = (AtomicU64::new(0), AtomicU64::new(0));
+        let ledger = Ledger { promised: &promised, credit: &credit, what: "memory" };
+        let left = |mib: u64| move || (mib * MIB, "the limit".to_owned());
+        let open = || promised.load(Relaxed);
+        assert!(ledger.promise_with(32 * MIB, open, left(200)).is_ok());
+        // 160 MiB are left over, so 10 MiB need no look.
+        assert!(ledger.promise_with(10 * MIB, || unreachable!(), || unreachable!()).is_ok());
+        let error = ledger.promise_with(151 * MIB, open, left(200)).expect_err("too much");
+        assert_eq!(error.kind(), ErrorKind::NoMemory);
+        let text = error.to_string();
+        assert!(text.contains("limit: the limit") && text.contains("44040192 bytes are"), "{text}");
+        assert_eq!(promised.load(Relaxed), 42 * MIB);
+        assert!(ledger.promise_with(150 * MIB, open, left(200)).is_ok());
+        ledger.release(192 * MIB);
+        // Touched memory is left no more, and not open any more.
+        assert!(ledger.promise_with(100 * MIB, || 100 * MIB, left(107)).is_err());
+        assert!(ledger.promise_with(100 * MIB, || 100 * MIB, left(108)).is_ok());
+        assert!(ledger.promise_with(u64::MAX / 2, || 0, left(1 << 20)).is_err());
     }
 
     #[test]

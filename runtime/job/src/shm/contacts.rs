@@ -253,7 +253,10 @@ fn map_mailbox(segment: &Segment, slot: usize, len: usize) -> Result<Mapping, Er
     let (at, bytes) = (segment.layout().mailbox(slot), segment.layout().mailbox_bytes());
     let failed = |error| Error::system(format!("cannot set up the mailbox of slot {slot}"), error);
     crate::sys::memory::reserve(segment.fd(), at as u64, len as u64).map_err(failed)?;
-    Mapping::shared(segment.fd(), at as u64, bytes, Inherit::No).map_err(failed)
+    Mapping::shared(segment.fd(), at as u64, bytes, Inherit::No).map_err(|error| {
+        let what = format!("cannot map the mailbox of slot {slot}");
+        super::segment::unmapped(what, bytes as u64, error)
+    })
 }
 
 /// Returns the word for `slot` in `mailbox`.

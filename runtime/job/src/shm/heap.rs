@@ -4,16 +4,17 @@
 //! the machine's memory, if the limits on the size of a file and on the total size of all heaps permit. The
 //! segment is a file in memory, and a heap is a hole in this file until the heap is used. The runtime's
 //! `memory/` folder allocates pieces of this rank's heap. `transport/` tells another rank at which offset
-//! of the heap a message lies, and the other rank maps the heap when it first needs it.
+//! of the heap a message lies, and the other rank maps that part of the heap when it first needs it (`extents.rs`).
 //!
 //! Invariants:
 //! - Only this rank allocates and frees pieces of its heap. Another rank learns an offset only from a
 //!   message.
-//! - The pages of a range get memory before `alloc` returns the range, so that a lack of memory is an error
-//!   here and not a signal later. A cgroup that is out of memory does not refuse an allocation; the kernel
-//!   kills a process instead. Therefore this file first checks how much memory is left (`sys/limits.rs`). If
-//!   little is left, the ranks check and allocate one at a time.
-//! - If more than 32 MiB (`KEEP`) of the heap's memory is unused when a piece is freed, the whole free
+//! - A piece lies in one extent of this rank's mapping. There is a gap between the offsets of two extents.
+//! - Memory is promised before `alloc` returns a piece, so that a lack of memory is an error here (`budget.rs`). The
+//!   kernel takes a page when a rank touches it. A cgroup that is out of memory then does not refuse the page; the
+//!   kernel kills a process instead. Promises together stay within the limits, so that happens only if memory that was
+//!   not promised (of other programs, or of this program's own allocator) takes what was left.
+//! - If more than 32 MiB (`KEEP`) of the promised memory is unused when a piece is freed, the whole free
 //!   pages around the piece return to the system. Otherwise the heap keeps the memory, so that later
 //!   allocations that fit in it are cheap.
 
@@ -22,59 +23,79 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::layout::PAGE;
+use super::extents::{self, Extents};
+use super::layout::{HUGE_PAGE, PAGE};
 use super::pair::LINE;
 use super::ranges::Ranges;
 use super::segment::Segment;
 use crate::error::{Error, ErrorKind};
-use crate::sys::memory::{self, Inherit, Mapping};
-use crate::sys::{fork, limits};
+use crate::sys::fork;
+use crate::sys::memory::{self, Inherit};
 
-/// If the heap has more than this number of bytes of unused memory when a piece is freed, it returns the
+/// If the heap has more than this number of bytes of unused promised memory when a piece is freed, it returns the
 /// whole free pages around the piece to the system.
 const KEEP: u64 = 32 << 20;
 
-/// When the heap allocates a piece, it reserves memory for at least this number of bytes from the start of
-/// the piece, even if the piece is shorter. The heap checks the memory limits each time it reserves memory,
-/// so it would cost too much to reserve every page on its own.
+/// When the heap allocates a piece, it promises memory for at least this number of bytes from the start of
+/// the piece, even if the piece is shorter. All ranks count their promises in the same word, so it would cost too much
+/// to promise every page on its own.
 const FILL: u64 = 64 << 10;
 
-/// Number of bytes below each memory limit that the heaps leave free for page tables, the kernel and other
-/// programs.
-const MARGIN: u64 = 8 << 20;
+/// A free range that has memory is cleared. From this length on, its pages return to the system instead, and read as
+/// zeros when they are touched again.
+const PUNCH: u64 = 2 << 20;
 
 /// The heap of this rank.
 #[derive(Debug)]
 pub struct Heap {
     segment: Arc<Segment>,
     rank: usize,
-    map: Mapping,
+    maps: Extents,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
+    /// Free ranges that are mapped.
     free: Ranges,
-    /// Ranges of whole pages that have memory.
-    filled: Ranges,
+    /// Ranges in no extent. The last one ends a gap behind the end of the heap.
+    outside: Ranges,
+    /// The extents. Each is a range in this rank's mapping.
+    extents: Vec<Range<u64>>,
+    /// Ranges of whole pages that are promised. Only these can have memory.
+    promised: Ranges,
     /// The allocated pieces. Maps the offset at which a piece starts to its length in bytes.
     pieces: HashMap<u64, u64>,
     /// Number of pieces allocated so far, including the pieces that have been freed since.
     count: u64,
 }
 
+/// The length of the gap between two extents. It keeps `Ranges` from merging free ranges whose addresses are apart.
+const GAP: u64 = HUGE_PAGE as u64;
+
 impl Heap {
-    /// Maps the heap of `rank` in the job's segment. This process must be rank `rank`.
+    /// Makes the heap of `rank` in the job's segment. This process must be rank `rank`. Nothing is mapped yet. Returns
+    /// `None` if the job has no heaps.
     ///
-    /// # Errors
+    /// # Panics
     ///
-    /// Returns the kernel's error if the heap cannot be mapped, and `InvalidInput` if the job has no heaps.
-    pub fn new(segment: Arc<Segment>, rank: usize) -> std::io::Result<Self> {
-        let map = segment.map_heap(rank, Inherit::ReadOnly)?;
-        let mut free = Ranges::default();
-        free.insert(0..map.len() as u64);
-        let state = State { free, filled: Ranges::default(), pieces: HashMap::default(), count: 0 };
-        Ok(Self { segment, rank, map, state: Mutex::new(state) })
+    /// Panics if the segment has no slot `rank`.
+    pub fn new(segment: Arc<Segment>, rank: usize) -> Option<Self> {
+        let maps = Extents::new(segment.clone(), rank, Inherit::ReadOnly);
+        if maps.len() == 0 {
+            return None;
+        }
+        let mut outside = Ranges::default();
+        outside.insert(0..maps.len() + GAP);
+        let state = State {
+            free: Ranges::default(),
+            outside,
+            extents: Vec::new(),
+            promised: Ranges::default(),
+            pieces: HashMap::default(),
+            count: 0,
+        };
+        Some(Self { segment, rank, maps, state: Mutex::new(state) })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -84,22 +105,23 @@ impl Heap {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the address of the heap's first byte.
+    /// Returns the parts of the heap that this rank has mapped.
     #[inline]
-    pub fn base(&self) -> NonNull<u8> {
-        self.map.base()
+    pub fn extents(&self) -> &Extents {
+        &self.maps
     }
 
-    /// Returns the size of the heap in bytes.
+    /// Returns the offset in the heap of `len` bytes at `start`. Returns `None` if they do not lie in one extent of the
+    /// heap.
     #[inline]
-    #[expect(clippy::len_without_is_empty, reason = "a heap is never empty")]
-    pub fn len(&self) -> usize {
-        self.map.len()
+    pub fn offset_of(&self, start: *const u8, len: u64) -> Option<u64> {
+        let start = start as i128;
+        self.maps.locate(start, start + i128::from(len))
     }
 
     /// Allocates `len` bytes and returns the address of the first byte, which is a multiple of `align` (a
     /// power of two) and of the size of a cache line. If `zeroed` is true, the bytes are zero; otherwise
-    /// their values are arbitrary.
+    /// their values are arbitrary. Pages that nobody has touched take no memory.
     ///
     /// The heap varies the offset within a page at which a large allocation (at least one page) begins: the
     /// offset depends on the rank and on the number of earlier allocations. It cannot do so if `align`
@@ -109,204 +131,178 @@ impl Heap {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::NoMemory`] if the heap, the machine or a cgroup has too little memory left, and
+    /// Returns [`ErrorKind::NoMemory`] if the heap, the address space, the machine or a cgroup has too little memory
+    /// left (the error names the limit), and
     /// [`ErrorKind::System`] if this process is a forked child of the rank or the kernel refuses for
     /// another reason.
     pub fn alloc(&self, len: usize, align: usize, zeroed: bool) -> Result<NonNull<u8>, Error> {
-        self.alloc_partly(len, align, zeroed, len)
-    }
-
-    /// Allocates like [`alloc`](Self::alloc), but leaves whole pages behind the first `filled` bytes without memory.
-    /// Other ranks give them memory ([`fill_of`](Self::fill_of)), which then comes from their NUMA nodes. Nobody
-    /// accesses these pages before that. When all ranks have done so, or one has failed, the caller calls
-    /// [`complete`](Self::complete).
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`alloc`](Self::alloc).
-    pub fn alloc_partly(
-        &self,
-        len: usize,
-        align: usize,
-        zeroed: bool,
-        filled: usize,
-    ) -> Result<NonNull<u8>, Error> {
         if fork::is_child() {
             let detail = "the forked child of a rank cannot allocate shared memory";
             return Err(Error::new(ErrorKind::System, detail));
         }
-        let refused = || {
-            Error::new(
-                ErrorKind::NoMemory,
-                format!(
-                    "cannot allocate {len} bytes: this rank's shared heap of {} bytes has no free range \
-                     that is large enough",
-                    self.len()
-                ),
-            )
-        };
-        let bytes =
-            (len.max(1) as u64).checked_next_multiple_of(LINE as u64).ok_or_else(refused)?;
+        let bytes = (len.max(1) as u64).checked_next_multiple_of(LINE as u64);
+        let bytes = bytes.ok_or_else(|| self.refused(len as u64))?;
         let align = align.max(LINE) as u64;
         let mut state = self.lock();
-        let page = PAGE as u64;
-        let colour = (self.rank as u64 * 29 + state.count * 13) * LINE as u64 % page;
-        let (step, shift) = if align > page {
-            // The mapping may begin at any page, so an aligned offset does not give an aligned address.
-            // Therefore search for an offset that is `shift` more than a multiple of `align`: the address at
-            // such an offset is aligned.
-            (align, (self.base().as_ptr() as u64).wrapping_neg() & (align - 1))
-        } else if align == LINE as u64 && bytes >= page {
-            (page, colour)
-        } else {
-            (align, 0)
+        let start = match self.search(&state, bytes, align) {
+            Some(start) => start,
+            None => {
+                self.grow(&mut state, bytes, align)?;
+                self.search(&state, bytes, align).ok_or_else(|| self.refused(bytes))?
+            }
         };
-        let start = state.free.find(bytes, step, shift);
-        let start = start.or_else(|| state.free.find(bytes, align, shift & (align - 1)));
-        let start = start.ok_or_else(refused)?;
         let range = start..start + bytes;
+        let (address, _map) = self.maps.find(&range).ok_or_else(|| self.refused(bytes))?;
         state.free.remove(range.clone());
-        let hole = (start + filled.min(len) as u64).next_multiple_of(page)..range.end / page * page;
-        let parts = match hole.is_empty() {
-            true => [range.clone(), range.end..range.end],
-            false => [range.start..hole.start, hole.end..range.end],
-        };
-        // Pages of the hole that still have memory lose it, so that the other ranks place them. They are zero then.
-        for part in state.filled.within(&hole) {
-            if self.give_back(&part) {
-                state.filled.remove(part);
-            } else if zeroed {
-                self.clear(&part);
-            }
-        }
-        for part in parts.iter().filter(|part| !part.is_empty()) {
-            if let Err(error) = self.fill(&mut state, part, zeroed) {
-                state.free.insert(range);
-                return Err(error);
-            }
+        if let Err(error) = self.promise(&mut state, &range, zeroed) {
+            state.free.insert(range);
+            return Err(error);
         }
         state.pieces.insert(start, bytes);
         state.count += 1;
-        // SAFETY: `start..start + bytes` lies within the heap, and the mapping is as long as the heap.
-        Ok(unsafe { self.base().add(start as usize) })
+        Ok(address)
     }
 
-    /// Reserves memory for the pages of `range` that have none. If `zeroed` is true, clears the bytes of
-    /// `range` that already had memory.
-    fn fill(&self, state: &mut State, range: &Range<u64>, zeroed: bool) -> Result<(), Error> {
+    #[cold]
+    fn refused(&self, bytes: u64) -> Error {
+        let layout = self.segment.layout();
+        let limit = match layout.room().slots == layout.ranks() {
+            true => "RLIMIT_FSIZE (ulimit -f) at the start of the job",
+            false => "the machine's memory, or 2^44 bytes for all ranks",
+        };
+        let detail = format!(
+            "cannot allocate {bytes} bytes: this rank's shared heap of {} bytes has no free range that is large \
+             enough (limit: {limit})",
+            self.maps.len()
+        );
+        Error::new(ErrorKind::NoMemory, detail)
+    }
+
+    /// Returns the offset of a free range for a piece.
+    fn search(&self, state: &State, bytes: u64, align: u64) -> Option<u64> {
         let page = PAGE as u64;
-        let end = range.end.next_multiple_of(page);
-        let end = end.max((range.start + FILL).next_multiple_of(page)).min(self.len() as u64);
+        if align > page {
+            // An extent may begin at any page, so an aligned offset does not give an aligned address.
+            let at = state.free.find(bytes.checked_add(align)?, page, 0)?;
+            let (address, _map) = self.maps.find(&(at..at + bytes))?;
+            return Some(at + ((address.as_ptr() as u64).wrapping_neg() & (align - 1)));
+        }
+        let coloured = align == LINE as u64 && bytes >= page;
+        let colour = (self.rank as u64 * 29 + state.count * 13) * LINE as u64 % page;
+        let found = if coloured { state.free.find(bytes, page, colour) } else { None };
+        found.or_else(|| state.free.find(bytes, align, 0))
+    }
+
+    /// Maps a further extent that has room for a piece.
+    fn grow(&self, state: &mut State, bytes: u64, align: u64) -> Result<(), Error> {
+        let (huge, page) = (HUGE_PAGE as u64, PAGE as u64);
+        // With a page more, the piece can begin at any line of a page.
+        let shift = if align > page { align } else { page };
+        let most = self.maps.len();
+        let least = bytes.checked_add(shift).and_then(|sum| sum.checked_next_multiple_of(huge));
+        let least = match least.filter(|least| *least <= most) {
+            Some(least) => least,
+            // A piece as large as the heap.
+            None if bytes <= most && align <= page => most,
+            None => return Err(self.refused(bytes)),
+        };
+        let wanted = least.max(extents::step(state.extents.len()));
+        let mut error = self.refused(bytes);
+        for again in [true, false] {
+            for size in [wanted, least] {
+                let Some(at) = state.outside.find(size + GAP, huge, 0) else { continue };
+                match self.maps.add(at..at + size) {
+                    Ok(()) => {
+                        state.outside.remove(at..at + size + GAP);
+                        state.extents.push(at..at + size);
+                        state.free.insert(at..at + size);
+                        return Ok(());
+                    }
+                    Err(refused) => error = refused,
+                }
+            }
+            if !(again && self.shrink(state)) {
+                break;
+            }
+        }
+        Err(error)
+    }
+
+    /// Unmaps all extents that have no piece. Returns whether there were any.
+    fn shrink(&self, state: &mut State) -> bool {
+        let unused = |extent: &&Range<u64>| state.free.within(extent) == [(*extent).clone()];
+        let unused: Vec<Range<u64>> = state.extents.iter().filter(unused).cloned().collect();
+        for extent in &unused {
+            self.give_back(state, extent);
+            state.free.remove(extent.clone());
+            state.outside.insert(extent.start..extent.end + GAP);
+            state.extents.retain(|other| other != extent);
+            self.maps.remove(extent);
+        }
+        !unused.is_empty()
+    }
+
+    /// Unmaps the parts of the heap that have no piece. Returns whether there were any.
+    pub fn unmap_unused(&self) -> bool {
+        !fork::is_child() && self.shrink(&mut self.lock())
+    }
+
+    /// Promises memory for the pages of `range` that have no promise. If `zeroed` is true, clears the bytes of
+    /// `range` that may have memory.
+    fn promise(&self, state: &mut State, range: &Range<u64>, zeroed: bool) -> Result<(), Error> {
+        let page = PAGE as u64;
+        let last = state.extents.iter().find(|extent| extent.contains(&range.start));
+        let last = last.map_or(range.end, |extent| extent.end);
+        let end = range.end.max(range.start + FILL).next_multiple_of(page).min(last);
         let pages = range.start / page * page..end;
-        let gaps = state.filled.gaps(&pages);
-        let used = if zeroed { state.filled.within(range) } else { Vec::new() };
+        let gaps = state.promised.gaps(&pages);
+        let used = if zeroed { state.promised.within(range) } else { Vec::new() };
         if !gaps.is_empty() {
-            self.reserve(self.rank, &self.map, &gaps)?;
+            self.segment.promise(gaps.iter().map(|gap| gap.end - gap.start).sum())?;
             for gap in gaps {
-                self.map.dump(gap.start as usize, (gap.end - gap.start) as usize, true);
-                state.filled.insert(gap);
+                self.maps.dump(&gap, true);
+                state.promised.insert(gap);
             }
         }
         used.iter().for_each(|part| self.clear(part));
         Ok(())
     }
 
-    /// Clears a range of the heap that has memory and was free.
+    /// Clears a range of the heap that may have memory and was free.
     fn clear(&self, part: &Range<u64>) {
-        let start = self.base().as_ptr().wrapping_add(part.start as usize);
-        // SAFETY: the range lies within the heap. It was free, so no one else uses its bytes.
-        unsafe { start.write_bytes(0, (part.end - part.start) as usize) };
-    }
-
-    /// Gives memory to all pages that a range of the heap of another rank touches. `map` is the mapping of that heap.
-    /// Pages that have memory keep it.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ErrorKind::NoMemory`] if the machine or a cgroup has too little memory left, and
-    /// [`ErrorKind::System`] if the kernel refuses for another reason.
-    pub fn fill_of(&self, rank: usize, map: &Mapping, range: Range<u64>) -> Result<(), Error> {
         let page = PAGE as u64;
-        let pages =
-            range.start / page * page..range.end.next_multiple_of(page).min(map.len() as u64);
-        if pages.is_empty() { Ok(()) } else { self.reserve(rank, map, &[pages]) }
-    }
-
-    /// Ends the allocation of a piece by [`alloc_partly`](Self::alloc_partly). Other ranks have given memory to all
-    /// pages of the first `filled` bytes. The other pages without memory of this rank lose what other ranks have given
-    /// them.
-    pub fn complete(&self, start: *const u8, filled: usize) {
-        let offset = (start as usize).wrapping_sub(self.base().as_ptr() as usize) as u64;
-        let mut state = self.lock();
-        let Some(bytes) = state.pieces.get(&offset) else { return };
-        let page = PAGE as u64;
-        let (first, end) = (offset / page * page, (offset + bytes).next_multiple_of(page));
-        let middle = match (filled as u64).min(*bytes) {
-            0 => first,
-            filled => (offset + filled).next_multiple_of(page),
+        let pages = part.start.next_multiple_of(page)..part.end / page * page;
+        let store = |part: Range<u64>| {
+            self.maps.with(&part, |start| {
+                // SAFETY: the range is mapped. It was free, so no one else uses its bytes.
+                unsafe { start.as_ptr().write_bytes(0, (part.end - part.start) as usize) }
+            });
         };
-        for gap in state.filled.gaps(&(first..middle)) {
-            self.map.dump(gap.start as usize, (gap.end - gap.start) as usize, true);
-            state.filled.insert(gap);
-        }
-        for gap in state.filled.gaps(&(middle..end)) {
-            // The kernel does not refuse a range within the file.
-            let _given = self.give_back(&gap);
-        }
-    }
-
-    /// Reserves memory for the ranges `gaps` of the heap of `rank`, whose mapping is `map`, if the memory limits allow
-    /// it.
-    fn reserve(&self, rank: usize, map: &Mapping, gaps: &[Range<u64>]) -> Result<(), Error> {
-        let bytes: u64 = gaps.iter().map(|gap| gap.end - gap.start).sum();
-        let needed = bytes.saturating_add(MARGIN);
-        // Several ranks may check at the same time, and each of them may count on the same remaining bytes.
-        // If allocations of this size by all ranks together could exceed the limit, the ranks check and
-        // allocate one at a time.
-        let ranks = self.segment.ranks() as u64;
-        let _turn = if limits::available_memory() < needed.saturating_mul(ranks) {
-            let turn = memory::exclusive(self.segment.fd());
-            let left = limits::available_memory();
-            if left < needed {
-                return Err(Error::new(
-                    ErrorKind::NoMemory,
-                    format!(
-                        "cannot allocate {bytes} bytes of shared memory: this rank can still get {} bytes \
-                         (out of memory; in a container, check its memory limit)",
-                        left.saturating_sub(MARGIN)
-                    ),
-                ));
-            }
-            // If the file system does not support locks, this rank relies on the check alone.
-            turn.ok()
+        if pages.end.saturating_sub(pages.start) >= PUNCH && self.punch(&pages) {
+            store(part.start..pages.start);
+            store(pages.end..part.end);
         } else {
-            None
-        };
-        let at = self.segment.layout().heap_of(rank) as u64;
-        for (done, gap) in gaps.iter().enumerate() {
-            map.populate(gap.start as usize, (gap.end - gap.start) as usize);
-            let filled = memory::reserve(self.segment.fd(), at + gap.start, gap.end - gap.start);
-            if let Err(error) = filled {
-                // The owner of another heap gives its pages back.
-                for gap in gaps[..=done].iter().filter(|_| rank == self.rank) {
-                    self.give_back(gap);
-                }
-                return Err(Error::system(
-                    format!("cannot allocate {bytes} bytes of shared memory"),
-                    error,
-                ));
-            }
+            store(part.clone());
         }
-        Ok(())
     }
 
-    /// Returns the memory of a range of pages to the system. Returns false if the kernel refuses; the pages
-    /// then keep their memory.
-    fn give_back(&self, range: &Range<u64>) -> bool {
+    /// Makes pages read as zeros, and takes their memory from them. Returns false if the kernel refuses.
+    fn punch(&self, pages: &Range<u64>) -> bool {
         let at = self.segment.layout().heap_of(self.rank) as u64;
-        let len = range.end - range.start;
-        self.map.dump(range.start as usize, len as usize, false);
-        memory::give_back(self.segment.fd(), at + range.start, len).is_ok()
+        let len = pages.end - pages.start;
+        memory::give_back(self.segment.fd(), at + pages.start, len).is_ok()
+    }
+
+    /// Returns the memory of the pages of a range to the system, and takes the promises back. If the kernel
+    /// refuses, the pages stay as they are.
+    fn give_back(&self, state: &mut State, pages: &Range<u64>) {
+        for part in state.promised.within(pages) {
+            if self.punch(&part) {
+                self.maps.dump(&part, false);
+                self.segment.release(part.end - part.start);
+                state.promised.remove(part);
+            }
+        }
     }
 
     /// Frees the piece at `start`, an address that [`Heap::alloc`] returned. Does nothing and returns false
@@ -315,27 +311,35 @@ impl Heap {
         if fork::is_child() {
             return false;
         }
-        let offset = (start as usize).wrapping_sub(self.base().as_ptr() as usize) as u64;
+        let Some(offset) = self.offset_of(start, 1) else { return false };
         let mut state = self.lock();
         let Some(bytes) = state.pieces.remove(&offset) else { return false };
-        let given_out = self.len() as u64 - state.free.total() - bytes;
-        let unused = state.filled.total().saturating_sub(given_out);
+        let mapped: u64 = state.extents.iter().map(|extent| extent.end - extent.start).sum();
+        let given_out = mapped - state.free.total() - bytes;
+        let unused = state.promised.total().saturating_sub(given_out);
         let whole = state.free.insert(offset..offset + bytes);
         if unused > KEEP {
             let page = PAGE as u64;
-            let pages = whole.start.next_multiple_of(page)..whole.end / page * page;
-            for part in state.filled.within(&pages) {
-                if self.give_back(&part) {
-                    state.filled.remove(part);
-                }
-            }
+            self.give_back(
+                &mut state,
+                &(whole.start.next_multiple_of(page)..whole.end / page * page),
+            );
         }
         true
     }
 
-    /// Returns the number of bytes of the heap that have memory.
-    pub fn filled(&self) -> u64 {
-        self.lock().filled.total()
+    /// Returns the number of bytes of the heap that are promised.
+    pub fn promised(&self) -> u64 {
+        self.lock().promised.total()
+    }
+}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        // Only tests drop a heap: a process keeps its own.
+        if !fork::is_child() {
+            self.segment.release(self.promised());
+        }
     }
 }
 
@@ -343,6 +347,9 @@ impl Heap {
 mod tests {
     use super::*;
     use crate::shm::segment::JobFlags;
+    use crate::sys::limits;
+
+    const MIB: u64 = 1 << 20;
 
     fn heap() -> Heap {
         let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
@@ -359,59 +366,78 @@ mod tests {
         unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) }
     }
 
-    /// Checks that another rank gives memory to the pages of a hole, and that a failed allocation keeps none.
+    /// Checks that memory is promised when it is allocated, taken when it is touched, and zero when it is used again.
     #[test]
-    fn another_rank_fills_the_hole_of_a_piece() {
-        const LEN: usize = 1 << 20;
+    fn memory_is_taken_when_it_is_touched() {
+        const LEN: usize = 256 << 20;
         let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0).expect("a segment"));
-        let heaps = [0, 1].map(|rank| Heap::new(segment.clone(), rank).expect("a heap"));
-        let theirs = segment.map_heap(1, Inherit::No).expect("a mapping");
-        // The memory has been used, so a hole must not show old bytes.
-        let used = heaps[1].alloc(LEN, 64, false).expect("room");
-        // SAFETY: `alloc` has just returned the piece, so no other reference to it exists.
-        unsafe { bytes(used, LEN) }.fill(7);
-        assert!(heaps[1].free(used.as_ptr()));
-        for filled in [true, false, true] {
-            let before = heaps[1].filled();
-            let start = heaps[1].alloc_partly(LEN, 64, true, 100_000).expect("room");
-            let hole = heaps[1].filled();
-            assert!(hole + (LEN as u64 / 2) < before.max(LEN as u64), "{hole} of {before}");
-            let offset = start.as_ptr() as u64 - heaps[1].base().as_ptr() as u64;
-            heaps[0].fill_of(1, &theirs, offset + 100_000..offset + LEN as u64).expect("memory");
-            heaps[1].complete(start.as_ptr(), if filled { LEN } else { 0 });
-            if filled {
-                assert!(heaps[1].filled() >= LEN as u64);
-                // SAFETY: the piece has `LEN` bytes with memory, and no other reference to it exists.
-                let data = unsafe { bytes(start, LEN) };
-                assert!(data.iter().all(|byte| *byte == 0));
-                data.fill(9);
-            } else {
-                assert_eq!(heaps[1].filled(), hole);
+        let heap = Heap::new(segment.clone(), 1).expect("a heap");
+        let taken = || memory::resident(segment.fd());
+        let before = taken();
+        for zeroed in [true, false, true] {
+            let start = heap.alloc(LEN, 64, zeroed).expect("room");
+            assert!(heap.promised() >= LEN as u64 && taken() < before + MIB, "{}", taken());
+            // SAFETY: the bytes lie in the piece, which only this test uses.
+            unsafe {
+                assert!(!zeroed || start.as_ptr().add(LEN / 2).read_volatile() == 0);
+                start.as_ptr().add(LEN / 2).write_volatile(7);
             }
-            assert!(heaps[1].free(start.as_ptr()));
+            assert!(heap.free(start.as_ptr()));
         }
+        // A piece that is kept is cleared without touching all of it.
+        let start = heap.alloc(20 << 20, 64, true).expect("room");
+        assert!(heap.free(start.as_ptr()) && heap.promised() >= 20 << 20);
+        let start = heap.alloc(20 << 20, 64, true).expect("room");
+        assert!(taken() < before + MIB, "{}", taken());
+        let offset = heap.offset_of(start.as_ptr(), 1).expect("in the heap");
+        heap.extents().populate(&(offset..offset + (20 << 20))).expect("memory");
+        assert!(taken() >= before + (20 << 20));
     }
 
-    /// Checks that pages of a piece to which nobody gives memory do not count as pages with memory. A later piece would
-    /// get them without a check of the limits.
+    /// Checks that heaps promise no more together than the memory that is left, and that small promises need no look.
     #[test]
-    fn pages_without_memory_are_not_taken_for_filled_ones() {
-        const LEN: usize = 1 << 20;
+    fn promises_of_all_ranks_count_together() {
         let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0).expect("a segment"));
         let heaps = [0, 1].map(|rank| Heap::new(segment.clone(), rank).expect("a heap"));
-        let theirs = segment.map_heap(1, Inherit::No).expect("a mapping");
-        let start = heaps[1].alloc_partly(LEN, 64, true, 0).expect("room");
-        let offset = start.as_ptr() as u64 - heaps[1].base().as_ptr() as u64;
-        let used = LEN / 2;
-        heaps[0].fill_of(1, &theirs, offset..offset + used as u64).expect("memory");
-        heaps[1].complete(start.as_ptr(), used);
-        let slack = (FILL + 2 * PAGE as u64) as usize;
-        assert!((used..used + 2 * slack).contains(&(heaps[1].filled() as usize)));
-        // A piece at the same place gets memory for all its pages.
-        assert!(heaps[1].free(start.as_ptr()));
-        let start = heaps[1].alloc(LEN, 64, true).expect("room");
-        assert!(heaps[1].filled() >= LEN as u64);
-        assert!(heaps[1].free(start.as_ptr()));
+        let left = limits::available_memory() as usize;
+        let most = left.min(heaps[0].extents().len() as usize);
+        let first = heaps[0].alloc(most / 4 * 3, 64, true).expect("a promise");
+        let error = heaps[1].alloc(most / 4 * 3, 64, true).expect_err("too much");
+        assert_eq!(error.kind(), ErrorKind::NoMemory);
+        assert!(error.to_string().contains("(limit: "), "{error}");
+        assert!(heaps[0].free(first.as_ptr()));
+        let again = heaps[1].alloc(most / 4 * 3, 64, true).expect("a promise");
+        assert!(heaps[1].free(again.as_ptr()));
+        let _small = heaps[1].alloc(1 << 20, 64, true).expect("a promise");
+        let before = limits::READS.get();
+        for _ in 0..100 {
+            let piece = heaps[0].alloc(50_000, 64, true).expect("a promise");
+            assert!(heaps[0].free(piece.as_ptr()));
+        }
+        assert_eq!(limits::READS.get(), before);
+    }
+
+    /// Checks that extents without pieces make room for others, and that no piece lies in two extents.
+    #[test]
+    fn extents_come_and_go() {
+        let heap = heap();
+        let most = heap.extents().len() as usize;
+        let small: Vec<_> =
+            (0..40).map(|_| heap.alloc(3 << 20, 64, false).expect("room")).collect();
+        let extents = heap.lock().extents.clone();
+        assert!(extents.len() > 1 && extents.len() < 8, "{extents:?}");
+        for piece in small {
+            let offset = heap.offset_of(piece.as_ptr(), 3 << 20).expect("in one extent");
+            assert!(extents.iter().any(|extent| extent.contains(&offset)));
+            assert!(heap.free(piece.as_ptr()));
+        }
+        let state = heap.lock();
+        assert!(extents.iter().all(|extent| state.free.within(extent) == [extent.clone()]));
+        drop(state);
+        assert!(heap.unmap_unused() && !heap.unmap_unused());
+        let state = heap.lock();
+        assert_eq!((state.free.total(), state.outside.total()), (0, most as u64 + GAP));
+        assert_eq!(state.promised.total(), 0);
     }
 
     #[test]
@@ -458,7 +484,8 @@ mod tests {
             assert!(heap.free(start.as_ptr()));
         }
         let state = heap.lock();
-        assert_eq!((state.free.total(), state.pieces.len()), (heap.len() as u64, 0));
+        let mapped: u64 = state.extents.iter().map(|extent| extent.end - extent.start).sum();
+        assert_eq!((state.free.total(), state.pieces.len()), (mapped, 0));
     }
 
     #[test]
@@ -466,11 +493,11 @@ mod tests {
         let heap = heap();
         let small = heap.alloc(1 << 20, 64, false).expect("room");
         let large = heap.alloc(100 << 20, 64, false).expect("room");
-        assert!(heap.filled() >= 101 << 20);
+        assert!(heap.promised() >= 101 << 20);
         assert!(heap.free(large.as_ptr()));
-        assert!(heap.filled() < 2 << 20);
+        assert!(heap.promised() < 2 << 20);
         assert!(heap.free(small.as_ptr()));
-        assert!(heap.filled() >= 1 << 20);
+        assert!(heap.promised() >= 1 << 20);
         // SAFETY: `alloc` has just returned a piece of `1 << 20` bytes that no one else uses.
         let again = unsafe { bytes(heap.alloc(1 << 20, 64, true).expect("room"), 1 << 20) };
         assert!(again.iter().all(|&b| b == 0));
@@ -485,7 +512,7 @@ mod tests {
         let large = [take(20 << 20), take(64), take(11 << 20)];
         let small: Vec<_> = (0..8000).map(|_| take(1024)).collect();
         assert!(heap.free(large[0]) && heap.free(large[2]));
-        assert!(heap.filled() > 38 << 20);
+        assert!(heap.promised() > 38 << 20);
         for piece in small.iter().step_by(2) {
             assert!(heap.free(*piece));
         }
@@ -505,14 +532,14 @@ mod tests {
     #[test]
     fn too_much_is_an_error_and_takes_nothing() {
         let heap = heap();
-        let free = heap.lock().free.total();
-        for len in [usize::MAX, heap.len() + 1, heap.len()] {
+        let most = heap.extents().len() as usize;
+        for len in [usize::MAX, most + 1, most] {
             let error = heap.alloc(len, 64, true).expect_err("refused");
             assert_eq!(error.kind(), ErrorKind::NoMemory, "{error}");
-            assert!(error.to_string().contains(&len.to_string()), "{error}");
+            assert!(error.to_string().contains("(limit: "), "{error}");
         }
         assert!(heap.alloc(8, 1 << 62, false).is_err());
-        assert_eq!(heap.filled(), 0);
-        assert_eq!(heap.lock().free.total(), free);
+        assert_eq!(heap.promised(), 0);
+        assert!(heap.lock().pieces.is_empty());
     }
 }

@@ -32,7 +32,7 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"typepack");
 
 /// Version of this layout. Raise the version if a word keeps its place but changes its meaning; [`HASH`] does
 /// not detect such a change by itself.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 
 /// Maximum number of ranks of one job.
 pub const MAX_RANKS: usize = PAIR_MAX_RANKS;
@@ -113,6 +113,10 @@ pub struct Header {
     pub checked: AtomicU64,
     /// Maximum value of `taken`. Written by the launcher.
     pub budget: AtomicU64,
+    /// Number of bytes that the heaps have promised to the programs (`budget.rs`).
+    pub promised: AtomicU64,
+    /// Number of bytes that heaps may promise before a process has to look how much memory is left.
+    pub credit: AtomicU64,
 }
 
 /// Flag: the job has more ranks than CPUs, so waiting ranks should not spin.

@@ -22,6 +22,7 @@ pub mod bulk;
 pub mod cells;
 pub mod contacts;
 mod doorbell;
+pub mod extents;
 pub mod failure;
 pub mod heap;
 pub mod layout;

@@ -97,7 +97,7 @@ impl Segment {
         memory::reserve(fd.as_fd(), 0, layout.common() as u64)
             .map_err(|error| Error::system(describe(), error))?;
         let map = Mapping::shared(fd.as_fd(), 0, layout.mapped(), Inherit::No)
-            .map_err(|error| Error::system(describe(), error))?;
+            .map_err(|error| unmapped(describe(), layout.mapped() as u64, error))?;
         let segment = Self { map, fd, layout, flags, machine: Machine::default() };
         let budget = budget::at_start(limits::available_memory());
         segment.header().budget.store(budget, Ordering::Relaxed);
@@ -126,7 +126,8 @@ impl Segment {
             .ok_or_else(foreign)?;
         let map = |bytes: usize| {
             Mapping::shared(fd.as_fd(), 0, bytes, Inherit::No).map_err(|error| {
-                Error::system(format!("cannot map {bytes} bytes of shared memory"), error)
+                let what = format!("cannot map {bytes} bytes of shared memory");
+                unmapped(what, bytes as u64, error)
             })
         };
         let first = map(size_of::<Header>())?;
@@ -216,7 +217,7 @@ impl Segment {
         &self.layout
     }
 
-    /// Maps the heap of `rank`. The mapping may outlive `self`.
+    /// Maps a range of bytes of the heap of `rank`. The range begins at a page. The mapping may outlive `self`.
     ///
     /// With [`Inherit::ReadOnly`], a forked child of this process can read the mapping. A rank maps its own
     /// heap in this way, so that its children can read their parent's data. It maps the heaps of other ranks with
@@ -224,15 +225,23 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// Returns `InvalidInput` if the job has no heaps, and otherwise the kernel's error, for example
-    /// `ENOMEM` if the address space is limited and has run out.
+    /// Returns `InvalidInput` if the range is empty or not within the heap, and otherwise the kernel's error, for
+    /// example `ENOMEM` if the address space is limited and has run out.
     ///
     /// # Panics
     ///
     /// Panics if the segment has no slot `rank`.
-    pub fn map_heap(&self, rank: usize, inherit: Inherit) -> std::io::Result<Mapping> {
-        let at = self.layout.heap_of(rank) as u64;
-        Mapping::shared(self.fd.as_fd(), at, self.layout.heap(), inherit)
+    pub fn map_heap(
+        &self,
+        rank: usize,
+        range: &Range<u64>,
+        inherit: Inherit,
+    ) -> std::io::Result<Mapping> {
+        if range.start > range.end || range.end > self.layout.heap() as u64 {
+            return Err(std::io::ErrorKind::InvalidInput.into());
+        }
+        let at = self.layout.heap_of(rank) as u64 + range.start;
+        Mapping::shared(self.fd.as_fd(), at, (range.end - range.start) as usize, inherit)
     }
 
     /// Returns the descriptor of the segment. The descriptor stays open as long as `self` lives.
@@ -372,7 +381,8 @@ impl Segment {
         let at = self.area(number)? as u64;
         Mapping::shared(self.fd.as_fd(), at, self.layout.area_bytes(), Inherit::No).map_err(
             |error| {
-                Error::system(format!("cannot map area {number} of the job's shared memory"), error)
+                let what = format!("cannot map area {number} of the job's shared memory");
+                unmapped(what, self.layout.area_bytes() as u64, error)
             },
         )
     }
@@ -423,8 +433,9 @@ impl Segment {
     /// Panics if there is no such slot.
     pub fn map_pool(&self, slot: usize) -> Result<Mapping, Error> {
         let (at, bytes) = (self.layout.pool(slot) as u64, self.layout.pool_bytes());
-        Mapping::shared(self.fd.as_fd(), at, bytes, Inherit::No)
-            .map_err(|error| Error::system(format!("cannot map the pool of slot {slot}"), error))
+        Mapping::shared(self.fd.as_fd(), at, bytes, Inherit::No).map_err(|error| {
+            unmapped(format!("cannot map the pool of slot {slot}"), bytes as u64, error)
+        })
     }
 
     /// Allocates memory for the chunks with the numbers in `chunks` in the pool of `slot` (the caller's slot).
@@ -566,6 +577,16 @@ impl Segment {
             Ordering::Acquire,
         );
     }
+}
+
+/// Returns the error for `bytes` bytes that the kernel refuses to map. `what` describes the attempt. The error
+/// names the limit.
+pub(super) fn unmapped(what: String, bytes: u64, error: std::io::Error) -> Error {
+    if error.kind() != std::io::ErrorKind::OutOfMemory {
+        return Error::system(what, error);
+    }
+    let limit = limits::refusing_map(bytes, false);
+    Error::new(ErrorKind::NoMemory, format!("{what}: {error} (limit: {limit})"))
 }
 
 /// Returns the error for a segment that another build made. The function reads only the header fields that

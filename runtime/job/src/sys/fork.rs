@@ -31,10 +31,10 @@ struct Protected {
     len: AtomicUsize,
 }
 
-/// The mappings that become read-only. A process has one heap, so one entry would be enough; only tests have
+/// The mappings that become read-only: the extents of the heap of this process, which are few. Tests have
 /// several heaps in one process.
-static PROTECTED: [Protected; 8] =
-    [const { Protected { start: AtomicPtr::new(ptr::null_mut()), len: AtomicUsize::new(0) } }; 8];
+static PROTECTED: [Protected; 256] =
+    [const { Protected { start: AtomicPtr::new(ptr::null_mut()), len: AtomicUsize::new(0) } }; 256];
 
 /// Runs in the child. It makes only atomic loads and stores and system calls.
 extern "C" fn in_child() {

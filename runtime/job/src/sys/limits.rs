@@ -1,18 +1,33 @@
 //! Estimates how much memory this process can still get from the machine and from its cgroups.
 //!
 //! `shm/segment.rs` derives the size of the heaps from the machine's memory and from the largest allowed
-//! file. `shm/heap.rs` calls [`available_memory`] before it allocates memory, because a cgroup that is out of
+//! file. `shm/budget.rs` calls [`tightest`] before memory is promised, because a cgroup that is out of
 //! memory does not refuse an allocation; the kernel kills a process instead. The numbers come from `/proc`
 //! and from the mounted cgroup file systems, both the old hierarchy (cgroup v1) and the new one (cgroup v2).
-//! A process is subject to the limits of its group and of all groups above that group.
+//! A process is subject to the limits of its group and of all groups above that group. The paths of these groups are
+//! kept until the process has other groups.
 //!
 //! This file guarantees nothing to safe callers except estimates: a result may already be out of date when
 //! the caller gets it. A limit that cannot be read is assumed not to exist.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::process::{Resource, getrlimit};
+
+/// Reads a small file; the result is empty if the file cannot be read.
+fn read(path: impl AsRef<Path>) -> String {
+    #[cfg(test)]
+    READS.set(READS.get() + 1);
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How many files this thread has read.
+    pub static READS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
 
 /// Returns the size of the machine's memory in bytes.
 pub fn machine_memory() -> u64 {
@@ -26,6 +41,40 @@ pub fn machine_memory() -> u64 {
 /// there is no limit. If the process makes a larger file, the kernel sends it a signal.
 pub fn file_size() -> u64 {
     getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
+}
+
+/// Returns a text that names the limit for which the kernel has refused to map `len` bytes into this process. `private`
+/// says whether the memory is private.
+pub fn refusing_map(len: u64, private: bool) -> String {
+    let status = read("/proc/self/status");
+    let kilobytes = |name: &str| field(&status, name).unwrap_or(0).saturating_mul(1024);
+    let over = |resource, used: u64| {
+        getrlimit(resource).current.filter(|limit| used.saturating_add(len) > *limit)
+    };
+    let used = kilobytes("VmSize:");
+    if let Some(limit) = over(Resource::As, used) {
+        return format!("RLIMIT_AS (ulimit -v) of {limit} bytes, {used} of them in use");
+    }
+    let used = kilobytes("VmData:");
+    if let Some(limit) = over(Resource::Data, used).filter(|_| private) {
+        return format!("RLIMIT_DATA (ulimit -d) of {limit} bytes, {used} of them in use");
+    }
+    let most = read("/proc/sys/vm/max_map_count").trim().parse().unwrap_or(usize::MAX);
+    if read("/proc/self/maps").lines().count() >= most {
+        return format!("vm.max_map_count of {most} mappings");
+    }
+    match read("/proc/sys/vm/overcommit_memory").trim() {
+        "2" if private => {
+            "vm.overcommit_memory=2, with which the machine promises no more memory".to_owned()
+        }
+        _ => "the address space of a process".to_owned(),
+    }
+}
+
+/// Returns the number behind `name` in a text of lines like `MemFree: 12 kB`.
+fn field(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
 /// Returns the number of bytes of memory that this process and the other processes of its cgroups can
@@ -43,10 +92,11 @@ pub fn available_memory() -> u64 {
 
 /// Returns the result of [`available_memory`], and a text that names the limit from which it results.
 pub fn tightest() -> (u64, String) {
-    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let machine = meminfo(&text);
+    let machine = meminfo(&read("/proc/meminfo"));
     let groups = groups();
-    let left = groups.iter().filter_map(|group| Some((group.left(machine.swap)?, group)));
+    // Without swap, the machine itself is tighter than a group whose limit is as large as the machine.
+    let whole = if machine.swap == 0 { machine_memory() } else { u64::MAX };
+    let left = groups.iter().filter_map(|group| Some((group.left(machine.swap, whole)?, group)));
     match left.min_by_key(|(left, _)| *left).filter(|(left, _)| *left < machine.total()) {
         Some((left, group)) => {
             let limits = group.names.limits.iter();
@@ -72,11 +122,7 @@ impl Machine {
 /// Returns the values of `MemAvailable` and `SwapFree` in `text`, in bytes. If `MemAvailable` is missing, the
 /// memory counts as unlimited; if `SwapFree` is missing, the free swap counts as 0.
 fn meminfo(text: &str) -> Machine {
-    let field = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
-    };
-    let kilobytes = |name| field(name).map(|n| n.saturating_mul(1024));
+    let kilobytes = |name| field(text, name).map(|n| n.saturating_mul(1024));
     Machine {
         memory: kilobytes("MemAvailable:").unwrap_or(u64::MAX),
         swap: kilobytes("SwapFree:").unwrap_or(0),
@@ -126,7 +172,7 @@ const OLD: Names = Names {
 impl Group {
     fn number(&self, name: &str) -> Option<u64> {
         // If there is no limit, the file contains the word "max", which is not a number.
-        fs::read_to_string(self.folder.join(name)).ok()?.trim().parse().ok()
+        read(self.folder.join(name)).trim().parse().ok()
     }
 
     /// Returns the smallest limit on the group's memory, or `None` if the group has no limit.
@@ -135,12 +181,12 @@ impl Group {
     }
 
     /// Returns the number of bytes that the group can still get if the machine has `swap` bytes of free swap.
-    /// Returns `None` if the group has no limit on memory or its memory usage cannot be read.
-    fn left(&self, swap: u64) -> Option<u64> {
+    /// Returns `None` if the group has no limit on memory below `whole`, or if its memory usage cannot be read.
+    fn left(&self, swap: u64, whole: u64) -> Option<u64> {
         let names = self.names;
-        let limit = self.limit()?;
+        let limit = self.limit().filter(|limit| *limit < whole)?;
         let used = self.number(names.usage)?;
-        let stat = fs::read_to_string(self.folder.join("memory.stat")).unwrap_or_default();
+        let stat = read(self.folder.join("memory.stat"));
         let caches: u64 = stat
             .lines()
             .filter_map(|line| line.split_once(' '))
@@ -158,11 +204,20 @@ impl Group {
     }
 }
 
+/// The groups of this process, and the text from which they come.
+static GROUPS: Mutex<Option<(String, Arc<[Group]>)>> = Mutex::new(None);
+
 /// Returns the groups of this process in the hierarchies that limit memory. Inner groups come before outer
 /// groups.
-fn groups() -> Vec<Group> {
-    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    groups_of(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo"))
+fn groups() -> Arc<[Group]> {
+    let own = read("/proc/self/cgroup");
+    let mut known = GROUPS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, groups)) = known.as_ref().filter(|(text, _)| *text == own) {
+        return groups.clone();
+    }
+    let groups: Arc<[Group]> = groups_of(&own, &read("/proc/self/mountinfo")).into();
+    *known = Some((own, groups.clone()));
+    groups
 }
 
 fn groups_of(own: &str, mounts: &str) -> Vec<Group> {
@@ -242,6 +297,21 @@ mod tests {
         assert!((MIB..=machine_memory()).contains(&memory_limit()));
     }
 
+    /// Checks that a second look does not search for the groups again.
+    #[test]
+    fn the_groups_are_searched_for_once() {
+        let _first = groups();
+        let before = READS.get();
+        assert!(!groups().is_empty() || before > 0);
+        assert_eq!(READS.get(), before + 1);
+    }
+
+    #[test]
+    fn the_limit_that_refuses_a_mapping_has_a_name() {
+        let text = refusing_map(1 << 20, false);
+        assert!(!text.contains("RLIMIT") || getrlimit(Resource::As).current.is_some(), "{text}");
+    }
+
     #[test]
     fn meminfo_is_read_in_kilobytes() {
         let machine = meminfo("MemTotal: 9 kB\nMemAvailable:     5 kB\nSwapFree:   2 kB\n");
@@ -278,13 +348,16 @@ mod tests {
         let write = |name: &str, text: &str| {
             fs::write(folder.join(name), format!("{text}\n")).expect("a file");
         };
-        let left = |names, swap| Group { folder: folder.clone(), names }.left(swap);
+        let left = |names, swap| Group { folder: folder.clone(), names }.left(swap, 2000);
         assert_eq!(left(&NEW, 0), None);
         write("memory.max", "max");
         write("memory.current", "300");
         assert_eq!(left(&NEW, 0), None);
         write("memory.high", "1000");
         assert_eq!(left(&NEW, 0), Some(700));
+        write("memory.high", "2000");
+        assert_eq!(left(&NEW, 0), None);
+        write("memory.high", "1000");
         write("memory.max", "900");
         assert_eq!(Group { folder: folder.clone(), names: &NEW }.limit(), Some(900));
         write("memory.stat", "anon 200\ninactive_file 50\nactive_file 20\nfile 90");

@@ -1,5 +1,5 @@
 //! Memory that processes share: creates a sealed memfd (an anonymous file in memory), maps parts of it, and
-//! allocates memory for its pages.
+//! allocates memory for its pages. Also maps large blocks of private memory ([`Private`]).
 //!
 //! `shm/` uses this file. A memfd has no name in a file system. So it cannot collide with another
 //! program's file, it does not remain after a SIGKILL, and the size of `/dev/shm` does not limit it. This
@@ -11,7 +11,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::sync::OnceLock;
 
-use rustix::fs::{self, FallocateFlags, FlockOperation, MemfdFlags, SealFlags};
+use rustix::fs::{self, FallocateFlags, MemfdFlags, SealFlags};
 use rustix::io::Errno;
 use rustix::mm::{self, Advice, MapFlags, ProtFlags};
 
@@ -100,30 +100,84 @@ fn asks_for_huge_pages() -> bool {
     })
 }
 
-/// An exclusive advisory lock on a file: it excludes only processes that also ask for it. The lock ends when
-/// this value is dropped or the process ends.
-#[derive(Debug)]
-pub struct Turn<'a>(BorrowedFd<'a>);
+/// Returns the number of bytes of a memfd that have memory, as far as the kernel tells it, else 0.
+pub fn resident(fd: BorrowedFd<'_>) -> u64 {
+    let blocks = fs::fstat(fd).map_or(0, |stat| stat.st_blocks);
+    u64::try_from(blocks).unwrap_or(0).saturating_mul(512)
+}
 
-/// Waits until this process has the exclusive lock on the file. The lock does not exclude threads of the same
-/// process from each other.
-///
-/// # Errors
-///
-/// Returns the kernel's error; the call does not fail for a memfd.
-pub fn exclusive(fd: BorrowedFd<'_>) -> io::Result<Turn<'_>> {
-    loop {
-        match fs::fcntl_lock(fd, FlockOperation::LockExclusive) {
-            Err(Errno::INTR) => {}
-            other => return other.map(|()| Turn(fd)).map_err(io::Error::from),
+/// A block of private memory, whose pages have no memory before they are first touched. Dropping the value unmaps the
+/// block. A child of a `fork` gets a copy of the block, as of all private memory.
+#[derive(Debug)]
+pub struct Private {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: a mapping belongs to the process, not to the thread that made it. The bytes are accessed only through raw
+// pointers, whose users are responsible for races.
+unsafe impl Send for Private {}
+// SAFETY: the methods only read `base` and `len`, which never change.
+unsafe impl Sync for Private {}
+
+impl Private {
+    /// Maps `len` bytes, all zero. If `populate`, all pages get memory at once.
+    ///
+    /// # Errors
+    ///
+    /// Returns `InvalidInput` if `len` is 0, and otherwise the kernel's error, for example `ENOMEM` if the address
+    /// space is limited and has run out.
+    pub fn new(len: usize, populate: bool) -> io::Result<Self> {
+        if len == 0 {
+            return Err(io::ErrorKind::InvalidInput.into());
         }
+        let prot = ProtFlags::READ | ProtFlags::WRITE;
+        let now = if populate { MapFlags::POPULATE } else { MapFlags::empty() };
+        let flags = MapFlags::PRIVATE | now;
+        // SAFETY: with a null hint the kernel chooses the address, so the call replaces no existing mapping.
+        // The value below owns the new mapping.
+        let base = unsafe { mm::mmap_anonymous(ptr::null_mut(), len, prot, flags) }?;
+        let base = NonNull::new(base.cast::<u8>()).ok_or(io::ErrorKind::AddrNotAvailable)?;
+        Ok(Self { base, len })
+    }
+
+    /// Returns the address of the first byte, a multiple of the page size.
+    pub fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// Returns the length in bytes.
+    #[expect(clippy::len_without_is_empty, reason = "a block is never empty")]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns the number of bytes, in whole pages, that have memory. If the kernel does not tell it, all have.
+    pub fn resident(&self) -> u64 {
+        const PAGES: usize = 1 << 16;
+        let page = rustix::param::page_size();
+        let mut flags = vec![0_u8; PAGES.min(self.len.div_ceil(page))];
+        let mut found = 0;
+        for start in (0..self.len).step_by(PAGES * page) {
+            let len = (self.len - start).min(PAGES * page);
+            let at = self.base.as_ptr().wrapping_add(start).cast();
+            // SAFETY: the range lies within the mapping and begins at a page, and `flags` has a byte for each of its
+            // pages. The call changes no memory but `flags`.
+            if unsafe { libc::mincore(at, len, flags.as_mut_ptr()) } != 0 {
+                return self.len as u64;
+            }
+            found += flags[..len.div_ceil(page)].iter().filter(|flag| **flag & 1 != 0).count();
+        }
+        (found * page) as u64
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for Private {
     fn drop(&mut self) {
-        // The file is locked, so the unlock cannot fail.
-        let _ = fs::fcntl_lock(self.0, FlockOperation::Unlock);
+        // SAFETY: `base` and `len` come from mmap, and nothing else unmaps them. Code that accesses the memory
+        // through a pointer must keep this value alive until the last access. The call cannot fail for such a
+        // range; if it did, only address space would be lost.
+        let _ = unsafe { mm::munmap(self.base.as_ptr().cast(), self.len) };
     }
 }
 
@@ -301,5 +355,19 @@ mod tests {
             assert_eq!(map.base().read_volatile(), 0);
         }
         assert_eq!(fs::fstat(&fd).expect("a size").st_size, 8192);
+    }
+
+    #[test]
+    fn private_memory_is_taken_when_it_is_touched() {
+        const LEN: usize = 1 << 30;
+        let block = Private::new(LEN, false).expect("address space");
+        assert_eq!(block.resident(), 0);
+        // SAFETY: the byte lies within the block, which only this test uses.
+        unsafe { block.base().add(LEN - 1).write_volatile(7) };
+        // The page may be a huge one.
+        assert!((1..=2 << 20).contains(&block.resident()), "{}", block.resident());
+        let full = Private::new(1 << 20, true).expect("memory");
+        assert_eq!(full.resident(), 1 << 20);
+        assert!(Private::new(0, false).is_err());
     }
 }

@@ -283,7 +283,7 @@ type Located = (Box<[*mut u8]>, Parts);
 /// Makes a region with a part of `bytes` bytes for each rank, or returns `None` on all ranks if a rank has too little
 /// memory. Collective.
 fn allocate(comm: &Communicator, bytes: usize) -> Result<Option<Located>> {
-    let Ok(parts) = Parts::agree(comm, bytes, bytes)? else { return Ok(None) };
+    let Ok(parts) = Parts::agree(comm, bytes, false)? else { return Ok(None) };
     let start = |rank| match parts.as_ptr(rank) {
         Some(start) if parts.len(rank) == bytes => Ok(start),
         _ => {
