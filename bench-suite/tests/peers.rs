@@ -26,7 +26,7 @@ fn command() -> PathBuf {
 fn sessions() -> Vec<Session> {
     let peers = found(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/peers"));
     if peers.is_empty() {
-        skipped("no peers are in target/peers (scripts/bench peers fetches them)");
+        skipped("no other MPI library is fetched: scripts/setup --tests");
     }
     let start = |peer| Session::start(peer, command()).expect("a peer that starts");
     peers.into_iter().map(start).collect()

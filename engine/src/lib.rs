@@ -102,7 +102,7 @@ pub use pack::threads::Threads;
 pub use pack::{pack, pack_range, unpack, unpack_range};
 pub use plan::footprint::{Footprint, check_bounds};
 pub use plan::segments::Segments;
-pub use plan::{Plan, Settings, Strategy};
+pub use plan::{Plan, Settings, Strategy, Uses};
 pub use table::Table;
 pub use transfer::{Side, copy, copy_apart_raw, copy_range, copy_raw};
 pub use view::FileView;

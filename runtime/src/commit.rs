@@ -6,8 +6,9 @@
 
 use crate::settings::Settings;
 use crate::{Error, Result};
-use std::sync::{Arc, OnceLock};
-use typepack_engine::{Datatype, Named, Plan, Threads};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use typepack_engine::{Datatype, Named, Plan, Threads, Uses, text};
 #[cfg(feature = "jit")]
 use typepack_jit::{Jit, Mode};
 
@@ -54,15 +55,57 @@ pub(crate) fn counters() -> Counters {
 /// `ErrorKind::Argument` if a `TYPEPACK_*` variable has a value outside its domain.
 #[doc(alias = "MPI_Type_commit")]
 pub fn commit(ty: &Datatype) -> Result<Plan> {
-    Ok(ty.commit_with(&engine_settings()?)?)
+    let plan = ty.commit_with(&engine_settings()?)?;
+    if Settings::get()?.report_types {
+        watch(ty, &plan);
+    }
+    Ok(plan)
 }
 
-/// Returns true if the user wants kernels to be compiled at commit (`TYPEPACK_JIT=eager`).
-pub fn compiles_at_commit() -> bool {
-    #[cfg(not(feature = "jit"))]
-    return false;
-    #[cfg(feature = "jit")]
-    Settings::get().is_ok_and(|settings| settings.jit.mode == Mode::Eager)
+/// The committed types, as expressions, and their uses. Equal types share an entry.
+static TYPES: Mutex<BTreeMap<String, Arc<Uses>>> = Mutex::new(BTreeMap::new());
+
+/// The most entries of [`TYPES`]. All types after these share one entry.
+const MOST_TYPES: usize = 10_000;
+/// The most bytes of an expression in [`TYPES`]. A longer one is abridged.
+const MOST_BYTES: usize = 1000;
+
+/// Counts the uses of a committed type for the report.
+#[cold]
+fn watch(ty: &Datatype, plan: &Plan) {
+    let mut expression = text::print(ty);
+    if expression.len() > MOST_BYTES {
+        expression = text::abridge(ty);
+    }
+    let mut types = TYPES.lock().unwrap_or_else(PoisonError::into_inner);
+    if types.len() >= MOST_TYPES && !types.contains_key(&expression) {
+        expression = "(all other types)".into();
+    }
+    plan.watch(types.entry(expression).or_default().clone());
+}
+
+/// Returns a line for each committed type, those with the most bytes first. Without `TYPEPACK_REPORT=types`, there are
+/// no lines.
+pub(crate) fn types() -> Vec<String> {
+    let types = TYPES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut types: Vec<_> = types.iter().collect();
+    types.sort_by_key(|(_, uses)| std::cmp::Reverse(uses.bytes()));
+    let line = |(expression, uses): (&String, &Arc<Uses>)| {
+        format!("{expression}: {} uses, {} bytes", uses.calls(), uses.bytes())
+    };
+    types.into_iter().map(line).collect()
+}
+
+/// Returns true if a commit must make the plan at once: the user wants kernels to be compiled at commit
+/// (`TYPEPACK_JIT=eager`), or a list of all committed types (`TYPEPACK_REPORT=types`).
+pub fn plans_at_commit() -> bool {
+    Settings::get().is_ok_and(|settings| {
+        #[cfg(feature = "jit")]
+        let eager = settings.jit.mode == Mode::Eager;
+        #[cfg(not(feature = "jit"))]
+        let eager = false;
+        eager || settings.report_types
+    })
 }
 
 /// Commits a layout that another rank has encoded, with the code generator and the settings of this

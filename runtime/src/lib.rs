@@ -85,7 +85,7 @@ pub use comm::{
 };
 #[cfg(feature = "jit")]
 pub use commit::jit;
-pub use commit::{commit, compiles_at_commit, threads};
+pub use commit::{commit, plans_at_commit, threads};
 pub use equivalence::{Buffer, BufferMut, Elements, ElementsMut, Equivalence};
 pub use error::{Error, ErrorKind, FileErrorKind, Result, WindowErrorKind};
 pub use memory::SharedBuffer;

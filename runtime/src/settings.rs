@@ -296,6 +296,8 @@ pub struct Settings {
     pub spin: Option<Duration>,
     /// True if each rank prints a report when it leaves the job (`TYPEPACK_REPORT`).
     pub report: bool,
+    /// True if the report lists the committed types (`TYPEPACK_REPORT=types`).
+    pub report_types: bool,
     /// True if the library prints no warnings (`TYPEPACK_QUIET`).
     pub quiet: bool,
 }
@@ -429,7 +431,12 @@ impl Settings {
         let spin = spin.map(Duration::from_micros);
         let verify = flag(&value, "TYPEPACK_VERIFY")?;
         let check_types = flag(&value, "TYPEPACK_CHECK_TYPES")?;
-        let report = flag(&value, "TYPEPACK_REPORT")?;
+        let (report, report_types) = match value("TYPEPACK_REPORT").as_deref() {
+            None | Some("" | "0") => (false, false),
+            Some("1") => (true, false),
+            Some("types") => (true, true),
+            Some(text) => return Err(bad("TYPEPACK_REPORT", text, "0, 1 or types")),
+        };
         let quiet = flag(&value, "TYPEPACK_QUIET")?;
         Ok(Self {
             #[cfg(feature = "jit")]
@@ -450,6 +457,7 @@ impl Settings {
             cma,
             spin,
             report,
+            report_types,
             quiet,
         })
     }

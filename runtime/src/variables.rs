@@ -55,7 +55,7 @@ pub fn variables() -> Vec<Variable> {
         ("TYPEPACK_TUNE_FILE", "a path", "none".into()),
         ("TYPEPACK_BIND", "a value of mpiexec -bind-to", "core".into()),
         ("TYPEPACK_INTERPOSE", "on, off, all", "on".into()),
-        ("TYPEPACK_REPORT", "0, 1", "0".into()),
+        ("TYPEPACK_REPORT", "0, 1, types", "0".into()),
         ("TYPEPACK_QUIET", "0, 1", "0".into()),
     ]
     .map(|(name, domain, default)| {
@@ -148,7 +148,10 @@ impl Variable {
                 "With `libtypepack_interpose.so` in front of another MPI library: `on` takes over packing, `off` hands \
                  every call on, and `all` also says that all ranks of the job have the library."
             }
-            "TYPEPACK_REPORT" => "1 prints one line per rank at the end of the job.",
+            "TYPEPACK_REPORT" => {
+                "1 prints a report of each rank at the end of the job: messages, bytes, kernels, choices. `types` adds \
+                 a line for each committed datatype, as an expression for `typepack explain`, with its uses and bytes."
+            }
             "TYPEPACK_QUIET" => "1 silences warnings.",
             _ => "",
         }

@@ -8,7 +8,7 @@
 //! its own job.
 
 use crate::comm::{Communicator, Group};
-use crate::commit::counters;
+use crate::commit::{self, counters};
 use crate::endpoint::progress::{Endpoint, SPIN};
 use crate::io as files;
 use crate::memory::{self, SharedBuffer};
@@ -446,11 +446,11 @@ impl Universe {
         Ok(messages.chain(calls.into_iter().map(Choice::of_calls)).collect())
     }
 
-    /// Returns the report of this rank. The first line is about the messages that the rank has sent, the kernels that
-    /// it has compiled, and how it has packed data. Each further line is about one protocol for long messages that the
+    /// Returns the report of this rank. The first line is about the messages that the rank has sent, the bytes that it has
+    /// moved (packed, unpacked or copied), and the kernels that it has compiled; counters that are 0 are left out. Each further line is about one protocol for long messages that the
     /// rank has chosen by measurement, or, at rank 0, has taken from the tune file, or about the method with which it
     /// copies pieces of data in blocking collective calls on the world communicator, or, at rank 0, about the ways of
-    /// these calls, or about other copies, waits and accesses to files. If the rank found news after the
+    /// these calls, or about other copies, waits and accesses to files, or about a committed type. If the rank found news after the
     /// time limit of a sleep that no other rank had ended, a line says how often.
     fn report(&self) -> Result<String> {
         let traffic = self.world.endpoint().traffic()?;
@@ -470,33 +470,40 @@ impl Universe {
         choices.extend(crate::coll::report(&self.world));
         choices.extend(contiguous::learnt().iter().map(tuned::file::describe_copies));
         choices.extend(crate::io::report());
+        let types = commit::types();
         let unrung = self.world.endpoint().unrung()?;
         let unrung = (unrung > 0).then(|| format!("{unrung} times news without a wake-up"));
         let choices: String = loaded
             .chain(choices.iter().map(|line| ("chosen", line)))
+            .chain(types.iter().map(|line| ("type", line)))
             .chain(unrung.iter().map(|line| ("slept for 100 ms and then found", line)))
             .map(|(what, line)| format!("\ntypepack: rank {rank}: {what} {line}"))
             .collect();
+        let some = |parts: &[(&str, u64)]| -> String {
+            let parts: Vec<_> = parts.iter().filter(|(_, count)| *count > 0).collect();
+            let texts: Vec<_> =
+                parts.iter().map(|(name, count)| format!("{count} {name}")).collect();
+            texts.join(", ")
+        };
+        let protocols = match some(&traffic.parts()) {
+            none if none.is_empty() => none,
+            some => format!(" ({some})"),
+        };
+        let compiled = match some(&[("hits", kernels.hits), ("refusals", kernels.refusals)]) {
+            _ if kernels.kernels == 0 && kernels.refusals == 0 => String::new(),
+            none if none.is_empty() => none,
+            some => format!(" ({some})"),
+        };
+        let compiled = match kernels.kernels {
+            0 => compiled,
+            count => {
+                let ms = kernels.compile_ns as f64 / 1e6;
+                format!("; {count} kernels compiled in {ms:.3} ms{compiled}")
+            }
+        };
         Ok(format!(
-            "typepack: rank {}: messages {} ({} eager, {} parts, {} pipeline, {} heap, {} cma), {} bytes sent; {} kernels, {} hits, \
-             {} refusals, {:.3} ms compiling; bytes packed by memcpy {}, rows {}, kernels {}, \
-             interpreter {}{choices}",
-            rank,
-            traffic.messages,
-            traffic.eager,
-            traffic.parts,
-            traffic.pipelined,
-            traffic.fused,
-            traffic.private,
-            traffic.bytes,
-            kernels.kernels,
-            kernels.hits,
-            kernels.refusals,
-            kernels.compile_ns as f64 / 1e6,
-            moved.memcpy,
-            moved.rows,
-            moved.kernel,
-            moved.interpreter,
+            "typepack: rank {rank}: messages {}{protocols}, {} bytes sent; bytes moved {moved}{compiled}{choices}",
+            traffic.messages, traffic.bytes
         ))
     }
 }

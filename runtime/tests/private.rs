@@ -102,8 +102,9 @@ fn copied(name: &str, prepare: fn(usize), env: &[(&str, &str)]) -> Option<[usize
     assert!(output.status.success(), "{lines}");
     let number = |line: &str, unit: &str| -> usize {
         let words: Vec<&str> = line.split(|c: char| " (,)".contains(c)).collect();
-        let at = words.iter().position(|word| *word == unit).expect(unit);
-        words[at - 1].parse().expect("a number")
+        // A count of 0 is left out.
+        let at = words.iter().position(|word| *word == unit);
+        at.map_or(0, |at| words[at - 1].parse().expect("a number"))
     };
     Some([0, 1].map(|rank| {
         let begin = format!("typepack: rank {rank}: ");

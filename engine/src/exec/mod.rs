@@ -115,6 +115,7 @@ pub(crate) unsafe fn run_all<const PACK: bool>(
     bytes: u64,
     packed: *mut u8,
 ) {
+    plan.used(&(0..bytes));
     if bytes > 0
         && plan.contiguous().is_none()
         && let Some(planned) = plan.whole_nest()
@@ -145,6 +146,24 @@ pub unsafe fn pack_raw(
     range: Range<u64>,
     dst: *mut u8,
 ) {
+    plan.used(&range);
+    // SAFETY: the caller guarantees the conditions of `pack_part`, which are the same.
+    unsafe { pack_part(plan, count, origin, range, dst) }
+}
+
+/// Packs like [`pack_raw`], as a part of a copy that counts the use of the plan itself.
+///
+/// # Safety
+///
+/// The conditions of [`pack_raw`] hold.
+#[inline]
+pub(crate) unsafe fn pack_part(
+    plan: &Plan,
+    count: u64,
+    origin: *const u8,
+    range: Range<u64>,
+    dst: *mut u8,
+) {
     // SAFETY: the caller guarantees the conditions of `run` for packing, which only reads the memory at
     // `origin`. The plan swaps no bytes: only `external32/` has plans that do, and it calls `run`
     // itself.
@@ -163,6 +182,24 @@ pub unsafe fn pack_raw(
 /// - The elements and the bytes at `src` do not overlap.
 #[inline]
 pub unsafe fn unpack_raw(
+    plan: &Plan,
+    count: u64,
+    origin: *mut u8,
+    range: Range<u64>,
+    src: *const u8,
+) {
+    plan.used(&range);
+    // SAFETY: the caller guarantees the conditions of `unpack_part`, which are the same.
+    unsafe { unpack_part(plan, count, origin, range, src) }
+}
+
+/// Unpacks like [`unpack_raw`], as a part of a copy that counts the use of the plan itself.
+///
+/// # Safety
+///
+/// The conditions of [`unpack_raw`] hold.
+#[inline]
+pub(crate) unsafe fn unpack_part(
     plan: &Plan,
     count: u64,
     origin: *mut u8,

@@ -48,6 +48,38 @@ pub struct Bytes {
     pub disagreements: u64,
 }
 
+impl Bytes {
+    /// Returns the bytes of each executor with its name. Their sum is [`total`](Self::total).
+    pub fn parts(&self) -> [(&'static str, u64); 7] {
+        [
+            ("memcpy", self.memcpy),
+            ("rows", self.rows),
+            ("leaf kernels", self.leaf),
+            ("compiled kernels", self.kernel),
+            ("fused copies", self.fused),
+            ("compiled copies", self.fused_kernel),
+            ("interpreter", self.interpreter),
+        ]
+    }
+
+    /// Returns the bytes of all executors.
+    pub fn total(&self) -> u64 {
+        self.parts().iter().map(|(_, bytes)| bytes).sum()
+    }
+}
+
+impl std::fmt::Display for Bytes {
+    /// Prints the sum, and the executors that have moved anything: `48 (16 rows, 32 leaf kernels)`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.total())?;
+        let parts = self.parts().into_iter().filter(|(_, bytes)| *bytes > 0);
+        for (at, (name, bytes)) in parts.enumerate() {
+            write!(f, "{}{bytes} {name}", if at == 0 { " (" } else { ", " })?;
+        }
+        f.write_str(if self.total() > 0 { ")" } else { "" })
+    }
+}
+
 /// The counters of one thread, in a cache line of their own.
 #[repr(C, align(64))]
 struct Block {

@@ -17,11 +17,13 @@ mod nest_plan;
 mod nests;
 pub(crate) mod segments;
 mod settings;
+mod uses;
 
 pub(crate) use identity::PlanName;
 pub(crate) use nest_plan::{NestPlan, Selected};
 pub(crate) use nests::BodyPart;
 pub use settings::{Settings, Strategy};
+pub use uses::Uses;
 
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorKind, Result, counted};
@@ -34,6 +36,7 @@ use footprint::Footprint;
 use kept::Kept;
 use nests::NestPlans;
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 /// In a fused copy, blocks of at least this many bytes are copied one by one with `contiguous::copy`. For
@@ -60,6 +63,8 @@ struct Inner {
     contiguous: Option<i64>,
     /// True if the first nest executes the whole program, including the loop over elements.
     whole: bool,
+    /// True if `uses` is set (`uses.rs`).
+    watched: AtomicBool,
     settings: Settings,
     nests: NestPlans,
     program: Program,
@@ -69,6 +74,7 @@ struct Inner {
     datatype: Option<Datatype>,
     /// Values that other modules store with the plan.
     kept: OnceLock<Box<Kept>>,
+    uses: OnceLock<Arc<Uses>>,
 }
 
 impl Plan {
@@ -125,12 +131,14 @@ impl Plan {
             footprint,
             contiguous,
             whole: false,
+            watched: AtomicBool::new(false),
             settings: Settings { isa: Some(settings.leaf_isa()), ..settings.clone() },
             nests: NestPlans::default(),
             program,
             widths: (!matches!(widths, Widths::Native)).then(|| Box::new(widths)),
             datatype,
             kept: OnceLock::new(),
+            uses: OnceLock::new(),
         });
         // If all elements together are one run of memory, the plan needs no nest.
         if contiguous.is_none() {

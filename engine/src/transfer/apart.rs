@@ -10,7 +10,7 @@
 
 use super::{Side, copy_raw, is_ragged, memo, staged};
 use crate::exec::stats::{self, Executor};
-use crate::exec::{pack_raw, unpack_raw};
+use crate::exec::{pack_part, unpack_part};
 use crate::kernel::interpreter;
 
 /// Copies `bytes` packed bytes: the packed bytes of the source from `src_at` on become the packed bytes
@@ -49,6 +49,8 @@ pub unsafe fn copy_apart_raw(
         // elements.
         return unsafe { copy_raw(src, dst, written) };
     }
+    src.plan.used(&read);
+    dst.plan.used(&written);
     let run = |offset: i64, at: u64| (offset as isize).wrapping_add(at as isize);
     match (src.plan.contiguous(), dst.plan.contiguous()) {
         (Some(a), Some(b)) => {
@@ -62,12 +64,12 @@ pub unsafe fn copy_apart_raw(
         // SAFETY: the source is one run, and its packed byte `src_at` is at `a + src_at`. The caller
         // guarantees that the bytes `written` of the destination are valid.
         (Some(a), None) => unsafe {
-            unpack_raw(dst.plan, dst.count, to, written, from.wrapping_offset(run(a, src_at)));
+            unpack_part(dst.plan, dst.count, to, written, from.wrapping_offset(run(a, src_at)));
         },
         // SAFETY: the destination is one run, and its packed byte `dst_at` is at `b + dst_at`. The
         // caller guarantees that the bytes `read` of the source are valid.
         (None, Some(b)) => unsafe {
-            pack_raw(src.plan, src.count, from, read, to.wrapping_offset(run(b, dst_at)));
+            pack_part(src.plan, src.count, from, read, to.wrapping_offset(run(b, dst_at)));
         },
         (None, None) => {
             let shift = src_at.wrapping_sub(dst_at);

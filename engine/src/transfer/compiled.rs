@@ -16,7 +16,7 @@ use super::nest::Nest;
 use super::transpose::Transposed;
 use super::{Side, staged};
 use crate::exec::stats::{self, Executor};
-use crate::exec::{pack_raw, unpack_raw};
+use crate::exec::{pack_part, unpack_part};
 use crate::kernel::{Entry, Kernel, TransferShape};
 use crate::plan::Settings;
 use std::cell::{Cell, OnceCell};
@@ -148,13 +148,13 @@ impl Compiled {
         // valid, and both vectors have the length of the range. `copy_raw` requires that the
         // destination is readable under `Settings::verify`.
         unsafe {
-            pack_raw(src.plan, src.count, src.memory, range.clone(), answer.as_mut_ptr());
+            pack_part(src.plan, src.count, src.memory, range.clone(), answer.as_mut_ptr());
             answer.iter_mut().for_each(|byte| *byte = !*byte);
-            unpack_raw(dst.plan, dst.count, dst.memory, range.clone(), answer.as_ptr());
+            unpack_part(dst.plan, dst.count, dst.memory, range.clone(), answer.as_ptr());
             self.leaves(callee, src, dst, leaves);
-            pack_raw(dst.plan, dst.count, read, range.clone(), answer.as_mut_ptr());
+            pack_part(dst.plan, dst.count, read, range.clone(), answer.as_mut_ptr());
             interpret(blocks, src, dst, range.clone());
-            pack_raw(dst.plan, dst.count, read, range, expected.as_mut_ptr());
+            pack_part(dst.plan, dst.count, read, range, expected.as_mut_ptr());
         }
         if answer != expected {
             self.distrusted.set(true);

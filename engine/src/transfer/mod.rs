@@ -37,7 +37,7 @@ pub use apart::copy_apart_raw;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::stats::{self, Executor};
-use crate::exec::{pack_raw, unpack_raw};
+use crate::exec::{pack_part, unpack_part};
 use crate::ir::Op;
 use crate::kernel::interpreter;
 use crate::plan::Plan;
@@ -173,6 +173,8 @@ pub unsafe fn copy_raw(src: Side<'_, *const u8>, dst: Side<'_, *mut u8>, range: 
     if range.start >= range.end {
         return;
     }
+    src.plan.used(&range);
+    dst.plan.used(&range);
     let bytes = range.end - range.start;
     let from = src.memory.wrapping_add(src.origin);
     let to = dst.memory.wrapping_add(dst.origin);
@@ -189,12 +191,12 @@ pub unsafe fn copy_raw(src: Side<'_, *const u8>, dst: Side<'_, *mut u8>, range: 
         // SAFETY: the source is one run, and its packed byte `range.start` is at `a + range.start`.
         // The caller guarantees that the bytes of the range are valid in the destination.
         (Some(a), None) => unsafe {
-            unpack_raw(dst.plan, dst.count, to, range.clone(), from.wrapping_offset(run(a)));
+            unpack_part(dst.plan, dst.count, to, range.clone(), from.wrapping_offset(run(a)));
         },
         // SAFETY: the destination is one run, and its packed byte `range.start` is at `b +
         // range.start`. The caller guarantees that the bytes of the range are valid in the source.
         (None, Some(b)) => unsafe {
-            pack_raw(src.plan, src.count, from, range.clone(), to.wrapping_offset(run(b)));
+            pack_part(src.plan, src.count, from, range.clone(), to.wrapping_offset(run(b)));
         },
         (None, None) => {
             let src = Side { memory: from, origin: 0, ..src };

@@ -17,7 +17,7 @@
 use super::Side;
 use crate::analysis::cursor::Cursor;
 use crate::exec::stats::{self, Executor};
-use crate::exec::{pack_raw, unpack_raw};
+use crate::exec::{pack_part, unpack_part};
 use crate::ir::{Op, Program};
 use crate::kernel::interpreter;
 use crate::plan::Plan;
@@ -154,7 +154,7 @@ unsafe fn straight(
             // SAFETY: the current run of the source has the next `bytes` bytes of the range, so
             // these are consecutive in memory, beginning at `read`.
             unsafe {
-                unpack_raw(dst.plan, dst.count, dst.memory, position..position + bytes, read)
+                unpack_part(dst.plan, dst.count, dst.memory, position..position + bytes, read)
             };
             from.advance(bytes);
             let _ = to.seek(position + bytes);
@@ -163,7 +163,7 @@ unsafe fn straight(
             let first = from.tell();
             // SAFETY: the current run of the destination has the next `bytes` bytes of the range,
             // so these are consecutive in memory, beginning at `write`.
-            unsafe { pack_raw(src.plan, src.count, src.memory, first..first + bytes, write) };
+            unsafe { pack_part(src.plan, src.count, src.memory, first..first + bytes, write) };
             to.advance(bytes);
             let _ = from.seek(first + bytes);
         } else {
@@ -231,8 +231,8 @@ unsafe fn buffered(
         // the buffer; `from` is the range of the source bytes that belong to `position..end`. The pack writes
         // all bytes that the unpack reads.
         unsafe {
-            pack_raw(src.plan, src.count, src.memory, from, buffer);
-            unpack_raw(dst.plan, dst.count, dst.memory, position..end, buffer);
+            pack_part(src.plan, src.count, src.memory, from, buffer);
+            unpack_part(dst.plan, dst.count, dst.memory, position..end, buffer);
         }
         position = end;
     }

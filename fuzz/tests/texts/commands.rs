@@ -114,7 +114,7 @@ const ELSEWHERE: &[Elsewhere] = &[
         begin: "scripts/setup",
         why: "it may install packages of the system",
         script: "scripts/test",
-        equivalent: Some("scripts/setup"),
+        equivalent: Some("scripts/setup --tests"),
     },
     Elsewhere {
         begin: "scripts/test",

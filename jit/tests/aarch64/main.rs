@@ -6,7 +6,7 @@
 //! runs it, also on an AArch64 machine.
 //!
 //! If one of these two tools is missing, the test reports that it is skipped, and passes. In CI (the
-//! variable `CI` is set) a missing tool is a failure, because `scripts/setup` installs the tools there.
+//! variable `CI` is set) a missing tool is a failure, because `scripts/setup --tests` installs the tools there.
 
 #[path = "../../../fuzz/support/skipped.rs"]
 mod skipped;
@@ -27,7 +27,7 @@ const EMULATOR: &str = "qemu-aarch64-static";
 fn kernels_run_as_aarch64_code() {
     for tool in [COMPILER, EMULATOR] {
         if let Err(error) = Command::new(tool).arg("--version").output() {
-            let reason = format!("{tool}: {error}; scripts/setup installs it");
+            let reason = format!("{tool}: {error}; scripts/setup --tests installs it");
             assert!(std::env::var_os("CI").is_none(), "{reason}");
             skipped(reason);
             return;

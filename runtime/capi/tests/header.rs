@@ -106,7 +106,7 @@ fn the_header_of_mpich_says_the_same() {
     let mpich = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers/mpich/include");
     if !mpich.join("mpi_abi.h").exists() {
         assert!(std::env::var_os("TEST_MPICH").is_none(), "{}: no mpi_abi.h", mpich.display());
-        skipped("MPICH is not in target/peers (scripts/bench peers mpich fetches it)");
+        skipped("MPICH is not fetched: scripts/setup --tests");
         return;
     }
     let source = assertions("mpi_abi.h", &["MPI_Psend_init_c", "MPI_Precv_init_c"]);

@@ -10,6 +10,7 @@ cd "$(dirname "$0")/../../.."
 folder=${1:-target/peers/debian-mpich}
 [ ! -x "$folder/bin/mpicc" ] || exit 0
 command -v apt-get >/dev/null && command -v dpkg >/dev/null || { echo "debian.sh: this system has no apt-get" >&2; exit 1; }
+echo "debian.sh: fetching Debian's MPICH into $folder"
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
 rm -rf "$folder/new"

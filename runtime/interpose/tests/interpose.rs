@@ -1,6 +1,6 @@
 //! Runs programs with the library in front of MPICH 5.0.2 and of Intel MPI, and programs without MPI.
 //!
-//! MPICH is the wheel that `scripts/bench peers mpich` fetches into `target/peers`. Without it, the tests that need it
+//! MPICH is the wheel that `scripts/setup --tests` fetches into `target/peers`. Without it, the tests that need it
 //! are skipped, unless `TEST_MPICH` is set, as in `scripts/clients`. `INTERPOSE_PAIRS=10000` lets the differential test
 //! compare as many pairs of types in each of its jobs.
 
@@ -110,7 +110,7 @@ fn intel_mpi_is_a_host_too() {
     let _alone = alone();
     let intel = mpich.join("../impi-rt");
     if !intel.join("lib/libmpi_abi.so.1").exists() {
-        skipped("Intel MPI is not in target/peers (scripts/bench peers impi-rt fetches it)");
+        skipped("Intel MPI is not fetched: scripts/bench peers impi-rt");
         return;
     }
     let library = library();

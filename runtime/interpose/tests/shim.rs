@@ -1,6 +1,5 @@
 //! Runs programs of MPI libraries without the MPI 5 standard ABI, with the library behind a shim that `typepack shim`
-//! has compiled: Open MPI 5.0.11 (`scripts/bench peers openmpi` fetches it into `target/peers`) and Debian's MPICH
-//! (`tests/debian.sh` fetches it). Without them, the tests that need them are skipped.
+//! has compiled: Open MPI 5.0.11 and Debian's MPICH. `scripts/setup --tests` fetches both into `target/peers`. Without them, the tests that need them are skipped.
 //!
 //! `INTERPOSE_PAIRS=1000` lets the differential test compare as many pairs of types in each of its jobs.
 
@@ -24,10 +23,10 @@ struct Host {
 
 impl Host {
     /// Finds a host; `None`, after a report, if it is not there.
-    fn find(name: &'static str, fetch: &str) -> Option<Self> {
+    fn find(name: &'static str, what: &str) -> Option<Self> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers").join(name);
         if !folder.join("bin/mpicc").exists() {
-            skipped(format!("{name} is not in target/peers ({fetch} fetches it)"));
+            skipped(format!("{what} is not fetched: scripts/setup --tests"));
             return None;
         }
         let is_mpich = name == "debian-mpich";
@@ -37,11 +36,11 @@ impl Host {
     }
 
     fn open_mpi() -> Option<Self> {
-        Self::find("openmpi", "scripts/bench peers openmpi")
+        Self::find("openmpi", "Open MPI")
     }
 
     fn debian() -> Option<Self> {
-        Self::find("debian-mpich", "runtime/interpose/tests/debian.sh")
+        Self::find("debian-mpich", "Debian's MPICH")
     }
 
     /// Compiles a program of `tests/c`.

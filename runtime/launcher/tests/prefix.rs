@@ -168,7 +168,7 @@ fn says_hello(prefix: &Path, program: &Path, library_path: Option<&Path>) {
 fn installed(tool: &str) -> bool {
     let found = Command::new(tool).arg("--version").output().is_ok();
     if !found {
-        skipped(format_args!("{tool} is not installed (scripts/setup installs it)"));
+        skipped(format_args!("{tool} is not installed (scripts/setup --tests installs it)"));
     }
     found
 }
@@ -503,6 +503,21 @@ fn uninstalling_leaves_nothing() {
     assert_eq!(done.status.code(), Some(1), "{done:?}");
 }
 
+/// Checks that the interposer can be installed alone.
+#[test]
+fn the_interposer_is_installed_alone() {
+    let scratch = Scratch::new();
+    let folder = scratch.0.join("tool");
+    let words = ["--prefix", text(&folder), "--interposer-only", "--from", text(built())];
+    good(script(&words));
+    let list = fs::read_to_string(folder.join("share/typepack/installed")).expect("a list");
+    let files: Vec<_> = list.lines().filter(|name| !name.ends_with('/')).collect();
+    let wanted = ["bin/typepack", "lib/libtypepack_interpose.so", "share/typepack/installed"];
+    assert_eq!(files, wanted);
+    good(script(&["--prefix", text(&folder), "--uninstall"]));
+    assert!(!folder.exists());
+}
+
 /// Checks that every user can read the installed files, even if the user who installs them has a strict
 /// umask.
 #[test]
@@ -593,7 +608,7 @@ fn libraries_of_the_same_abi_are_exchangeable() {
     let mpich = root().join("target/peers/mpich");
     if !mpich.join("lib/libmpi_abi.so.1").exists() {
         assert!(std::env::var_os("TEST_MPICH").is_none(), "{}: no library", mpich.display());
-        skipped("MPICH is not in target/peers (scripts/bench peers mpich fetches it)");
+        skipped("MPICH is not fetched: scripts/setup --tests");
         return;
     }
     let scratch = Scratch::new();

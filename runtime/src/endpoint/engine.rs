@@ -358,6 +358,7 @@ impl MessageEngine {
         self.traffic.messages += 1;
         self.traffic.bytes += label.bytes;
         if dest.index() == self.fabric.rank() {
+            self.traffic.own += 1;
             // SAFETY: the arguments meet the conditions of `send` (condition of `# Safety`). `send_self` has the same
             // condition.
             return unsafe { self.send_self(layout, label, how) };

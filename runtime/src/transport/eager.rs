@@ -124,6 +124,7 @@ impl Protocol for Eager {
             }
             let Label { tag, bytes, .. } = label;
             work.requests.complete(id, Ok(Status { source: work.fabric.rank(), tag, bytes }));
+            work.traffic.eager += 1;
             return Ok(Offered::Written);
         }
         let Some(room) = tx.reserve(work.fabric, label.bytes as usize)? else {
@@ -133,6 +134,7 @@ impl Protocol for Eager {
         send.stage = SendStage::Unacknowledged;
         let offer = send.offer(id);
         tx.publish(work.fabric, room, &Envelope::Synchronous(label, offer));
+        work.traffic.eager += 1;
         Ok(Offered::Written)
     }
 

@@ -24,7 +24,9 @@ pub struct Traffic {
     pub messages: u64,
     /// Number of packed bytes sent.
     pub bytes: u64,
-    /// Number of messages that were packed directly into the ring, without waiting in the queue.
+    /// Number of messages of this rank to itself.
+    pub own: u64,
+    /// Number of messages that were packed into the ring as one piece.
     pub eager: u64,
     /// Number of messages that went through the ring in parts.
     pub parts: u64,
@@ -35,6 +37,24 @@ pub struct Traffic {
     pub fused: u64,
     /// Number of messages that the receiver copied between private memories.
     pub private: u64,
+}
+
+impl Traffic {
+    /// Returns the number of messages of each protocol, with its name. Their sum is the number of all messages. The last
+    /// protocol is none: messages that were refused or cancelled, or are still under way.
+    pub fn parts(&self) -> [(&'static str, u64); 7] {
+        let Self { messages, bytes: _, own, eager, parts, pipelined, fused, private } = *self;
+        let carried = own + eager + parts + pipelined + fused + private;
+        [
+            ("eager", eager),
+            ("parts", parts),
+            ("pipeline", pipelined),
+            ("heap", fused),
+            ("cma", private),
+            ("to itself", own),
+            ("not delivered", messages.saturating_sub(carried)),
+        ]
+    }
 }
 
 /// The parts of this process that a protocol works with.

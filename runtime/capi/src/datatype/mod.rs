@@ -21,7 +21,7 @@ pub fn begin() {
     let commit = |tree: &Datatype| {
         typepack::commit(tree).map_err(|error| Failure::of_code(error.class().0, error.to_string()))
     };
-    types::commit_with(commit, typepack::compiles_at_commit());
+    types::commit_with(commit, typepack::plans_at_commit());
 }
 
 /// Returns the datatype of a handle.

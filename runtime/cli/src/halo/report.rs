@@ -22,7 +22,7 @@ pub struct Report<'a> {
     pub bytes_to_others: u64,
     /// The counters of the JIT on rank 0.
     pub jit: Counters,
-    /// The numbers of bytes that each executor (kernels, rows, memcpy, interpreter) has moved on rank 0.
+    /// The numbers of bytes that each executor (kernels, memcpy, interpreter, ...) has moved on rank 0.
     pub moved: Bytes,
     /// The checksum of the result. It does not depend on the decomposition.
     pub checksum: u64,
@@ -76,12 +76,7 @@ impl fmt::Display for Report<'_> {
             j.code_bytes,
             j.compile_ns as f64 / 1e6
         )?;
-        let b = &self.moved;
-        writeln!(
-            f,
-            "bytes moved on rank 0: kernels {}, rows {}, memcpy {}, interpreter {}",
-            b.kernel, b.rows, b.memcpy, b.interpreter
-        )?;
+        writeln!(f, "bytes moved on rank 0: {}", self.moved)?;
         writeln!(f, "checksum: {:016x}", self.checksum)?;
         if let Some((serial, values)) = self.verified {
             writeln!(

@@ -41,7 +41,7 @@ pub fn mpich() -> Option<PathBuf> {
         return Some(mpich);
     }
     assert!(std::env::var_os("TEST_MPICH").is_none(), "{}: no library", mpich.display());
-    skipped("MPICH is not in target/peers (scripts/bench peers mpich fetches it)");
+    skipped("MPICH is not fetched: scripts/setup --tests");
     None
 }
 
