@@ -60,6 +60,8 @@ mod entry;
 
 pub mod compat;
 
+mod outputs;
+
 mod exports;
 
 pub use exports::*;
