@@ -7,7 +7,6 @@ fn main() {
     println!("cargo:rerun-if-changed={}", folder().display());
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libmpi_abi.so.1");
     let out = std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR for every build script");
-    let Tables { functions, built, callbacks, .. } = Tables::read();
-    let source = exports(&functions, &built, &callbacks);
+    let source = exports(&Tables::read());
     std::fs::write(Path::new(&out).join("exports.rs"), source).expect("cannot write exports.rs");
 }

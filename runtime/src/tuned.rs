@@ -6,11 +6,14 @@
 //! measurements.
 
 use crate::coll::MeasuredCalls;
+use crate::sys::named::Entry;
 use crate::sys::text_file;
 use crate::transport::part_choice::MeasuredParts;
 use crate::transport::tuning::{self, Measured};
 use file::Learnt;
+use std::ffi::CString;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 pub(crate) mod file;
@@ -98,6 +101,16 @@ fn read(path: &Path) -> Result<Option<Learnt>, Ignored> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Ignored { reason: error.to_string(), is_ours: false }),
     }
+}
+
+/// Returns the place at which the tune file `path` is written at the end of the job.
+///
+/// # Errors
+/// Returns one sentence that says why no file can be written there.
+pub(crate) fn entry(path: &Path) -> Result<Entry, String> {
+    let name = CString::new(path.as_os_str().as_bytes()).map_err(|error| error.to_string())?;
+    let entry = Entry::of(&name).map_err(|error| error.to_string())?;
+    entry.ok_or_else(|| "the path does not end in the name of a file".to_owned())
 }
 
 /// Returns one line for each choice in the tune file at `path` (`TYPEPACK_TUNE_FILE`). Returns `None` if there is

@@ -19,6 +19,7 @@ use crate::schedule;
 use crate::settings::{Settings, foreign_launcher, unknown_names};
 use crate::shm::segment::Segment;
 use crate::shm::{Attached, attach, attach_from_env};
+use crate::sys::named::Entry;
 use crate::sys::{clock, fork, machine, text_file};
 use crate::transport::choice;
 use crate::transport::fabric::Fabric;
@@ -67,6 +68,8 @@ pub struct Universe {
 /// The file into which rank 0 writes what the job has measured.
 struct TuneFile {
     path: &'static Path,
+    /// Where rank 0 writes the file, or why it cannot; `None` on the other ranks.
+    entry: Option<std::result::Result<Entry, String>>,
     /// True if this process prints a line if the file cannot be written.
     warns: bool,
     /// What the file has said about copies.
@@ -170,7 +173,13 @@ pub fn init() -> Result<Universe> {
     rma::register(&endpoint)?;
     let own = Communicator::own(endpoint.clone());
     let report = settings.report;
-    let tune_file = tune_file.map(|path| TuneFile { path, warns, copies });
+    // All ranks learn nearly the same ways, so only rank 0 writes the file. Of collective calls it knows those on
+    // communicators whose rank 0 it is. At the end, the process may have another directory.
+    let writes = endpoint.rank() == 0 && endpoint.size() > 1;
+    let tune_file = tune_file.map(|path| {
+        let entry = writes.then(|| tuned::entry(path));
+        TuneFile { path, entry, warns, copies }
+    });
     Ok(Universe { world: Communicator::world(endpoint), own, report, tune_file })
 }
 
@@ -358,18 +367,21 @@ impl Universe {
     /// Writes the tune file, ends the membership by `end`, and prints the report.
     fn leave(&self, end: impl FnOnce(&Endpoint) -> Result<()>) -> Result<()> {
         let report = if self.report { self.report().ok() } else { None };
-        // All ranks learn nearly the same ways, so only rank 0 writes the file. Of collective calls it knows those on
-        // communicators whose rank 0 it is.
         let endpoint = self.world.endpoint();
-        if let Some(TuneFile { path, warns, copies }) =
-            self.tune_file.as_ref().filter(|_| endpoint.rank() == 0 && endpoint.size() > 1)
+        if let Some(TuneFile { path, entry: Some(entry), warns, copies }) = &self.tune_file
             && let Ok(messages) = endpoint.learnt()
             && !fork::is_child()
         {
             let calls = crate::coll::learnt::store().learnt();
             let copies = tuned::file::merge_copies(copies, contiguous::learnt());
             let learnt = tuned::file::Learnt { messages, calls, copies };
-            if let Err(error) = text_file::replace(path, &learnt.print(&text_file::processor()))
+            let text = learnt.print(&text_file::processor());
+            let written = entry.as_ref().map_err(Clone::clone).and_then(|entry| {
+                let (most, is_ours) = (tuned::file::FILE_MAX, tuned::file::is_ours);
+                let replaced = text_file::replace(entry, &text, most, is_ours);
+                replaced.map_err(|error| error.to_string())
+            });
+            if let Err(error) = written
                 && *warns
             {
                 eprintln!(

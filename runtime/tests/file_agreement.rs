@@ -29,7 +29,7 @@ use typepack_job::sys::signal;
 const TOO_FAR: ErrorClass = ErrorClass::VALUE_TOO_LARGE;
 
 const DENIED: Table =
-    Table { open: |_, _| Err(std::io::Error::from_raw_os_error(libc::EACCES)), ..Table::SYSTEM };
+    Table { open: |_, _, _| Err(std::io::Error::from_raw_os_error(libc::EACCES)), ..Table::SYSTEM };
 
 fn real_calls() {
     // SAFETY: `SYSTEM` has the real calls, which keep their promises.

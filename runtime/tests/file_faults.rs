@@ -29,7 +29,7 @@ fn make_fifo(path: &Path) {
 // ---- the matrix ----
 
 /// The system calls on files.
-const CALLS: [&str; 20] = [
+const CALLS: [&str; 22] = [
     "open",
     "fstat",
     "close",
@@ -50,6 +50,8 @@ const CALLS: [&str; 20] = [
     "poll",
     "read",
     "write",
+    "open a folder",
+    "fstatat",
 ];
 const OPEN: usize = 0;
 const STAT: usize = 1;
@@ -71,6 +73,8 @@ const NONBLOCKING: usize = 16;
 const POLL: usize = 17;
 const READ_STREAM: usize = 18;
 const WRITE_STREAM: usize = 19;
+const FOLDER: usize = 20;
+const ENTRY: usize = 21;
 
 /// A fault that makes transfers short instead of failing.
 const SHORT: i32 = -1;
@@ -112,9 +116,17 @@ fn faulty(call: usize, bytes: usize) -> std::io::Result<usize> {
 }
 
 const FAULTY: Table = Table {
-    open: |path, access| {
+    open: |folder, path, access| {
         faulty(OPEN, 1)?;
-        (Table::SYSTEM.open)(path, access)
+        (Table::SYSTEM.open)(folder, path, access)
+    },
+    folder: |path| {
+        faulty(FOLDER, 1)?;
+        (Table::SYSTEM.folder)(path)
+    },
+    entry: |folder, name| {
+        faulty(ENTRY, 1)?;
+        (Table::SYSTEM.entry)(folder, name)
     },
     close: |fd| {
         // Close the descriptor even if the call must fail: the kernel also closes it when `close` returns an error.
@@ -122,9 +134,9 @@ const FAULTY: Table = Table {
         faulty(CLOSE, 1)?;
         closed
     },
-    unlink: |path| {
+    unlink: |folder, path| {
         faulty(UNLINK, 1)?;
-        (Table::SYSTEM.unlink)(path)
+        (Table::SYSTEM.unlink)(folder, path)
     },
     stat: |fd| {
         faulty(STAT, 1)?;

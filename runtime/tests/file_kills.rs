@@ -129,9 +129,9 @@ const KILLING: Table = Table {
         reach(LOOKUP);
         (Table::SYSTEM.lookup)(path)
     },
-    open: |path, access| {
+    open: |folder, path, access| {
         reach(OPEN);
-        (Table::SYSTEM.open)(path, access)
+        (Table::SYSTEM.open)(folder, path, access)
     },
     stat: |fd| {
         reach(STAT);

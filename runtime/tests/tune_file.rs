@@ -210,6 +210,37 @@ fn the_next_job_starts_with_the_ways_of_collective_calls() {
     }
 }
 
+/// Rank 0 writes the file where its name led at init. The file of another user is neither read nor replaced.
+#[test]
+fn the_file_is_written_where_it_was_named() {
+    const NAME: &str = "the_file_is_written_where_it_was_named";
+    if is_rank() {
+        let universe = typepack::init().expect("joining the job");
+        exchange(&universe, || true);
+        std::env::set_current_dir("/").expect("another directory");
+        return;
+    }
+    let folder = Folder::new("tune-late");
+    let run_here = |path: &str| {
+        let mut command = Command::new(mpiexec());
+        command.args(["-n", "2"]).args(body(NAME)).current_dir(&folder.0);
+        command.env_remove("TYPEPACK_TUNE").env_remove("TYPEPACK_QUIET");
+        let output = run(command, NAME, &[("TYPEPACK_TUNE_FILE", path)]);
+        let text = text(&output);
+        assert!(output.status.success(), "{text}");
+        text
+    };
+    run_here("tuned");
+    let written = fs::read_to_string(folder.file()).expect("the file");
+    assert!(written.starts_with(FIRST));
+    if std::os::unix::fs::chown(folder.file(), Some(65534), None).is_ok() {
+        let output = run_here("tuned");
+        let found = lines(&output, "TYPEPACK_TUNE_FILE");
+        assert!(found.len() == 1 && found[0].contains("it belongs to user 65534"), "{output}");
+        assert_eq!(fs::read_to_string(folder.file()).expect("the file"), written);
+    }
+}
+
 #[test]
 fn a_file_that_cannot_be_used_costs_one_line() {
     const NAME: &str = "a_file_that_cannot_be_used_costs_one_line";
@@ -239,8 +270,12 @@ fn a_file_that_cannot_be_used_costs_one_line() {
         let after = fs::read_to_string(folder.file()).expect("the file");
         assert_eq!(after, if replaced { good.clone() } else { contents });
     }
+    let pipe = folder.0.join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
+    assert!(made.success());
     for (path, reason) in [
-        (folder.0.clone(), "is ignored: it is not a regular file"),
+        (folder.0.clone(), "is ignored: not a regular file"),
+        (pipe.clone(), "is ignored: not a regular file"),
         (folder.0.join("missing/tuned"), "is not written: "),
         (PathBuf::from("/proc/typepack-tuned"), "is not written: "),
     ] {
@@ -248,6 +283,7 @@ fn a_file_that_cannot_be_used_costs_one_line() {
         let found = lines(&output, "TYPEPACK_TUNE_FILE");
         assert!(found.len() == 1 && found[0].contains(reason), "{path:?}: {output}");
     }
+    fs::remove_file(&pipe).expect("removed");
     // The jobs must have left no temporary files in the folder.
     assert_eq!(fs::read_dir(&folder.0).expect("the folder").count(), 1);
 }

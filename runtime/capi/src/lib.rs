@@ -62,6 +62,8 @@ mod entry;
 
 pub mod compat;
 
+mod outputs;
+
 mod exports;
 
 pub use exports::*;

@@ -12,7 +12,7 @@
 mod job;
 mod program;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
@@ -47,8 +47,29 @@ fn bytes(parameter: &str) -> usize {
     }
 }
 
+/// Returns the rows of `abi/handlers.csv`: the error handler of each function that has no object among its arguments.
+fn handlers() -> HashMap<String, String> {
+    let rows = table("abi/handlers.csv");
+    rows.into_iter().map(|mut row| (row.remove(0), row.remove(0))).collect()
+}
+
+/// Returns the name of the function of which `name` is the large-count form, and otherwise `name`, both without the
+/// prefix P.
+fn base(name: &str) -> &str {
+    let name = name.strip_prefix('P').unwrap_or(name);
+    name.strip_suffix("_c").unwrap_or(name)
+}
+
 /// Returns the C source of one row of the table `rows` in `calls.c`.
-fn row(name: &str, mode: &str, kinds: &[&str], parameters: &[String]) -> String {
+fn row(
+    name: &str,
+    mode: &str,
+    kinds: &[&str],
+    parameters: &[String],
+    collective: bool,
+    handlers: &HashMap<String, String>,
+) -> String {
+    let collective = i32::from(collective);
     let count = parameters.iter().filter(|parameter| !["void", "..."].contains(&parameter.trim()));
     assert_eq!(
         count.count(),
@@ -67,8 +88,10 @@ fn row(name: &str, mode: &str, kinds: &[&str], parameters: &[String]) -> String 
     let arguments = arguments.collect::<Vec<_>>().join(", ");
     let (count, arguments) =
         if kinds.is_empty() { (0, "{0}".to_owned()) } else { (kinds.len(), arguments) };
+    let handler =
+        handlers.get(base(name)).map_or("NULL".to_owned(), |handler| format!("\"{handler}\""));
     format!(
-        "    {{\"{name}\", (function *)(word){name}, {mode}, {refused}, {count}, {{{arguments}}}}},\n"
+        "    {{\"{name}\", (function *)(word){name}, {mode}, {refused}, {collective}, {handler}, {count}, {{{arguments}}}}},\n"
     )
 }
 
@@ -91,6 +114,10 @@ fn source() -> String {
         .map(|(name, parameters)| (name, parameters.split(',').map(str::to_owned).collect()))
         .collect();
     let calls = table("tests/hostile/calls.csv");
+    let handlers = handlers();
+    let groups = table("abi/functions.csv").into_iter();
+    let groups = groups.filter(|row| row[3] == "coll");
+    let collective: HashSet<String> = groups.map(|row| row[0].clone()).collect();
     let own: HashSet<&str> = calls.iter().map(|row| row[0].as_str()).collect();
     let mut text = String::from("#include \"hostile.h\"\n\nconst struct row rows[] = {\n");
     for call in &calls {
@@ -109,10 +136,12 @@ fn source() -> String {
             if form != name && own.contains(form) {
                 continue;
             }
+            let in_place = collective.contains(form);
             // For a function outside the ABI, the header defines the name with the prefix P as a macro that
             // names the same function, so only the name without the prefix is tested.
             for prefix in if old.contains_key(name) { &[""][..] } else { &["", "P"] } {
-                text += &row(&format!("{prefix}{form}"), mode, &kinds, parameters);
+                text +=
+                    &row(&format!("{prefix}{form}"), mode, &kinds, parameters, in_place, &handlers);
             }
         }
     }
@@ -138,6 +167,146 @@ fn every_built_function_has_a_row() {
 }
 
 #[test]
+fn every_function_without_an_object_has_a_handler() {
+    let rows = table("abi/functions.csv");
+    let names: HashSet<&String> = rows.iter().map(|row| &row[0]).collect();
+    let objects = ["MPI_Comm ", "MPI_File ", "MPI_Win ", "MPI_Session "];
+    let without = rows.iter().filter(|row| {
+        let is_object = |parameter: &str| objects.iter().any(|kind| parameter.starts_with(kind));
+        row[1] == "int"
+            && row[3] != "handle-conversion"
+            && !row[0].starts_with("MPI_T_")
+            && (base(&row[0]) == row[0] || !names.contains(&base(&row[0]).to_owned()))
+            && !row[2].split(',').any(|p| is_object(p.trim()) && !p.contains('*'))
+    });
+    // This function has a communicator among its arguments, but the error is about a file.
+    let wanted = without.map(|row| row[0].clone()).chain(["MPI_File_open".to_owned()]);
+    let wanted: BTreeSet<String> = wanted.collect();
+    let found: BTreeSet<String> = handlers().into_keys().collect();
+    assert_eq!(found, wanted, "abi/handlers.csv");
+}
+
+/// Returns the C source of the calls of functions that are not built. Each sets its outputs to values that the call
+/// must replace.
+fn unbuilt() -> String {
+    let built: HashSet<String> =
+        table("abi/built.csv").into_iter().map(|row| row[0].clone()).collect();
+    let handlers = handlers();
+    let mut text = String::from("#include \"hostile.h\"\n#include \"unbuilt.h\"\n");
+    let mut lists = [String::new(), String::new()];
+    for row in table("abi/functions.csv") {
+        if built.contains(&row[0]) || row[0].ends_with("_c") && built.contains(base(&row[0])) {
+            continue;
+        }
+        let tool = row[0].starts_with("MPI_T_");
+        let frees = ["_free", "_disconnect", "_close", "_finalize"];
+        let frees = frees.iter().any(|end| row[0].ends_with(end));
+        let parameters: Vec<&str> = row[2].split(',').map(str::trim).collect();
+        let (mut before, mut arguments, mut after) = (String::new(), Vec::new(), String::new());
+        for (at, parameter) in parameters.iter().enumerate() {
+            let brackets = parameter.contains('[');
+            let bare = parameter.trim_end_matches("[]");
+            let split = bare.rfind(|c: char| !c.is_alphanumeric() && c != '_').expect("a name");
+            let (kind, name) = (bare[..=split].trim(), &bare[split + 1..]);
+            let value = match (kind, brackets) {
+                ("int", true) if ["indices", "array_of_errcodes"].contains(&name) => {
+                    let _ = writeln!(before, "    int a{at}[3] = {{77, 77, 77}};");
+                    let wanted = if name == "indices" { "0" } else { "code" };
+                    let _ = writeln!(after, "    entries(name, a{at}, {wanted});");
+                    format!("a{at}")
+                }
+                (_, true) if name == "array_of_maxprocs" => "(int[]){1, 1}".to_owned(),
+                (_, true) => "0".to_owned(),
+                ("char *", false) => {
+                    let _ = writeln!(before, "    char a{at}[8] = \"xxxxxxx\";");
+                    let _ = writeln!(after, "    text(name, a{at});");
+                    format!("a{at}")
+                }
+                ("int *", false) if name.ends_with("_len") => {
+                    let _ = writeln!(before, "    int a{at} = 8;");
+                    let _ = writeln!(after, "    zero(name, &a{at}, sizeof a{at});");
+                    format!("&a{at}")
+                }
+                (output, false)
+                    if output.ends_with('*')
+                        && !frees
+                        && !output.starts_with("const")
+                        && output != "void *" =>
+                {
+                    let kind = output.trim_end_matches('*').trim();
+                    let null = match kind.strip_prefix("MPI_") {
+                        Some(handle)
+                            if !tool && handle != "Count" && handle != "Aint"
+                                || ["Info", "Datatype"].contains(&handle) =>
+                        {
+                            format!("MPI_{}_NULL", handle.to_uppercase())
+                        }
+                        _ => format!("({kind})0"),
+                    };
+                    let _ = writeln!(before, "    {kind} a{at}, n{at} = {null};");
+                    let _ = writeln!(before, "    memset(&a{at}, 0xab, sizeof a{at});");
+                    let _ = writeln!(after, "    same(name, &a{at}, &n{at}, sizeof a{at});");
+                    format!("&a{at}")
+                }
+                ("const char *", _) => "\"x\"".to_owned(),
+                ("MPI_Comm", _) => "MPI_COMM_SELF".to_owned(),
+                ("MPI_Info", _) => "MPI_INFO_NULL".to_owned(),
+                ("MPI_Request", _) => "MPI_REQUEST_NULL".to_owned(),
+                ("MPI_Datatype", _) => "MPI_INT".to_owned(),
+                ("int", _) if ["len", "maxprocs"].contains(&name) => "3".to_owned(),
+                ("int", _) if name == "count" => "2".to_owned(),
+                _ => "0".to_owned(),
+            };
+            arguments.push(value);
+        }
+        if row[0] == "MPI_Comm_spawn_multiple" {
+            after = after.replace("entries(", "two_entries(");
+        }
+        let handler = handlers.get(base(&row[0])).map_or("NULL".to_owned(), |h| match &**h {
+            // These calls get no request.
+            "operation" => "\"MPI_COMM_SELF\"".to_owned(),
+            handler => format!("\"{handler}\""),
+        });
+        for prefix in ["", "P"] {
+            let name = format!("{prefix}{}", row[0]);
+            let _ = write!(
+                text,
+                "static void try_{name}(int wanted)\n{{\n    const char *name = \"{name}\";\n{before}    \
+                 forget_handlers();\n    int code = {name}({});\n    result(name, code, wanted, {handler});\n\
+                 {after}}}\n",
+                arguments.join(", ")
+            );
+            let _ = writeln!(lists[usize::from(tool)], "    try_{name},");
+        }
+    }
+    let _ = write!(
+        text,
+        "void (*const calls[])(int) = {{\n{}    0,\n}};\nvoid (*const tools[])(int) = {{\n{}    0,\n}};\n",
+        lists[0], lists[1]
+    );
+    text
+}
+
+#[test]
+fn functions_that_are_not_built_set_their_outputs() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hostile");
+    let folder = program::library().join("unbuilt-source");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    for header in ["hostile.h", "unbuilt.h"] {
+        std::fs::copy(root.join(header), folder.join(header)).expect(header);
+    }
+    let calls = folder.join("unbuilt_calls.c");
+    std::fs::write(&calls, unbuilt()).expect("unbuilt_calls.c");
+    let sources = [root.join("unbuilt.c"), root.join("handlers.c"), calls];
+    let mut command = Command::new(program::compile("unbuilt", &sources));
+    command.env("LD_LIBRARY_PATH", program::library());
+    let output = job::run(command, "unbuilt", &[]);
+    let text = job::text(&output);
+    println!("{text}");
+    assert!(output.status.success(), "{}\n{text}", output.status);
+}
+
+#[test]
 fn wrong_arguments_are_errors_and_nothing_else() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hostile");
     let calls = program::library().join("calls.c");
@@ -145,7 +314,7 @@ fn wrong_arguments_are_errors_and_nothing_else() {
     let include = root.join("hostile.h");
     let text = std::fs::read_to_string(&include).expect("hostile.h");
     std::fs::write(program::library().join("hostile.h"), text).expect("hostile.h");
-    let sources = [root.join("driver.c"), root.join("kinds.c"), calls];
+    let sources = [root.join("driver.c"), root.join("kinds.c"), root.join("handlers.c"), calls];
     let exe = program::compile("hostile", &sources);
     let mut command = Command::new(exe);
     command.env("LD_LIBRARY_PATH", program::library());

@@ -14,11 +14,10 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::{CString, OsStr, OsString};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -27,7 +26,7 @@ use typepack_job::shm::segment::{JobFlags, Segment};
 use typepack_job::shm::topology::CpuInfo;
 use typepack_job::sys::process::{self, Child, Command, CpuSet, Descriptors};
 use typepack_job::sys::signal::SignalSet;
-use typepack_job::sys::{channel, stream};
+use typepack_job::sys::{channel, named, stream};
 
 use crate::about::with_folder;
 use crate::args::{Bind, Environment, Inherit, Job};
@@ -351,9 +350,7 @@ impl Files {
         if !self.0.contains_key(&name) {
             // Open the file for appending, so that the writes of ranks that share the file do not overwrite
             // each other.
-            let mut how = OpenOptions::new();
-            how.create(true).append(true).custom_flags(libc::O_TRUNC);
-            let file = how.open(&name).map_err(failed)?;
+            let file = named::create(Path::new(&name), true).map_err(failed)?;
             self.0.insert(name.clone(), file);
         }
         self.0

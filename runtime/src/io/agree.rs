@@ -5,6 +5,7 @@
 
 use crate::coll::Op;
 use crate::comm::Communicator;
+use crate::sys::limits;
 use crate::{Error, ErrorClass, ErrorKind, FileErrorKind, Result};
 use std::io;
 
@@ -138,9 +139,10 @@ pub(super) fn system(what: &'static str, error: &io::Error) -> Error {
         Some(libc::EBUSY | libc::ETXTBSY) => F::InUse,
         Some(libc::ENAMETOOLONG | libc::ELOOP | libc::EISDIR) => F::BadFile,
         Some(libc::ENOMEM) => return Error::new(ErrorKind::NoMemory, what, error.to_string()),
+        _ if error.kind() == io::ErrorKind::NotFound => F::NoSuchFile,
         _ => F::Io,
     };
-    Error::new(ErrorKind::File(kind), what, error.to_string())
+    Error::new(ErrorKind::File(kind), what, limits::reason(error))
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use crate::endpoint::progress::Endpoint;
 use crate::message::payload::LayoutRef;
 use crate::settings::Settings;
 use crate::sys::files::{self, Access as Opening, Facts, FileKind, SizeSignal};
+use crate::sys::named::Entry;
 use crate::{Datatype, Error, ErrorKind, FileErrorKind, Result};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -89,7 +90,9 @@ pub(super) struct Inner {
     pub comm: Communicator,
     pub target: Target,
     pub windows: Windows,
-    path: CString,
+    /// Where the file is, if this rank removes it on close.
+    entry: Option<Entry>,
+    identity: (u64, u64),
     pub mode: Mode,
     pub words: Shared,
     state: Mutex<State>,
@@ -284,9 +287,11 @@ struct Opened {
     facts: Facts,
     /// True if this rank has made the file.
     made: bool,
+    /// Where the file is, if this rank may have to remove it.
+    entry: Option<Entry>,
 }
 
-/// Opens a file. `first` says whether this rank makes the file if it does not exist.
+/// Opens a file. `first` says whether this rank makes the file if it does not exist, and removes it on close.
 fn open_one(
     endpoint: &Arc<Endpoint>,
     place: &Place,
@@ -295,23 +300,40 @@ fn open_one(
     first: bool,
 ) -> Result<Opened> {
     let (read, write) = (mode.reads(), mode.writes());
-    let is_stream = place.found.is_some_and(|facts| facts.kind == FileKind::Stream);
-    let open = |name: &CString, create, exclusive| {
-        let access = Opening { read, write, create, exclusive, mode: permissions };
-        if is_stream { open_stream(endpoint, name, access) } else { Ok(files::open(name, access)) }
+    let found = place.found.map(|facts| facts.kind);
+    // Opening a device may wait, and opening a pipe waits for the other end. If another file has taken the place of a
+    // regular file meanwhile, the call must not wait for it.
+    let nonblocking = !matches!(found, Some(FileKind::Stream | FileKind::Block));
+    let access = |create, exclusive| Opening {
+        read,
+        write,
+        create,
+        exclusive,
+        mode: permissions,
+        nonblocking,
+    };
+    let open = |create, exclusive| match found {
+        Some(FileKind::Stream) => open_stream(endpoint, &place.given, access(create, exclusive)),
+        _ => Ok(files::open(&place.given, access(create, exclusive))),
     };
     let create = first && mode.contains(Mode::CREATE);
     let exclusive = create && mode.contains(Mode::EXCLUSIVE);
-    let (fd, made) = if create && !exclusive && place.found.is_none() {
-        // The kernel says whether this call has made the file.
-        match open(&place.resolved, true, true)? {
-            Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {
-                (open(&place.given, true, false)?, false)
-            }
-            opened => (opened, true),
-        }
+    let entry = if create || first && mode.contains(Mode::DELETE_ON_CLOSE) {
+        Entry::of(&place.resolved).map_err(|error| system("filename", &error))?
     } else {
-        (open(&place.given, create, exclusive)?, exclusive)
+        None
+    };
+    let (fd, made) = match &entry {
+        // The kernel says whether this call has made the file.
+        Some(entry) if create && !exclusive && found.is_none() => {
+            match files::open_at(entry.folder(), entry.name(), access(true, true)) {
+                Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {
+                    (open(true, false)?, false)
+                }
+                opened => (opened, true),
+            }
+        }
+        _ => (open(create, exclusive)?, exclusive),
     };
     let fd = fd.map_err(|error| system("filename", &error))?;
     let checked = || {
@@ -328,24 +350,16 @@ fn open_one(
     match checked() {
         Ok(facts) => {
             let target = Target { fd, kind: facts.kind, sieve: Sieve::default() };
-            Ok(Opened { target, facts, made })
+            Ok(Opened { target, facts, made, entry })
         }
         Err(error) => {
-            if made {
-                // Without its facts the file cannot be told from another one of this name, but it is empty.
-                let _ = files::unlink(&place.given);
+            if let Some(entry) = entry.filter(|_| made) {
+                // Without its facts the file cannot be told from another one of this name, but it is empty. The call
+                // returns an error already.
+                let _ = files::unlink_at(entry.folder(), entry.name());
             }
             Err(error)
         }
-    }
-}
-
-/// Removes a file that this rank has made for a call that has failed, if the name still means this file.
-fn unmake(place: &Place, made: Option<(u64, u64)>) {
-    let Some(identity) = made else { return };
-    if files::lookup(&place.given).is_ok_and(|facts| facts.identity == identity) {
-        // The call returns another error already.
-        let _ = files::unlink(&place.resolved);
     }
 }
 
@@ -377,7 +391,7 @@ impl File {
         let mut known = Hints::default();
         known.set(comm, Ok(hints))?;
         let comm = comm.dup()?;
-        let words = Shared::new(&comm)?;
+        let shared = Shared::new(&comm)?;
         // Rank 0 makes the file. The other ranks open it afterwards, so that only one rank can meet a file
         // that exists already.
         let open = |first| open_one(comm.endpoint(), &place, mode, known.permissions, first);
@@ -387,15 +401,23 @@ impl File {
             None => open(false),
         };
         let identity = opened.as_ref().map_or((0, 0), |opened| opened.facts.identity);
-        let made = opened.as_ref().is_ok_and(|opened| opened.made).then_some(identity);
-        let identity = [identity.0 as i64, identity.1 as i64];
-        let opened = agree_same(&comm, opened, &identity, "filename");
-        let Opened { target, facts, .. } = opened.inspect_err(|_| unmake(&place, made))?;
+        let words = [identity.0 as i64, identity.1 as i64];
+        let same = agree_same(
+            &comm,
+            opened.as_ref().map(|_| ()).map_err(Clone::clone),
+            &words,
+            "filename",
+        );
+        if let (Err(_), Ok(Opened { made: true, entry: Some(entry), .. })) = (&same, &opened) {
+            // This rank has made a file for a call that has failed, which returns another error already.
+            let _ = entry.remove(identity);
+        }
+        let Opened { target, facts, entry, .. } = same.and(opened)?;
         known.apply(&target);
         let view = Arc::new(View::bytes()?);
         let position = if mode.contains(Mode::APPEND) { facts.size } else { 0 };
         if comm.rank() == 0 {
-            words.set_pointer(position)?;
+            shared.set_pointer(position)?;
         }
         comm.barrier()?;
         let state = State { view, position, atomic: false, hints: known, split: None };
@@ -406,9 +428,21 @@ impl File {
         let ways = settings.tune.then(|| Ways::of(facts.identity.0));
         let windows = Windows::new(&target, mode.reads(), both, settings.file_method, ways);
         let lanes = Default::default();
-        let path = place.given;
-        let inner =
-            Inner { comm, target, windows, path, mode, words, state, lanes, written, outstanding };
+        let entry = entry.filter(|_| mode.contains(Mode::DELETE_ON_CLOSE));
+        let words = shared;
+        let inner = Inner {
+            comm,
+            target,
+            windows,
+            entry,
+            identity,
+            mode,
+            words,
+            state,
+            lanes,
+            written,
+            outstanding,
+        };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -457,6 +491,10 @@ impl File {
     /// Closes the file. Removes it if the mode says so; otherwise first brings all data to the storage device.
     /// Collective.
     ///
+    /// The call removes the file that was opened, from the folder in which it was, also if this process has changed
+    /// its directory or the folder has another name. If the name has gone from this folder, or is the name of another
+    /// file now, the call removes nothing and returns [`FileErrorKind::NoSuchFile`].
+    ///
     /// # Errors
     /// Returns [`ErrorKind::Request`] on all ranks if an access of any rank is under way. Then the file is
     /// neither synchronized nor removed, and each rank closes it when its own accesses have ended. Returns the
@@ -465,9 +503,16 @@ impl File {
     #[doc(alias = "MPI_File_close")]
     pub fn close(self) -> Result<()> {
         self.check_close()?;
-        let (comm, path) = (self.inner.comm.clone(), self.inner.path.clone());
+        let comm = self.inner.comm.clone();
         let delete = self.inner.mode.contains(Mode::DELETE_ON_CLOSE);
         let synced = if delete { Ok(()) } else { self.inner.synced() };
+        // The file is still open here, so no other file has its identity.
+        let removed = match &self.inner.entry {
+            Some(entry) => {
+                entry.remove(self.inner.identity).map_err(|error| system("filename", &error))
+            }
+            None => Ok(()),
+        };
         let closed = match Arc::into_inner(self.inner) {
             // A write that the kernel has accepted may still fail here.
             Some(inner) => files::close(inner.target.fd).map_err(|error| system("file", &error)),
@@ -477,11 +522,6 @@ impl File {
         if !delete {
             return closed;
         }
-        let removed = if comm.rank() == 0 {
-            files::unlink(&path).map_err(|error| system("filename", &error))
-        } else {
-            Ok(())
-        };
         closed.and(agree(&comm, removed))
     }
 

@@ -26,11 +26,18 @@ const MANY: u64 = 1 << 31;
 /// Returns `MPI_ERR_BUFFER` if a checked element lies at an address where no memory can exist.
 #[inline]
 pub fn memory(buf: *const c_void, plan: &Plan, elements: u64, argument: &'static str) -> Result {
-    let is_low = (buf as usize) < PAGE as usize;
-    if elements == 0 || (!is_low && elements < MANY) {
+    let low = is_low(buf);
+    if elements == 0 || (!low && elements < MANY) {
         return Ok(());
     }
-    if is_low { nowhere(buf, plan, argument) } else { far(buf, plan, elements, argument) }
+    if low { nowhere(buf, plan, argument) } else { far(buf, plan, elements, argument) }
+}
+
+/// Returns whether an address is null or another constant of the standard that stands for no memory (`MPI_IN_PLACE`),
+/// or lies in the first page, where no memory can be.
+#[inline(always)]
+pub fn is_low<T>(address: *const T) -> bool {
+    (address as usize) < PAGE as usize
 }
 
 #[cold]

@@ -55,7 +55,14 @@ impl Failure {
     /// Makes the failure for a null pointer in `argument`.
     #[cold]
     pub fn null(argument: &'static str) -> Self {
-        Self::new(abi::ERR_ARG, argument, "null pointer, but the call needs an address")
+        Self::nowhere(argument, 0)
+    }
+
+    /// Makes the failure for an address in `argument` at which no memory can be: a null pointer or another constant of
+    /// the standard.
+    #[cold]
+    pub fn nowhere(argument: &'static str, address: usize) -> Self {
+        Self::new(abi::ERR_ARG, argument, no_address(address))
     }
 
     /// Returns the error code.
@@ -74,6 +81,19 @@ impl From<typepack_engine::Error> for Failure {
     fn from(error: typepack_engine::Error) -> Self {
         Self::of_code(error.class().0, error.to_string())
     }
+}
+
+/// Returns what is wrong with an address at which no memory can be.
+pub(crate) fn no_address(address: usize) -> String {
+    let name = match address {
+        0 => return "null pointer, but the call needs an address".to_owned(),
+        abi::IN_PLACE => "MPI_IN_PLACE",
+        abi::BUFFER_AUTOMATIC => "MPI_BUFFER_AUTOMATIC",
+        abi::UNWEIGHTED => "MPI_UNWEIGHTED",
+        abi::WEIGHTS_EMPTY => "MPI_WEIGHTS_EMPTY",
+        other => return format!("no memory can be at {other:#x}, but the call needs an address"),
+    };
+    format!("{name} is not allowed; the call needs an address")
 }
 
 /// The result of a call.

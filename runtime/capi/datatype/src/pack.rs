@@ -7,9 +7,9 @@
 
 use crate::abi;
 use crate::argument::{InOut, Output, Place, Text};
-use crate::buffer::memory;
+use crate::buffer::{is_low, memory};
 use crate::count_width::{CountWidth, Number, count, negative};
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, no_address};
 use crate::raw;
 use crate::types;
 use std::ffi::c_void;
@@ -46,11 +46,11 @@ fn too_far(position: usize) -> Failure {
     Failure::new(abi::ERR_VALUE_TOO_LARGE, "position", detail)
 }
 
-/// Checks that the address of a packed buffer is not null, unless the size of the buffer is 0.
+/// Checks that memory can be at the address of a packed buffer, unless the size of the buffer is 0.
 #[inline]
 fn packed<T>(address: *const T, size: usize, argument: &'static str) -> Result {
-    if address.is_null() && size > 0 {
-        return Err(Failure::null(argument));
+    if is_low(address) && size > 0 {
+        return Err(Failure::new(abi::ERR_BUFFER, argument, no_address(address as usize)));
     }
     Ok(())
 }

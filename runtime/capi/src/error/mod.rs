@@ -66,6 +66,12 @@ impl Failure {
         failure::Failure::null(argument).into()
     }
 
+    /// Makes the failure for an address in `argument` at which no memory can be.
+    #[cold]
+    pub fn nowhere(argument: &'static str, address: usize) -> Self {
+        failure::Failure::nowhere(argument, address).into()
+    }
+
     /// Makes the failure for a user's callback that returned the error code `code`.
     #[cold]
     pub fn of_callback(code: c_int, callback: &str) -> Self {

@@ -3,6 +3,7 @@
 
 use crate::abi;
 use crate::argument::{Output, Place};
+use crate::buffer::is_low;
 use crate::comm::buffer::{PROCESS, Pool, add, of, remove};
 use crate::comm::{self, On, on};
 use crate::count_width::{CountWidth, Number};
@@ -22,8 +23,8 @@ fn argument(buffer: *mut c_void, size: impl Number) -> Result<u64> {
     }
     let size = u64::try_from(size)
         .map_err(|_| Failure::new(abi::ERR_ARG, "size", format!("{size} is negative")))?;
-    if buffer.is_null() && size > 0 {
-        return Err(Failure::null("buffer"));
+    if is_low(buffer) && size > 0 {
+        return Err(Failure::nowhere("buffer", buffer as usize));
     }
     Ok(size)
 }

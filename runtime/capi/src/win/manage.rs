@@ -8,7 +8,7 @@ use super::{CACHE, HOME, WINDOWS, Win};
 use crate::abi;
 use crate::argument::{InOut, Output, Place};
 use crate::attribute::Attributes;
-use crate::buffer::ADDRESS_BITS;
+use crate::buffer::{ADDRESS_BITS, is_low};
 use crate::comm;
 use crate::count_width::{CountWidth, Number};
 use crate::error::handler::{Handler, HandlerCell};
@@ -38,8 +38,8 @@ fn hints(info: raw::Info) -> Result<Hints> {
 /// Checks that `base` is no sentinel of buffers, and that `size` bytes from there on lie within the address space. The
 /// runtime refuses negative sizes.
 fn check_memory(base: *const c_void, size: Aint) -> Result {
-    if size > 0 && base as usize == abi::IN_PLACE {
-        let detail = "MPI_IN_PLACE is not allowed; a buffer is needed";
+    if size > 0 && !base.is_null() && is_low(base) {
+        let detail = format!("{base:?} is an address where no memory can be; a buffer is needed");
         return Err(Failure::new(abi::ERR_BUFFER, "base", detail));
     }
     let end = base as i128 + size as i128;

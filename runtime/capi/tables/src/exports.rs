@@ -6,12 +6,13 @@
 //! (`abi/built.csv`) converts each pointer to the parameter type of its implementation (`crate::argument`)
 //! and passes the arguments on. The conversion relies on what the C caller promises about the pointer. An
 //! exported function that is not implemented clears its outputs and fails with
-//! `MPI_ERR_UNSUPPORTED_OPERATION`; a function of the tool interface that is not implemented only returns
-//! an error code. `MPI_X` and `PMPI_X` each have the whole body, so that a tool that replaces `MPI_X` still
+//! `MPI_ERR_UNSUPPORTED_OPERATION`; a function of the tool interface that is not implemented returns an error
+//! code of its own. `MPI_X` and `PMPI_X` each have the whole body, so that a tool that replaces `MPI_X` still
 //! reaches the library through `PMPI_X`.
 
+use super::Tables;
 use super::ctype::rust;
-use super::rows::{Built, Callback, Function, HANDLES, Parameter};
+use super::rows::{Built, Function, HANDLES, Handled, Parameter};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -32,9 +33,12 @@ fn name(parameter: &Parameter) -> String {
 
 /// Returns the Rust expression for the object whose error handler is called if the function fails. This is
 /// the first communicator, file, window or session among the arguments, or `At::Nothing` if there is none.
-/// For the functions that open or delete a file it is `MPI_FILE_NULL` (MPI-5.0 section 14.7).
-fn object(function: &Function) -> String {
-    if matches!(function.name.as_str(), "MPI_File_open" | "MPI_File_delete") {
+/// For the functions on files without the handle of a file (`handlers.csv`) it is `MPI_FILE_NULL` (MPI-5.0 section
+/// 14.7).
+fn object(function: &Function, handlers: &[Handled]) -> String {
+    let name_of = |row: &&Handled| row.handler == "MPI_FILE_NULL";
+    let base = function.name.strip_suffix("_c").unwrap_or(&function.name);
+    if handlers.iter().filter(name_of).any(|row| row.name == base || row.name == function.name) {
         return "At::File(raw::File::NULL)".to_owned();
     }
     function
@@ -77,16 +81,45 @@ fn frees(function: &Function) -> bool {
 }
 
 /// Returns the statements that set the outputs of a function that is not implemented to null handles, zeros
-/// and empty strings. Arrays, and outputs that are also inputs, stay unchanged.
+/// and empty strings. An array is filled with zeros if another argument is its length. The error codes of spawned
+/// processes are set at the root, which knows their number. Buffers, and outputs that are also inputs, stay unchanged.
 fn clear(function: &Function) -> String {
     let mut text = String::new();
-    for p in function.parameters.iter().filter(|p| !p.array && !frees(function)) {
+    let has = |name: &str| function.parameters.iter().any(|p| p.name == name);
+    for p in function.parameters.iter().filter(|_| !frees(function)) {
         let null = match p.c_type.as_str() {
+            "int*" if p.array => {
+                let call = match (p.name.as_str(), has("maxprocs"), has("len")) {
+                    ("indices", _, true) => "no_entries(FromC::from_c(indices), len)",
+                    ("array_of_errcodes", true, _) => {
+                        "no_children(FromC::from_c(array_of_errcodes), maxprocs, root, comm)"
+                    }
+                    ("array_of_errcodes", false, _) => {
+                        "none_of_children(FromC::from_c(array_of_errcodes), \
+                         FromC::from_c(array_of_maxprocs), count, root, comm)"
+                    }
+                    _ => continue,
+                };
+                let _ = writeln!(text, "{TRUST}        unsafe {{ crate::outputs::{call} }};");
+                continue;
+            }
+            _ if p.array => continue,
+            "char*" if has(&format!("{}_len", p.name)) => {
+                let _ = writeln!(
+                    text,
+                    "{TRUST}        unsafe {{ crate::outputs::no_text(FromC::from_c({0}), \
+                     FromC::from_c({0}_len)) }};",
+                    name(p)
+                );
+                continue;
+            }
+            "int*" if p.name.strip_suffix("_len").is_some_and(has) => continue,
             "int*" | "MPI_Aint*" | "MPI_Count*" | "MPI_Offset*" => match p.name.as_str() {
                 "argc" | "position" => continue,
                 _ => "0".to_owned(),
             },
-            "char*" => "0".to_owned(),
+            "char*" | "MPI_T_source_order*" => "0".to_owned(),
+            tool if tool.starts_with("MPI_T_") && tool.ends_with('*') => "raw::Tool(0)".to_owned(),
             handle if handle.strip_suffix('*').is_some_and(|h| HANDLES.contains(&h)) => {
                 format!("raw::{}::NULL", &handle["MPI_".len()..handle.len() - 1])
             }
@@ -108,6 +141,7 @@ fn export(
     symbol: &str,
     call: Option<&(Built, bool)>,
     types: &[String],
+    handlers: &[Handled],
 ) {
     let parameters: Vec<&Parameter> = f.parameters.iter().filter(|p| p.name != "...").collect();
     let is_pointer = |p: &Parameter| rust(&p.c_type, types).starts_with('*');
@@ -150,18 +184,20 @@ fn export(
                 format!(
                     "    crate::entry::{entry}(\"{}\", {}, || {{\n{call}\n    }})\n",
                     f.name,
-                    object(f)
+                    object(f, handlers)
                 )
             }
         }
-        None if f.name.starts_with("MPI_T_") => "    crate::entry::tool_not_built()\n".to_owned(),
+        None if f.name.starts_with("MPI_T_") => {
+            format!("{}    crate::entry::tool_not_built()\n", clear(f))
+        }
         None => {
             // A program may create a session before it calls init, or without ever calling init.
             let entry = if f.group == "sessions" { "always" } else { "enter" };
             format!(
                 "    crate::entry::{entry}(\"{}\", {}, || {{\n{}{}        Err(crate::error::Failure::not_built())\n    }})\n",
                 f.name,
-                object(f),
+                object(f, handlers),
                 check(f),
                 clear(f),
             )
@@ -174,7 +210,8 @@ fn export(
 }
 
 /// Returns the Rust source of all exported functions.
-pub fn exports(functions: &[Function], built: &[Built], callbacks: &[Callback]) -> String {
+pub fn exports(tables: &Tables) -> String {
+    let Tables { functions, built, callbacks, handlers, .. } = tables;
     let types: Vec<String> = callbacks.iter().map(|c| c.name.clone()).collect();
     let mut rows: BTreeMap<String, (Built, bool)> = BTreeMap::new();
     for row in built {
@@ -196,7 +233,7 @@ pub fn exports(functions: &[Function], built: &[Built], callbacks: &[Callback]) 
     for function in functions {
         let call = rows.get(&function.name);
         for symbol in [function.name.clone(), format!("P{}", function.name)] {
-            export(&mut out, function, &symbol, call, &types);
+            export(&mut out, function, &symbol, call, &types, handlers);
         }
     }
     out

@@ -17,7 +17,7 @@ mod wrappers;
 pub use constants::constants;
 pub use exports::exports;
 pub use header::header;
-pub use rows::{Built, Callback, Compat, Constant, Function, HANDLES, Parameter, number};
+pub use rows::{Built, Callback, Compat, Constant, Function, HANDLES, Handled, Parameter, number};
 pub use shim::{Shim, shim};
 pub use wrappers::{When, Wrapped, Wrappers, wrappers};
 
@@ -41,6 +41,8 @@ pub struct Tables {
     pub compat: Vec<Compat>,
     /// `built.csv`.
     pub built: Vec<Built>,
+    /// `handlers.csv`.
+    pub handlers: Vec<Handled>,
 }
 
 impl Tables {
@@ -56,6 +58,7 @@ impl Tables {
             callbacks: rows::callbacks(abi),
             compat: rows::compat(abi),
             built: rows::built(abi),
+            handlers: rows::handlers(abi),
         }
     }
 }

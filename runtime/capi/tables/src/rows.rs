@@ -106,6 +106,19 @@ pub struct Built {
     pub always: bool,
 }
 
+/// A function that has no communicator, file, window or session among its arguments, and whose error handler is called
+/// if it fails.
+#[derive(Clone, Debug)]
+pub struct Handled {
+    /// The name of the function. The row also covers the large-count form of the function.
+    pub name: String,
+    /// The error handler: that of `MPI_COMM_SELF` or `MPI_FILE_NULL`; that of the communicator, file or window of the
+    /// `operation` that a request or message stands for; that of the `object` whose handle is behind an address; or
+    /// the one that is an `argument` of the call. If there is no such operation, object or argument, the error handler
+    /// of `MPI_COMM_SELF` is called.
+    pub handler: String,
+}
+
 /// Returns the rows of a table without its heading.
 ///
 /// # Panics
@@ -209,6 +222,13 @@ pub fn compat(abi: &Path) -> Vec<Compat> {
             replacement: row[4].to_owned(),
         })
         .collect()
+}
+
+/// Returns the functions without an object, and whose error handlers they call.
+pub fn handlers(abi: &Path) -> Vec<Handled> {
+    let row =
+        |row: &csv::StringRecord| Handled { name: row[0].to_owned(), handler: row[1].to_owned() };
+    records(&abi.join("handlers.csv")).iter().map(row).collect()
 }
 
 /// Returns the functions that are implemented.

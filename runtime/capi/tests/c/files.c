@@ -5,6 +5,7 @@
 #include "files.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { BLOCK = 3, BLOCKS = 5, COUNT = BLOCK * BLOCKS, DISP = 40 };
@@ -578,6 +579,83 @@ static void view_copies_overlap(void)
     OK(MPI_Type_free(&wide));
 }
 
+/* Writes `text` to a file with calls of C. */
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    CHECK(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+/* Checks that a file with MPI_MODE_DELETE_ON_CLOSE is removed where it was opened, although the processes change their
+   directory and the folder gets another name, and that another file in its place stays. */
+static void removed_where_opened(void)
+{
+    MPI_File file;
+    char before[4096], folder[256], other[300];
+    int mode = MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE;
+    file_name(folder, "folder");
+    snprintf(other, sizeof other, "%s-other", folder);
+    CHECK(getcwd(before, sizeof before) != NULL);
+    CHECK(rank != 0 || mkdir(folder, 0700) == 0);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    CHECK(chdir(folder) == 0);
+    OK(MPI_File_open(MPI_COMM_WORLD, "a", mode, MPI_INFO_NULL, &file));
+    CHECK(chdir(before) == 0);
+    if (rank == 0) {
+        CHECK(rename(folder, other) == 0 && mkdir(folder, 0700) == 0);
+        CHECK(chdir(folder) == 0);
+        write_file("a", "keep");
+    }
+    OK(MPI_File_close(&file));
+    if (rank == 0) {
+        CHECK(access("a", F_OK) == 0 && chdir(other) == 0 && access("a", F_OK) != 0);
+    }
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    CHECK(chdir(folder) == 0);
+    /* Another file gets the name. */
+    OK(MPI_File_open(MPI_COMM_WORLD, "a", mode, MPI_INFO_NULL, &file));
+    if (rank == 0) {
+        CHECK(rename("a", "b") == 0);
+        write_file("a", "another");
+    }
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    RAISES(MPI_ERR_NO_SUCH_FILE, MPI_File_close(&file));
+    CHECK(file == MPI_FILE_NULL && access("a", F_OK) == 0 && access("b", F_OK) == 0);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    /* Another name leads to the file: the file goes, and the link stays. */
+    CHECK(rank != 0 || symlink("b", "link") == 0);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    OK(MPI_File_open(MPI_COMM_WORLD, "link", mode, MPI_INFO_NULL, &file));
+    OK(MPI_File_close(&file));
+    char text[8];
+    CHECK(access("b", F_OK) != 0 && readlink("link", text, sizeof text) == 1);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    CHECK(rank != 0 || (unlink("link") == 0 && unlink("a") == 0));
+    CHECK(chdir(before) == 0);
+    CHECK(rank != 0 || (rmdir(folder) == 0 && rmdir(other) == 0));
+}
+
+/* Checks that running out of descriptors is an error that says so. */
+static void no_descriptor_left(void)
+{
+    MPI_File file;
+    struct rlimit old, low;
+    char own[300], text[MPI_MAX_ERROR_STRING];
+    int length;
+    snprintf(own, sizeof own, "%s-%d", name, rank);
+    CHECK(getrlimit(RLIMIT_NOFILE, &old) == 0);
+    int next = dup(0);
+    CHECK(next >= 0 && close(next) == 0);
+    low = old;
+    low.rlim_cur = (rlim_t)next;
+    CHECK(setrlimit(RLIMIT_NOFILE, &low) == 0);
+    int code = MPI_File_open(MPI_COMM_SELF, own, MPI_MODE_RDWR | MPI_MODE_CREATE, MPI_INFO_NULL, &file);
+    CHECK(setrlimit(RLIMIT_NOFILE, &old) == 0);
+    RAISES(MPI_ERR_IO, code);
+    OK(MPI_Error_string(code, text, &length));
+    CHECK(strstr(text, "EMFILE") != NULL && strstr(text, "ulimit -n") != NULL);
+}
+
 int main(void)
 {
     begin();
@@ -599,6 +677,8 @@ int main(void)
     errors();
     size_limit();
     view_copies_overlap();
+    removed_where_opened();
+    no_descriptor_left();
     MPI_File file;
     OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file));
     OK(MPI_File_close(&file));

@@ -214,7 +214,11 @@ int main(void)
     OK(MPI_Register_datarep("doubled", from_file_int, to_file_int, extent, &calls));
     OK(MPI_Register_datarep_c("doubled, large", from_file, to_file, extent, &calls));
     OK(MPI_Register_datarep("plain", MPI_CONVERSION_FN_NULL, MPI_CONVERSION_FN_NULL, extent, &calls));
+    /* These errors go to the error handler of MPI_FILE_NULL, which returns by default. */
+    OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL));
     RAISES(MPI_ERR_DUP_DATAREP, MPI_Register_datarep("doubled", from_file_int, to_file_int, extent, &calls));
+    RAISES(MPI_ERR_DUP_DATAREP, MPI_Register_datarep_c("doubled", from_file, to_file, extent, &calls));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
     RAISES(MPI_ERR_DUP_DATAREP,
            MPI_Register_datarep("native", from_file_int, to_file_int, extent, &calls));
     all_ways("external32", 4);

@@ -85,8 +85,11 @@ static int hostile_call(call *call, int at, int variant)
     for (int i = 0; i < count; i++) memcpy(before[i], call->areas[i], AREA);
     snprintf(place->text, sizeof place->text, "%s: argument %d (%s)", call->row->name, at + 1,
              call->label);
+    forget_handlers();
     int code = make(call), class = code;
     if (call->row->mode == VALUE) return 1;
+    const char *wrong = call->row->handler ? wrong_handler(call->row->handler, code) : NULL;
+    if (wrong != NULL) complain(call, at, wrong);
     MPI_Error_class(code, &class);
     int right = 0;
     for (int i = 0; i < CLASSES && call->classes[i] != 0; i++)
@@ -159,8 +162,7 @@ static void child(const struct row *row)
     for (int i = 0; i < ARGUMENTS; i++) call.areas[i] = guarded();
     snprintf(place->text, sizeof place->text, "%s: before it", row->name);
     if (MPI_Init(NULL, NULL) != MPI_SUCCESS) exit(1);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    set_handlers();
     make_objects();
     limit_memory();
     valid_call(&call);

@@ -44,6 +44,8 @@ struct row {
     function *function;
     enum mode mode;
     int refused;
+    int collective;      /* whether MPI_IN_PLACE may be a buffer */
+    const char *handler; /* the error handler that the call must call (handlers.csv); NULL if any */
     int count;
     struct argument arguments[ARGUMENTS];
 };
@@ -58,6 +60,16 @@ struct call {
     const char *label;
     int classes[CLASSES];
 };
+
+/* Sets error handlers on MPI_COMM_SELF, MPI_COMM_WORLD and MPI_FILE_NULL that record how often they are called. */
+void set_handlers(void);
+
+/* Forgets the calls of error handlers so far. */
+void forget_handlers(void);
+
+/* Returns what is wrong with the error handlers that have been called since `forget_handlers`; NULL if the handler
+   of the row of handlers.csv has been called once with this code. */
+const char *wrong_handler(const char *wanted, int code);
 
 /* Makes the objects whose handles are arguments of the calls. The driver calls this after MPI_Init. */
 void make_objects(void);

@@ -445,14 +445,28 @@ KIND(ignorable)
 KIND(buffer)
 {
     memset(area(call, at), 7, 64);
-    return variant == 0 || (variant == 1 && wrong(call, at, 0, "null pointer", MPI_ERR_BUFFER, 0));
+    switch (variant) {
+    case 0: return 1;
+    case 1: return wrong(call, at, 0, "null pointer", MPI_ERR_BUFFER, 0);
+    case 2: return wrong(call, at, (word)MPI_UNWEIGHTED, "MPI_UNWEIGHTED", MPI_ERR_BUFFER, 0);
+    case 3: return wrong(call, at, (word)MPI_BUFFER_AUTOMATIC, "MPI_BUFFER_AUTOMATIC", MPI_ERR_BUFFER, 0);
+    case 4:
+        return !call->row->collective &&
+               wrong(call, at, (word)MPI_IN_PLACE, "MPI_IN_PLACE", MPI_ERR_BUFFER, 0);
+    }
+    return 0;
 }
 
 KIND(packed)
 {
     memset(area(call, at), 7, 64);
-    return variant == 0 ||
-           (variant == 1 && wrong(call, at, 0, "null pointer", MPI_ERR_ARG, MPI_ERR_BUFFER));
+    switch (variant) {
+    case 0: return 1;
+    case 1: return wrong(call, at, 0, "null pointer", MPI_ERR_BUFFER, 0);
+    case 2: return wrong(call, at, (word)MPI_IN_PLACE, "MPI_IN_PLACE", MPI_ERR_BUFFER, 0);
+    case 3: return wrong(call, at, (word)MPI_UNWEIGHTED, "MPI_UNWEIGHTED", MPI_ERR_BUFFER, 0);
+    }
+    return 0;
 }
 
 KIND(function)

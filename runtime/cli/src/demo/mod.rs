@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use typepack::Universe;
+use typepack_job::sys::named;
 
 use crate::agree::{FAILURE, Stop, USAGE, agree};
 use crate::halo::{self, Count, Triple, Way};
@@ -60,7 +61,7 @@ fn draw(tables: &[PathBuf], svg: &Path) -> Result<(), String> {
     }
     let cases = picture::cases(&records);
     let picture = picture::svg(&cases).map_err(|what| format!("--svg: {what}"))?;
-    std::fs::write(svg, picture).map_err(|error| format!("--svg: {}: {error}", svg.display()))?;
+    named::write(svg, picture).map_err(|error| format!("--svg: {}: {error}", svg.display()))?;
     let text = picture::table(&cases);
     std::io::stdout()
         .write_all(text.as_bytes())

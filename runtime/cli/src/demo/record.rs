@@ -7,6 +7,7 @@ use std::fmt::{self, Write as _};
 use std::path::Path;
 
 use clap::ValueEnum;
+use typepack_job::sys::named;
 
 use crate::halo::{Run, Way};
 
@@ -113,13 +114,14 @@ pub fn write(path: &Path, records: &[Record]) -> Result<(), String> {
             let _infallible = writeln!(text, "{bar},{case},\"{what}\",{bytes},{name},{us:.3}");
         }
     }
-    std::fs::write(path, text).map_err(|error| format!("--csv: {}: {error}", path.display()))
+    named::write(path, text).map_err(|error| format!("--csv: {}: {error}", path.display()))
 }
 
 /// Reads a table that [`write`] has written.
 pub fn read(path: &Path) -> Result<Vec<Record>, String> {
     let name = path.display();
-    let text = std::fs::read(path).map_err(|error| format!("--draw: {name}: {error}"))?;
+    let text =
+        named::read(path, named::TEXT_MAX).map_err(|error| format!("--draw: {name}: {error}"))?;
     parse(&text).map_err(|what| format!("--draw: {name}: {what}"))
 }
 

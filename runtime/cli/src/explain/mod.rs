@@ -12,6 +12,7 @@ use typepack::Universe;
 use typepack::engine::text::{self, File};
 use typepack::engine::{Datatype, Settings};
 use typepack_explain::{FileRanks, Options as Report};
+use typepack_job::sys::named;
 
 use crate::agree::{FAILURE, Stop, USAGE, agree};
 
@@ -69,7 +70,7 @@ fn explained(options: &Options, subject: &Subject) -> Result<(), String> {
     let report = report.map_err(|error| error.to_string())?;
     if let (Some(path), Some(picture)) = (&options.svg, picture) {
         let failed = |error: &dyn Display| format!("--svg: {}: {error}", path.display());
-        std::fs::write(path, picture).map_err(|error| failed(&error))?;
+        named::write(path, picture).map_err(|error| failed(&error))?;
     }
     print(&report)
 }
@@ -100,7 +101,7 @@ fn read(options: &Options, text: &str) -> Result<(Datatype, u64), String> {
         return Ok((ty, 1));
     };
     let failed = |error: &dyn Display| format!("--file: {}: {error}", path.display());
-    let source = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
+    let source = named::read_text(path, named::TEXT_MAX).map_err(|error| failed(&error))?;
     let file = File::parse(&source).map_err(|error| failed(&error.render(&source)))?;
     if let Some(layout) = file.layouts().iter().find(|layout| layout.name == text) {
         return Ok((layout.datatype.clone(), layout.count));

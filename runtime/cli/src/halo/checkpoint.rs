@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 use typepack::halo::Field;
 use typepack::io::{Access, File, Mode, Position};
 use typepack::{Cartesian, Communicator, Datatype, Named, Order};
+use typepack_job::sys::named;
 
 use super::blocks::{own_part, owned};
 use super::header::{HEADER, Header};
@@ -87,8 +88,8 @@ fn make_part(part: &Path) -> std::io::Result<fs::File> {
                     remove(part)?;
                     continue;
                 }
-                match fs::File::options().write(true).open(part) {
-                    Ok(file) => (file, true),
+                match named::open_to_write(part) {
+                    Ok((file, _)) => (file, true),
                     Err(error) if error.kind() == ErrorKind::NotFound => continue,
                     Err(error) => return Err(error),
                 }
@@ -105,8 +106,7 @@ fn make_part(part: &Path) -> std::io::Result<fs::File> {
         }
         // Another job may have renamed or removed the file after this job opened it and before this job locked it.
         // Then try again.
-        let (own, named) = (file.metadata()?, fs::symlink_metadata(part));
-        if !named.is_ok_and(|named| (named.dev(), named.ino()) == (own.dev(), own.ino())) {
+        if !is_named(&file, part)? {
             continue;
         }
         if !old {
@@ -118,6 +118,12 @@ fn make_part(part: &Path) -> std::io::Result<fs::File> {
     }
     let detail = format!("another job is writing {}", part.display());
     Err(std::io::Error::new(ErrorKind::ResourceBusy, detail))
+}
+
+/// Returns whether `name` is the name of the open file.
+fn is_named(file: &fs::File, name: &Path) -> std::io::Result<bool> {
+    let (own, named) = (file.metadata()?, fs::symlink_metadata(name));
+    Ok(named.is_ok_and(|named| (named.dev(), named.ino()) == (own.dev(), own.ino())))
 }
 
 /// Sets the view of this rank: its block of each field, one field after another.
@@ -156,15 +162,15 @@ pub fn write(
     let failed =
         |error: std::io::Error| format!("--checkpoint: {}: {}", path.display(), plain(&error));
     let made = if root { make_part(&part).map(Some).map_err(failed) } else { Ok(None) };
-    // `_made` keeps the file locked until the end of this function. By then the file has been renamed or removed.
-    let _made = agree(comm, made, FAILURE)?;
+    // `made` keeps the file locked until the end of this function. By then the file has been renamed or removed.
+    let made = agree(comm, made, FAILURE)?;
     let checksum = checksum(options.grid.0, cartesian, fields)?;
     let header = Header::new(options, steps, checksum);
     let written = write_part(&part, options, cartesian, fields, header);
     let mut named = written.map_err(|error| format!("--checkpoint: {}: {error}", path.display()));
-    if root {
-        named = named.and_then(|()| give_name(&part, path).map_err(failed));
-        if named.is_err() {
+    if let Some(made) = made {
+        named = named.and_then(|()| give_name(&made, &part, path).map_err(failed));
+        if named.is_err() && is_named(&made, &part).is_ok_and(|own| own) {
             // An error of `remove` is ignored, because `named` already has the error to report.
             let _left_behind = remove(&part);
         }
@@ -192,8 +198,13 @@ fn write_part(
     file.close()
 }
 
-/// Renames the new file `part` to `path`. When the call returns, the new name is on the storage device.
-fn give_name(part: &Path, path: &Path) -> std::io::Result<()> {
+/// Renames the new file `made`, whose name is `part`, to `path`. When the call returns, the new name is on the storage
+/// device.
+fn give_name(made: &fs::File, part: &Path, path: &Path) -> std::io::Result<()> {
+    if !is_named(made, part)? {
+        let text = format!("another file has taken the name {}", part.display());
+        return Err(std::io::Error::other(text));
+    }
     fs::rename(part, path)?;
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -223,12 +234,7 @@ fn line(what: &str, options: &Options, begin: Instant) -> String {
 pub fn examine(path: &Path, options: &Options, comm: &Communicator) -> Result<(usize, u64), Stop> {
     let read = || -> Result<Header, String> {
         let system = |error: std::io::Error| plain(&error);
-        // Check that this is a regular file before opening it, because opening a pipe would wait for a writer.
-        let found = fs::metadata(path).map_err(system)?;
-        if !found.is_file() {
-            return Err("not a regular file".to_owned());
-        }
-        let mut file = fs::File::open(path).map_err(system)?;
+        let (mut file, found) = named::open_regular(path).map_err(system)?;
         let mut start = Vec::new();
         file.by_ref().take(HEADER as u64).read_to_end(&mut start).map_err(system)?;
         let header = Header::parse(&start)?;

@@ -8,9 +8,10 @@
 //! values. All values are finite, because equal computations on finite values give equal bits, whereas NaN
 //! results may differ in their payloads.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+
+use typepack_job::sys::named;
 
 use super::npy;
 
@@ -62,11 +63,7 @@ pub fn generate(grid: [usize; 3], fields: usize) -> Vec<Vec<f64>> {
 pub fn read(path: &Path, grid: [usize; 3], fields: usize) -> Result<Vec<Vec<f64>>, String> {
     let name = path.display();
     let failed = |error: std::io::Error| format!("{name}: {}", plain(&error));
-    let mut file = File::open(path).map_err(failed)?;
-    let metadata = file.metadata().map_err(failed)?;
-    if !metadata.is_file() {
-        return Err(format!("{name}: not a regular file"));
-    }
+    let (mut file, metadata) = named::open_regular(path).map_err(failed)?;
     let cells: u64 = grid.iter().map(|&extent| extent as u64).product();
     let mut start = Vec::new();
     file.by_ref().take(16 * 1024).read_to_end(&mut start).map_err(failed)?;

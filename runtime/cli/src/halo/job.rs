@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use typepack::{Cartesian, Op, Universe};
+use typepack_job::sys::named;
 
 use super::blocks::{collect, deal, for_each_owned_row, own_part};
 use super::checkpoint;
@@ -346,7 +347,7 @@ impl<'a> Outputs<'a> {
         // The file of `--compare` is read first, because `--csv` may name the same file, which this run then
         // overwrites.
         let compare = options.compare.as_deref().map(|path| {
-            let text = std::fs::read_to_string(path)
+            let text = named::read_text(path, named::TEXT_MAX)
                 .map_err(|error| format!("--compare: {}: {}", path.display(), plain(&error)))?;
             Measurement::from_csv(&text)
                 .map_err(|what| format!("--compare: {}: {what}", path.display()))
@@ -368,8 +369,7 @@ impl<'a> Outputs<'a> {
         let mut create = |name: &'static str, path: &'a Option<PathBuf>| {
             let Some(path) = path.as_deref() else { return Ok(None) };
             let failed = |error| format!("{name}: {}: {}", path.display(), plain(&error));
-            let open = File::options().write(true).create(true).truncate(false).open(path);
-            let file = open.map_err(failed)?;
+            let file = named::create(path, false).map_err(failed)?;
             let found = file.metadata().map_err(failed)?;
             let identity = (found.dev(), found.ino());
             if found.is_file() {

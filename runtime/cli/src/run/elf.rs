@@ -2,7 +2,10 @@
 //! of this machine are read, because the library is such a file. Anything odd in a file makes it unknown; nothing
 //! panics.
 
+use std::io::Read;
 use std::path::Path;
+
+use typepack_job::sys::named;
 
 /// What is known about a program.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,12 +30,14 @@ const LONGEST: u64 = 1 << 30;
 /// Reads a program; `None` if the file is no ELF file of this machine, or cannot be read.
 pub fn read(path: &Path) -> Option<Program> {
     let mut start = [0_u8; 4];
-    let mut file = std::fs::File::open(path).ok()?;
-    std::io::Read::read_exact(&mut file, &mut start).ok()?;
-    if &start != b"\x7fELF" || file.metadata().ok()?.len() > LONGEST {
+    let (mut file, metadata) = named::open_regular(path).ok()?;
+    file.read_exact(&mut start).ok()?;
+    if &start != b"\x7fELF" || metadata.len() > LONGEST {
         return None;
     }
-    parse(&std::fs::read(path).ok()?)
+    let mut bytes = start.to_vec();
+    file.take(LONGEST).read_to_end(&mut bytes).ok()?;
+    parse(&bytes)
 }
 
 /// A segment of a program.

@@ -76,6 +76,8 @@ pub struct Access {
     pub exclusive: bool,
     /// The permissions of a new file, before the process's mask.
     pub mode: u32,
+    /// The call does not wait for another process: for the other end of a pipe, or for a device.
+    pub nonblocking: bool,
 }
 
 /// The order in which a program reads a file.
@@ -92,12 +94,16 @@ pub enum Order {
 /// The system calls on files. A call that transfers data returns the number of bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// Opens a file.
-    pub open: fn(&CStr, Access) -> io::Result<OwnedFd>,
+    /// Opens a file. The name is relative to the folder.
+    pub open: fn(BorrowedFd<'_>, &CStr, Access) -> io::Result<OwnedFd>,
+    /// Opens a folder, to find names in it.
+    pub folder: fn(&CStr) -> io::Result<OwnedFd>,
     /// Closes a file.
     pub close: fn(OwnedFd) -> io::Result<()>,
-    /// Removes a file from its folder.
-    pub unlink: fn(&CStr) -> io::Result<()>,
+    /// Removes a file from its folder. The name is relative to the folder.
+    pub unlink: fn(BorrowedFd<'_>, &CStr) -> io::Result<()>,
+    /// Returns the facts about what has a name in a folder. A symbolic link is not followed.
+    pub entry: fn(BorrowedFd<'_>, &CStr) -> io::Result<Facts>,
     /// Returns the facts about the file that a name means.
     pub lookup: fn(&CStr) -> io::Result<Facts>,
     /// Returns the path that a symbolic link contains. The error is `EINVAL` if the file is no symbolic link.
@@ -155,7 +161,7 @@ fn table() -> Table {
 impl Table {
     /// The system calls themselves.
     pub const SYSTEM: Self = Self {
-        open: |path, access| {
+        open: |folder, path, access| {
             let mut flags = match (access.read, access.write) {
                 (true, true) => OFlags::RDWR,
                 (false, true) => OFlags::WRONLY,
@@ -164,7 +170,12 @@ impl Table {
                 | OFlags::NOCTTY;
             flags.set(OFlags::CREATE, access.create);
             flags.set(OFlags::EXCL, access.create && access.exclusive);
-            Ok(fs::open(path, flags, Mode::from_raw_mode(access.mode))?)
+            flags.set(OFlags::NONBLOCK, access.nonblocking);
+            Ok(fs::openat(folder, path, flags, Mode::from_raw_mode(access.mode))?)
+        },
+        folder: |path| {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            Ok(fs::open(path, flags, Mode::empty())?)
         },
         close: |fd| {
             use std::os::fd::IntoRawFd;
@@ -174,7 +185,10 @@ impl Table {
             // the number in any case.
             if unsafe { libc::close(raw) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
         },
-        unlink: |path| Ok(fs::unlink(path)?),
+        unlink: |folder, path| Ok(fs::unlinkat(folder, path, fs::AtFlags::empty())?),
+        entry: |folder, name| {
+            Ok(Facts::of(&fs::statat(folder, name, fs::AtFlags::SYMLINK_NOFOLLOW)?))
+        },
         lookup: |path| Ok(Facts::of(&fs::stat(path)?)),
         link: |path| Ok(fs::readlink(path, Vec::new())?),
         stat: |fd| {
@@ -246,7 +260,7 @@ fn position(at: u64) -> io::Result<i64> {
 }
 
 /// Calls `call` again as long as a signal interrupts it.
-fn retried<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+pub(super) fn retried<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     loop {
         match call() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -260,8 +274,34 @@ fn retried<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
 /// # Errors
 /// Returns the kernel's error.
 pub fn open(path: &CStr, access: Access) -> io::Result<OwnedFd> {
+    open_at(fs::CWD, path, access)
+}
+
+/// Opens a file whose name is relative to a folder.
+///
+/// # Errors
+/// Returns the kernel's error.
+pub fn open_at(folder: BorrowedFd<'_>, path: &CStr, access: Access) -> io::Result<OwnedFd> {
     let table = table();
-    retried(|| (table.open)(path, access))
+    retried(|| (table.open)(folder, path, access))
+}
+
+/// Opens a folder, to find names in it ([`Entry`](super::named::Entry)).
+///
+/// # Errors
+/// Returns the kernel's error.
+pub fn folder(path: &CStr) -> io::Result<OwnedFd> {
+    let table = table();
+    retried(|| (table.folder)(path))
+}
+
+/// Returns the facts about what has a name in a folder. A symbolic link is not followed.
+///
+/// # Errors
+/// Returns the kernel's error.
+pub fn entry(folder: BorrowedFd<'_>, name: &CStr) -> io::Result<Facts> {
+    let table = table();
+    retried(|| (table.entry)(folder, name))
 }
 
 /// Closes a file. The descriptor is closed even if the call returns an error.
@@ -281,8 +321,16 @@ pub fn close(fd: OwnedFd) -> io::Result<()> {
 /// # Errors
 /// Returns the kernel's error.
 pub fn unlink(path: &CStr) -> io::Result<()> {
+    unlink_at(fs::CWD, path)
+}
+
+/// Removes a file whose name is relative to a folder.
+///
+/// # Errors
+/// Returns the kernel's error.
+pub fn unlink_at(folder: BorrowedFd<'_>, path: &CStr) -> io::Result<()> {
     let table = table();
-    retried(|| (table.unlink)(path))
+    retried(|| (table.unlink)(folder, path))
 }
 
 /// Returns the facts about the file that a name means. The size of a block device is 0 here.
@@ -523,8 +571,14 @@ mod tests {
         (path, text)
     }
 
-    const NEW: Access =
-        Access { read: true, write: true, create: true, exclusive: true, mode: 0o600 };
+    const NEW: Access = Access {
+        read: true,
+        write: true,
+        create: true,
+        exclusive: true,
+        mode: 0o600,
+        nonblocking: true,
+    };
 
     #[test]
     fn data_are_written_and_read() {

@@ -29,6 +29,27 @@ thread_local! {
     pub static READS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
+/// Returns the text of a system error, and the limit that has been reached if there are no descriptors left.
+pub fn reason(error: &std::io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::EMFILE) => {
+            let most = getrlimit(Resource::Nofile).current;
+            let most = most.map_or_else(|| "all".to_owned(), |most| most.to_string());
+            format!(
+                "EMFILE: this process has no descriptor left; its limit is {most} (`ulimit -n`)"
+            )
+        }
+        Some(libc::ENFILE) => {
+            let most = fs::read_to_string("/proc/sys/fs/file-max").unwrap_or_default();
+            let most = most.trim();
+            format!(
+                "ENFILE: the machine has no open file left; its limit is {most} (/proc/sys/fs/file-max)"
+            )
+        }
+        _ => error.to_string(),
+    }
+}
+
 /// Returns the size of the machine's memory in bytes.
 pub fn machine_memory() -> u64 {
     let info = rustix::system::sysinfo();

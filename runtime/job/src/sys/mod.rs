@@ -2,9 +2,9 @@
 //! kernel.
 //!
 //! `../shm/` uses `barrier`, `memory`, `futex`, `channel`, `process`, `signal`, `limits` and `fork`. The
-//! launcher uses `process`, `signal`, `stream`, `poll`, `channel`, `machine` and `name_lock`. The runtime
-//! uses `clock`, `cma`, `files`, `fork`, `limits`, `machine`, `mapped`, `memory`, `process`, `signal` and
-//! `text_file`. The files call rustix where rustix offers the system call, and libc otherwise. They
+//! launcher uses `process`, `signal`, `stream`, `poll`, `channel`, `machine`, `name_lock` and `named`. The runtime
+//! uses `clock`, `cma`, `files`, `fork`, `limits`, `machine`, `mapped`, `memory`, `named`, `process`, `signal` and
+//! `text_file`; the tool uses `named`. The files call rustix where rustix offers the system call, and libc otherwise. They
 //! contain nothing about ranks or messages; their functions return `io::Error`s, which the callers turn
 //! into error messages.
 //!
@@ -25,6 +25,7 @@ pub mod machine;
 pub mod mapped;
 pub mod memory;
 pub mod name_lock;
+pub mod named;
 pub mod poll;
 pub mod process;
 pub mod signal;

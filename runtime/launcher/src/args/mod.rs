@@ -13,12 +13,13 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::num::IntErrorKind;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use memchr::{memchr, memchr_iter};
 use typepack_job::shm::layout::MAX_RANKS;
 use typepack_job::shm::topology;
+use typepack_job::sys::named::{TEXT_MAX, read_text};
 
 use options::Id;
 
@@ -361,7 +362,7 @@ impl Reading<'_> {
                 }
                 Id::ConfigFile => {
                     let file = shown(&values[0]);
-                    let text = std::fs::read_to_string(&values[0])
+                    let text = read_text(Path::new(&values[0]), TEXT_MAX)
                         .map_err(|error| format!("{flag}: '{file}': {error}"))?;
                     if rest.next().is_some() || section.ranks.is_some() || !self.job.apps.is_empty()
                     {
@@ -428,7 +429,7 @@ impl Reading<'_> {
             Id::GenvAll => job.environment.inherit = Some(Inherit::All),
             Id::Hosts => hosts::check_list(flag, &word, self.surroundings.host)?,
             Id::HostFile => {
-                let text = std::fs::read_to_string(&values[0])
+                let text = read_text(Path::new(&values[0]), TEXT_MAX)
                     .map_err(|error| format!("{flag}: '{word}': {error}"))?;
                 hosts::check_file(flag, &text, self.surroundings.host)?;
             }

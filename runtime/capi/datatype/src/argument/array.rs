@@ -7,6 +7,7 @@
 
 use super::{FromC, Place};
 use crate::abi;
+use crate::buffer::is_low;
 use crate::failure::{Failure, Result};
 use std::ffi::c_void;
 
@@ -52,11 +53,11 @@ impl<T: Copy> Array<T> {
         length: usize,
         argument: &'static str,
     ) -> Result<impl Iterator<Item = T>> {
-        if self.0.is_null() && length > 0 {
-            return Err(Failure::null(argument));
+        if is_low(self.0) && length > 0 {
+            return Err(Failure::nowhere(argument, self.0 as usize));
         }
-        // SAFETY: `i` is less than `length`, so `length` is not 0, and the check above has shown that the
-        // pointer is not null. The array has at least `length` entries (first condition of `# Safety`), and
+        // SAFETY: `i` is less than `length`, so `length` is not 0, and the check above has shown that memory can
+        // be at the pointer, which is therefore not null. The array has at least `length` entries (first condition of `# Safety`), and
         // they are readable (promise of `Array`).
         Ok((0..length).map(move |i| unsafe { self.0.add(i).read_unaligned() }))
     }
@@ -105,8 +106,8 @@ impl<T> OutArray<T> {
     ///
     /// - `length` is at most the number of entries that the standard prescribes for this argument.
     pub unsafe fn places(self, length: usize, argument: &'static str) -> Result<Places<T>> {
-        if self.0.is_null() && length > 0 {
-            return Err(Failure::null(argument));
+        if is_low(self.0) && length > 0 {
+            return Err(Failure::nowhere(argument, self.0 as usize));
         }
         Ok(Places { array: self.0, length })
     }
@@ -117,7 +118,7 @@ impl<T> OutArray<T> {
     ///
     /// - `length` is at most the number of entries that the standard prescribes for this argument.
     pub unsafe fn places_if_given(self, length: usize) -> Option<Places<T>> {
-        (!self.0.is_null()).then_some(Places { array: self.0, length })
+        (!is_low(self.0)).then_some(Places { array: self.0, length })
     }
 }
 

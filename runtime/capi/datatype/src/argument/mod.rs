@@ -9,8 +9,8 @@
 //! writing are safe Rust, except for arrays: the function must know how many entries the standard
 //! prescribes for an array.
 //!
-//! If a pointer is null where the standard requires an address, the call returns `MPI_ERR_ARG`, and the error
-//! text names the argument. A function checks its pointers before it changes anything. All reads and writes
+//! If a pointer is null where the standard requires an address, or another constant that stands for no memory
+//! (`MPI_IN_PLACE`, `MPI_UNWEIGHTED`), the call returns `MPI_ERR_ARG`, and the error text names the argument. A function checks its pointers before it changes anything. All reads and writes
 //! are unaligned accesses, because a C program may pass an address that is not aligned for the type.
 //!
 //! Buffers of elements stay raw pointers, because two other arguments, the count and the datatype, describe
@@ -25,6 +25,7 @@ mod text;
 pub use array::{Array, InOutArray, OutArray, Places, room};
 pub use text::{Text, TextBuffer, TextOutput, TextPlace};
 
+use crate::buffer::is_low;
 use crate::failure::{Failure, Result};
 use std::ffi::c_void;
 
@@ -93,15 +94,15 @@ impl<T> Output<T> {
     /// Returns `MPI_ERR_ARG` if the pointer is null. The error text names `argument`.
     #[inline]
     pub fn required(self, argument: &'static str) -> Result<Place<T>> {
-        if self.0.is_null() {
-            return Err(Failure::null(argument));
+        if is_low(self.0) {
+            return Err(Failure::nowhere(argument, self.0 as usize));
         }
         Ok(Place(self.0))
     }
 
     /// Writes `value` if the caller passed an address.
     pub fn write_if_given(self, value: T) {
-        if !self.0.is_null() {
+        if !is_low(self.0) {
             Place(self.0).set(value);
         }
     }
@@ -139,8 +140,8 @@ impl<T: Copy> Input<T> {
     /// Returns `MPI_ERR_ARG` if the pointer is null. The error text names `argument`.
     #[inline]
     pub fn read(self, argument: &'static str) -> Result<T> {
-        if self.0.is_null() {
-            return Err(Failure::null(argument));
+        if is_low(self.0) {
+            return Err(Failure::nowhere(argument, self.0 as usize));
         }
         // SAFETY: the pointer is not null (checked above), so a `T` is readable there (promise of `Input`).
         Ok(unsafe { self.0.read_unaligned() })

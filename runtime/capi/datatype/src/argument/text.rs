@@ -6,6 +6,7 @@
 //! for C is truncated to the size of the buffer that the standard prescribes, and ends with a zero byte.
 
 use super::FromC;
+use crate::buffer::is_low;
 use crate::failure::{Failure, Result};
 use std::ffi::{c_char, c_int};
 
@@ -52,8 +53,8 @@ impl Text {
 
     /// Returns the bytes of the string before its zero byte, but at most the first `limit` bytes.
     fn start(self, limit: c_int, argument: &'static str) -> Result<Vec<u8>> {
-        if self.0.is_null() {
-            return Err(Failure::null(argument));
+        if is_low(self.0) {
+            return Err(Failure::nowhere(argument, self.0 as usize));
         }
         // SAFETY: the pointer is not null, so the string is readable up to and including its first zero byte
         // (promise of `Text`). `strnlen` stops at that byte or after `limit` bytes. The slice has only bytes
@@ -117,8 +118,8 @@ impl TextBuffer {
     /// - `room` is at most the number of bytes that the standard prescribes for this argument.
     /// - `room` is at least 1.
     pub unsafe fn required(self, room: c_int, argument: &'static str) -> Result<TextPlace> {
-        if self.0.is_null() {
-            return Err(Failure::null(argument));
+        if is_low(self.0) {
+            return Err(Failure::nowhere(argument, self.0 as usize));
         }
         Ok(TextPlace { buffer: self.0, room: room as usize })
     }
