@@ -145,25 +145,25 @@ fn messages_of_many_kinds(world: &Communicator) {
     let mut data = vec![1.0; 27_000];
     let mut result = vec![0.0; 27_000];
     for ty in &types {
-        world.sendrecv(&data, ty, 1, rank, 1, &mut result, ty, 1, rank, 1).unwrap();
-        world.sendrecv(&data, ty, 1, other, 1, &mut result, ty, 1, other, 1).unwrap();
+        world.sendrecv_elements(&data, ty, 1, rank, 1, &mut result, ty, 1, rank, 1).unwrap();
+        world.sendrecv_elements(&data, ty, 1, other, 1, &mut result, ty, 1, other, 1).unwrap();
         if rank == 0 {
-            world.send(&data, ty, 1, 1, 2).unwrap();
+            world.send_elements(&data, ty, 1, 1, 2).unwrap();
         } else {
-            world.recv(&mut data, ty, 1, 0, 2).unwrap();
+            world.recv_elements(&mut data, ty, 1, 0, 2).unwrap();
         }
     }
     let ty = &types[2];
     if rank == 0 {
         let all = world.scope(|scope| {
             for _ in 0..MANY {
-                scope.isend(&data, ty, 1, 1, 3).unwrap();
+                scope.isend_elements(&data, ty, 1, 1, 3).unwrap();
             }
         });
         all.unwrap();
     } else {
         for _ in 0..MANY {
-            world.recv(&mut result, ty, 1, 0, 3).unwrap();
+            world.recv_elements(&mut result, ty, 1, 0, 3).unwrap();
         }
     }
 }
