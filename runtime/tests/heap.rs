@@ -451,7 +451,7 @@ fn a_small_cgroup_is_an_error_and_no_signal() {
             // 40 MiB are left, of which the job takes some for its rings.
             let many: Vec<_> =
                 (0..7).map(|_| SharedBuffer::<u8>::zeroed(4 * MIB).expect("room")).collect();
-            refused(12 * MIB);
+            refused(14 * MIB);
             drop(many);
             drop(SharedBuffer::<u8>::zeroed(12 * MIB).expect("room again"));
         }
