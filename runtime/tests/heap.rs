@@ -386,7 +386,7 @@ fn memory_outlives_the_universe() {
 
 /// Runs a test's ranks after the shell script `script`, which changes mounts for these ranks only. Returns
 /// `None` if the system does not allow such changes.
-fn mounted(script: &str, name: &str) -> Option<std::process::Output> {
+fn mounted(script: &str, size: usize, name: &str) -> Option<std::process::Output> {
     let may = Command::new("unshare").args(["-m", "true"]).output();
     if !may.as_ref().is_ok_and(|output| output.status.success()) {
         let why = may.map_or_else(
@@ -397,8 +397,8 @@ fn mounted(script: &str, name: &str) -> Option<std::process::Output> {
         return None;
     }
     let mut command = Command::new("unshare");
-    command.args(["-m", "sh", "-ec", script, "sh"]).arg(mpiexec()).args(["-n", "2"]);
-    command.args(body(name));
+    command.args(["-m", "sh", "-ec", script, "sh"]).arg(mpiexec());
+    command.args(["-n", &size.to_string()]).args(body(name));
     Some(run(command, name, &[]))
 }
 
@@ -422,27 +422,43 @@ fn a_small_dev_shm_is_enough() {
         return;
     }
     let script = "mount -t tmpfs -o size=64M tmpfs /dev/shm; exec \"$@\"";
-    let Some(output) = mounted(script, NAME) else { return };
+    let Some(output) = mounted(script, 2, NAME) else { return };
     assert!(output.status.success(), "{}", text(&output));
 }
 
-/// Checks a rank in a cgroup that has a limit of 64 MiB, of which 16 MiB are in use. An allocation that does
-/// not fit must return an error that names the reason. An allocation that fits must succeed. The kernel must
-/// kill no process. The files of the cgroup are fake: they lie in a mount that only the job sees.
+/// Checks ranks in a cgroup that has a limit of 64 MiB, of which 16 MiB are in use. An allocation that does
+/// not fit must return an error that names the limit, and so must many that nobody touches. An allocation that fits
+/// must succeed. The kernel must kill no process. The files of the cgroup are fake: they lie in a mount that only the
+/// job sees.
 #[test]
 fn a_small_cgroup_is_an_error_and_no_signal() {
     const NAME: &str = "a_small_cgroup_is_an_error_and_no_signal";
+    const MIB: usize = 1 << 20;
     if is_rank() {
-        ranks(2, "", |world| {
-            let error = SharedBuffer::<u8>::zeroed(60 << 20).expect_err("refused");
+        let universe = typepack::init().unwrap();
+        let world = universe.world();
+        let kind = if world.size() == 1 { "memory" } else { "shared memory" };
+        let refused = |len| {
+            let error = SharedBuffer::<u8>::zeroed(len).expect_err("refused");
             assert_eq!(error.kind(), ErrorKind::NoMemory, "{error}");
             let line = error.to_string();
-            assert!(line.contains("bytes of shared memory: this process can still get"), "{line}");
-            assert!(line.contains("(limit: memory."), "{line}");
-            let small = SharedBuffer::<u8>::zeroed(4 << 20).expect("room");
-            world.barrier().unwrap();
-            drop(small);
-        });
+            let told = format!("bytes of {kind}: this process can still get");
+            assert!(line.contains(&told) && line.contains("(limit: memory."), "{line}");
+        };
+        refused(60 * MIB);
+        let small = SharedBuffer::<u8>::zeroed(4 * MIB).expect("room");
+        world.barrier().unwrap();
+        drop(small);
+        world.barrier().unwrap();
+        if world.rank() == 0 {
+            // 40 MiB are left, of which the job takes some for its rings.
+            let many: Vec<_> =
+                (0..7).map(|_| SharedBuffer::<u8>::zeroed(4 * MIB).expect("room")).collect();
+            refused(14 * MIB);
+            drop(many);
+            drop(SharedBuffer::<u8>::zeroed(12 * MIB).expect("room again"));
+        }
+        world.barrier().unwrap();
         return;
     }
     let script = "
@@ -460,6 +476,9 @@ fn a_small_cgroup_is_an_error_and_no_signal() {
         echo 67108864 > \"$root$path/$limit\"
         echo 16777216 > \"$root$path/$usage\"
         exec \"$@\"";
-    let Some(output) = mounted(script, NAME) else { return };
-    assert!(output.status.success(), "{}", text(&output));
+    for size in [1, 2] {
+        let Some(output) = mounted(script, size, NAME) else { return };
+        assert!(output.status.success(), "{size} ranks: {}", text(&output));
+        assert_eq!(text(&output).matches("1 passed").count(), size, "{}", text(&output));
+    }
 }

@@ -379,12 +379,12 @@ fn memory_of_windows_of_four_ranks_is_taken_when_it_is_touched() {
 fn windows_promise_no_more_than_there_is() {
     for size in [1, 2] {
         ranks_of(size, "windows_promise_no_more_than_there_is", |world| {
-            let part = typepack::memory::available() as i64 / 8 * 3 / world.size() as i64;
+            let part = typepack::memory::available() as i64 / 4 / world.size() as i64;
             world.barrier().expect("a barrier");
-            let make = || Window::allocate(world, part, 1, &[]);
+            let make = |parts: i64| Window::allocate(world, parts * part, 1, &[]);
             for _ in 0..2 {
-                let (first, second) = (make().expect("a promise"), make().expect("a promise"));
-                let error = make().expect_err("too much");
+                let (first, second) = (make(1).expect("a promise"), make(1).expect("a promise"));
+                let error = make(3).expect_err("too much");
                 assert_eq!(error.kind(), ErrorKind::NoMemory);
                 let named =
                     error.to_string().contains("(limit: ") || error.to_string().contains("rank ");

@@ -56,8 +56,8 @@ impl Heaps {
     ) -> Option<Result<NonNull<u8>, Error>> {
         let heap = self.own()?;
         let first = heap.alloc(len, align, zeroed);
-        let again = first.is_err() && self.unmap_unused();
-        Some(if again { heap.alloc(len, align, zeroed) } else { first })
+        let no_room = first.as_ref().is_err_and(|error| error.kind() == ErrorKind::NoMemory);
+        Some(if no_room && self.unmap_unused() { heap.alloc(len, align, zeroed) } else { first })
     }
 
     /// Returns the heap of another rank. Returns `None` if the job has no heaps, or if `rank` is this rank or does not

@@ -65,6 +65,12 @@ impl Large {
         lock().get_or_insert_default().insert(at, map.clone());
         Ok((Self { map, bytes }, start))
     }
+
+    /// Returns the number of bytes that have memory.
+    #[cfg(test)]
+    pub(super) fn resident(&self) -> u64 {
+        self.map.resident()
+    }
 }
 
 impl Drop for Large {

@@ -54,6 +54,39 @@ static void arguments(void)
     }
 }
 
+static long field(const char *name)
+{
+    char line[200];
+    long value = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    CHECK(file != NULL);
+    while (fgets(line, sizeof line, file))
+        if (strncmp(line, name, strlen(name)) == 0) value = atol(line + strlen(name));
+    fclose(file);
+    return value / 1024;
+}
+
+/* Memory takes pages when it is touched. */
+static void untouched(void)
+{
+    enum { MIB = 1 << 20, LONG = 256 };
+    long before = field("VmRSS:");
+    char *memory = allocated((MPI_Aint)LONG * MIB);
+    CHECK(field("VmRSS:") < before + LONG / 2);
+    memory[LONG * MIB / 2] = 1;
+    CHECK(field("VmRSS:") < before + LONG / 2);
+    OK(MPI_Free_mem(memory));
+    /* With this hint, allocating too much fails as without it, and what is allocated can be used. */
+    MPI_Info info;
+    OK(MPI_Info_create(&info));
+    OK(MPI_Info_set(info, "typepack_populate", "true"));
+    OK(MPI_Alloc_mem(8 * MIB, info, &memory));
+    fill((unsigned char *)memory, 8 * MIB, 1);
+    OK(MPI_Free_mem(memory));
+    RAISES(MPI_ERR_NO_MEM, MPI_Alloc_mem((MPI_Aint)1 << 50, info, &memory));
+    OK(MPI_Info_free(&info));
+}
+
 /* Sends messages with more datatypes than two ranks can number at a time. Each datatype is used twice, in
    both directions. */
 static void many_types(int other)
@@ -165,6 +198,7 @@ int main(void)
 {
     begin();
     arguments();
+    untouched();
     int other = rank ^ 1;
     if (other < size) {
         many_types(other);

@@ -265,6 +265,37 @@ static void hints(void)
     OK(MPI_Info_free(&info));
 }
 
+/* In a shared window in one piece, the memory of a rank begins where that of the rank below ends. So it has the alignment
+   of mpi_minimum_memory_alignment, and the window's hints name the key, if the sizes below are multiples. Memory in
+   several pieces always has it. */
+static void alignments(void)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        MPI_Info info, used;
+        char *base, value[20];
+        MPI_Win win;
+        MPI_Aint bytes = kind == 0 ? 8192 : 100;
+        int length = sizeof value, named;
+        OK(MPI_Info_create(&info));
+        OK(MPI_Info_set(info, "mpi_minimum_memory_alignment", rank ? "1024" : "4096"));
+        OK(MPI_Info_set(info, "alloc_shared_noncontig", kind == 2 ? "true" : "false"));
+        OK(MPI_Win_allocate_shared(bytes, 1, info, MPI_COMM_WORLD, &base, &win));
+        OK(MPI_Win_get_info(win, &used));
+        OK(MPI_Info_get_string(used, "mpi_minimum_memory_alignment", &length, value, &named));
+        CHECK(named == (kind != 1 || rank == 0));
+        CHECK(!named || (uintptr_t)base % (uintptr_t)atol(value) == 0);
+        if (kind != 2) {
+            char *first;
+            int unit;
+            OK(MPI_Win_shared_query(win, 0, &bytes, &unit, &first));
+            CHECK(base == first + rank * bytes && (uintptr_t)first % 4096 == 0);
+        }
+        OK(MPI_Info_free(&used));
+        OK(MPI_Info_free(&info));
+        OK(MPI_Win_free(&win));
+    }
+}
+
 /* Each rank puts a column into the matrix of the next one, and gets it back transposed. */
 static void derived(void)
 {
@@ -732,6 +763,7 @@ int main(int argc, char **argv)
     shared();
     shared_pages();
     hints();
+    alignments();
     derived();
     active_target();
     exclusive();
