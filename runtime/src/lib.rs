@@ -70,7 +70,7 @@ pub use comm::{
 pub use commit::{commit, compiles_at_commit, jit, threads};
 pub use equivalence::{Buffer, BufferMut, Elements, ElementsMut, Equivalence};
 pub use error::{Error, ErrorKind, FileErrorKind, Result, WindowErrorKind};
-pub use memory::SharedBuffer;
+pub use memory::{SharedBuffer, give_back_memory};
 pub use message::{Operation, Source, Status, TAG_UB, Tag};
 pub use placement::{Cpu, Distance, Placement, Resource};
 pub use process_set::ProcessSet;

@@ -21,7 +21,11 @@ pub fn begin() {
     let commit = |tree: &Datatype| {
         typepack::commit(tree).map_err(|error| Failure::of_code(error.class().0, error.to_string()))
     };
-    types::commit_with(commit, typepack::compiles_at_commit());
+    types::serve_with(types::Host {
+        commit,
+        plans_at_commit: typepack::compiles_at_commit(),
+        give_back: typepack::give_back_memory,
+    });
 }
 
 /// Returns the datatype of a handle.
