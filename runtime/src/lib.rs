@@ -88,7 +88,7 @@ pub use commit::jit;
 pub use commit::{commit, plans_at_commit, threads};
 pub use equivalence::{Buffer, BufferMut, Elements, ElementsMut, Equivalence};
 pub use error::{Error, ErrorKind, FileErrorKind, Result, WindowErrorKind};
-pub use memory::SharedBuffer;
+pub use memory::{SharedBuffer, give_back_memory};
 pub use message::{Operation, Source, Status, TAG_UB, Tag};
 #[cfg(feature = "ndarray")]
 pub use ndarray;

@@ -6,6 +6,7 @@
 //! only converts the data, because the write must not begin before the ranks have agreed.
 
 use crate::{Datatype, Error, ErrorKind, FileErrorKind, Named, Result};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use typepack_engine::external32;
@@ -90,10 +91,10 @@ pub enum Representation {
     User(&'static UserRepresentation),
 }
 
-/// The representations of the user. They live as long as the process.
-static USER: Mutex<Vec<&'static UserRepresentation>> = Mutex::new(Vec::new());
+/// The representations of the user by their names. They live as long as the process.
+static USER: Mutex<BTreeMap<&str, &UserRepresentation>> = Mutex::new(BTreeMap::new());
 
-fn user() -> MutexGuard<'static, Vec<&'static UserRepresentation>> {
+fn user() -> MutexGuard<'static, BTreeMap<&'static str, &'static UserRepresentation>> {
     // Nothing under this lock can panic between two changes that belong together.
     USER.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -114,7 +115,8 @@ pub fn register_representation(representation: UserRepresentation) -> Result<()>
         let detail = format!("a representation with the name \"{name}\" exists already");
         return Err(Error::new(kind, "datarep", detail));
     }
-    user().push(Box::leak(Box::new(representation)));
+    let representation: &'static UserRepresentation = Box::leak(Box::new(representation));
+    user().insert(&representation.name, representation);
     Ok(())
 }
 
@@ -129,7 +131,7 @@ impl Representation {
             "internal" => Ok(Self::Internal),
             "external32" => Ok(Self::External32),
             _ => {
-                if let Some(known) = user().iter().find(|known| known.name == name) {
+                if let Some(known) = user().get(name) {
                     return Ok(Self::User(known));
                 }
                 let detail = format!(

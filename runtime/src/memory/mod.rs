@@ -51,6 +51,12 @@ pub fn available() -> u64 {
     limits::available_memory()
 }
 
+/// Gives memory that this process has freed back to the operating system. The C library's allocator keeps small
+/// blocks for later; the call takes time in proportion to what the allocator keeps.
+pub fn give_back_memory() {
+    crate::sys::memory::give_back_freed();
+}
+
 /// An owned block of memory.
 #[derive(Debug)]
 pub struct Block {

@@ -12,7 +12,7 @@
 //!    buffer.
 //! 4. `handle/`: handles, which are numbers that stand for objects of any kind.
 //! 5. `types/`: datatypes behind handles: constructors, commit, queries, decoding. The host can supply the
-//!    function that commits a type ([`types::commit_with`]), and can attach data of its own to a type
+//!    function that commits a type ([`types::serve_with`]), and can attach data of its own to a type
 //!    ([`types::Type::attached`]).
 //! 6. `pack.rs`: packing and unpacking. `status.rs`: statuses, in bytes and in elements.
 //!

@@ -15,13 +15,17 @@ use std::sync::Arc;
 use typepack::Datatype;
 use typepack_capi_datatype::types;
 
-/// Makes the runtime plan all datatypes from now on: at commit if the user wants kernels to be compiled at commit, and
-/// otherwise at the first use.
+/// Makes the runtime plan all datatypes from now on: at commit if the user wants compiled kernels or a list of
+/// types then, and otherwise at the first use.
 pub fn begin() {
     let commit = |tree: &Datatype| {
         typepack::commit(tree).map_err(|error| Failure::of_code(error.class().0, error.to_string()))
     };
-    types::commit_with(commit, typepack::plans_at_commit());
+    types::serve_with(types::Host {
+        commit,
+        plans_at_commit: typepack::plans_at_commit(),
+        give_back: typepack::give_back_memory,
+    });
 }
 
 /// Returns the datatype of a handle.

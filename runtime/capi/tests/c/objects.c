@@ -1,5 +1,5 @@
 /* Tests wrong handles of windows, files, sessions and operations: null handles, handles of other kinds,
- * and numbers that are not handles. */
+ * and numbers that are not handles. Also tests that very many objects leave no memory behind. */
 #include "check.h"
 
 static MPI_Win heard_win;
@@ -122,6 +122,38 @@ static void operations(void)
     CHECK(commutes == 1);
 }
 
+/* Memory of this process, in pages. */
+static long resident(void)
+{
+    long all, pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file && fscanf(file, "%ld %ld", &all, &pages) == 2);
+    fclose(file);
+    return pages;
+}
+
+/* The memory of very many datatypes goes back to the system when they are freed. */
+static void freed_types(void)
+{
+    enum { N = 200000 };
+    MPI_Datatype *types = malloc(N * sizeof *types);
+    memset(types, 0, N * sizeof *types);
+    long before = resident();
+    for (int i = 0; i < N; i++) {
+        MPI_Datatype members[3] = {MPI_INT, MPI_DOUBLE, MPI_CHAR};
+        OK(MPI_Type_create_struct(3, (int[]){1, 2, 1}, (MPI_Aint[]){0, 8 + i % 7, 100}, members, &types[i]));
+        OK(MPI_Type_commit(&types[i]));
+    }
+    long made = resident();
+    for (int i = 0; i < N; i++)
+        OK(MPI_Type_free(&types[i]));
+    free(types);
+    /* The table of handles stays, so that the handles of the freed datatypes stay invalid. */
+#ifndef __SANITIZE_ADDRESS__
+    CHECK(resident() - before < (made - before) / 3);
+#endif
+}
+
 int main(void)
 {
     MPI_Comm comm;
@@ -132,6 +164,7 @@ int main(void)
     files();
     sessions();
     operations();
+    freed_types();
     comm = (MPI_Comm)wrong[0];
     OK(MPI_Comm_free(&comm));
     OK(MPI_Finalize());

@@ -91,6 +91,16 @@ pub fn give_back(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
     }
 }
 
+/// Gives the memory that the C library's allocator keeps for later back to the system. Does nothing if the C library
+/// is not glibc.
+pub fn give_back_freed() {
+    // SAFETY: `malloc_trim` may be called in any thread at any time.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0)
+    };
+}
+
 /// Returns true if the kernel uses huge pages for shared memory only in mappings that ask for them.
 fn asks_for_huge_pages() -> bool {
     static ASKS: OnceLock<bool> = OnceLock::new();

@@ -21,6 +21,8 @@ struct Slot<T> {
 struct Slots<T> {
     slots: Vec<Slot<T>>,
     free: VecDeque<u32>,
+    /// The greatest number of handles in use since the last call of [`Table::has_shrunk`] that returned true.
+    most: usize,
     /// Objects that [`Table::insert_with`] uses again.
     spare: Vec<Arc<T>>,
 }
@@ -41,7 +43,7 @@ pub struct Table<T> {
 impl<T> Table<T> {
     /// Makes an empty table.
     pub const fn new(kind: Kind) -> Self {
-        let slots = Slots { slots: Vec::new(), free: VecDeque::new(), spare: Vec::new() };
+        let slots = Slots { slots: Vec::new(), free: VecDeque::new(), most: 0, spare: Vec::new() };
         Self { kind, slots: RwLock::new(slots), removals: AtomicU64::new(0) }
     }
 
@@ -89,6 +91,7 @@ impl<T> Table<T> {
                 Failure::new(abi::ERR_OTHER, "handle", detail)
             })?,
         };
+        slots.most = slots.most.max(slots.slots.len() - slots.free.len());
         let generation = slots.slots[place as usize].generation;
         Ok(Parts { kind: self.kind as u32, place, generation }.handle())
     }
@@ -203,6 +206,20 @@ impl<T> Table<T> {
         self.removals.load(Ordering::Acquire)
     }
 
+    /// Returns whether the table once had many objects and has lost most of them. The next call returns true only
+    /// after the table has again had many objects.
+    pub fn has_shrunk(&self) -> bool {
+        /// A table with fewer objects never has many.
+        const MANY: usize = 1 << 14;
+        let mut slots = self.write();
+        let live = slots.slots.len() - slots.free.len();
+        let shrunk = slots.most >= MANY && live <= slots.most / 4;
+        if shrunk {
+            slots.most = live;
+        }
+        shrunk
+    }
+
     /// Returns the live handle whose lower 32 bits are `integer`; `None` if there is none.
     pub fn of_int(&self, integer: i32) -> Option<usize> {
         let parts = Parts::of(integer as u32 as usize);
@@ -254,6 +271,24 @@ mod tests {
             assert_eq!(table.remove(handle), None);
         }
         assert_eq!(table.len(), 0);
+    }
+
+    #[test]
+    fn a_table_that_loses_most_objects_has_shrunk_once() {
+        let table = Table::new(Kind::Datatype);
+        for _ in 0..2 {
+            let handles: Vec<_> = (0..20_000)
+                .map(|number| table.insert(Arc::new(number)).expect("a handle"))
+                .collect();
+            let mut told = Vec::new();
+            for (removed, handle) in (1..).zip(handles) {
+                table.remove(handle);
+                if table.has_shrunk() {
+                    told.push(removed);
+                }
+            }
+            assert_eq!(told, [15_000]);
+        }
     }
 
     #[test]

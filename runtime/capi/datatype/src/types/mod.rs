@@ -31,20 +31,23 @@ use typepack_engine::{Datatype, Plan};
 /// The type of a function that makes the plan of a datatype.
 pub type Commit = fn(&Datatype) -> Result<Plan>;
 
-/// How the host makes plans.
+/// What the host does for datatypes.
 #[derive(Clone, Copy, Debug)]
-struct Way {
-    commit: Commit,
-    at_commit: bool,
+pub struct Host {
+    /// Makes plans, for example with a code generator.
+    pub commit: Commit,
+    /// True if `MPI_Type_commit` makes the plan. Otherwise the first call that needs the plan makes it.
+    pub plans_at_commit: bool,
+    /// Gives freed memory back to the system.
+    pub give_back: fn(),
 }
 
-static WAY: OnceLock<Way> = OnceLock::new();
+static HOST: OnceLock<Host> = OnceLock::new();
 
-/// Sets the function that makes the plans of all datatypes from now on, for example with a code generator. If no
-/// function is set, the engine makes them. `at_commit` says whether `MPI_Type_commit` makes the plan; otherwise
-/// the first call that needs the plan makes it. Only the first call has an effect; later calls change nothing.
-pub fn commit_with(commit: Commit, at_commit: bool) {
-    let _first = WAY.set(Way { commit, at_commit });
+/// Makes `host` serve all datatypes from now on. Without a host, the engine makes the plans. Only the first call
+/// has an effect; later calls change nothing.
+pub fn serve_with(host: Host) {
+    let _first = HOST.set(host);
 }
 
 /// A datatype behind a handle.
@@ -116,13 +119,13 @@ impl Type {
     /// Commits the datatype if it is not committed yet.
     ///
     /// # Errors
-    /// Returns the errors of the function that [`commit_with`] set, or those of the engine's commit function.
+    /// Returns the errors of the host's or the engine's commit function.
     pub fn commit(&self) -> Result {
         if self.committed.load(Ordering::Acquire) {
             return Ok(());
         }
         // If the datatype may be too large for a plan, this call must find out.
-        if !self.tree.is_within_limits() || WAY.get().is_some_and(|way| way.at_commit) {
+        if !self.tree.is_within_limits() || HOST.get().is_some_and(|host| host.plans_at_commit) {
             self.planned()?;
         }
         self.committed.store(true, Ordering::Release);
@@ -134,8 +137,8 @@ impl Type {
         if let Some(plan) = self.plan.get() {
             return Ok(plan);
         }
-        let made = |tree: &Datatype| match WAY.get() {
-            Some(way) => (way.commit)(tree),
+        let made = |tree: &Datatype| match HOST.get() {
+            Some(host) => (host.commit)(tree),
             None => Ok(tree.commit()?),
         };
         let plan = match &self.original {
@@ -150,8 +153,8 @@ impl Type {
     /// Returns the plan of a committed datatype. The first call makes the plan.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_TYPE` if the datatype is not committed, and the errors of the function that
-    /// [`commit_with`] set, or those of the engine's commit function.
+    /// Returns `MPI_ERR_TYPE` if the datatype is not committed, and the errors of the host's or
+    /// the engine's commit function.
     #[inline]
     pub fn plan(&self) -> Result<&Plan> {
         match self.plan.get() {
@@ -264,7 +267,18 @@ pub fn find_own(datatype: raw::Datatype) -> Result<Arc<Type>> {
 /// # Errors
 /// Returns `MPI_ERR_TYPE` if the handle is not valid.
 pub fn remove(datatype: raw::Datatype) -> Result {
-    TYPES.remove(datatype.0).map(drop).ok_or_else(|| invalid(datatype))
+    /// The number of removals after which this function looks whether memory should be given back.
+    const OFTEN: u64 = 1 << 10;
+    TYPES.remove(datatype.0).map(drop).ok_or_else(|| invalid(datatype))?;
+    // A datatype consists of several small blocks of memory. The C library's allocator keeps such blocks when they
+    // are freed.
+    if TYPES.removals().is_multiple_of(OFTEN)
+        && TYPES.has_shrunk()
+        && let Some(host) = HOST.get()
+    {
+        (host.give_back)();
+    }
+    Ok(())
 }
 
 /// Returns the live handle whose lower 32 bits are `integer`; `None` if there is none.
