@@ -97,7 +97,7 @@ impl FromStr for Isa {
 }
 
 /// The error for a string that is not the name of an instruction set that this machine supports.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ParseIsaError {
     text: String,
     known: bool,
@@ -114,6 +114,12 @@ impl fmt::Display for ParseIsaError {
                 self.text
             )
         }
+    }
+}
+
+impl fmt::Debug for ParseIsaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -25,7 +25,7 @@ pub enum ErrorKind {
 }
 
 /// A refusal: its kind, and one sentence that says what was wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Error {
     kind: ErrorKind,
     detail: String,
@@ -60,6 +60,12 @@ impl fmt::Display for Error {
             ErrorKind::Memory => "executable memory",
         };
         write!(f, "{subject}: {}", self.detail)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -45,7 +45,7 @@ impl FromStr for Mode {
 }
 
 /// The error for a text that is not the name of a [`Mode`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ParseModeError {
     text: String,
 }
@@ -53,6 +53,12 @@ pub struct ParseModeError {
 impl fmt::Display for ParseModeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "JIT mode: \"{}\" is not one of off, lazy, eager", self.text)
+    }
+}
+
+impl fmt::Debug for ParseModeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -127,7 +127,7 @@ pub enum WindowErrorKind {
 }
 
 /// A runtime error: a kind and one sentence that begins with the argument's name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Error {
     kind: ErrorKind,
@@ -145,6 +145,14 @@ impl Error {
     /// Returns this error with the status of the message that the failed receive matched.
     pub(crate) fn of_message(self, received: Status) -> Self {
         Self { received: Some(received), ..self }
+    }
+
+    /// Returns this error with one more clause at the end of its text.
+    #[cold]
+    pub(crate) fn add(mut self, clause: &str) -> Self {
+        self.detail.push_str("; ");
+        self.detail.push_str(clause);
+        self
     }
 
     /// Returns the status of the message that a failed receive matched. The byte count of the status is at
@@ -197,6 +205,12 @@ impl fmt::Display for Error {
     }
 }
 
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl std::error::Error for Error {}
 
 impl From<typepack_engine::Error> for Error {
@@ -228,6 +242,18 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn debug_is_display() {
+        let error = Error::new(ErrorKind::Count, "count", "-1 is negative").add("why");
+        assert_eq!(format!("{error:?}"), "count: -1 is negative; why");
+        let engine = typepack_engine::Error::new(typepack_engine::ErrorKind::Count, "n", "bad");
+        assert_eq!(format!("{engine:?}"), engine.to_string());
+        let job = job::Error::system("open", std::io::Error::from_raw_os_error(libc::EMFILE));
+        assert_eq!(format!("{job:?}"), job.to_string());
+        let jit = "never".parse::<typepack_jit::Mode>().expect_err("no mode");
+        assert_eq!(format!("{jit:?}"), jit.to_string());
+    }
 
     #[test]
     fn engine_errors_keep_class_and_text() {

@@ -107,6 +107,10 @@ pub use world::{Universe, abort, init, processor_name, program_size, wtick, wtim
 use typepack_job::sync;
 use typepack_job::{shm, sys};
 
+// For the C library.
+#[doc(hidden)]
+pub use world::prints_all_errors;
+
 // For the fuzzers: two ranks in one process. The fuzzer can overwrite their shared memory.
 #[doc(hidden)]
 pub use test_support::{RankPair, RankPairWays};

@@ -26,7 +26,7 @@ const EAGER_LIMIT: u64 = 8 << 10;
 pub(crate) const UNEXPECTED_MAX: u64 = 16 << 20;
 
 /// The names of the variables that the library or the launcher accepts.
-pub(crate) const USED: [&str; 30] = [
+pub(crate) const USED: [&str; 31] = [
     "TYPEPACK_JIT",
     "TYPEPACK_JIT_THRESHOLD",
     "TYPEPACK_JIT_MEMORY_MAX",
@@ -35,6 +35,7 @@ pub(crate) const USED: [&str; 30] = [
     "TYPEPACK_THREADS",
     "TYPEPACK_VERIFY",
     "TYPEPACK_CHECK_TYPES",
+    "TYPEPACK_ERRORS",
     "TYPEPACK_EAGER_LIMIT",
     "TYPEPACK_UNEXPECTED_MAX",
     "TYPEPACK_SPIN_US",
@@ -268,6 +269,8 @@ pub struct Settings {
     pub verify: bool,
     /// True if a receive compares its types with the types of the message (`TYPEPACK_CHECK_TYPES`).
     pub check_types: bool,
+    /// True if the C library prints the errors that a program ignores (`TYPEPACK_ERRORS`).
+    pub all_errors: bool,
     /// The length of the longest message that a rank sends eagerly (at once, through the ring), in bytes.
     /// If `TYPEPACK_TRANSPORT` is `eager`, this is the largest possible value. If it is `pipeline`, `heap`
     /// or `cma`, this is 0.
@@ -437,6 +440,11 @@ impl Settings {
             Some("types") => (true, true),
             Some(text) => return Err(bad("TYPEPACK_REPORT", text, "0, 1 or types")),
         };
+        let all_errors = match value("TYPEPACK_ERRORS").as_deref() {
+            None | Some("fatal") => false,
+            Some("all") => true,
+            Some(text) => return Err(bad("TYPEPACK_ERRORS", text, "fatal or all")),
+        };
         let quiet = flag(&value, "TYPEPACK_QUIET")?;
         Ok(Self {
             #[cfg(feature = "jit")]
@@ -446,6 +454,7 @@ impl Settings {
             threads,
             verify,
             check_types,
+            all_errors,
             eager_limit,
             unexpected_max,
             forced,
@@ -541,6 +550,7 @@ mod tests {
             ("TYPEPACK_SPIN_US", "0"),
             ("TYPEPACK_REPORT", "1"),
             ("TYPEPACK_CHECK_TYPES", "1"),
+            ("TYPEPACK_ERRORS", "all"),
             ("TYPEPACK_COPY", "vector"),
             ("TYPEPACK_TUNE", "off"),
             ("TYPEPACK_COLL", "all:messages,bcast:cells,scan:auto"),
@@ -569,6 +579,7 @@ mod tests {
         assert_eq!(read(&[]).unwrap().unexpected_max, 16 << 20);
         assert_eq!(settings.spin, Some(Duration::ZERO));
         assert!(settings.report && !settings.verify && settings.check_types);
+        assert!(settings.all_errors);
         assert_eq!(read(&[("TYPEPACK_TRANSPORT", "pipeline")]).unwrap().eager_limit, 0);
     }
 
@@ -594,6 +605,7 @@ mod tests {
             ("TYPEPACK_TUNE", "1"),
             ("TYPEPACK_VERIFY", "yes"),
             ("TYPEPACK_CHECK_TYPES", "strict"),
+            ("TYPEPACK_ERRORS", "1"),
         ] {
             let text = read(&[(name, value)]).unwrap_err().to_string();
             assert!(text.contains(name) && text.contains(value), "{text}");

@@ -39,6 +39,7 @@ pub fn variables() -> Vec<Variable> {
         ("TYPEPACK_THREADS", "threads, 1 or more", "1".into()),
         ("TYPEPACK_VERIFY", "0, 1", "0".into()),
         ("TYPEPACK_CHECK_TYPES", "0, 1", "0".into()),
+        ("TYPEPACK_ERRORS", "fatal, all", "fatal".into()),
         ("TYPEPACK_EAGER_LIMIT", "bytes", of(|s| s.eager_limit.to_string())),
         ("TYPEPACK_UNEXPECTED_MAX", "bytes", of(|s| s.unexpected_max.to_string())),
         ("TYPEPACK_SPIN_US", "microseconds", spin),
@@ -99,6 +100,10 @@ impl Variable {
                 "1 compares the types of every message with those of its receive, the arguments of collective calls, the \
                  grid of `MPI_Cart_create`, the graph of `MPI_Graph_create`, the kind of `MPI_Comm_split_type`, and the \
                  edges of a topology. All ranks must have the same value."
+            }
+            "TYPEPACK_ERRORS" => {
+                "`all` prints one line also for each error that a program ignores, because its error handler is \
+                 `MPI_ERRORS_RETURN`."
             }
             "TYPEPACK_EAGER_LIMIT" => "Messages up to this length are sent eagerly.",
             "TYPEPACK_UNEXPECTED_MAX" => {

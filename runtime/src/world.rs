@@ -183,6 +183,12 @@ pub fn init() -> Result<Universe> {
     Ok(Universe { world: Communicator::world(endpoint), own, report, tune_file })
 }
 
+/// Returns whether the C library prints the errors that a program ignores (`TYPEPACK_ERRORS`).
+#[doc(hidden)]
+pub fn prints_all_errors() -> bool {
+    Settings::current().is_some_and(|settings| settings.all_errors)
+}
+
 /// Returns the time since the first call, in nanoseconds.
 fn nanoseconds() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();

@@ -98,7 +98,7 @@ impl fmt::Display for Method {
 }
 
 /// The error for a text that is not the name of a copy method of this machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ParseMethodError {
     text: String,
 }
@@ -107,6 +107,12 @@ impl fmt::Display for ParseMethodError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = available().map(Method::name).collect::<Vec<_>>().join(", ");
         write!(f, "\"{}\" is not a copy method of this machine; its methods are {names}", self.text)
+    }
+}
+
+impl fmt::Debug for ParseMethodError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

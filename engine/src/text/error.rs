@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::Range;
 
 /// The error for a text that is not a type: what is wrong, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ParseError {
     pub(crate) message: String,
     pub(crate) span: Range<usize>,
@@ -115,6 +115,12 @@ fn plain(c: char) -> char {
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.line, self.column, self.message)
+    }
+}
+
+impl fmt::Debug for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

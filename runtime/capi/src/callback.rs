@@ -3,10 +3,38 @@
 //!
 //! A callback arrives as an address, which may be null or a sentinel (`MPI_X_NULL_COPY_FN`, `MPI_X_DUP_FN`).
 //! The constructors here first compare the address with null and the sentinels, and the library calls only an
-//! address that equals none of them.
+//! address that equals none of them. An exception that leaves a callback ends the process with one line.
 
+use crate::lifecycle;
 use crate::raw::{self, Callback};
 use std::ffi::{c_int, c_void};
+use std::io::Write;
+
+const CONVERSION: &str = "a conversion function of a data representation";
+
+/// Calls a function of the user. If an exception leaves the function, ends the process with one line that says so: the
+/// code of this library between the function and the program cannot be left in this way.
+#[inline(always)]
+fn guarded<R>(what: &'static str, call: impl FnOnce() -> R) -> R {
+    struct Left(&'static str);
+    impl Drop for Left {
+        #[cold]
+        fn drop(&mut self) {
+            let who = lifecycle::rank().map_or_else(String::new, |rank| format!("rank {rank}: "));
+            let line = format!(
+                "typepack: {who}an exception has left {}; no exception may leave a function that MPI calls\n",
+                self.0
+            );
+            // If standard error is closed, there is nobody to tell.
+            let _unseen = std::io::stderr().write_all(line.as_bytes());
+            std::process::abort();
+        }
+    }
+    let left = Left(what);
+    let result = call();
+    std::mem::forget(left);
+    result
+}
 
 /// An error handler of the user. The error handlers of communicators, files, windows and sessions all have
 /// the same form: their first argument is a pointer to the handle of the object.
@@ -31,14 +59,14 @@ impl ErrorFunction {
         let (mut handle, mut code) = (handle, code);
         // The function is variadic in C, so the call must have a variadic type, although it passes only two
         // arguments.
-        type Function = unsafe extern "C" fn(*mut usize, *mut c_int, ...);
+        type Function = unsafe extern "C-unwind" fn(*mut usize, *mut c_int, ...);
         // SAFETY: the address is not null (`new`), and error handlers have no sentinels. The program
         // registered the function as an error handler, and error handlers have this type: the first parameter
         // points to a handle, and a handle is as wide as a `usize`.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.0) };
         // SAFETY: both pointers point to local variables. The program promises that its error handler may be
         // called with a pointer to a handle and a pointer to a code.
-        unsafe { function(&raw mut handle, &raw mut code) };
+        guarded("an error handler", || unsafe { function(&raw mut handle, &raw mut code) });
         code
     }
 }
@@ -89,7 +117,7 @@ impl UserCopy {
         extra: *mut c_void,
         value: *mut c_void,
     ) -> Result<Option<*mut c_void>, c_int> {
-        type Function = unsafe extern "C" fn(
+        type Function = unsafe extern "C-unwind" fn(
             usize,
             c_int,
             *mut c_void,
@@ -105,9 +133,9 @@ impl UserCopy {
         // SAFETY: the pointers for the results point to the local variables `copy` and `flag`. The program
         // promises that its copy function may be called with `extra` and `value`, because the program itself
         // registered these two values.
-        let code = unsafe {
+        let code = guarded("a copy function of an attribute", || unsafe {
             function(handle, keyval, extra, value, (&raw mut copy).cast(), &raw mut flag)
-        };
+        });
         if code != 0 {
             return Err(code);
         }
@@ -143,7 +171,8 @@ impl DeleteFunction {
         value: *mut c_void,
         extra: *mut c_void,
     ) -> Result<(), c_int> {
-        type Function = unsafe extern "C" fn(usize, c_int, *mut c_void, *mut c_void) -> c_int;
+        type Function =
+            unsafe extern "C-unwind" fn(usize, c_int, *mut c_void, *mut c_void) -> c_int;
         let Some(callback) = self.0 else { return Ok(()) };
         // SAFETY: `new` has checked that the address is not the sentinel, which is null. The program
         // registered the function as a delete function, and delete functions have this type: the first
@@ -151,7 +180,8 @@ impl DeleteFunction {
         let function = unsafe { std::mem::transmute::<Callback, Function>(callback) };
         // SAFETY: the program promises that its delete function may be called with `value` and `extra`,
         // because the program itself registered these two values.
-        match unsafe { function(handle, keyval, value, extra) } {
+        let call = || unsafe { function(handle, keyval, value, extra) };
+        match guarded("a delete function of an attribute", call) {
             0 => Ok(()),
             code => Err(code),
         }
@@ -192,34 +222,35 @@ impl Generalized {
 
     /// Calls the query function, which fills `status`. Returns the code of the function.
     pub fn query(self, status: &mut raw::Status) -> c_int {
-        type Function = unsafe extern "C" fn(*mut c_void, *mut raw::Status) -> c_int;
+        type Function = unsafe extern "C-unwind" fn(*mut c_void, *mut raw::Status) -> c_int;
         // SAFETY: the address is not null (`new`), and query functions have no sentinels. The program
         // registered the function as a query function, and query functions have this type.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.query) };
         // SAFETY: `status` is a mutable reference, so the query function may write the status. The program
         // promises that its query function may be called with `extra`.
-        unsafe { function(self.extra, status) }
+        guarded("the query function of a request", || unsafe { function(self.extra, status) })
     }
 
     /// Calls the free function, for a request that is being freed. Returns the function's return code.
     pub fn free(self) -> c_int {
-        type Function = unsafe extern "C" fn(*mut c_void) -> c_int;
+        type Function = unsafe extern "C-unwind" fn(*mut c_void) -> c_int;
         // SAFETY: the address is not null (`new`), and free functions have no sentinels. The program
         // registered the function as a free function, and free functions have this type.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.free) };
         // SAFETY: the program promises that its free function may be called with `extra`.
-        unsafe { function(self.extra) }
+        guarded("the free function of a request", || unsafe { function(self.extra) })
     }
 
     /// Calls the cancel function and tells it whether the request is complete. Returns the code of the
     /// function.
     pub fn cancel(self, complete: bool) -> c_int {
-        type Function = unsafe extern "C" fn(*mut c_void, c_int) -> c_int;
+        type Function = unsafe extern "C-unwind" fn(*mut c_void, c_int) -> c_int;
         // SAFETY: the address is not null (`new`), and cancel functions have no sentinels. The program
         // registered the function as a cancel function, and cancel functions have this type.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.cancel) };
         // SAFETY: the program promises that its cancel function may be called with `extra` and a flag.
-        unsafe { function(self.extra, complete.into()) }
+        let call = || unsafe { function(self.extra, complete.into()) };
+        guarded("the cancel function of a request", call)
     }
 }
 
@@ -258,9 +289,14 @@ impl UserReduction {
         extent: isize,
         datatype: raw::Datatype,
     ) {
-        type Int = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut raw::Datatype);
-        type Large =
-            unsafe extern "C" fn(*mut c_void, *mut c_void, *mut raw::Count, *mut raw::Datatype);
+        type Int =
+            unsafe extern "C-unwind" fn(*mut c_void, *mut c_void, *mut c_int, *mut raw::Datatype);
+        type Large = unsafe extern "C-unwind" fn(
+            *mut c_void,
+            *mut c_void,
+            *mut raw::Count,
+            *mut raw::Datatype,
+        );
         let most = if self.large { i64::MAX as u64 } else { c_int::MAX as u64 };
         let mut done = 0;
         while done < elements {
@@ -278,7 +314,8 @@ impl UserReduction {
                 let function = unsafe { std::mem::transmute::<Callback, Large>(self.function) };
                 // SAFETY: the program promises that its function may be called with two vectors of the elements
                 // that a reduction of this datatype passes. The last two pointers point to local variables.
-                unsafe { function(input, result, &raw mut count, &raw mut datatype) };
+                let call = || unsafe { function(input, result, &raw mut count, &raw mut datatype) };
+                guarded("the function of an operation", call);
             } else {
                 let mut count = part as c_int;
                 // SAFETY: the address is not null (`new`), and functions of operations have no sentinels. The
@@ -286,7 +323,8 @@ impl UserReduction {
                 let function = unsafe { std::mem::transmute::<Callback, Int>(self.function) };
                 // SAFETY: the program promises that its function may be called with the two vectors of a
                 // reduction of this datatype. The count and the handle are local variables.
-                unsafe { function(input, result, &raw mut count, &raw mut datatype) };
+                let call = || unsafe { function(input, result, &raw mut count, &raw mut datatype) };
+                guarded("the function of an operation", call);
             }
             done += part;
         }
@@ -330,7 +368,7 @@ impl Datarep {
         file: *mut c_void,
         position: i64,
     ) -> Option<c_int> {
-        type Large = unsafe extern "C" fn(
+        type Large = unsafe extern "C-unwind" fn(
             *mut c_void,
             raw::Datatype,
             i64,
@@ -338,7 +376,7 @@ impl Datarep {
             i64,
             *mut c_void,
         ) -> c_int;
-        type Int = unsafe extern "C" fn(
+        type Int = unsafe extern "C-unwind" fn(
             *mut c_void,
             raw::Datatype,
             c_int,
@@ -353,7 +391,8 @@ impl Datarep {
             let function = unsafe { std::mem::transmute::<Callback, Large>(callback) };
             // SAFETY: the program promises that its function may be called with elements of `datatype` in memory,
             // with a buffer for their form in the file, and with `extra`.
-            return Some(unsafe { function(memory, datatype, count, file, position, self.extra) });
+            let call = || unsafe { function(memory, datatype, count, file, position, self.extra) };
+            return Some(guarded(CONVERSION, call));
         }
         // SAFETY: the address is not the sentinel (`new`). The program registered the function by
         // `MPI_Register_datarep`, so the function has this type.
@@ -361,7 +400,8 @@ impl Datarep {
         let count = c_int::try_from(count).unwrap_or(c_int::MAX);
         // SAFETY: the program promises that its function may be called with elements of `datatype` in memory, with
         // a buffer for their form in the file, and with `extra`.
-        Some(unsafe { function(memory, datatype, count, file, position, self.extra) })
+        let call = || unsafe { function(memory, datatype, count, file, position, self.extra) };
+        Some(guarded(CONVERSION, call))
     }
 
     /// Calls the function as an extent function. Returns the extent in bytes that the function reports for `datatype`
@@ -370,7 +410,8 @@ impl Datarep {
     /// # Errors
     /// Returns the code that the function returned, if the code is not 0.
     pub fn extent(self, datatype: raw::Datatype) -> Result<isize, c_int> {
-        type Function = unsafe extern "C" fn(raw::Datatype, *mut isize, *mut c_void) -> c_int;
+        type Function =
+            unsafe extern "C-unwind" fn(raw::Datatype, *mut isize, *mut c_void) -> c_int;
         let Some(callback) = self.convert else { return Ok(0) };
         let mut extent = 0;
         // SAFETY: the address is not null (`new`). The program registered the function as an extent function,
@@ -378,7 +419,8 @@ impl Datarep {
         let function = unsafe { std::mem::transmute::<Callback, Function>(callback) };
         // SAFETY: the pointer points to the local variable `extent`. The program promises that its function may
         // be called with `extra`.
-        match unsafe { function(datatype, &raw mut extent, self.extra) } {
+        let call = || unsafe { function(datatype, &raw mut extent, self.extra) };
+        match guarded("the extent function of a data representation", call) {
             0 => Ok(extent),
             code => Err(code),
         }

@@ -125,6 +125,34 @@ programs! {
     languages: [0, 2];
 }
 
+/// Returns the text that a program prints with the environment variables `env`, and whether it succeeds.
+fn printed(name: &str, env: &[(&str, &str)]) -> (String, bool) {
+    let mut command = Command::new(compile(name));
+    command.env("LD_LIBRARY_PATH", library());
+    let output = job::run(command, name, env);
+    (job::text(&output), output.status.success())
+}
+
+#[test]
+fn errors_that_a_program_ignores_are_printed() {
+    let (text, good) = printed("handlers", &[("TYPEPACK_ERRORS", "all")]);
+    let found = |line: &str| {
+        line.starts_with("typepack: rank 0: MPI_Send: ")
+            && line.contains("777")
+            && line.ends_with("(MPI_ERR_RANK: invalid rank)")
+    };
+    assert!(good && text.lines().filter(|line| found(line)).count() == 1, "{text}");
+    let (text, good) = printed("handlers", &[]);
+    assert!(good && !text.contains("MPI_Send"), "{text}");
+}
+
+#[test]
+fn an_exception_out_of_a_callback_is_one_line() {
+    let (text, good) = printed("thrown", &[]);
+    let line = "typepack: rank 0: an exception has left the function of an operation; ";
+    assert!(!good && text.lines().filter(|other| other.starts_with(line)).count() == 1, "{text}");
+}
+
 /// Tests neighbourhood collectives with two transports, with the check of types, and without spinning.
 #[test]
 fn neighbors_every_way() {

@@ -30,7 +30,6 @@ pub enum ErrorKind {
 
 /// An error of this crate: a kind, one sentence that describes the error, and the system's error if there is
 /// one.
-#[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
     detail: String,
@@ -69,6 +68,12 @@ impl fmt::Display for Error {
             Some(source) => write!(f, "{}: {source}", self.detail),
             None => f.write_str(&self.detail),
         }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

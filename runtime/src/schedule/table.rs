@@ -10,7 +10,7 @@
 //! detached, so the table never mistakes a late completion for a completion of the next schedule in this
 //! entry.
 
-use super::part::{check_own, unequal};
+use super::part::{COMPARE, check_own, unequal};
 use super::program::{Action, Builder, Schedule};
 use crate::commit::bytes;
 use crate::endpoint::engine::{How, MessageEngine};
@@ -576,6 +576,7 @@ impl ProgressSource for Schedules {
         let outcome = match result {
             _ if entry.schedule.is_void(number) => Ok(()),
             Ok(status) => entry.received(number, status),
+            Err(error) if error.kind() == ErrorKind::Truncated => Err(error.add(COMPARE)),
             Err(error) => Err(error),
         };
         entry.schedule.finish(number, outcome);

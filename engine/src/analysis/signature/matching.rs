@@ -22,7 +22,7 @@ use crate::named::Named;
 use std::fmt;
 
 /// The first position at which the basic types of a message and of a receive buffer differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mismatch {
     /// Number of basic elements before this position. If the whole message or the whole buffer is
@@ -60,6 +60,12 @@ impl fmt::Display for Mismatch {
                 self.element, self.sent
             ),
         }
+    }
+}
+
+impl fmt::Debug for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

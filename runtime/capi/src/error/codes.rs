@@ -1,10 +1,10 @@
 //! Error classes and error codes of the standard and of the user (MPI-5.0 sections 9.4 and 9.5).
 //!
 //! For the errors that the library itself finds, it returns only error classes as error codes. The user can
-//! add classes, codes and strings, and can remove them again. `handler.rs` and `MPI_Error_string` read the
+//! add classes, codes and strings, and can remove them again. `handler.rs` and `last.rs` read the
 //! texts.
 
-use super::{Failure, Result};
+use super::{Failure, Result, last};
 use crate::abi;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
@@ -181,7 +181,7 @@ pub fn error_string(
     len: Output<c_int>,
 ) -> Result {
     let len = len.required("resultlen")?;
-    let bytes = string(errorcode).ok_or_else(|| unknown("errorcode", errorcode))?;
+    let bytes = last::string(errorcode).ok_or_else(|| unknown("errorcode", errorcode))?;
     len.set(target.required("string")?.write(&bytes));
     Ok(())
 }

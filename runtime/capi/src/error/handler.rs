@@ -4,7 +4,7 @@
 //! object. Every communicator, file, window and session has an error handler, a [`Handler`]. If the failed
 //! call has no such object, `entry.rs` uses the error handler of `MPI_COMM_SELF`.
 
-use super::{Failure, Result, codes};
+use super::{Failure, Result, codes, last};
 use crate::abi;
 use crate::argument::{InOut, Output};
 use crate::callback::ErrorFunction;
@@ -175,22 +175,43 @@ impl HandlerCell {
 /// user's error handler points to "the error code to be returned by the MPI routine that raised the error" (MPI-5.0
 /// section 9.3.1), so the handler may change this code.
 pub fn invoke(handler: &Handler, handle: usize, name: &'static str, failure: &Failure) -> c_int {
-    match handler {
-        Handler::Fatal | Handler::Abort => fatal(name, failure),
-        Handler::Return => failure.code,
-        Handler::User(user) => user.function.call(handle, failure.code),
+    if matches!(handler, Handler::Fatal | Handler::Abort) {
+        fatal(name, failure);
     }
+    last::keep(failure, &|text| said(name, text));
+    match handler {
+        Handler::User(user) => user.function.call(handle, failure.code),
+        _ => {
+            if typepack::prints_all_errors() {
+                print(&line(name, failure));
+            }
+            failure.code
+        }
+    }
+}
+
+/// Returns the text of a failure with the rank and the call.
+fn said(name: &'static str, text: &str) -> String {
+    let who = lifecycle::rank().map_or_else(String::new, |rank| format!("rank {rank}: "));
+    format!("{who}{name}: {text}")
+}
+
+/// Returns the line for a failure, which says everything that is known about it.
+fn line(name: &'static str, failure: &Failure) -> String {
+    let what = codes::string(failure.code)
+        .map_or_else(String::new, |text| format!(" ({})", String::from_utf8_lossy(&text)));
+    format!("typepack: {}{what}\n", said(name, &failure.text))
+}
+
+fn print(line: &str) {
+    // One write, so that a rank that ends meanwhile leaves no half line, and lines of ranks do not mix. If standard
+    // error is closed, there is nobody to tell.
+    let _unseen = std::io::stderr().write_all(line.as_bytes());
 }
 
 /// Writes one line on standard error and ends the job.
 pub fn fatal(name: &'static str, failure: &Failure) -> ! {
-    let what = codes::string(failure.code)
-        .map_or_else(String::new, |text| format!(" ({})", String::from_utf8_lossy(&text)));
-    let who = lifecycle::rank().map_or_else(String::new, |rank| format!("rank {rank}: "));
-    // One write, so that a rank that ends meanwhile leaves no half line, and lines of ranks do not mix.
-    let line = format!("typepack: {who}{name}: {}{what}\n", failure.text);
-    // If standard error is closed, there is nobody to tell.
-    let _unseen = std::io::stderr().write_all(line.as_bytes());
+    print(&line(name, failure));
     let code = codes::class(failure.code).unwrap_or(failure.code);
     lifecycle::abort(code)
 }

@@ -4,10 +4,11 @@
 //! A function that implements an MPI call returns a [`Failure`] if it fails. `entry.rs` then calls the
 //! error handler of the call's object (`handler.rs`). `objects.rs` has the tables of files, windows and
 //! sessions, and the calls on their error handlers. `codes.rs` has the error classes and codes of the
-//! standard and of the user. `panics.rs` turns a panic into a failure.
+//! standard and of the user. `last.rs` keeps the texts of each thread's last failure. `panics.rs` turns a panic into a failure.
 
 pub mod codes;
 pub mod handler;
+pub mod last;
 pub mod objects;
 pub mod panics;
 
@@ -33,6 +34,8 @@ pub struct Said {
     /// file, window or session, and the error handler that this object had when an operation on it failed. If this
     /// field is set, `entry.rs` calls this error handler instead of the error handler of the call's object.
     pub on: Option<(usize, Handler)>,
+    /// If the code is `MPI_ERR_IN_STATUS`, the codes in the statuses, each with its first text.
+    pub also: Vec<(c_int, String)>,
 }
 
 impl Failure {
@@ -45,7 +48,7 @@ impl Failure {
     /// Makes a failure with the error code `code` and the sentence `text`.
     #[cold]
     pub fn of_code(code: c_int, text: String) -> Self {
-        Self(Box::new(Said { code, text, on: None }))
+        Self(Box::new(Said { code, text, on: None, also: Vec::new() }))
     }
 
     /// Makes the failure for a handle that has no object. [`failure::Failure::no_object`] describes the

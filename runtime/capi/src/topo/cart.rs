@@ -9,8 +9,22 @@ use crate::raw;
 use std::ffi::c_int;
 use typepack::topo::{Grid, Topology};
 
-/// Returns the grid that the arguments of a call describe.
+/// Returns the grid that the arguments of a call describe. Each dimension must be at least 1.
 fn grid_of(ndims: c_int, dims: Array<c_int>, periods: Array<c_int>) -> Result<Grid> {
+    grid_from(ndims, dims, periods, 1)?.ok_or_else(|| {
+        // `grid_from` has already refused dimensions below 1.
+        Failure::new(abi::ERR_DIMS, "dims", "the grid has no ranks")
+    })
+}
+
+/// Returns the grid that the arguments of a call describe, whose dimensions must be at least `least`. Returns `None` if
+/// a dimension is 0, so that the grid has no ranks.
+fn grid_from(
+    ndims: c_int,
+    dims: Array<c_int>,
+    periods: Array<c_int>,
+    least: usize,
+) -> Result<Option<Grid>> {
     let count = length(ndims, abi::ERR_DIMS, "ndims")?;
     // SAFETY: the standard prescribes `ndims` entries for both arrays, and `count` equals `ndims`. The
     // iterators end in this function.
@@ -18,8 +32,8 @@ fn grid_of(ndims: c_int, dims: Array<c_int>, periods: Array<c_int>) -> Result<Gr
         unsafe { (dims.entries(count, "dims")?, periods.entries(count, "periods")?) };
     let (mut dims, mut periodic) = (Vec::new(), Vec::new());
     for (place, (dim, wraps)) in given.zip(wraps).enumerate() {
-        let dim = usize::try_from(dim).ok().filter(|&dim| dim > 0).ok_or_else(|| {
-            let detail = format!("entry {place} is {dim}; it must be at least 1");
+        let dim = usize::try_from(dim).ok().filter(|&dim| dim >= least).ok_or_else(|| {
+            let detail = format!("entry {place} is {dim}; it must be at least {least}");
             Failure::new(abi::ERR_DIMS, "dims", detail)
         })?;
         if place == 0 {
@@ -28,7 +42,10 @@ fn grid_of(ndims: c_int, dims: Array<c_int>, periods: Array<c_int>) -> Result<Gr
         dims.push(dim);
         periodic.push(wraps != 0);
     }
-    Ok(Grid::new(&dims, &periodic)?)
+    if dims.contains(&0) {
+        return Ok(None);
+    }
+    Ok(Some(Grid::new(&dims, &periodic)?))
 }
 
 /// Returns the grid of a communicator.
@@ -53,7 +70,7 @@ pub fn create(
     create::hand_out(&parent, made, out)
 }
 
-/// `MPI_Cart_map`.
+/// `MPI_Cart_map`. A grid with a dimension of 0 has no ranks, so this rank is not in it.
 pub fn map(
     comm: raw::Comm,
     ndims: c_int,
@@ -63,7 +80,10 @@ pub fn map(
 ) -> Result {
     let comm = find(comm)?;
     let out = newrank.required("newrank")?;
-    let place = comm.communicator().cart_map(&grid_of(ndims, dims, periods)?)?;
+    let place = match grid_from(ndims, dims, periods, 0)? {
+        Some(grid) => comm.communicator().cart_map(&grid)?,
+        None => None,
+    };
     out.set(rank_or_undefined(place));
     Ok(())
 }

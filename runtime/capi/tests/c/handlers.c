@@ -235,6 +235,38 @@ static void codes(void)
     RAISES(MPI_ERR_ARG, MPI_Add_error_string(MPI_ERR_ARG, "mine"));
 }
 
+/* Checks that MPI_Error_string says what the last failed call of this thread has found, and nothing about another
+   class. */
+static void texts(void)
+{
+    char text[MPI_MAX_ERROR_STRING], who[32];
+    int length, rank, buffer[4] = {0};
+    OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    snprintf(who, sizeof who, "rank %d: MPI_Send: ", rank);
+    int code = MPI_Send(buffer, 1, MPI_INT, 777, 0, MPI_COMM_WORLD);
+    RAISES(MPI_ERR_RANK, code);
+    OK(MPI_Error_string(code, text, &length));
+    CHECK(strncmp(text, "MPI_ERR_RANK: invalid rank: ", 28) == 0 && strncmp(text + 28, who, strlen(who)) == 0);
+    CHECK(strstr(text, "777") != NULL && (int)strlen(text) == length);
+    OK(MPI_Error_string(MPI_ERR_TAG, text, &length));
+    CHECK(strcmp(text, "MPI_ERR_TAG: invalid tag") == 0);
+    /* Both receives fail: the code of the call and the classes in the statuses have texts. */
+    MPI_Request requests[2];
+    MPI_Status statuses[2];
+    for (int i = 0; i < 2; i++)
+        OK(MPI_Irecv(buffer + i, 1, MPI_INT, 0, i, MPI_COMM_SELF, &requests[i]));
+    for (int i = 0; i < 2; i++) OK(MPI_Send(buffer, 4, MPI_INT, 0, i, MPI_COMM_SELF));
+    code = MPI_Waitall(2, requests, statuses);
+    RAISES(MPI_ERR_IN_STATUS, code);
+    CHECK(statuses[1].MPI_ERROR == MPI_ERR_TRUNCATE);
+    OK(MPI_Error_string(statuses[1].MPI_ERROR, text, &length));
+    CHECK(strstr(text, "MPI_Waitall: ") != NULL && strstr(text, "has 16 bytes") != NULL);
+    OK(MPI_Error_string(code, text, &length));
+    CHECK(strstr(text, "MPI_Waitall: ") != NULL && strstr(text, "has 16 bytes") != NULL);
+    OK(MPI_Error_string(MPI_ERR_RANK, text, &length));
+    CHECK(strcmp(text, "MPI_ERR_RANK: invalid rank") == 0);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Errhandler early;
@@ -246,6 +278,7 @@ int main(int argc, char **argv)
     places();
     files();
     codes();
+    texts();
     OK(MPI_Finalize());
     codes();
     return 0;

@@ -129,6 +129,15 @@ static void grids(void)
                 continue;
             }
             int mapped = -7, place;
+            if (ndims > 0) {
+                /* A grid with a dimension of 0 has no ranks. */
+                int empty[MOST];
+                memcpy(empty, dims, sizeof empty);
+                empty[ndims - 1] = 0;
+                OK(MPI_Cart_map(MPI_COMM_WORLD, ndims, empty, periods, &mapped));
+                CHECK(mapped == MPI_UNDEFINED);
+                RAISES(MPI_ERR_DIMS, MPI_Cart_create(MPI_COMM_WORLD, ndims, empty, periods, reorder, &grid));
+            }
             OK(MPI_Cart_map(MPI_COMM_WORLD, ndims, dims, periods, &mapped));
             OK(MPI_Cart_create(MPI_COMM_WORLD, ndims, dims, periods, reorder, &grid));
             if (grid == MPI_COMM_NULL) {

@@ -37,6 +37,7 @@ use crate::comm::Communicator;
 use crate::endpoint::sources::Combine;
 use crate::message::payload::LayoutRef;
 use crate::schedule::Part;
+use crate::schedule::part::COMPARE;
 use crate::schedule::table::Place;
 use crate::settings::CollectiveMethod;
 use crate::shm::cells::{STEPS, Seat, WORDS, call_of, last_step};
@@ -760,7 +761,7 @@ fn unexpected(from: usize, head: u64, bytes: u64) -> Error {
         LEFT => {
             let detail = format!(
                 "rank {from} has ended the call without data for this rank; either it has failed, and its error has \
-                 the reason, or it does not send to this rank"
+                 the reason, or it does not send to this rank; {COMPARE}"
             );
             Error::new(ErrorKind::Other, "message", detail)
         }
@@ -772,19 +773,21 @@ fn unexpected(from: usize, head: u64, bytes: u64) -> Error {
         }
         _ if (head | bytes) & BY_MESSAGES != 0 || (head ^ bytes) & IN_SLICES != 0 => {
             let detail = format!(
-                "rank {from} passes another number of bytes than this rank, or makes another call"
+                "rank {from} passes another number of bytes than this rank, or makes another call; {COMPARE}"
             );
             Error::new(ErrorKind::Count, "count", detail)
         }
         _ if head > bytes => {
             let [head, bytes] = [head, bytes].map(|head| head & !IN_SLICES);
-            let detail = format!("rank {from} passes {head} bytes, but at most {bytes} bytes fit");
+            let detail = format!(
+                "rank {from} passes {head} bytes, but at most {bytes} bytes fit; {COMPARE}"
+            );
             Error::new(ErrorKind::Truncated, "count", detail)
         }
         _ => {
             let [head, bytes] = [head, bytes].map(|head| head & !IN_SLICES);
             let detail = format!(
-                "part sizes differ: rank {from} has {head} bytes, but this rank has {bytes} bytes"
+                "part sizes differ: rank {from} has {head} bytes, but this rank has {bytes} bytes; {COMPARE}"
             );
             Error::new(ErrorKind::Count, "count", detail)
         }
