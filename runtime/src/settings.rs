@@ -26,7 +26,7 @@ const EAGER_LIMIT: u64 = 8 << 10;
 pub(crate) const UNEXPECTED_MAX: u64 = 16 << 20;
 
 /// The names of the variables that the library or the launcher accepts.
-pub(crate) const USED: [&str; 31] = [
+pub(crate) const USED: [&str; 33] = [
     "TYPEPACK_JIT",
     "TYPEPACK_JIT_THRESHOLD",
     "TYPEPACK_JIT_MEMORY_MAX",
@@ -47,6 +47,8 @@ pub(crate) const USED: [&str; 31] = [
     "TYPEPACK_TUNE",
     "TYPEPACK_TUNE_FILE",
     "TYPEPACK_BIND",
+    "TYPEPACK_CC",
+    "TYPEPACK_CXX",
     "TYPEPACK_INTERPOSE",
     "TYPEPACK_REPORT",
     "TYPEPACK_QUIET",
@@ -294,8 +296,8 @@ pub struct Settings {
     pub collectives: CollectiveMethods,
     /// True if ranks may access each other's private memory (`TYPEPACK_CMA`).
     pub cma: bool,
-    /// How long a waiting rank spins before it sleeps (`TYPEPACK_SPIN_US`). If the value is `None`, `init`
-    /// chooses the time: 0 in a job with more ranks than CPUs, and `SPIN` (`endpoint/progress/waiting.rs`) in any other job.
+    /// How long a waiting rank spins before it sleeps (`TYPEPACK_SPIN_US`); `None` stands for `SPIN`
+    /// (`endpoint/progress/waiting.rs`). In a job with more ranks than CPUs, ranks never spin, whatever the value.
     pub spin: Option<Duration>,
     /// True if each rank prints a report when it leaves the job (`TYPEPACK_REPORT`).
     pub report: bool,

@@ -26,7 +26,7 @@ pub fn variables() -> Vec<Variable> {
     // Read the settings with no variable set, so that every setting has its default.
     let defaults = Settings::read(|_| None).ok();
     let of = |value: fn(&Settings) -> String| defaults.as_ref().map(value).unwrap_or_default();
-    let spin = format!("{} ({} with more ranks than CPUs)", SPIN.as_micros(), 0);
+    let spin = format!("{} (always 0 with more ranks than CPUs)", SPIN.as_micros());
     [
         #[cfg(feature = "jit")]
         ("TYPEPACK_JIT", "off, lazy, eager", of(|s| s.jit.mode.to_string())),
@@ -55,6 +55,8 @@ pub fn variables() -> Vec<Variable> {
         ("TYPEPACK_TUNE", "on, off", "on".into()),
         ("TYPEPACK_TUNE_FILE", "a path", "none".into()),
         ("TYPEPACK_BIND", "a value of mpiexec -bind-to", "core".into()),
+        ("TYPEPACK_CC", "a compiler", "cc".into()),
+        ("TYPEPACK_CXX", "a compiler", "c++".into()),
         ("TYPEPACK_INTERPOSE", "on, off, all", "on".into()),
         ("TYPEPACK_REPORT", "0, 1, types", "0".into()),
         ("TYPEPACK_QUIET", "0, 1", "0".into()),
@@ -113,7 +115,8 @@ impl Variable {
             }
             "TYPEPACK_SPIN_US" => {
                 "How long a waiting rank spins before it sleeps. With 0, it lets other processes run a few times \
-                 instead, or for up to 50 us if none wants the CPU."
+                 instead, or for up to 50 us if none wants the CPU. In a job with more ranks than CPUs, ranks never \
+                 spin: the value counts as 0."
             }
             "TYPEPACK_CMA" => {
                 "Whether ranks may read each other's private memory by system calls: for messages, and for gets from \
@@ -149,6 +152,14 @@ impl Variable {
                  file of another processor or version is ignored and replaced; a file that is not a tune file is left alone."
             }
             "TYPEPACK_BIND" => "The default of `mpiexec -bind-to`.",
+            "TYPEPACK_CC" => {
+                "The compiler that `mpicc` calls, with or without arguments. `-cc=` comes first; `MPICH_CC` and then \
+                 `OMPI_CC` count if this variable is not set."
+            }
+            "TYPEPACK_CXX" => {
+                "The compiler that `mpicxx` calls, in the same way. `-cxx=` comes first; `MPICH_CXX` and then \
+                 `OMPI_CXX` count if this variable is not set."
+            }
             "TYPEPACK_INTERPOSE" => {
                 "With `libtypepack_interpose.so` in front of another MPI library: `on` takes over packing, `off` hands \
                  every call on, and `all` also says that all ranks of the job have the library."

@@ -9,7 +9,7 @@
 
 use crate::comm::{Communicator, Group};
 use crate::commit::{self, counters};
-use crate::endpoint::progress::{Endpoint, SPIN};
+use crate::endpoint::progress::{Endpoint, spin_time};
 use crate::io as files;
 use crate::memory::{self, SharedBuffer};
 use crate::placement::Placement;
@@ -135,8 +135,7 @@ pub fn init() -> Result<Universe> {
             Fabric::alone()
         }
     };
-    let spin = if fabric.oversubscribed() { Duration::ZERO } else { SPIN };
-    let spin = settings.spin.unwrap_or(spin);
+    let spin = spin_time(fabric.oversubscribed(), settings.spin);
     fabric.register_barrier(!spin.is_zero());
     let endpoint = Arc::new(Endpoint::new(fabric, settings.eager_limit, settings.forced, spin));
     endpoint.bound(settings.unexpected_max)?;
@@ -586,5 +585,8 @@ pub fn wtick() -> f64 {
 #[doc(alias = "MPI_Abort")]
 pub fn abort(code: i32) -> ! {
     let code = if code & 0xff == 0 { 1 } else { code };
+    if let Some(segment) = segment() {
+        segment.mark_aborting();
+    }
     crate::sys::process::end(code)
 }

@@ -8,8 +8,10 @@ mod job;
 mod role;
 
 use harness::attempts::attempts;
-use harness::{Finished, run, start};
+use harness::{Finished, Signs, run, start, start_as_is};
 use role::{command, job, play, rank};
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
 
 #[test]
 fn as_rank() {
@@ -97,6 +99,39 @@ fn a_waiting_rank_is_told_who_died() {
         assert!(done.out.contains("rank 1 killed by signal 9 (SIGKILL)"), "{done:?}");
         Ok(())
     });
+}
+
+/// Checks that the other ranks of a job that a rank aborts do not tell of errors of their own: the end of the job is no
+/// error of theirs.
+#[test]
+fn the_peers_of_an_abort_say_nothing() {
+    for option in ["-q", "-disable-auto-cleanup"] {
+        let rank = rank();
+        let rank: Vec<&str> = rank.iter().map(String::as_str).collect();
+        let done = run(command(&[&[option, "-n", "6"][..], &rank].concat(), "abort"));
+        assert_eq!((done.code, done.left.len()), (9, 0), "{done:?}");
+        assert_eq!(verdict(&done), "exited with code 9");
+        assert!(!done.out.contains("told"), "{done:?}");
+    }
+}
+
+/// Checks that the other ranks go on after the death of a rank if the user asks for that.
+#[test]
+fn the_others_go_on_if_asked() {
+    let (rank, signs) = (rank(), Signs::new());
+    let rank: Vec<&str> = rank.iter().map(String::as_str).collect();
+    let mut command = command(&[&["-disable-auto-cleanup", "-n3"][..], &rank].concat(), "go on");
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut job = start_as_is(signs.given(command));
+    let mut line = String::new();
+    let stderr = job.child.stderr.take().expect("a pipe");
+    BufReader::new(stderr).read_line(&mut line).expect("a line about the death");
+    assert!(line.ends_with("killed by signal 9 (SIGKILL); the other ranks go on\n"), "{line}");
+    signs.make("go");
+    assert_eq!(job.wait(), 137);
+    let mut out = String::new();
+    job.child.stdout.take().expect("a pipe").read_to_string(&mut out).expect("text");
+    assert!(out.contains("rank 0 goes on") && out.contains("rank 2 goes on"), "{out}");
 }
 
 #[test]

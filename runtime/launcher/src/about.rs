@@ -11,6 +11,7 @@ use typepack_job::shm::layout::{HASH, MAX_RANKS};
 use typepack_job::shm::topology::CpuInfo;
 
 use crate::placement::cores;
+use crate::topology::{UNKNOWN, is_unknown};
 
 /// Returns the text of `--version`.
 pub fn version() -> String {
@@ -38,7 +39,7 @@ library:         {}
 segment layout:  {HASH:016x}
 ranks:           at most {MAX_RANKS}, on one machine
 usable CPUs:     {} ({} in all): {} cores, {} L2, {} L3, {} NUMA nodes, {} packages
-",
+{}",
         version(),
         shown(exe),
         shown(library),
@@ -49,6 +50,7 @@ usable CPUs:     {} ({} in all): {} cores, {} L2, {} L3, {} NUMA nodes, {} packa
         parts(|info| info.l3),
         parts(|info| info.numa),
         parts(|info| info.package),
+        if is_unknown(table) { format!("                 {UNKNOWN}\n") } else { String::new() },
     )
 }
 

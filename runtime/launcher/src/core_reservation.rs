@@ -9,6 +9,8 @@
 //! job. So this job avoids cores that other users claim as long as enough other cores are free, and otherwise
 //! uses them as if there were no such claims.
 
+use std::collections::BTreeSet;
+
 use typepack_job::shm::topology::CpuInfo;
 use typepack_job::sys::name_lock::{self, Claim, NameLock};
 
@@ -27,18 +29,53 @@ pub struct Reservation {
     locks: Vec<(usize, NameLock)>,
 }
 
+/// Reserves the cores that the user has named for the ranks, as far as nobody else has reserved them.
+pub fn reserve_listed(table: &[CpuInfo], cores: Vec<Core>) -> Reservation {
+    listed_with(table, cores, lock_core)
+}
+
+fn listed_with(
+    table: &[CpuInfo],
+    cores: Vec<Core>,
+    mut lock: impl FnMut(usize) -> Answer,
+) -> Reservation {
+    let mut reserved = Reservation { exclusive: true, ..Reservation::default() };
+    let names: BTreeSet<usize> = cores.iter().flat_map(|core| names_of(table, core)).collect();
+    for name in names {
+        match lock(name) {
+            Answer::Ours(lock) => reserved.locks.push((name, lock)),
+            Answer::Shared(lock) => {
+                reserved.locks.push((name, lock));
+                reserved.exclusive = false;
+            }
+            Answer::Unknown => reserved.exclusive = false,
+            Answer::Taken => {
+                reserved.crowded = true;
+                reserved.exclusive = false;
+            }
+        }
+    }
+    reserved.cores = Some(cores);
+    reserved
+}
+
 /// Tries to place `ranks` ranks on cores that no other job of this user has reserved, and to reserve
 /// these cores. If too few cores are free, no core is reserved. The ranks are then not bound, unless
 /// `plan` lets several ranks share a part of the machine.
 pub fn place_and_reserve(table: &[CpuInfo], ranks: usize, plan: Plan) -> Reservation {
-    place_with(table, ranks, plan, |cpu| match name_lock::lock(&format!("typepack-cpu-{cpu}")) {
+    place_with(table, ranks, plan, lock_core)
+}
+
+/// Tries to reserve the core with the number `cpu` ([`name_of`]).
+fn lock_core(cpu: usize) -> Answer {
+    match name_lock::lock(&format!("typepack-cpu-{cpu}")) {
         Ok(Claim::Alone(lock)) => Answer::Ours(lock),
         Ok(Claim::BesideOthers(lock)) => Answer::Shared(lock),
         Ok(Claim::Taken) => Answer::Taken,
         // If the lock cannot be made at all, this job cannot find out which cores other jobs have reserved.
         // So it binds its ranks as if there were no other jobs.
         Err(_) => Answer::Unknown,
-    })
+    }
 }
 
 /// Widens the binding of each rank from a core to the larger part of the machine that the plan asks for. If
@@ -69,7 +106,7 @@ enum Others {
     Ignore,
 }
 
-/// Does the work of [`place_and_reserve`]. The function `lock` gets the number of a core ([`core_name`])
+/// Does the work of [`place_and_reserve`]. The function `lock` gets the number of a core ([`name_of`])
 /// and tries to reserve that core.
 fn place_with(
     table: &[CpuInfo],
@@ -103,11 +140,11 @@ fn reserve_cores(
     while let Some(cores) = place(&free, ranks, plan) {
         // If the ranks may share parts and there are fewer free cores than ranks, not every rank can have its
         // own core. Stop in this case and reserve no core.
-        if plan.is_shared() && crate::placement::cores(&free).len() < ranks {
+        if plan.is_shared() && crate::placement::cores(&free).len() < ranks * plan.width {
             break;
         }
-        let taken = cores.iter().find(|core| {
-            let name = core_name(table, core);
+        let names: BTreeSet<usize> = cores.iter().flat_map(|core| names_of(table, core)).collect();
+        let taken = names.iter().copied().find(|&name| {
             if uncertain.contains(&name) || reserved.locks.iter().any(|(held, _)| *held == name) {
                 return false;
             }
@@ -127,28 +164,27 @@ fn reserve_cores(
             false
         });
         let Some(taken) = taken else {
-            let names: Vec<_> = cores.iter().map(|core| core_name(table, core)).collect();
             reserved.locks.retain(|(held, _)| names.contains(held));
             reserved.exclusive = !names.iter().any(|name| uncertain.contains(name));
             reserved.cores = Some(cores);
             return reserved;
         };
-        let name = core_name(table, taken);
         for (cpu, info) in free.iter_mut().enumerate() {
             // Remove the whole core, even if only one of its threads was chosen.
-            info.allowed &= !taken.cpus.contains(&cpu) && name_of(table, cpu) != name;
+            info.allowed &= name_of(table, cpu) != taken;
         }
     }
     reserved.locks.clear();
     reserved
 }
 
-/// Returns the number under which all jobs reserve this core: its lowest CPU. The lowest CPU counts even if
-/// this job may not use it, so that jobs with different allowed CPUs get the same number.
-fn core_name(table: &[CpuInfo], core: &Core) -> usize {
-    name_of(table, core.cpus[0])
+/// Returns the numbers of the cores to which a place belongs.
+fn names_of(table: &[CpuInfo], place: &Core) -> BTreeSet<usize> {
+    place.cpus.iter().map(|&cpu| name_of(table, cpu)).collect()
 }
 
+/// Returns the number under which all jobs reserve the core of a CPU: the lowest CPU of the core. The lowest CPU counts
+/// even if this job may not use it, so that jobs with different allowed CPUs get the same number.
 fn name_of(table: &[CpuInfo], cpu: usize) -> usize {
     let core = table[cpu].core;
     let same = |info: &CpuInfo| info.core.is_some() && info.core == core;
@@ -161,7 +197,7 @@ mod tests {
     use crate::args::{Level, Map};
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    const CORES: Plan = Plan { level: Level::Core, map: Map::Blocks };
+    const CORES: Plan = Plan { level: Level::Core, map: Map::Blocks, width: 1 };
 
     fn machine(cores: u32) -> Vec<CpuInfo> {
         let cpu = |n| CpuInfo { core: Some(n / 2), allowed: true, ..CpuInfo::default() };
@@ -243,12 +279,12 @@ mod tests {
         let mut table = machine(2);
         table[0].allowed = false;
         let core = Core { cpus: vec![1], info: table[1] };
-        assert_eq!(core_name(&table, &core), 0);
+        assert_eq!(names_of(&table, &core), [0].into());
     }
 
     #[test]
     fn threads_of_one_core_are_claimed_as_one() {
-        let threads = Plan { level: Level::Thread, map: Map::Fill };
+        let threads = Plan { level: Level::Thread, map: Map::Fill, width: 1 };
         let reserved = planned(4, &[], threads);
         assert_eq!(firsts(&reserved), Some(vec![0, 1, 2, 3]));
         let reserved = planned(3, &[0], threads);
@@ -256,9 +292,36 @@ mod tests {
         assert_eq!(firsts(&planned(7, &[0], threads)), None);
     }
 
+    /// A rank with several cores reserves all of them.
+    #[test]
+    fn wide_places_are_reserved_as_a_whole() {
+        let wide = Plan { level: Level::Core, map: Map::Fill, width: 2 };
+        let reserved = planned(2, &[], wide);
+        assert_eq!((firsts(&reserved), reserved.locks.len()), (Some(vec![0, 4]), 4));
+        let reserved = planned(1, &[2], wide);
+        assert_eq!((firsts(&reserved), reserved.crowded), (Some(vec![0]), true));
+        assert_eq!(reserved.cores.expect("bound")[0].cpus, [0, 1, 4, 5]);
+        assert_eq!(firsts(&planned(2, &[2], wide)), None);
+    }
+
+    /// The CPUs that the user names are used, also if another job holds them.
+    #[test]
+    fn listed_cores_are_used_in_any_case() {
+        let table = machine(2);
+        let cores =
+            vec![Core { cpus: vec![0], info: table[0] }, Core { cpus: vec![2, 3], info: table[2] }];
+        for (taken, crowded) in [(9, false), (2, true)] {
+            let reserved = listed_with(&table, cores.clone(), |cpu| {
+                if cpu == taken { Answer::Taken } else { Answer::Ours(some_lock()) }
+            });
+            assert_eq!(firsts(&reserved), Some(vec![0, 2]));
+            assert_eq!((reserved.crowded, reserved.exclusive), (crowded, !crowded));
+        }
+    }
+
     #[test]
     fn larger_parts_are_bound_to_in_any_case() {
-        let nodes = Plan { level: Level::Numa, map: Map::Blocks };
+        let nodes = Plan { level: Level::Numa, map: Map::Blocks, width: 1 };
         for (ranks, taken, exclusive) in
             [(2, &[][..], true), (2, &[0], true), (4, &[2], false), (9, &[], false)]
         {

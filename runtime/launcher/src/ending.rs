@@ -123,6 +123,17 @@ impl End {
         self.outcome.as_ref()
     }
 
+    /// Handles the failure of a rank in a job whose other ranks go on.
+    pub fn survived(&mut self, failure: Failure, pid: i32) {
+        self.outcome.get_or_insert(Outcome::Failed(failure, pid));
+    }
+
+    /// Returns true if nothing has ended the job: no rank has failed, or the other ranks went on.
+    pub fn is_natural(&self) -> bool {
+        self.outcome.is_none()
+            || matches!((self.phase, &self.outcome), (Phase::Running, Some(Outcome::Failed(..))))
+    }
+
     /// Returns true if mpiexec has told the ranks to end.
     pub fn is_ending(&self) -> bool {
         matches!(self.phase, Phase::Terminating(_) | Phase::Killing)
@@ -280,6 +291,20 @@ mod tests {
             Some(3),
             "a later failure changed the outcome"
         );
+    }
+
+    #[test]
+    fn a_job_that_goes_on_keeps_the_first_failure() {
+        let t = Instant::now();
+        let mut end = End::new(FAILURE_GRACE);
+        assert!(end.is_natural());
+        end.survived(KILLED, 7);
+        end.survived(EXITED, 8);
+        assert_eq!((end.deadline(), end.is_ending(), end.is_natural()), (None, false, true));
+        assert_eq!(end.outcome().map(Outcome::exit_code), Some(137));
+        // A rank calls MPI_Abort.
+        assert_eq!(end.failed(EXITED, 9, false, t), Some(Action::Signal(TERM)));
+        assert_eq!((end.outcome().map(Outcome::exit_code), end.is_natural()), (Some(137), false));
     }
 
     #[test]

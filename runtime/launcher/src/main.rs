@@ -26,6 +26,7 @@ use std::env;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use typepack_job::shm::topology::CpuInfo;
 use typepack_job::sys::poll::{self, PollFd, PollFlags};
@@ -89,7 +90,7 @@ fn run() -> Result<u8, Refusal> {
     let variable = |name| env::var_os(name).map(|value| value.to_string_lossy().into_owned());
     let (bind, timeout) = (variable("TYPEPACK_BIND"), variable("MPIEXEC_TIMEOUT"));
     let surroundings =
-        Surroundings { bind: bind.as_deref(), timeout: timeout.as_deref(), host: &host };
+        Surroundings { bind: bind.as_deref(), timeout: timeout.as_deref(), host: &host, parts };
     let request = args::parse(env::args_os().skip(1), surroundings).map_err(usage)?;
     let mut job = match request {
         Request::Run(job) => job,
@@ -97,7 +98,7 @@ fn run() -> Result<u8, Refusal> {
             let mut outputs = Outputs::standard();
             outputs.show(&match request {
                 Request::Help => args::options::help(),
-                Request::Info => about::text(&discover()),
+                Request::Info => about::text(discover()),
                 _ => about::version(),
             });
             print(&mut outputs);
@@ -107,14 +108,21 @@ fn run() -> Result<u8, Refusal> {
 
     // 2. Find the files to execute. Relative paths are relative to the directory in which the program will
     //    run.
+    let ranks = job.ranks();
     let mut programs = Vec::with_capacity(job.apps.len());
     for app in &mut job.apps {
         if let Some(directory) = &app.directory {
             app.directory = Some(working_directory(directory)?);
         }
         let path = app.path.clone().or_else(|| env::var_os("PATH"));
-        let found = program::find(&app.program, path, app.directory.as_deref());
-        programs.push(found.map_err(|unusable| Refusal(unusable.message, unusable.exit_code))?);
+        let refused = |unusable: program::Unusable| Refusal(unusable.message, unusable.exit_code);
+        let found = program::find(&app.program, path, app.directory.as_deref()).map_err(refused)?;
+        if ranks > 1
+            && let Some(unusable) = program::foreign(&app.program, &found)
+        {
+            return Err(refused(unusable));
+        }
+        programs.push(found);
     }
 
     // 3. Before the first rank exists, block the signals and make the descriptor from which to read them. If
@@ -133,15 +141,32 @@ fn run() -> Result<u8, Refusal> {
 
     // 4. Choose and reserve the cores.
     let mut outputs = Outputs::standard();
+    if !job.ignored.is_empty() && !job.quiet && variable("TYPEPACK_QUIET").is_none_or(|v| v != "1")
+    {
+        let ignored = job.ignored.join(", ");
+        outputs
+            .tell(&format!("no effect here: {ignored} (-q or TYPEPACK_QUIET=1 hides this line)"));
+    }
     let table = discover();
-    let reserved = match job.bind {
-        Bind::To(level) => {
-            core_reservation::place_and_reserve(&table, job.ranks(), Plan { level, map: job.map })
+    let reserved = match &job.bind {
+        &Bind::To(level) => {
+            let plan = Plan { level, map: job.map, width: job.width };
+            core_reservation::place_and_reserve(table, ranks, plan)
+        }
+        Bind::Listed(lists) => {
+            let places = placement::listed(table, ranks, lists).map_err(|cpu| {
+                let usable: Vec<usize> = (0..table.len()).filter(|&c| table[c].allowed).collect();
+                usage(format!(
+                    "--bind-to: CPU {cpu} is not usable (usable: {})",
+                    about::list(&usable)
+                ))
+            })?;
+            core_reservation::reserve_listed(table, places)
         }
         Bind::None => Reservation::default(),
     };
     if job.report_bindings {
-        report_bindings(&job, &reserved, &table, &mut outputs);
+        report_bindings(&job, &reserved, table, &mut outputs);
     }
 
     // 5. Start the ranks, and watch them until the job has ended.
@@ -150,9 +175,9 @@ fn run() -> Result<u8, Refusal> {
         programs: &programs,
         host: &host,
         library: library.as_deref(),
-        table: &table,
+        table,
         placed: reserved.cores.as_deref(),
-        flags: start::flags(job.ranks(), &table, &reserved, &outputs),
+        flags: start::flags(&job, table, &reserved, &outputs),
         signals: before,
         descriptors,
     };
@@ -160,8 +185,24 @@ fn run() -> Result<u8, Refusal> {
     Ok(watch::Job::new(started, &mut outputs, signals.as_fd(), &job).run())
 }
 
-fn discover() -> Vec<CpuInfo> {
-    topology::discover(process::allowed_cpus().ok().as_ref())
+/// Returns the table of this machine's CPUs.
+fn discover() -> &'static [CpuInfo] {
+    static TABLE: OnceLock<Vec<CpuInfo>> = OnceLock::new();
+    TABLE.get_or_init(|| topology::discover(process::allowed_cpus().ok().as_ref()))
+}
+
+/// Returns the number of parts of this machine at a level. Without a level, returns the number of ranks of a program for
+/// which the user gives no number: the number of usable cores.
+fn parts(level: Option<Level>) -> usize {
+    let table = discover();
+    match level {
+        Some(level) => placement::parts(table, level),
+        // `available_parallelism` also takes the CPU quota of a container into account.
+        None => {
+            let quota = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
+            placement::parts(table, Level::Core).min(quota)
+        }
+    }
 }
 
 /// Returns the directory given by `-wdir` as an absolute path, after checking that it is a directory.
@@ -182,36 +223,41 @@ fn report_bindings(
     table: &[CpuInfo],
     outputs: &mut Outputs,
 ) {
-    let level = match (job.bind, &reserved.cores) {
-        (Bind::To(level), Some(_)) => level,
-        (Bind::None, _) => return outputs.tell("ranks are not bound (--bind-to none)"),
-        (Bind::To(level), None) => {
-            let (ranks, units) = (job.ranks(), placement::units(table, level).len());
-            let what = if level == Level::Thread { "hardware threads" } else { "cores" };
-            return outputs.tell(&if reserved.crowded {
-                format!(
-                    "ranks are not bound: other jobs hold some of the {what} (ranks: {ranks}, {what}: \
-                     {units})"
-                )
-            } else {
-                format!(
-                    "ranks are not bound: more ranks than {what} (ranks: {ranks}, {what}: {units})"
-                )
-            });
-        }
+    let level = match (&job.bind, &reserved.cores) {
+        (&Bind::To(level), None) => level,
+        (_, Some(_)) => Level::Thread,
+        (_, None) => return outputs.tell("ranks are not bound (--bind-to none)"),
     };
+    if topology::is_unknown(table) {
+        outputs.tell(topology::UNKNOWN);
+    }
+    if reserved.cores.is_none() {
+        let (ranks, units) = (job.ranks(), placement::units(table, level).len());
+        let what = if level == Level::Thread { "hardware threads" } else { "cores" };
+        let each =
+            if job.width > 1 { format!(", for each rank: {}", job.width) } else { String::new() };
+        let why = if reserved.crowded {
+            format!("other jobs hold some of the {what}")
+        } else if matches!(job.map, args::Map::PerPart { .. }) && ranks * job.width <= units {
+            format!("the parts that --map-by names have too few {what}")
+        } else {
+            format!("more ranks than {what}")
+        };
+        return outputs
+            .tell(&format!("ranks are not bound: {why} (ranks: {ranks}{each}, {what}: {units})"));
+    }
     for (rank, core) in reserved.cores.iter().flatten().enumerate() {
         let mut line = format!("rank {rank} bound to cpu {}", about::list(&core.cpus));
-        for (of, name, index) in [
-            (Level::Core, "core", core.info.core),
-            (Level::L2, "L2", core.info.l2),
-            (Level::L3, "L3", core.info.l3),
-            (Level::Numa, "NUMA node", core.info.numa),
-            (Level::Socket, "package", core.info.package),
+        for (of, name) in [
+            (Level::Core, "core"),
+            (Level::L2, "L2"),
+            (Level::L3, "L3"),
+            (Level::Numa, "NUMA node"),
+            (Level::Socket, "package"),
         ] {
             // Name the part of the machine at the level `of` only if the part contains all CPUs of the
             // rank.
-            if let Some(index) = index.filter(|_| of >= level) {
+            if let Some(index) = placement::common(table, core, of) {
                 line.push_str(&format!(", {name} {index}"));
             }
         }

@@ -13,6 +13,10 @@
 //! - The command line can choose another order, and parts of the machine that are smaller or larger than a
 //!   core. If ranks are bound to larger parts, each rank first gets a core, and may then run on the whole
 //!   part that contains the core. In this case there may be more ranks than cores.
+//! - A rank can get several cores, which lie in one NUMA node if there are enough such groups of cores.
+//! - The user can name the CPUs of each rank. Then no other rule holds.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use typepack_job::shm::topology::CpuInfo;
 
@@ -35,6 +39,8 @@ pub struct Plan {
     pub level: Level,
     /// The order in which parts of the machine get ranks.
     pub map: Map,
+    /// Number of cores or hardware threads that each rank gets.
+    pub width: usize,
 }
 
 impl Plan {
@@ -83,10 +89,20 @@ pub fn units(table: &[CpuInfo], level: Level) -> Vec<Core> {
     threads.map(|&cpu| Core { cpus: vec![cpu], info: table[cpu] }).collect()
 }
 
-/// Returns the core or the hardware thread of each rank. Returns `None` if there are more ranks than cores or
+/// Returns the number of parts of the machine at `level`, as far as this job may use them.
+pub fn parts(table: &[CpuInfo], level: Level) -> usize {
+    let units = units(table, level);
+    if level <= Level::Core {
+        return units.len();
+    }
+    let labels: BTreeSet<_> = units.iter().map(|unit| label(&unit.info, level)).collect();
+    labels.len()
+}
+
+/// Returns the cores or the hardware threads of each rank. Returns `None` if there are more ranks than cores or
 /// threads and the plan does not let ranks share them. Also returns `None` if there is no rank or no core.
 pub fn place(table: &[CpuInfo], ranks: usize, plan: Plan) -> Option<Vec<Core>> {
-    let units = units(table, plan.level);
+    let units = bundles(units(table, plan.level), plan.width, ranks);
     if ranks == 0 || units.is_empty() || ranks > units.len() && !plan.is_shared() {
         return None;
     }
@@ -99,15 +115,109 @@ pub fn place(table: &[CpuInfo], ranks: usize, plan: Plan) -> Option<Vec<Core>> {
             let units = in_turn(&units, level);
             (0..ranks).map(|rank| units[rank % units.len()].clone()).collect()
         }
+        Map::PerPart { level, ranks: each } => {
+            let units = per_part(&units, level, each, plan.is_shared())?;
+            if ranks > units.len() && !plan.is_shared() {
+                return None;
+            }
+            (0..ranks).map(|rank| units[rank % units.len()].clone()).collect()
+        }
+    })
+}
+
+/// Joins each `width` consecutive units to one. The units of one NUMA node are joined with each other, unless this
+/// gives fewer than `ranks` places.
+fn bundles(units: Vec<Core>, width: usize, ranks: usize) -> Vec<Core> {
+    if width <= 1 {
+        return units;
+    }
+    let join = |units: &[Core]| {
+        let mut cpus: Vec<usize> = units.iter().flat_map(|unit| &unit.cpus).copied().collect();
+        cpus.sort_unstable();
+        Core { cpus, info: units[0].info }
+    };
+    let nodes = units.chunk_by(on_one_node);
+    let near: Vec<Core> = nodes.flat_map(|node| node.chunks_exact(width).map(join)).collect();
+    let all = units.chunks_exact(width);
+    if near.len() >= ranks || near.len() == all.len() { near } else { all.map(join).collect() }
+}
+
+fn on_one_node(a: &Core, b: &Core) -> bool {
+    (a.info.package, a.info.numa) == (b.info.package, b.info.numa)
+}
+
+/// Returns the first `each` units of each part at `level`, or of the machine if there is no level. If a part has fewer
+/// units, its ranks share them, or the result is `None` if they must not.
+fn per_part(
+    units: &[Core],
+    level: Option<Level>,
+    each: usize,
+    is_shared: bool,
+) -> Option<Vec<Core>> {
+    let is_one = |a: &Core, b: &Core| {
+        level.is_none_or(|level| match level {
+            Level::Thread => false,
+            level => label(&a.info, level).is_some_and(|part| label(&b.info, level) == Some(part)),
+        })
+    };
+    let mut placed = Vec::new();
+    for part in units.chunk_by(is_one) {
+        if each > part.len() && !is_shared {
+            return None;
+        }
+        placed.extend((0..each).map(|rank| part[rank % part.len()].clone()));
+    }
+    Some(placed)
+}
+
+/// Returns the places of ranks whose CPUs the user names: each rank gets an entry of `lists`, and after the last entry
+/// the first one again.
+///
+/// # Errors
+/// Returns the number of a CPU that this job may not use.
+pub fn listed(table: &[CpuInfo], ranks: usize, lists: &[Vec<usize>]) -> Result<Vec<Core>, usize> {
+    let is_usable = |cpu: usize| table.get(cpu).is_some_and(|info| info.allowed);
+    if let Some(&cpu) = lists.iter().flatten().find(|&&cpu| !is_usable(cpu)) {
+        return Err(cpu);
+    }
+    let places = lists.iter().map(|cpus| Core { cpus: cpus.clone(), info: table[cpus[0]] });
+    let places: Vec<Core> = places.collect();
+    Ok((0..ranks).map(|rank| places[rank % places.len()].clone()).collect())
+}
+
+/// Returns the smallest part of the machine that contains all CPUs of a place: its level, or `None` if there is no such
+/// part.
+pub fn level_of(table: &[CpuInfo], place: &Core) -> Option<Level> {
+    let levels = [Level::Thread, Level::Core, Level::L2, Level::L3, Level::Numa, Level::Socket];
+    levels.into_iter().find(|&level| match level {
+        Level::Thread => place.cpus.len() == 1,
+        level => common(table, place, level).is_some(),
+    })
+}
+
+/// Returns the number of the part at `level` that contains all CPUs of a place, or `None` if there is no such part.
+pub fn common(table: &[CpuInfo], place: &Core, level: Level) -> Option<u32> {
+    let part = label(&table[place.cpus[0]], level)?;
+    place.cpus.iter().all(|&cpu| label(&table[cpu], level) == Some(part)).then_some(part)
+}
+
+/// Returns whether some of the ranks have fewer CPUs than there are such ranks.
+pub fn is_crowded(placed: &[Core]) -> bool {
+    let mut sets: BTreeMap<&[usize], usize> = BTreeMap::new();
+    for place in placed {
+        *sets.entry(&place.cpus).or_default() += 1;
+    }
+    sets.keys().any(|cpus| {
+        let within = |set: &[usize]| set.iter().all(|cpu| cpus.contains(cpu));
+        let ranks: usize = sets.iter().filter(|(set, _)| within(set)).map(|(_, ranks)| ranks).sum();
+        ranks > cpus.len()
     })
 }
 
 fn blocks(units: &[Core], ranks: usize) -> Vec<Core> {
     let mut placed = Vec::with_capacity(ranks);
     let mut before = 0;
-    for node in
-        units.chunk_by(|a, b| (a.info.package, a.info.numa) == (b.info.package, b.info.numa))
-    {
+    for node in units.chunk_by(on_one_node) {
         // `share` returns how many ranks belong on the first `upto` cores. It rounds up, so that a single
         // rank goes to the first node. A node gets the difference between the share up to its last core and
         // the share before its first core. This difference never exceeds the number of the node's cores.
@@ -149,11 +259,11 @@ mod tests {
 
     /// Places `ranks` ranks with the default options.
     fn place(table: &[CpuInfo], ranks: usize) -> Option<Vec<Core>> {
-        super::place(table, ranks, Plan { level: Level::Core, map: Map::Blocks })
+        super::place(table, ranks, Plan { level: Level::Core, map: Map::Blocks, width: 1 })
     }
 
     fn placed(table: &[CpuInfo], ranks: usize, level: Level, map: Map) -> Option<Vec<usize>> {
-        super::place(table, ranks, Plan { level, map }).map(|placed| firsts(&placed))
+        super::place(table, ranks, Plan { level, map, width: 1 }).map(|placed| firsts(&placed))
     }
 
     fn firsts(placed: &[Core]) -> Vec<usize> {
@@ -195,7 +305,7 @@ mod tests {
     fn neighbours_are_as_near_as_the_machine_lets_them() {
         use Distance::{Core, L2, L3, Machine, Numa, Package};
         let steps = |table: &[CpuInfo], ranks, level| -> Vec<Distance> {
-            let placed = super::place(table, ranks, Plan { level, map: Map::Blocks });
+            let placed = super::place(table, ranks, Plan { level, map: Map::Blocks, width: 1 });
             let placed = placed.expect("the ranks fit");
             placed.windows(2).map(|pair| distance(&pair[0].info, &pair[1].info)).collect()
         };
@@ -299,10 +409,79 @@ mod tests {
     }
 
     #[test]
+    fn a_number_of_ranks_per_part() {
+        // The machine has 2 packages with 2 NUMA nodes each. Each node has 2 cores with 2 hardware threads each.
+        let table = machine("package:2 numa:2 l3:1 core:2 pu:2");
+        let per = |level, ranks| Map::PerPart { level, ranks };
+        let core = |ranks, map| placed(&table, ranks, Level::Core, map);
+        assert_eq!(core(4, per(Some(Level::Socket), 2)), Some(vec![0, 2, 8, 10]));
+        assert_eq!(core(4, per(Some(Level::Numa), 1)), Some(vec![0, 4, 8, 12]));
+        assert_eq!(core(3, per(None, 3)), Some(vec![0, 2, 4]));
+        assert_eq!(core(8, per(Some(Level::Core), 1)), core(8, Map::Fill));
+        // Two ranks for each core fit only if each rank gets a hardware thread.
+        assert_eq!(core(16, per(Some(Level::Core), 2)), None);
+        let threads = placed(&table, 16, Level::Thread, per(Some(Level::Core), 2));
+        assert_eq!(threads, Some((0..16).collect()));
+        assert_eq!(
+            placed(&table, 3, Level::Thread, per(Some(Level::Core), 1)),
+            Some(vec![0, 2, 4])
+        );
+        // Ranks that are bound to larger parts share them.
+        let shared = placed(&table, 12, Level::Numa, per(Some(Level::Numa), 3));
+        assert_eq!(shared, Some(vec![0, 2, 0, 4, 6, 4, 8, 10, 8, 12, 14, 12]));
+        // The user asks for more ranks than the parts get.
+        assert_eq!(core(5, per(Some(Level::Numa), 1)), None);
+        let count = |level| parts(&table, level);
+        assert_eq!(
+            [Level::Thread, Level::Core, Level::L3, Level::Socket].map(count),
+            [16, 8, 4, 2]
+        );
+    }
+
+    #[test]
+    fn several_cores_for_each_rank() {
+        let table = machine("package:2 numa:1 core:3 pu:2");
+        let wide = |ranks, map, width| {
+            let placed = super::place(&table, ranks, Plan { level: Level::Core, map, width })?;
+            Some(placed.into_iter().map(|place| place.cpus).collect::<Vec<_>>())
+        };
+        // Each package has room for one rank with two cores. Three ranks need a core of each package.
+        let near = vec![vec![0, 1, 2, 3], vec![6, 7, 8, 9]];
+        assert_eq!(wide(2, Map::Fill, 2), Some(near.clone()));
+        assert_eq!(wide(2, Map::Blocks, 2), Some(near));
+        let all = vec![vec![0, 1, 2, 3], vec![4, 5, 6, 7], vec![8, 9, 10, 11]];
+        assert_eq!(wide(3, Map::Fill, 2), Some(all));
+        assert_eq!(wide(1, Map::Fill, 6).map(|ranks| ranks[0].len()), Some(12));
+        assert_eq!(wide(4, Map::Fill, 2), None);
+        assert_eq!(wide(1, Map::Fill, 7), None);
+        let of =
+            |cpus: &[usize]| level_of(&table, &Core { cpus: cpus.into(), info: table[cpus[0]] });
+        assert_eq!(of(&[1]), Some(Level::Thread));
+        assert_eq!(of(&[0, 1]), Some(Level::Core));
+        assert_eq!(of(&[0, 1, 2, 3]), Some(Level::Numa));
+        assert_eq!(of(&[4, 5, 6, 7]), None);
+    }
+
+    #[test]
+    fn cpus_that_the_user_names() {
+        let mut table = machine("package:1 core:4 pu:1");
+        table[3].allowed = false;
+        let lists = [vec![0], vec![1, 2]];
+        let places = listed(&table, 3, &lists).expect("the CPUs are usable");
+        assert_eq!(
+            places.iter().map(|place| place.cpus.clone()).collect::<Vec<_>>(),
+            [vec![0], vec![1, 2], vec![0]]
+        );
+        assert!(is_crowded(&places) && !is_crowded(&places[..2]));
+        assert_eq!(listed(&table, 1, &[vec![0], vec![3]]), Err(3));
+        assert_eq!(listed(&table, 1, &[vec![9]]), Err(9));
+    }
+
+    #[test]
     fn larger_parts_are_shared() {
         let table = machine("package:2 numa:1 core:2 pu:2");
         let nodes = |ranks, map| -> Vec<_> {
-            let plan = Plan { level: Level::Socket, map };
+            let plan = Plan { level: Level::Socket, map, width: 1 };
             let placed = super::place(&table, ranks, plan).expect("any number fits");
             placed.iter().map(|core| core.info.package.expect("the package is known")).collect()
         };

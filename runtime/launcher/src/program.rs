@@ -33,6 +33,11 @@ pub fn find(
     let seen = |path: &Path| directory.map_or_else(|| path.to_owned(), |from| from.join(path));
     let shown = name.to_string_lossy();
     let missing = || Unusable { message: format!("program: '{shown}' not found"), exit_code: 127 };
+    let here = || {
+        let path = Path::new(".").join(name);
+        let found = check(&seen(&path)).is_ok();
+        found.then(|| format!("; did you mean '{}'?", path.display())).unwrap_or_default()
+    };
     if memchr::memchr(b'/', name.as_encoded_bytes()).is_some() {
         let path = seen(Path::new(name));
         return match check(&path) {
@@ -58,8 +63,24 @@ pub fn find(
     }
     Err(match first_refusal {
         Some(error) => refused(&shown, &error),
-        None => missing(),
+        None => {
+            let Unusable { message, exit_code } = missing();
+            Unusable { message: message + &here(), exit_code }
+        }
     })
+}
+
+/// Returns why the program at `path` cannot be one of several ranks: it is linked with an MPI library that knows nothing
+/// of this launcher, so each process would be rank 0 of a job of its own. `name` is the name that the user gave.
+pub fn foreign(name: &OsStr, path: &Path) -> Option<Unusable> {
+    let program = typepack_job::program::read(path)?;
+    let (library, owner) = program.other_mpi()?;
+    let shown = name.to_string_lossy();
+    let message = format!(
+        "program: '{shown}' is linked with {library} ({owner}), so each process would be rank 0 of 1; compile it with \
+         typepack's mpicc, or start it with the mpiexec of that MPI"
+    );
+    Some(Unusable { message, exit_code: 126 })
 }
 
 fn refused(shown: &str, error: &io::Error) -> Unusable {

@@ -33,7 +33,7 @@ use crate::args::{Bind, Environment, Inherit, Job};
 use crate::core_reservation::Reservation;
 use crate::forward::{Outputs, Source, Stream};
 use crate::input::Input;
-use crate::placement::Core;
+use crate::placement::{Core, is_crowded, level_of};
 
 /// What mpiexec needs to know about one rank.
 #[derive(Debug)]
@@ -230,7 +230,11 @@ impl Shared<'_> {
         let pid = child.pid().as_raw_nonzero().get();
         slot.group.store(pid.unsigned_abs(), Ordering::Release);
         slot.program.store(number as u32 + 1, Ordering::Relaxed);
-        if let (Some(core), Bind::To(level)) = (core, self.job.bind) {
+        let level = core.and_then(|core| match self.job.bind {
+            Bind::To(level) if self.job.width == 1 => Some(level),
+            _ => level_of(self.setting.table, core),
+        });
+        if let (Some(core), Some(level)) = (core, level) {
             slot.bind(core.cpus[0], level.into());
         }
         let label = self.job.label.then(|| format!("[{rank}] "));
@@ -387,19 +391,16 @@ fn c_string(text: &OsStr) -> Result<CString, String> {
 }
 
 /// Returns the flags that mpiexec passes to the ranks through the segment.
-pub fn flags(
-    ranks: usize,
-    table: &[CpuInfo],
-    reserved: &Reservation,
-    outputs: &Outputs,
-) -> JobFlags {
+pub fn flags(job: &Job, table: &[CpuInfo], reserved: &Reservation, outputs: &Outputs) -> JobFlags {
     let allowed = table.iter().filter(|cpu| cpu.allowed).count();
     // `available_parallelism` also takes the CPU quota of a container into account.
     let usable = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
     JobFlags {
         // If other jobs hold cores that this job needs, ranks of both jobs share cores, and a spinning rank
         // would slow down both jobs.
-        oversubscribed: ranks > allowed.min(usable) || reserved.crowded && !reserved.exclusive,
+        oversubscribed: job.ranks() > allowed.min(usable)
+            || reserved.crowded && !reserved.exclusive
+            || reserved.cores.as_deref().is_some_and(is_crowded),
         stdout_terminal: outputs.is_terminal(Stream::Out),
         stderr_terminal: outputs.is_terminal(Stream::Err),
     }

@@ -14,6 +14,7 @@ use hwlocality::object::types::ObjectType;
 use typepack_job::shm::layout::MAX_CPUS;
 use typepack_job::shm::topology::CpuInfo;
 use typepack_job::sys::process::CpuSet;
+use typepack_job::sys::stream;
 
 /// A source of information about the machine.
 pub trait Source {
@@ -44,6 +45,14 @@ pub fn discover(allowed: Option<&CpuSet>) -> Vec<CpuInfo> {
     table
 }
 
+/// What mpiexec prints if nothing is known about the parts of the machine.
+pub const UNKNOWN: &str = "the cores and caches of this machine are unknown (/sys cannot be read): every CPU counts as a core";
+
+/// Returns true if the table says nothing about the parts of the machine.
+pub fn is_unknown(table: &[CpuInfo]) -> bool {
+    table.iter().filter(|info| info.allowed).all(|info| info.core.is_none())
+}
+
 /// The source that asks hwloc, through the crate hwlocality.
 pub struct Hwloc {
     topology: Option<Topology>,
@@ -52,7 +61,9 @@ pub struct Hwloc {
 impl Hwloc {
     /// Loads the topology of this machine.
     pub fn of_this_machine() -> Self {
-        Self { topology: Topology::new().ok() }
+        // hwloc prints lines of its own if it does not understand the machine. What this means for the job, mpiexec says
+        // itself where it matters (`-info`, `--report-bindings`).
+        Self { topology: stream::without_stderr(|| Topology::new().ok()) }
     }
 
     /// Makes the topology of an imaginary machine from a description, such as

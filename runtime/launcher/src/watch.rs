@@ -164,7 +164,10 @@ impl<'a> Job<'a> {
         }
         self.end_groups();
         self.drain();
+        // `survive` has already told of the failures of a job that went on.
+        let is_told = self.plan.goes_on && self.end.is_natural();
         if !self.parted_as_one()
+            && !is_told
             && let Some(line) = self.end.outcome().and_then(Outcome::line)
         {
             self.outputs.tell(&line);
@@ -460,6 +463,7 @@ impl<'a> Job<'a> {
     /// Looks for a rank that exited with code 0 without joining the job although another rank has joined. The
     /// rank that joined could wait for the missing rank for ever, so the missing rank counts as failed.
     fn check_strangers(&mut self, now: Instant) {
+        // A job that goes on after a failure has no need of this rank either.
         if self.end.outcome().is_some() || !self.ranks.iter().any(|w| w.member.is_some()) {
             return;
         }
@@ -488,6 +492,9 @@ impl<'a> Job<'a> {
         let orderly = state != State::Registered && matches!(ending, Ending::Exited(_));
         self.segment.slot(index).state.store(State::Dead as u32, Ordering::Release);
         let failure = Failure { rank: index, ending };
+        if self.plan.goes_on && !self.end.is_ending() && !self.segment.is_aborting() {
+            return self.survive(failure, pid);
+        }
         if self.end.is_ending() {
             // The ranks may be cleaning up after SIGTERM. Tell them about the failure, so that they do not
             // wait for the dead rank.
@@ -495,6 +502,16 @@ impl<'a> Job<'a> {
         }
         let action = self.end.failed(failure, pid, orderly, now);
         self.carry_out(action);
+    }
+
+    /// Handles the failure of a rank in a job whose other ranks go on. The other ranks do not learn of the failure: their
+    /// calls go on, and a call that needs the dead rank waits until the user ends the job.
+    fn survive(&mut self, failure: Failure, pid: i32) {
+        let why = Outcome::Failed(failure, pid);
+        if let Some(line) = why.line() {
+            self.outputs.tell(&format!("{line}; the other ranks go on"));
+        }
+        self.end.survived(failure, pid);
     }
 
     fn carry_out(&mut self, action: Option<Action>) {
@@ -539,7 +556,7 @@ impl<'a> Job<'a> {
     /// fail, such processes may go on running.
     fn end_groups(&mut self) {
         self.input.close();
-        let good = self.end.outcome().is_none();
+        let good = self.end.is_natural();
         for watched in &self.ranks {
             if good {
                 // Processes that a rank has left behind must not be killed when mpiexec ends. This call never
@@ -605,7 +622,7 @@ impl<'a> Job<'a> {
                 break;
             } else if full {
                 self.turn_ended(None, now);
-            } else if open && self.end.outcome().is_none() && now < until {
+            } else if open && self.end.is_natural() && now < until {
                 self.turn_ended(Some(until), now);
             } else {
                 break;

@@ -97,6 +97,9 @@ fn limited(program: impl AsRef<Path>) -> Command {
     {
         command.env_remove(name);
     }
+    for name in ["TYPEPACK_CC", "TYPEPACK_CXX", "MPICH_CC", "MPICH_CXX", "OMPI_CC", "OMPI_CXX"] {
+        command.env_remove(name);
+    }
     for name in ["CPPFLAGS", "CXXFLAGS", "LDFLAGS", "MPICC", "MPICXX", "MPIEXEC_TIMEOUT"] {
         command.env_remove(name);
     }
@@ -200,8 +203,10 @@ fn names(folder: &Path) -> Vec<String> {
     found
 }
 
-const INSTALLED: [&str; 26] = [
+const INSTALLED: [&str; 30] = [
     "bin/",
+    "bin/mpiCC",
+    "bin/mpic++",
     "bin/mpicc",
     "bin/mpicc_abi",
     "bin/mpicxx",
@@ -220,6 +225,8 @@ const INSTALLED: [&str; 26] = [
     "share/",
     "share/man/",
     "share/man/man1/",
+    "share/man/man1/mpiCC.1",
+    "share/man/man1/mpic++.1",
     "share/man/man1/mpicc.1",
     "share/man/man1/mpicc_abi.1",
     "share/man/man1/mpicxx.1",
@@ -271,8 +278,50 @@ fn cxx_programs_use_the_c_functions() {
     let source = scratch.file("hello.cc", &HELLO.replace("stdio.h", "cstdio"));
     let program = scratch.0.join("hello");
     let words = ["-std=c++11", "-Wall", "-Wextra", "-Werror", text(&source), "-o", text(&program)];
-    good(call(prefix().join("bin/mpicxx"), &words));
-    says_hello(prefix(), &program, None);
+    for wrapper in ["mpicxx", "mpic++", "mpiCC"] {
+        good(call(prefix().join("bin").join(wrapper), &words));
+        says_hello(prefix(), &program, None);
+    }
+}
+
+/// Checks that the variables of typepack, MPICH and Open MPI switch the compiler, in this order, and that the command
+/// line comes before them.
+#[test]
+fn variables_switch_the_compiler() {
+    let shown = |wrapper: &str, set: &[(&str, &str)], option: &str| {
+        let arguments: Vec<&str> =
+            [option, "-showme:command"].into_iter().filter(|a| !a.is_empty()).collect();
+        let mut command = call(prefix().join("bin").join(wrapper), &arguments);
+        command.envs(set.iter().copied());
+        good(command).trim().to_owned()
+    };
+    let set = [("OMPI_CC", "a"), ("MPICH_CC", "b c"), ("TYPEPACK_CC", "d"), ("OMPI_CXX", "e")];
+    assert_eq!(shown("mpicc", &[], ""), "cc");
+    assert_eq!(shown("mpicc", &set[..1], ""), "a");
+    assert_eq!(shown("mpicc", &set[..2], ""), "b c");
+    assert_eq!(shown("mpicc", &set, ""), "d");
+    assert_eq!(shown("mpicc_abi", &set, "-cc=f"), "f");
+    assert_eq!(shown("mpic++", &set, ""), "e");
+}
+
+/// Checks that a program of another MPI is named and not run as several jobs of one rank. As the only rank of its job,
+/// the program runs.
+#[test]
+fn programs_of_other_mpis_are_named() {
+    let scratch = Scratch::new();
+    let library = scratch.0.join("libmpi.so.12");
+    let source = scratch.file("other.c", "int other(void) { return 0; }");
+    let soname = "-Wl,-soname,libmpi.so.12";
+    good(call("cc", &["-shared", "-fPIC", soname, text(&source), "-o", text(&library)]));
+    let source = scratch.file("main.c", "int other(void); int main(void) { return other(); }");
+    let (program, rpath) = (scratch.0.join("program"), format!("-Wl,-rpath,{}", text(&scratch.0)));
+    good(call("cc", &[text(&source), text(&library), &rpath, "-o", text(&program)]));
+    let mpiexec = prefix().join("bin/mpiexec");
+    let done = output(call(&mpiexec, &["-n", "2", text(&program)]));
+    let err = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!((done.status.code(), err.lines().count()), (Some(126), 1), "{err}");
+    assert!(err.contains("is linked with libmpi.so.12 (MPICH or Intel MPI)"), "{err}");
+    good(call(&mpiexec, &["-n", "1", text(&program)]));
 }
 
 #[test]
@@ -480,7 +529,8 @@ fn pkg_config_finds_us() {
         };
         assert_eq!(ask(&["--modversion"]).trim(), env!("CARGO_PKG_VERSION"));
         let words = ask(&["--cflags", "--libs"]);
-        assert!(!words.contains("-D"), "{words}");
+        assert!(!words.contains("-D") && !words.contains(".."), "{words}");
+        assert!(words.contains(&format!("-I{}/include", text(prefix()))), "{words}");
         let mut command = call("cc", &[text(&source), "-o", text(&program)]);
         command.args(words.split_whitespace());
         good(command);

@@ -2,12 +2,15 @@
 //! of options for the whole job (variables, files, time limit, placement).
 
 mod harness;
+#[path = "../../../fuzz/support/skipped.rs"]
+mod skipped;
 
 use std::fs;
 use std::path::PathBuf;
 
 use harness::script::executable;
 use harness::{mpiexec, run, shell, start};
+use skipped::skipped;
 
 fn sorted(text: &str) -> Vec<&str> {
     let mut lines: Vec<_> = text.lines().collect();
@@ -173,6 +176,94 @@ fn larger_parts_of_the_machine() {
             assert!(places.iter().any(bound), "{mask}: {done:?}");
         }
     }
+}
+
+/// Returns the number that `mpiexec -info` prints before a word.
+fn counted(word: &str) -> usize {
+    let done = run(mpiexec(&["-info"]));
+    let line = done.out.lines().find(|line| line.contains("usable CPUs:")).expect("the line");
+    let words: Vec<&str> = line.split([' ', ',', ':']).filter(|word| !word.is_empty()).collect();
+    let at = words.iter().position(|found| *found == word).expect("the word");
+    words[at - 1].parse().expect("a number")
+}
+
+#[test]
+fn the_number_of_ranks_without_n() {
+    let quota = std::thread::available_parallelism().expect("this process may run").get();
+    let (cores, packages) = (counted("cores"), counted("packages").max(1));
+    for (words, ranks) in [
+        (&[][..], cores.min(quota)),
+        (&["-n3"], 3),
+        (&["-np4"], 4),
+        (&["-ppn", "2"], 2),
+        (&["--map-by", "ppr:3:node"], 3),
+        (&["--map-by", "ppr:1:core"], cores),
+        (&["--map-by", "ppr:2:socket"], 2 * packages),
+    ] {
+        let done = run(mpiexec(&[words, &["sh", "-c", "echo rank of $TYPEPACK_SIZE"]].concat()));
+        assert_eq!((done.code, done.err.as_str()), (0, ""), "{words:?}: {done:?}");
+        let line = format!("rank of {ranks}");
+        assert_eq!(done.out.lines().filter(|found| *found == line).count(), ranks, "{done:?}");
+    }
+}
+
+#[test]
+fn cpus_of_the_users_choice() {
+    const MASK: &str = "grep Cpus_allowed_list /proc/self/status";
+    let status = fs::read_to_string("/proc/self/status").expect("the status of this process");
+    let mask = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let first = mask.and_then(|mask| mask.trim().split([',', '-']).next()).expect("a CPU");
+    let list = format!("user:{first}");
+    let done = run(mpiexec(&["-n", "2", "--bind-to", &list, "sh", "-c", MASK]));
+    let line = format!("Cpus_allowed_list:\t{first}");
+    assert_eq!(done.out.lines().collect::<Vec<_>>(), [line.as_str(); 2], "{done:?}");
+    let done = run(mpiexec(&["-n", "1", "-bind-to", "user:0+1000", "true"]));
+    assert_eq!(done.code, 2, "{done:?}");
+    assert!(
+        done.err.starts_with("mpiexec: --bind-to: CPU 1000 is not usable (usable: "),
+        "{done:?}"
+    );
+    // Two cores for one rank. If there are too few free cores, the rank is not bound, and a line says so.
+    for words in [["--map-by", "slot:PE=2"], ["-bind-to", "core:2"]] {
+        let words = [&words[..], &["-n", "1", "--report-bindings", "true"]].concat();
+        let done = run(mpiexec(&words));
+        let bound = done.err.strip_prefix("mpiexec: rank 0 bound to cpu ");
+        let wide = bound.is_some_and(|cpus| cpus.contains(['-', ',']));
+        let crowded = done.err.contains("ranks are not bound: ");
+        assert!(done.code == 0 && (wide || crowded), "{done:?}");
+    }
+}
+
+#[test]
+fn options_of_other_launchers_are_named_once() {
+    let words = ["--mca", "btl", "self", "--map-by", ":OVERSUBSCRIBE", "-v", "-v"];
+    let run_with = |words: &[&str]| run(mpiexec(&[words, &["-n", "2", "true"]].concat()));
+    let line = "mpiexec: no effect here: --mca btl, --map-by :OVERSUBSCRIBE, -v (-q or \
+                TYPEPACK_QUIET=1 hides this line)\n";
+    let done = run_with(&words);
+    assert_eq!((done.code, done.err.as_str()), (0, line));
+    let done = run_with(&[&words[..], &["-q"]].concat());
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    let mut quiet = mpiexec(&[&words[..], &["-n", "2", "true"]].concat());
+    quiet.env("TYPEPACK_QUIET", "1");
+    assert_eq!(run(quiet).err, "");
+    assert_eq!(run_with(&["-launcher", "fork"]).err, "");
+}
+
+/// Checks that hwloc prints nothing of its own where `/sys` is hidden, and that ranks are placed all the same. The ranks
+/// find no trace of that in their environment.
+#[test]
+fn a_machine_without_sys() {
+    let hidden = "mount --make-rprivate / && mount -t tmpfs none /sys || exit 77; exec \"$@\"";
+    let mut command = std::process::Command::new("unshare");
+    command.args(["-m", "sh", "-c", hidden, "sh", env!("CARGO_BIN_EXE_mpiexec"), "-n", "1", "env"]);
+    let done = run(command);
+    if done.code == 77 || done.out.is_empty() && done.err.contains("unshare") {
+        skipped("this process may not mount file systems");
+        return;
+    }
+    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+    assert!(!done.out.contains("HWLOC"), "{done:?}");
 }
 
 #[test]

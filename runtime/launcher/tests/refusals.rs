@@ -18,9 +18,8 @@ fn refused(arguments: &[&str], code: i32, line: &str) {
 
 #[test]
 fn bad_command_lines() {
-    let missing = "-n: the number of ranks is missing (try mpiexec --help)";
+    let missing = "program: missing after the options (try mpiexec --help)";
     refused(&[], 2, missing);
-    refused(&["true"], 2, missing);
     refused(&["-n", "0", "true"], 2, "-n: 0 is not a valid number of ranks; it must be 1 or more");
     refused(
         &["-n", "-1", "true"],
@@ -35,13 +34,20 @@ fn bad_command_lines() {
     let huge = "99999999999999999999";
     let line = format!("-n: {huge} ranks are too many (at most 4096)");
     refused(&["-n", huge, "true"], 2, &line);
-    refused(&["-n", "2"], 2, "program: missing after the options (try mpiexec --help)");
-    refused(&["-n", "2", "--mca", "a"], 2, "--mca: unknown option (try mpiexec --help)");
-    refused(&["-n", "1", "true", ":", "true"], 2, missing);
+    refused(&["-n", "2"], 2, missing);
+    refused(&["-n", "2", "--mca", "a"], 2, "--mca: VALUE is missing");
+    refused(&["-n", "2", "--moon", "a"], 2, "--moon: unknown option (try mpiexec --help)");
+    let similar =
+        "--report-binding: unknown option; did you mean --report-bindings? (try mpiexec --help)";
+    refused(&["-n", "2", "--report-binding", "true"], 2, similar);
+    let line = "-timeout: '-1' is not a number of seconds; it must be 0 (no limit) or more";
+    refused(&["-n", "2", "-timeout", "-1", "true"], 2, line);
+    let line = "-n: the number of ranks is missing; each of several programs needs it (try mpiexec --help)";
+    refused(&["-n", "1", "true", ":", "true"], 2, line);
     let file = "-wdir: '/no/such': No such file or directory (os error 2)";
     refused(&["-n", "1", "-wdir", "/no/such", "true"], 2, file);
-    let bind =
-        "--bind-to: 'moon' is not one of none, hwthread, core, l2cache, l3cache, numa, socket";
+    let bind = "--bind-to: 'moon' is not one of none, hwthread, core, l2cache, l3cache, numa, socket, hwthread:N, \
+                core:N, user:LIST";
     refused(&["-n", "1", "--bind-to", "moon", "true"], 2, bind);
 }
 
@@ -70,6 +76,21 @@ fn the_second_program_is_looked_for_before_the_first_is_started() {
 fn programs_that_are_not_there() {
     refused(&["-n", "2", "no-such-program"], 127, "program: 'no-such-program' not found");
     refused(&["-n", "2", "./no-such"], 127, "program: './no-such' not found");
+    // A file of this name lies in the working directory.
+    let folder = std::env::temp_dir().join(format!("typepack-here-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("the directory is made");
+    executable(&folder.join("no-such-program"), "echo\n");
+    let mut command = mpiexec(&["-n", "2", "no-such-program"]);
+    let done = run({
+        command.current_dir(&folder);
+        command
+    });
+    let wdir = folder.to_str().expect("the name is UTF-8");
+    let with_wdir = run(mpiexec(&["-n", "2", "-wdir", wdir, "no-such-program"]));
+    std::fs::remove_dir_all(&folder).expect("the directory is removed");
+    let line = "mpiexec: program: 'no-such-program' not found; did you mean './no-such-program'?\n";
+    assert_eq!((done.code, done.err.as_str()), (127, line));
+    assert_eq!((with_wdir.code, with_wdir.err.as_str()), (127, line));
     let line = "program: '/etc/passwd' cannot be run: permission denied";
     refused(&["-n", "2", "/etc/passwd"], 126, line);
 }
@@ -122,7 +143,10 @@ fn a_bad_variable_is_named() {
     command.env("MPIEXEC_TIMEOUT", "soon");
     let done = run(command);
     assert_eq!(done.code, 2);
-    assert_eq!(done.err, "mpiexec: MPIEXEC_TIMEOUT: 'soon' is not a number of seconds\n");
+    assert_eq!(
+        done.err,
+        "mpiexec: MPIEXEC_TIMEOUT: 'soon' is not a number of seconds; it must be 0 (no limit) or more\n"
+    );
 }
 
 #[test]

@@ -25,7 +25,7 @@ mod policy;
 mod waiting;
 
 pub use self::packed::Brief;
-pub(crate) use self::waiting::{OnUnwind, SPIN};
+pub(crate) use self::waiting::{OnUnwind, SPIN, spin_time};
 use self::waiting::{Rests, Yields};
 use super::engine::{How, MessageEngine, Taken};
 use super::sources::{Core, Source as ProgressSource};

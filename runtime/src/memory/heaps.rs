@@ -129,6 +129,11 @@ impl Heaps {
         self.segment.state(rank)
     }
 
+    /// Returns whether the launcher ends the job because a rank has died.
+    pub(crate) fn job_ends(&self) -> bool {
+        self.segment.job_ends()
+    }
+
     /// Returns the size of each rank's heap in bytes.
     #[inline]
     pub(crate) fn bytes(&self) -> u64 {

@@ -7,6 +7,7 @@
 use super::words::{RANGE_LOCKS, Word, Words};
 use crate::memory;
 use crate::shm::layout::State;
+use crate::transport::failure::await_end;
 use crate::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -136,6 +137,9 @@ fn hold_word(
 fn abandoned(owner: u64, state: Option<State>) -> Error {
     let (kind, detail) = match state {
         Some(State::Dead) => {
+            if memory::heaps().is_some_and(|heaps| heaps.job_ends()) {
+                await_end();
+            }
             (ErrorKind::ProcAborted, format!("rank {} died in an update of this memory", owner - 1))
         }
         Some(_) => {

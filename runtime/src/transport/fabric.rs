@@ -9,6 +9,7 @@
 //! rings `b`.
 
 use super::area::Area;
+use super::failure::await_end;
 use super::pool::Pool;
 use crate::memory::heaps::{Heaps, Mapped};
 use crate::placement::Cpu;
@@ -340,12 +341,16 @@ impl Fabric {
         self.ring(self.rank);
     }
 
-    /// Returns an error if a rank of the job has died, and otherwise `None`.
+    /// Returns an error if a rank of the job has died, and otherwise `None`. The launcher then ends the job. Unless
+    /// this program handles SIGTERM itself, the function does not return in this case.
     #[cold]
     pub fn failure(&self) -> Option<Error> {
         let segment = self.segment.as_ref()?;
         if segment.fail_epoch() == 0 {
             return None;
+        }
+        if segment.job_ends() {
+            await_end();
         }
         let detail = match segment.failure() {
             Some(failure) => failure.to_string(),

@@ -1,7 +1,27 @@
-//! Builds the errors for two cases: another rank broke the protocol, or this library has a bug.
+//! Builds the errors for two cases: another rank broke the protocol, or this library has a bug. Also decides what a
+//! call does that cannot succeed because the job ends.
 
 use crate::shm::ring::Violation;
+use crate::sys::signal;
 use crate::{Error, ErrorKind};
+use std::time::Duration;
+
+/// How long a call waits for the end of this process. The launcher sends SIGTERM right after it has announced the
+/// death of a rank, so the time matters only if the signal does not reach this process.
+const END: Duration = Duration::from_secs(10);
+
+/// Waits for the signal with which the launcher ends this process after the death of another rank. An error of this
+/// rank would only hide the reason for the end of the job, so no call returns one. The wait also ends if the launcher
+/// dies, because the kernel then kills this process.
+///
+/// A program that handles, ignores or blocks SIGTERM wants to do something before it ends, such as saving its work.
+/// Then the function returns at once.
+#[cold]
+pub fn await_end() {
+    if signal::has_default_action(libc::SIGTERM) {
+        std::thread::sleep(END);
+    }
+}
 
 /// Builds the error for a rank that broke the protocol.
 #[cold]

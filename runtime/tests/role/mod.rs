@@ -79,6 +79,20 @@ pub fn play() {
             world.barrier().expect("a barrier");
             wait_for_ever(&world, peer);
         }
+        "abort" => {
+            world.barrier().expect("a barrier");
+            if rank == 1 {
+                typepack::abort(9);
+            }
+            wait_for_ever(&world, peer);
+        }
+        "go on" => {
+            world.barrier().expect("a barrier");
+            if rank == 1 {
+                kill(std::process::id().try_into().expect("pid"), 9);
+            }
+            go_on(&world);
+        }
         "kill" if rank == 1 => kill(std::process::id().try_into().expect("pid"), 9),
         "drop and exit 5" if rank == 1 => {
             drop((world, universe));
@@ -143,6 +157,25 @@ fn wait_for_ever(world: &typepack::Communicator, peer: usize) -> ! {
         .expect_err("nobody sends");
     println!("told: {error}");
     std::process::exit(6);
+}
+
+/// Waits for the sign `go`, and then exchanges messages with the only other rank that lives.
+fn go_on(world: &typepack::Communicator) {
+    let sign = std::path::PathBuf::from(std::env::var("SIGNS").expect("a folder for signs"));
+    while !sign.join("go").exists() {
+        std::thread::yield_now();
+    }
+    let word = typepack::commit(&Datatype::named(Named::U64)).expect("a type");
+    let other = 2 - world.rank();
+    for count in [1, 100_000] {
+        let (out, mut back) = (vec![7_u64; count], vec![0_u64; count]);
+        let items = count as u64;
+        world
+            .sendrecv(&out, &word, items, other, 3, &mut back, &word, items, other, 3)
+            .expect("both ranks live");
+        assert_eq!(back, out);
+    }
+    println!("rank {} goes on", world.rank());
 }
 
 /// Acts as a wrapper program that starts the rank from a thread, and ends this thread while the rank runs.

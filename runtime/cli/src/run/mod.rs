@@ -3,19 +3,17 @@
 //! The command is usually a launcher (`mpiexec`, `srun`) with its arguments. This file finds the library, sets
 //! `LD_PRELOAD`, and becomes the command. Before that, it looks at the files that the words of the command name, and
 //! says what keeps the library from working: an ELF file that needs another MPI library, is linked statically, or
-//! changes the user (`elf.rs` reads the files). The command runs in every case, because a launcher may start programs
+//! changes the user (`typepack_job::program` reads the files). The command runs in every case, because a launcher may start programs
 //! that no word names.
 
-mod elf;
-
 use crate::agree::{FAILURE, USAGE, say};
-use elf::{Program, read};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use typepack_job::program::{Program, read};
 
 /// The arguments of `typepack run`.
 #[derive(clap::Args, Debug)]
@@ -50,12 +48,8 @@ const LIBRARY: &str = "libtypepack_interpose.so";
 /// The name of the library that `typepack shim` compiles, and that is preloaded in place of the other one.
 pub const SHIM: &str = "libtypepack_shim.so";
 
-/// The sonames of MPI libraries without the standard ABI, by their beginnings, and their names.
-const OTHERS: [(&str, &str); 3] = [
-    ("libmpi.so.40", "Open MPI"),
-    ("libmpich.so", "MPICH"),
-    ("libmpi.so.12", "MPICH or Intel MPI"),
-];
+/// The longest static program that is searched for `MPI_Init`, in bytes.
+const LONGEST: u64 = 1 << 30;
 
 /// Runs the command in place of this program. Returns the exit code if that is not possible.
 pub fn run(options: &Options) -> u8 {
@@ -175,19 +169,14 @@ fn reason(path: &Path, is_shim: bool) -> Option<String> {
             "this is typepack's own launcher, whose library has the kernels itself".into(),
         );
     }
-    let needed = match read(path)? {
-        Program::Static => {
-            // A static launcher starts other programs; only a static MPI program is of interest.
-            return None;
-        }
-        Program::StaticMpi => {
-            return Some(
-                "the program is linked statically, so no library can be loaded before MPI".into(),
-            );
-        }
-        Program::Dynamic(needed) => needed,
-    };
-    if needed.iter().any(|name| name.starts_with("libmpi_abi.so")) {
+    let program = read(path)?;
+    if program == Program::Static {
+        // A static launcher starts other programs; only a static MPI program is of interest.
+        return is_mpi(path).then(|| {
+            "the program is linked statically, so no library can be loaded before MPI".into()
+        });
+    }
+    if program.has_the_standard_abi() {
         return is_shim.then(|| {
             "the program is linked with a library that has the MPI 5 standard ABI, so it needs no shim".into()
         });
@@ -195,13 +184,19 @@ fn reason(path: &Path, is_shim: bool) -> Option<String> {
     if is_shim {
         return None;
     }
-    let (name, owner) = OTHERS.iter().find_map(|(start, owner)| {
-        Some((needed.iter().find(|name| name.starts_with(start))?, owner))
-    })?;
+    let (name, owner) = program.other_mpi()?;
     Some(format!(
         "the program is linked with {name} ({owner}), which lacks the MPI 5 standard ABI; link it with libmpi_abi.so.1 \
          (MPICH: mpicc_abi), or make a shim with `typepack shim`"
     ))
+}
+
+/// Returns whether a program that is linked statically defines `MPI_Init`.
+fn is_mpi(path: &Path) -> bool {
+    let is_read = path.metadata().is_ok_and(|data| data.len() <= LONGEST);
+    let bytes = if is_read { std::fs::read(path).unwrap_or_default() } else { Vec::new() };
+    // A name in the table of symbols is surrounded by zeros.
+    memchr::memmem::find(&bytes, b"\0MPI_Init\0").is_some()
 }
 
 /// Returns whether a file is the `mpiexec` that is installed with this program.

@@ -90,8 +90,8 @@ pub struct Header {
     /// Number of slots. Each process of the job needs one slot, and the ranks at the start have the first
     /// slots.
     pub slots: AtomicU32,
-    /// Unused, 0.
-    pub reserved2: AtomicU32,
+    /// 1 once a rank has asked to end the whole job (`MPI_Abort`).
+    pub aborting: AtomicU32,
     /// Fills the header up to byte 128, so that the words below, which change during the job, do not share a
     /// cache line with the words above.
     pub spare: [AtomicU64; 5],

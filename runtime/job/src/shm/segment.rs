@@ -533,6 +533,21 @@ impl Segment {
         self.header().fail_epoch.load(Ordering::Acquire)
     }
 
+    /// Returns whether `mpiexec` watches this job and ends it because a rank has died.
+    pub fn job_ends(&self) -> bool {
+        self.fail_epoch() != 0 && self.header().launcher.load(Ordering::Relaxed) != 0
+    }
+
+    /// Records that a rank asks to end the whole job, also if the other ranks would go on after the death of a rank.
+    pub fn mark_aborting(&self) {
+        self.header().aborting.store(1, Ordering::Release);
+    }
+
+    /// Returns whether a rank has asked to end the whole job.
+    pub fn is_aborting(&self) -> bool {
+        self.header().aborting.load(Ordering::Acquire) != 0
+    }
+
     /// Returns the first failure of the job, or `None` while [`Segment::fail_epoch`] is 0 or if the header
     /// names no rank of the job.
     pub fn failure(&self) -> Option<Failure> {

@@ -131,6 +131,17 @@ fn is_pending(signal: i32) -> bool {
 /// Returns true if this process ignores `signal`, for example because `nohup` started the program with
 /// SIGHUP ignored.
 pub fn is_ignored(signal: i32) -> bool {
+    action(signal) == libc::SIG_IGN
+}
+
+/// Returns true if `signal` has its default action in this process, and this thread does not block it.
+pub fn has_default_action(signal: i32) -> bool {
+    let blocked = || block(&SignalSet::new(&[])).is_ok_and(|set| set.contains(signal));
+    action(signal) == libc::SIG_DFL && !blocked()
+}
+
+/// Returns the action of a signal: SIG_DFL, SIG_IGN, or the address of a handler.
+fn action(signal: i32) -> libc::sighandler_t {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: with a null pointer for the new action, the call only writes the current action to `action`,
     // which has room for it. If the call fails, `action` stays zeroed, and zeros are a valid `sigaction` (the
@@ -139,7 +150,7 @@ pub fn is_ignored(signal: i32) -> bool {
         libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr());
         action.assume_init()
     };
-    action.sa_sigaction == libc::SIG_IGN
+    action.sa_sigaction
 }
 
 /// Restores the default action of `signal`.
@@ -275,6 +286,16 @@ mod tests {
         set_mask(&old);
         drop(Admitted::new(libc::SIGUSR2));
         assert!(!blocked());
+    }
+
+    #[test]
+    fn actions() {
+        assert!(!is_ignored(libc::SIGURG) && has_default_action(libc::SIGURG));
+        let old = block(&SignalSet::new(&[libc::SIGURG])).expect("a mask");
+        assert!(!has_default_action(libc::SIGURG));
+        set_mask(&old);
+        // The Rust runtime ignores SIGPIPE.
+        assert!(is_ignored(libc::SIGPIPE) && !has_default_action(libc::SIGPIPE));
     }
 
     #[test]

@@ -33,6 +33,26 @@ pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?)
 }
 
+/// Calls `work` while everything that is written to standard error is lost. Libraries of other people print there. No
+/// other thread of this process may use standard error meanwhile. If there is no descriptor left, the output stays.
+pub fn without_stderr<R>(work: impl FnOnce() -> R) -> R {
+    /// Restores standard error, also if `work` panics.
+    struct Restore(OwnedFd);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            // The call does not fail for an open descriptor.
+            let _open = rustix::stdio::dup2_stderr(&self.0);
+        }
+    }
+    let kept = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stderr(), 3);
+    let null = OpenOptions::new().write(true).open("/dev/null");
+    let _restored = match (kept, null) {
+        (Ok(kept), Ok(null)) if rustix::stdio::dup2_stderr(&null).is_ok() => Some(Restore(kept)),
+        _ => None,
+    };
+    work()
+}
+
 /// Makes reads and writes through `fd` return at once. The mode belongs to the open file and not to the
 /// descriptor, so the caller must ensure that no other code and no other process uses the open file behind
 /// `fd`.

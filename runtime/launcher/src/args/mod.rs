@@ -1,12 +1,13 @@
 //! Parses the command line of `mpiexec`.
 //!
 //! This is the first step of `main.rs`; afterwards `program.rs` finds the programs. `options.rs` has the
-//! table of options. `hosts.rs` checks the names of machines, and `words.rs` reads the file of `-configfile`.
+//! table of options. `places.rs` reads the values of the options about cores, `hosts.rs` checks the names of machines, and `words.rs` reads the file of `-configfile`.
 //! The parser is written by hand for two reasons: everything after a program's name belongs to the program,
 //! and MPI's options have one dash and several letters (MPI-5.0 section 11.5).
 
 mod hosts;
 pub mod options;
+mod places;
 mod words;
 
 use std::collections::BTreeSet;
@@ -18,115 +19,10 @@ use std::time::Duration;
 
 use memchr::{memchr, memchr_iter};
 use typepack_job::shm::layout::MAX_RANKS;
-use typepack_job::shm::topology;
 use typepack_job::sys::named::{TEXT_MAX, read_text};
 
 use options::Id;
-
-/// A level of the machine's hierarchy, such as cores or NUMA nodes. Ranks are bound to the parts of the
-/// machine at one level, or distributed over them. The levels are ordered from small parts to large parts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// One hardware thread.
-    Thread,
-    /// One core with all its threads.
-    Core,
-    /// The cores of one level 2 cache.
-    L2,
-    /// The cores of one level 3 cache.
-    L3,
-    /// The cores of one NUMA node.
-    Numa,
-    /// The cores of one package.
-    Socket,
-}
-
-impl From<Level> for topology::Level {
-    fn from(level: Level) -> Self {
-        match level {
-            Level::Thread => Self::Thread,
-            Level::Core => Self::Core,
-            Level::L2 => Self::L2,
-            Level::L3 => Self::L3,
-            Level::Numa => Self::Numa,
-            Level::Socket => Self::Package,
-        }
-    }
-}
-
-impl Level {
-    fn parse(name: &str) -> Option<Self> {
-        Some(match name {
-            "hwthread" | "hwt" => Self::Thread,
-            "core" => Self::Core,
-            "l2cache" | "l2" => Self::L2,
-            "l3cache" | "l3" => Self::L3,
-            "numa" => Self::Numa,
-            "socket" | "package" => Self::Socket,
-            _ => return None,
-        })
-    }
-}
-
-/// The CPUs on which a rank may run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bind {
-    /// The CPUs of one part of the machine at this level. If the parts are threads or cores, each rank gets a
-    /// part of its own, provided that there are enough parts. If the parts are larger, ranks may share a
-    /// part, and a rank may run on all cores of its part.
-    To(Level),
-    /// All CPUs: the ranks are not bound.
-    None,
-}
-
-impl Bind {
-    fn parse(what: &str, value: &str) -> Result<Self, String> {
-        // In Open MPI, these modifiers say what to do if there are too few cores. Accept and ignore them.
-        let name = without_modifiers(value, &["overload-allowed", "if-supported"]);
-        match name.and_then(Level::parse) {
-            Some(level) => Ok(Self::To(level)),
-            None if name == Some("none") => Ok(Self::None),
-            None => Err(format!(
-                "{what}: '{value}' is not one of none, hwthread, core, l2cache, l3cache, numa, socket"
-            )),
-        }
-    }
-}
-
-/// The order in which parts of the machine get ranks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Map {
-    /// Each NUMA node gets a block of consecutive ranks, in proportion to the number of its cores.
-    Blocks,
-    /// The cores (or hardware threads) get one rank each, in order. If ranks may share parts of the machine
-    /// and there are more ranks than cores, the next rank goes to the first core again.
-    Fill,
-    /// Round-robin over the parts at this level: each part gets one rank in turn.
-    InTurn(Level),
-}
-
-impl Map {
-    fn parse(what: &str, value: &str) -> Result<Self, String> {
-        match without_modifiers(value, &["oversubscribe", "nooversubscribe"]) {
-            Some("slot" | "node" | "core" | "hwthread") => Ok(Self::Fill),
-            Some(name) if Level::parse(name).is_some_and(|level| level > Level::Core) => {
-                Ok(Self::InTurn(Level::parse(name).unwrap_or(Level::Core)))
-            }
-            _ => Err(format!(
-                "{what}: '{value}' is not one of slot, node, core, hwthread, l2cache, l3cache, numa, \
-                 socket"
-            )),
-        }
-    }
-}
-
-/// Returns the text of `value` before the first colon. The words after the colons are modifiers. Returns
-/// `None` if any modifier is not in `known`.
-fn without_modifiers<'a>(value: &'a str, known: &[&str]) -> Option<&'a str> {
-    let mut parts = value.split(':');
-    let name = parts.next()?;
-    parts.all(|part| known.iter().any(|k| k.eq_ignore_ascii_case(part))).then_some(name)
-}
+pub use places::{Bind, Level, Map};
 
 /// Which variables of mpiexec's environment the ranks inherit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -176,6 +72,8 @@ pub struct Job {
     pub bind: Bind,
     /// The order in which parts of the machine get ranks.
     pub map: Map,
+    /// Number of cores (or hardware threads) to which each rank is bound, if ranks are bound to these.
+    pub width: usize,
     /// True if mpiexec prints the CPUs to which the ranks are bound.
     pub report_bindings: bool,
     /// Environment options for all programs.
@@ -193,6 +91,12 @@ pub struct Job {
     pub timeout: Option<Duration>,
     /// Time between SIGTERM and SIGKILL for the other ranks after a rank has failed, if the command line gives one.
     pub kill_after: Option<Duration>,
+    /// True if the other ranks go on after a rank has failed.
+    pub goes_on: bool,
+    /// The options without effect that mpiexec names in one line, each once.
+    pub ignored: Vec<String>,
+    /// True if mpiexec does not print that line.
+    pub quiet: bool,
 }
 
 impl Job {
@@ -226,7 +130,7 @@ pub enum Request {
 }
 
 /// Input of the parser that is not on the command line.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Surroundings<'a> {
     /// Value of the environment variable `TYPEPACK_BIND`.
     pub bind: Option<&'a str>,
@@ -234,6 +138,9 @@ pub struct Surroundings<'a> {
     pub timeout: Option<&'a str>,
     /// Name of this machine.
     pub host: &'a str,
+    /// Returns the number of parts of the machine at a level, as far as this process may use them. Without a level,
+    /// returns the number of ranks of a program for which the command line gives no number.
+    pub parts: fn(Option<Level>) -> usize,
 }
 
 /// The state of the parser: what it has read about the job so far.
@@ -241,6 +148,8 @@ struct Reading<'a> {
     surroundings: Surroundings<'a>,
     bind: Option<Bind>,
     timeout: Option<Option<Duration>>,
+    /// Number of ranks on this machine, if an option such as `-ppn` gives it.
+    per_node: Option<usize>,
     job: Job,
 }
 
@@ -267,11 +176,13 @@ pub fn parse(
         surroundings,
         bind: None,
         timeout: None,
+        per_node: None,
         job: Job {
             apps: Vec::new(),
             label: false,
             bind: Bind::To(Level::Core),
             map: Map::Blocks,
+            width: 1,
             report_bindings: false,
             environment: Environment::default(),
             universe: None,
@@ -280,6 +191,9 @@ pub fn parse(
             exit_codes: false,
             timeout: None,
             kill_after: None,
+            goes_on: false,
+            ignored: Vec::new(),
+            quiet: false,
         },
     };
     let mut from_file = false;
@@ -319,12 +233,7 @@ impl Reading<'_> {
         let mut section = Section::default();
         let program = loop {
             let Some(argument) = rest.next() else {
-                // The message names the first missing argument: the number of ranks if it was not given,
-                // otherwise the program.
-                return Err(match section.ranks {
-                    None => NO_RANKS.into(),
-                    Some(_) => "program: missing after the options (try mpiexec --help)".into(),
-                });
+                return Err("program: missing after the options (try mpiexec --help)".into());
             };
             let Some(text) = argument.to_str() else { break argument };
             if text == "--" {
@@ -336,8 +245,13 @@ impl Reading<'_> {
             if !text.starts_with('-') {
                 break argument;
             }
-            let (entry, joined) = options::find(text)
-                .ok_or_else(|| format!("{text}: unknown option (try mpiexec --help)"))?;
+            let (entry, joined) =
+                options::find(text).ok_or_else(|| match options::nearest(text) {
+                    Some(name) => {
+                        format!("{text}: unknown option; did you mean {name}? (try mpiexec --help)")
+                    }
+                    None => format!("{text}: unknown option (try mpiexec --help)"),
+                })?;
             let flag = text.split('=').next().unwrap_or(text);
             let mut values = Vec::new();
             if let Some(value) = joined {
@@ -349,7 +263,8 @@ impl Reading<'_> {
                     .ok_or_else(|| format!("{flag}: {} is missing", entry.values[values.len()]))?;
                 values.push(value);
                 // Accept "-env NAME=VALUE" as another form of "-env NAME VALUE".
-                if entry.values.len() == 2 && memchr(b'=', values[0].as_bytes()).is_some() {
+                let is_variable = matches!(entry.id, Id::Env | Id::Genv);
+                if is_variable && memchr(b'=', values[0].as_bytes()).is_some() {
                     break;
                 }
             }
@@ -377,7 +292,8 @@ impl Reading<'_> {
                 id => self.option(id, flag, &values, &mut section)?,
             }
         };
-        let ranks = section.ranks.ok_or(NO_RANKS)?;
+        // The number 0 stands for a number that `finish` decides.
+        let ranks = section.ranks.unwrap_or(0);
         if program.is_empty() {
             return Err("program: the name is empty".into());
         }
@@ -392,11 +308,15 @@ impl Reading<'_> {
         }
         let Section { directory, path, environment, .. } = section;
         self.job.apps.push(App { ranks, program, arguments, directory, path, environment });
-        if self.job.ranks() > MAX_RANKS {
-            let all = self.job.ranks();
-            return Err(format!("-n: {all} ranks are too many (at most {MAX_RANKS})"));
-        }
+        self.check_ranks()?;
         Ok(next)
+    }
+
+    fn check_ranks(&self) -> Result<(), String> {
+        match self.job.ranks() {
+            ..=MAX_RANKS => Ok(()),
+            all => Err(format!("-n: {all} ranks are too many (at most {MAX_RANKS})")),
+        }
     }
 
     /// Applies the option `id` with its values. `flag` is the option as the user wrote it.
@@ -447,25 +367,74 @@ impl Reading<'_> {
             Id::ExitCodes => job.exit_codes = true,
             Id::Timeout => self.timeout = Some(seconds(flag, &word)?),
             Id::KillAfter => job.kill_after = Some(delay(flag, &word)?),
-            Id::Bind => self.bind = Some(Bind::parse(flag, &word)?),
-            Id::Map => job.map = Map::parse(flag, &word)?,
+            Id::NoCleanup => job.goes_on = true,
+            Id::Bind => {
+                let (bind, width, ignored) = Bind::parse(flag, &word)?;
+                self.bind = Some(bind);
+                job.width = width.unwrap_or(job.width);
+                ignored.iter().for_each(|modifier| self.ignore(format!("{flag} :{modifier}")));
+            }
+            Id::BindAs => {
+                let what = flag.rsplit('-').next().unwrap_or_default();
+                self.bind = Some(Bind::parse(flag, what)?.0);
+            }
+            Id::Map => {
+                let (map, width, ignored) = Map::parse(flag, &word)?;
+                job.map = map;
+                job.width = width.unwrap_or(job.width);
+                ignored.iter().for_each(|modifier| self.ignore(format!("{flag} :{modifier}")));
+            }
             Id::ReportBindings => job.report_bindings = true,
-            Id::IgnoredNumber => drop(positive(flag, &word)?),
-            Id::IgnoredWord | Id::Ignored => {}
+            Id::PerNode => self.per_node = Some(rank_count(flag, &word)?),
+            Id::Launcher if word == "fork" => {}
+            Id::Launcher => self.ignore(format!("{flag} {word}")),
+            Id::Quiet => job.quiet = true,
+            // A setting of Open MPI is named with its own name.
+            Id::Ignored if values.len() == 2 => self.ignore(format!("{flag} {word}")),
+            Id::Ignored => self.ignore(flag.to_owned()),
+            Id::IgnoredWord => {}
             // `section` has already handled these options.
             Id::ConfigFile | Id::Help | Id::Version | Id::Info => {}
         }
         Ok(())
     }
 
+    /// Notes an option without effect.
+    fn ignore(&mut self, option: String) {
+        if !self.job.ignored.contains(&option) {
+            self.job.ignored.push(option);
+        }
+    }
+
     /// Returns the job. Settings that are not on the command line come from the environment or have default
     /// values.
     fn finish(mut self) -> Result<Job, String> {
-        self.job.bind = match (self.bind, self.surroundings.bind) {
+        self.job.bind = match (self.bind.take(), self.surroundings.bind) {
             (Some(bind), _) => bind,
-            (None, Some(value)) => Bind::parse("TYPEPACK_BIND", value)?,
+            (None, Some(value)) => {
+                let (bind, width, _) = Bind::parse("TYPEPACK_BIND", value)?;
+                // A number of cores on the command line is not the default.
+                self.job.width = width.filter(|_| self.job.width == 1).unwrap_or(self.job.width);
+                bind
+            }
             (None, None) => Bind::To(Level::Core),
         };
+        match &mut self.job.apps[..] {
+            [app] if app.ranks == 0 => {
+                let parts = self.surroundings.parts;
+                app.ranks = match (self.per_node, self.job.map) {
+                    (_, Map::PerPart { level, ranks }) => {
+                        ranks * level.map_or(1, |at| parts(Some(at)))
+                    }
+                    (Some(ranks), _) => ranks,
+                    (None, _) => parts(None),
+                }
+                .max(1);
+            }
+            apps if apps.iter().any(|app| app.ranks == 0) => return Err(NO_RANKS.into()),
+            _ => {}
+        }
+        self.check_ranks()?;
         self.job.timeout = match (self.timeout, self.surroundings.timeout) {
             (Some(timeout), _) => timeout,
             (None, Some(value)) => seconds("MPIEXEC_TIMEOUT", value)?,
@@ -478,7 +447,8 @@ impl Reading<'_> {
 /// The longest time that `-kill-after` allows: a day.
 const LONGEST_DELAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-const NO_RANKS: &str = "-n: the number of ranks is missing (try mpiexec --help)";
+const NO_RANKS: &str =
+    "-n: the number of ranks is missing; each of several programs needs it (try mpiexec --help)";
 
 fn shown(word: &OsStr) -> String {
     word.to_string_lossy().into_owned()
@@ -509,14 +479,13 @@ fn positive(flag: &str, value: &str) -> Result<u32, String> {
     })
 }
 
-/// Parses a time limit in seconds. As in MPICH, zero or a negative number means that there is no limit.
+/// Parses a time limit in seconds. Zero means that there is no limit.
 fn seconds(what: &str, value: &str) -> Result<Option<Duration>, String> {
-    let wrong = || format!("{what}: '{value}' is not a number of seconds");
-    let number: f64 = value.trim().parse().map_err(|_| wrong())?;
-    if number.is_nan() {
-        return Err(wrong());
-    }
-    if number <= 0.0 {
+    let number = value.trim().parse::<f64>().ok().filter(|number| *number >= 0.0);
+    let number = number.ok_or_else(|| {
+        format!("{what}: '{value}' is not a number of seconds; it must be 0 (no limit) or more")
+    })?;
+    if number == 0.0 {
         return Ok(None);
     }
     // A limit of 2^32 seconds (more than a century) or longer counts as no limit.

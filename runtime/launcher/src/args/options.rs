@@ -32,16 +32,20 @@ pub enum Id {
     ExitCodes,
     Timeout,
     KillAfter,
+    NoCleanup,
     Bind,
+    /// An option whose name ends in a value of [`Id::Bind`].
+    BindAs,
     Map,
     ReportBindings,
-    /// An option whose value is a number. It has no effect, because the job runs on one machine.
-    IgnoredNumber,
+    PerNode,
+    /// How ranks are started. Only the value `fork` has a meaning on one machine.
+    Launcher,
+    Quiet,
     /// An option of the MPI standard whose value is a word. mpiexec accepts the option, but it has no
     /// effect.
     IgnoredWord,
-    /// An option without a value. It has no effect, because mpiexec always allows what the option would
-    /// allow.
+    /// An option of another launcher that has no effect here. mpiexec names it in one line.
     Ignored,
     Help,
     Version,
@@ -80,11 +84,16 @@ const fn entry(
 }
 
 /// All options.
-pub const GROUPS: [Group; 5] = [
+pub const GROUPS: [Group; 6] = [
     Group {
         title: "for each program (before it; programs are separated by ':')",
         entries: &[
-            entry(Id::Ranks, &["n", "np"], &["N"], "number of ranks (required, 1 or more)"),
+            entry(
+                Id::Ranks,
+                &["n", "np"],
+                &["N"],
+                "number of ranks (also -n4); without it, a single program gets a rank per usable core",
+            ),
             entry(Id::Directory, &["wdir", "wd"], &["DIR"], "working directory of the ranks"),
             entry(
                 Id::Path,
@@ -140,13 +149,25 @@ pub const GROUPS: [Group; 5] = [
                 Id::Timeout,
                 &["timeout"],
                 &["SECONDS"],
-                "end the job after this time, with exit code 124",
+                "end the job after this time, with exit code 124; 0: no limit",
             ),
             entry(
                 Id::KillAfter,
                 &["kill-after"],
                 &["SECONDS"],
                 "after a failure, time from SIGTERM to SIGKILL (default 0.2)",
+            ),
+            entry(
+                Id::NoCleanup,
+                &["disable-auto-cleanup"],
+                &[],
+                "after a failure, the other ranks go on; MPI_Abort still ends the job",
+            ),
+            entry(
+                Id::Launcher,
+                &["launcher", "bootstrap"],
+                &["NAME"],
+                "how ranks are started: always by fork on one machine",
             ),
         ],
     },
@@ -187,28 +208,71 @@ pub const GROUPS: [Group; 5] = [
                 &["bind-to"],
                 &["WHAT"],
                 "core (default: one rank per core, if there are enough), hwthread, l2cache, l3cache, \
-                 numa, socket, none",
+                 numa, socket, none; core:N, hwthread:N: N of them for each rank; user:LIST: the CPUs \
+                 of each rank, such as user:0,1,2+3",
+            ),
+            entry(
+                Id::BindAs,
+                &["bind-to-core", "bind-to-socket", "bind-to-none"],
+                &[],
+                "the same as -bind-to core, socket, none",
             ),
             entry(
                 Id::Map,
                 &["map-by"],
                 &["WHAT"],
                 "core, hwthread, slot, node: in order; l2cache, l3cache, numa, socket: round-robin; \
-                 default: one block of ranks per NUMA node",
+                 ppr:N:WHAT: N ranks for each part, which sets the number of ranks, too; default: one \
+                 block of ranks per NUMA node; WHAT:PE=N: N cores for each rank",
             ),
             entry(Id::ReportBindings, &["report-bindings"], &[], "print the CPUs of each rank"),
             entry(
-                Id::IgnoredNumber,
+                Id::PerNode,
                 &["ppn", "perhost", "npernode", "N"],
                 &["N"],
-                "ranks per machine: no effect, there is only one machine",
+                "ranks per machine: the number of ranks if there is no -n",
             ),
             entry(Id::IgnoredWord, &["soft", "arch"], &["WORD"], "no effect"),
+        ],
+    },
+    Group {
+        title: "of other launchers (no effect here; one line names them)",
+        entries: &[
             entry(
                 Id::Ignored,
-                &["oversubscribe", "allow-run-as-root"],
+                &["mca", "gmca", "omca", "prtemca", "pmixmca"],
+                &["NAME", "VALUE"],
+                "settings of Open MPI",
+            ),
+            entry(
+                Id::Ignored,
+                &["rank-by", "display", "tune", "am", "prefix"],
+                &["WORD"],
+                "of Open MPI",
+            ),
+            entry(
+                Id::Ignored,
+                &[
+                    "v",
+                    "verbose",
+                    "display-map",
+                    "display-allocation",
+                    "display-topo",
+                    "nolocal",
+                    "nooversubscribe",
+                    "oversubscribe",
+                    "allow-run-as-root",
+                ],
                 &[],
-                "no effect: both are always allowed",
+                "of Open MPI; more ranks than cores and ranks of root are always allowed",
+            ),
+            entry(Id::Ignored, &["iface", "rmk"], &["WORD"], "of MPICH"),
+            entry(Id::Ignored, &["disable-hostname-propagation"], &[], "of MPICH"),
+            entry(
+                Id::Quiet,
+                &["q", "quiet"],
+                &[],
+                "do not print that line (also TYPEPACK_QUIET=1)",
             ),
         ],
     },
@@ -231,9 +295,42 @@ pub fn find(text: &str) -> Option<(&'static Entry, Option<&str>)> {
     if let Some(entry) = entries().find(|entry| entry.names.contains(&name)) {
         return Some((entry, None));
     }
+    // A number may follow `-n` and `-np` in the same word.
+    let digits = name.strip_prefix("np").or_else(|| name.strip_prefix('n'));
+    if let Some(digits) = digits.filter(|digits| digits.starts_with(|c: char| c.is_ascii_digit())) {
+        return Some((entries().find(|entry| entry.id == Id::Ranks)?, Some(digits)));
+    }
     let (name, value) = name.split_once('=')?;
     let entry = entries().find(|entry| entry.values.len() == 1 && entry.names.contains(&name))?;
     Some((entry, Some(value)))
+}
+
+/// Returns the option whose name differs least from the unknown option `text`, with its dashes. Returns `None` if no
+/// name is similar.
+pub fn nearest(text: &str) -> Option<String> {
+    let wrong = text.trim_start_matches('-').split('=').next()?;
+    let names = GROUPS.iter().flat_map(|group| group.entries).flat_map(|entry| entry.names);
+    let (changes, name) = names
+        .filter(|name| name.len() > 2)
+        .map(|name| (distance(wrong, name), name))
+        .min_by_key(|(changes, _)| *changes)?;
+    // A third of the letters may be wrong.
+    (changes * 3 <= wrong.len().max(name.len()) && changes <= 3).then(|| dashed(name))
+}
+
+/// Returns how many letters must be inserted, removed or replaced to change `a` into `b`.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, letter) in a.chars().enumerate() {
+        let mut before = std::mem::replace(&mut row[0], i + 1);
+        for (j, other) in b.iter().enumerate() {
+            let changed = before + usize::from(letter != *other);
+            before = row[j + 1];
+            row[j + 1] = changed.min(before + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
 }
 
 /// Returns the text of `--help`.
@@ -242,7 +339,8 @@ pub fn help() -> String {
         "\
 Starts programs as the ranks of one job on this machine, and watches them.
 
-usage: mpiexec [options] -n N program [arguments...] [: -n N program [arguments...]]...
+usage: mpiexec [options] [-n N] program [arguments...]
+       mpiexec [options] -n N program [arguments...] : -n N program [arguments...] ...
 ",
     );
     for group in &GROUPS {
@@ -286,6 +384,26 @@ fn dashed(name: &str) -> String {
             "bind-to",
             "map-by",
             "report-bindings",
+            "bind-to-core",
+            "bind-to-socket",
+            "bind-to-none",
+            "mca",
+            "gmca",
+            "omca",
+            "prtemca",
+            "pmixmca",
+            "rank-by",
+            "display",
+            "tune",
+            "am",
+            "prefix",
+            "verbose",
+            "display-map",
+            "display-allocation",
+            "display-topo",
+            "nolocal",
+            "nooversubscribe",
+            "quiet",
             "npernode",
             "oversubscribe",
             "allow-run-as-root",
@@ -325,8 +443,35 @@ mod tests {
         }
         let found = find("--bind-to=core").map(|(entry, value)| (entry.id, value));
         assert_eq!(found, Some((Id::Bind, Some("core"))));
-        for text in ["np", "---np", "-", "--", "-l=x", "-env=A", "-nn", "", "-n2"] {
+        for text in ["np", "---np", "-", "--", "-l=x", "-env=A", "-nn", "", "-nx2"] {
             assert!(find(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_number_may_be_attached() {
+        for (text, number) in
+            [("-n2", "2"), ("--np4", "4"), ("-np16", "16"), ("-n=3", "3"), ("-n2x", "2x")]
+        {
+            let found = find(text).map(|(entry, value)| (entry.id, value));
+            assert_eq!(found, Some((Id::Ranks, Some(number))), "{text}");
+        }
+    }
+
+    #[test]
+    fn similar_names_are_suggested() {
+        for (text, name) in [
+            ("--bind-too", "--bind-to"),
+            ("-bindto=core", "--bind-to"),
+            ("--timout", "-timeout"),
+            ("-wdri", "-wdir"),
+            ("--report-binding", "--report-bindings"),
+            ("--mpby", "--map-by"),
+        ] {
+            assert_eq!(nearest(text).as_deref(), Some(name), "{text}");
+        }
+        for text in ["--frobnicate", "-", "--", "-z", "--xyz"] {
+            assert_eq!(nearest(text), None, "{text}");
         }
     }
 

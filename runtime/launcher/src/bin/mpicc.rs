@@ -9,5 +9,6 @@ fn main() -> std::process::ExitCode {
         language: "C",
         compiler: "cc",
         choosers: &["-cc="],
+        variables: &["TYPEPACK_CC", "MPICH_CC", "OMPI_CC"],
     })
 }

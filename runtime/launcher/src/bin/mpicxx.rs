@@ -10,5 +10,6 @@ fn main() -> std::process::ExitCode {
         language: "C++",
         compiler: "c++",
         choosers: &["-cxx=", "-CC="],
+        variables: &["TYPEPACK_CXX", "MPICH_CXX", "OMPI_CXX"],
     })
 }

@@ -76,20 +76,32 @@ fn query(text: &str) -> Option<Result<Query, String>> {
     }))
 }
 
-/// Parses the arguments of the wrapper, without the wrapper's own name.
+/// Splits the name of a compiler with its arguments, such as `ccache gcc`, at blanks.
+fn words(compiler: &str) -> Vec<OsString> {
+    compiler.split_whitespace().map(OsString::from).collect()
+}
+
+/// Parses the arguments of the wrapper, without the wrapper's own name. `variable` returns the value of an environment
+/// variable. A variable that is set to nothing counts as not set.
 ///
 /// # Errors
 ///
 /// Returns a one-line message that begins with the bad argument.
-pub fn read(tool: &Tool, arguments: Vec<OsString>) -> Result<Request, String> {
-    let mut request =
-        Request { query: None, compiler: vec![tool.compiler.into()], arguments: Vec::new() };
+pub fn read(
+    tool: &Tool,
+    arguments: Vec<OsString>,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<Request, String> {
+    let from_variables = tool.variables.iter().filter_map(|name| variable(name));
+    let mut chosen = from_variables.map(|value| words(&value)).filter(|words| !words.is_empty());
+    let compiler = chosen.next().unwrap_or_else(|| vec![tool.compiler.into()]);
+    let mut request = Request { query: None, compiler, arguments: Vec::new() };
     for argument in arguments {
         // All options of the wrapper are ASCII text, so an argument that is not UTF-8 goes to the compiler.
         let text = argument.to_str().unwrap_or_default();
         let chosen = tool.choosers.iter().find_map(|chooser| text.strip_prefix(chooser));
         if let Some(compiler) = chosen {
-            request.compiler = compiler.split_whitespace().map(OsString::from).collect();
+            request.compiler = words(compiler);
             if request.compiler.is_empty() {
                 return Err(format!("{text}: the name of the compiler is missing"));
             }
@@ -259,8 +271,13 @@ fn quoted(word: &OsStr) -> String {
 mod tests {
     use super::*;
 
-    const TOOL: Tool =
-        Tool { name: "mpicc", language: "C", compiler: "cc", choosers: &["-cc=", "-other="] };
+    const TOOL: Tool = Tool {
+        name: "mpicc",
+        language: "C",
+        compiler: "cc",
+        choosers: &["-cc=", "-other="],
+        variables: &["OUR_CC", "THEIR_CC"],
+    };
     const LINK: &str = "-L/p/lib -Wl,-rpath,/p/lib -Wl,--enable-new-dtags -lmpi_abi";
 
     fn places() -> Places {
@@ -268,7 +285,7 @@ mod tests {
     }
 
     fn request(line: &str) -> Result<Request, String> {
-        read(&TOOL, line.split_whitespace().map(OsString::from).collect())
+        read(&TOOL, line.split_whitespace().map(OsString::from).collect(), |_| None)
     }
 
     /// Returns the compiler's command line that the wrapper would run for `line`.
@@ -338,10 +355,32 @@ mod tests {
     fn another_compiler() {
         assert_eq!(run("-cc=clang -c a.c"), "clang -I/p/include -c a.c");
         assert_eq!(ask("-other=icx -show"), format!("icx -I/p/include {LINK}"));
-        let request = read(&TOOL, vec!["-cc=ccache gcc".into(), "-c".into(), "a.c".into()]);
+        let arguments = vec!["-cc=ccache gcc".into(), "-c".into(), "a.c".into()];
+        let request = read(&TOOL, arguments, |_| None);
         let words = complete(&request.expect("the arguments are valid"), &places());
         assert_eq!(words, ["ccache", "gcc", "-I/p/include", "-c", "a.c"]);
-        assert_eq!(read(&TOOL, vec!["-cc=".into()]).ok(), None);
+        assert_eq!(request_with("-cc=", &[]).ok(), None);
+    }
+
+    fn request_with(line: &str, set: &[(&str, &str)]) -> Result<Request, String> {
+        let arguments = line.split_whitespace().map(OsString::from).collect();
+        read(&TOOL, arguments, |name| {
+            let (_, value) = set.iter().find(|(set, _)| *set == name)?;
+            Some((*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn variables_choose_the_compiler() {
+        let compiler = |line: &str, set: &[(&str, &str)]| {
+            request_with(line, set).expect("the line is valid").compiler
+        };
+        let both = [("THEIR_CC", "icx"), ("OUR_CC", "ccache clang")];
+        assert_eq!(compiler("-c a.c", &both), ["ccache", "clang"]);
+        assert_eq!(compiler("-c a.c", &both[..1]), ["icx"]);
+        assert_eq!(compiler("-cc=gcc -c a.c", &both), ["gcc"]);
+        assert_eq!(compiler("-c a.c", &[("OUR_CC", ""), ("THEIR_CC", " ")]), ["cc"]);
+        assert_eq!(compiler("-c a.c", &[("OTHER", "x")]), ["cc"]);
     }
 
     #[test]

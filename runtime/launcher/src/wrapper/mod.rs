@@ -6,7 +6,7 @@
 //!
 //! Invariants:
 //! - A wrapper always compiles for the MPI ABI and with the header and the library of its own prefix. No
-//!   environment variable changes this.
+//!   environment variable changes this; variables only choose the compiler.
 //! - An unknown query fails, because build systems try the queries of several vendors and trust the exit
 //!   code.
 //! - The wrapper never adds a `-D` option, because some build systems take nothing but `-I`, `-L` and `-l`
@@ -33,6 +33,9 @@ pub struct Tool {
     pub compiler: &'static str,
     /// The options that choose another compiler, such as `-cc=`.
     pub choosers: &'static [&'static str],
+    /// The environment variables that choose another compiler, such as `MPICH_CC`. An earlier one comes before a later
+    /// one, and the command line before all of them.
+    pub variables: &'static [&'static str],
 }
 
 /// Runs the wrapper `tool`, and returns its exit code.
@@ -49,7 +52,8 @@ pub fn main(tool: &Tool) -> ExitCode {
 
 fn run(tool: &Tool) -> Result<ExitCode, (String, u8)> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let request = line::read(tool, arguments).map_err(|message| (message, 1))?;
+    let variable = |name: &str| std::env::var(name).ok();
+    let request = line::read(tool, arguments, variable).map_err(|message| (message, 1))?;
     if request.query == Some(Query::Help) {
         return print(&help(tool));
     }
@@ -89,8 +93,8 @@ fn print(text: &str) -> Result<ExitCode, (String, u8)> {
 }
 
 fn help(tool: &Tool) -> String {
-    let Tool { name, language, compiler, choosers } = tool;
-    let chooser = choosers[0];
+    let Tool { name, language, compiler, choosers, variables } = tool;
+    let (chooser, variables) = (choosers[0], variables.join(", "));
     format!(
         "\
 Compiles and links {language} programs that use MPI. Runs {compiler} and adds the paths of
@@ -106,7 +110,8 @@ usage: {name} [options of the compiler] files...
   -link_info         print the command that links (also -link-info)
   -help, --help      print this text
 
-All other arguments go to the compiler. {name} uses the header and the library of its own prefix.
+All other arguments go to the compiler. The first of {variables} that is set names
+the compiler if the command line does not. {name} uses the header and the library of its own prefix.
 
 examples:
   {name} -O2 hello.c -o hello && mpiexec -n 2 ./hello

@@ -272,6 +272,11 @@ impl Signs {
         self.given(shell(ranks, script))
     }
 
+    /// Makes a sign for the ranks.
+    pub fn make(&self, name: &str) {
+        fs::write(self.0.join(name), "").expect("a sign");
+    }
+
     /// Waits until the ranks have made `count` signs whose names begin with `name`. Returns these names.
     pub fn wait(&self, job: &Job, name: &str, count: usize) -> Vec<String> {
         job.wait_for(name, || {

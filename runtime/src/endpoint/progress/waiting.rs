@@ -12,6 +12,12 @@ use typepack_engine::choice::{Chooser, Pick};
 /// the job has a CPU for each rank. This time is longer than a sleep and a wake-up together take.
 pub(crate) const SPIN: Duration = Duration::from_micros(50);
 
+/// Returns how long a waiting rank spins. With more ranks than CPUs, a rank that spins takes the CPU from the rank for
+/// which it waits. So such ranks never spin, whatever the user asks for (`TYPEPACK_SPIN_US`).
+pub(crate) fn spin_time(oversubscribed: bool, asked: Option<Duration>) -> Duration {
+    if oversubscribed { Duration::ZERO } else { asked.unwrap_or(SPIN) }
+}
+
 /// Maximum number of turns between two checks of the clock and of whether a rank has died.
 const BURST: usize = 32;
 
@@ -443,6 +449,15 @@ pub(super) fn rest(state: &mut State) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ranks_without_cpus_never_spin() {
+        let asked = Some(Duration::from_millis(1));
+        assert_eq!(spin_time(true, None), Duration::ZERO);
+        assert_eq!(spin_time(true, asked), Duration::ZERO);
+        assert_eq!(spin_time(false, None), SPIN);
+        assert_eq!(spin_time(false, asked), Duration::from_millis(1));
+    }
 
     #[test]
     fn yields_count_if_another_process_ran_or_the_time_is_over() {
