@@ -86,6 +86,10 @@ pub use world::{Universe, abort, init, processor_name, program_size, wtick, wtim
 use typepack_job::sync;
 use typepack_job::{shm, sys};
 
+// For the C library: each of its functions stores its name.
+#[doc(hidden)]
+pub use endpoint::call::enter as enter_call;
+
 // For the fuzzers: two ranks in one process. The fuzzer can overwrite their shared memory.
 #[doc(hidden)]
 pub use test_support::{RankPair, RankPairWays};

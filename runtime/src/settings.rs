@@ -46,6 +46,7 @@ pub(crate) const USED: [&str; 30] = [
     "TYPEPACK_TUNE",
     "TYPEPACK_TUNE_FILE",
     "TYPEPACK_BIND",
+    "TYPEPACK_WATCHDOG",
     "TYPEPACK_INTERPOSE",
     "TYPEPACK_REPORT",
     "TYPEPACK_QUIET",

@@ -51,6 +51,7 @@ pub fn variables() -> Vec<Variable> {
         ("TYPEPACK_TUNE", "on, off", "on".into()),
         ("TYPEPACK_TUNE_FILE", "a path", "none".into()),
         ("TYPEPACK_BIND", "a value of mpiexec -bind-to", "core".into()),
+        ("TYPEPACK_WATCHDOG", "seconds", "10 (60 if mpiexec does not write to a terminal)".into()),
         ("TYPEPACK_INTERPOSE", "on, off, all", "on".into()),
         ("TYPEPACK_REPORT", "0, 1", "0".into()),
         ("TYPEPACK_QUIET", "0, 1", "0".into()),
@@ -141,6 +142,9 @@ impl Variable {
                  file of another processor or version is ignored and replaced; a file that is not a tune file is left alone."
             }
             "TYPEPACK_BIND" => "The default of `mpiexec -bind-to`.",
+            "TYPEPACK_WATCHDOG" => {
+                "If nothing in the job moves for this time, `mpiexec` prints once what every rank waits for; 0 never."
+            }
             "TYPEPACK_INTERPOSE" => {
                 "With `libtypepack_interpose.so` in front of another MPI library: `on` takes over packing, `off` hands \
                  every call on, and `all` also says that all ranks of the job have the library."

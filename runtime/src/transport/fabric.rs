@@ -19,6 +19,7 @@ use crate::shm::layout::State;
 use crate::shm::pair;
 use crate::shm::segment::Segment;
 use crate::shm::topology::{Distance, distance};
+use crate::shm::waiting::Waiting;
 use crate::sys::cma;
 use crate::sys::futex::Woken;
 use crate::sys::memory::Mapping;
@@ -332,6 +333,11 @@ impl Fabric {
             return Ok(Woken::Changed);
         };
         Ok(segment.wait(self.rank, seen, Some(timeout))?)
+    }
+
+    /// Returns the record of what this rank waits for, which mpiexec reads.
+    pub fn waiting(&self) -> Option<&Waiting> {
+        self.segment.as_ref().map(|segment| &segment.slot(self.rank).waiting)
     }
 
     /// Wakes the thread of this process that sleeps on the doorbell. Another thread calls this function after it has

@@ -2,7 +2,7 @@
 //! kernel.
 //!
 //! `../shm/` uses `barrier`, `memory`, `futex`, `channel`, `process`, `signal`, `limits` and `fork`. The
-//! launcher uses `process`, `signal`, `stream`, `poll`, `channel`, `machine` and `name_lock`. The runtime
+//! launcher uses `process`, `signal`, `stream`, `poll`, `channel`, `clock`, `inspect`, `machine` and `name_lock`. The runtime
 //! uses `clock`, `cma`, `files`, `fork`, `limits`, `machine`, `mapped`, `memory`, `process`, `signal` and
 //! `text_file`. The files call rustix where rustix offers the system call, and libc otherwise. They
 //! contain nothing about ranks or messages; their functions return `io::Error`s, which the callers turn
@@ -20,6 +20,7 @@ pub mod cma;
 pub mod files;
 pub mod fork;
 pub mod futex;
+pub mod inspect;
 pub mod limits;
 pub mod machine;
 pub mod mapped;
