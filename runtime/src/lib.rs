@@ -110,6 +110,9 @@ use typepack_job::{shm, sys};
 // For the C library.
 #[doc(hidden)]
 pub use world::prints_all_errors;
+// For the C library: each of its functions stores its name.
+#[doc(hidden)]
+pub use endpoint::call::enter as enter_call;
 
 // For the fuzzers: two ranks in one process. The fuzzer can overwrite their shared memory.
 #[doc(hidden)]

@@ -57,6 +57,7 @@ pub fn variables() -> Vec<Variable> {
         ("TYPEPACK_BIND", "a value of mpiexec -bind-to", "core".into()),
         ("TYPEPACK_CC", "a compiler", "cc".into()),
         ("TYPEPACK_CXX", "a compiler", "c++".into()),
+        ("TYPEPACK_WATCHDOG", "seconds", "10 (60 if mpiexec does not write to a terminal)".into()),
         ("TYPEPACK_INTERPOSE", "on, off, all", "on".into()),
         ("TYPEPACK_REPORT", "0, 1, types", "0".into()),
         ("TYPEPACK_QUIET", "0, 1", "0".into()),
@@ -159,6 +160,9 @@ impl Variable {
             "TYPEPACK_CXX" => {
                 "The compiler that `mpicxx` calls, in the same way. `-cxx=` comes first; `MPICH_CXX` and then \
                  `OMPI_CXX` count if this variable is not set."
+            }
+            "TYPEPACK_WATCHDOG" => {
+                "If nothing in the job moves for this time, `mpiexec` prints once what every rank waits for; 0 never."
             }
             "TYPEPACK_INTERPOSE" => {
                 "With `libtypepack_interpose.so` in front of another MPI library: `on` takes over packing, `off` hands \

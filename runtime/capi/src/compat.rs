@@ -39,7 +39,7 @@ pub unsafe extern "C" fn MPI_Type_struct(
     types: *const raw::Datatype,
     newtype: *mut raw::Datatype,
 ) -> c_int {
-    entry::enter("MPI_Type_struct", At::Nothing, || {
+    entry::enter(&"MPI_Type_struct", At::Nothing, || {
         // SAFETY: each pointer satisfies the promise of the type to which it is converted (condition of
         // `# Safety`).
         let (blocklengths, displacements, types, newtype) = unsafe {

@@ -36,7 +36,7 @@ pub enum At {
 /// any other time, ends the job.
 #[inline]
 pub fn enter<E: Into<Failure>>(
-    name: &'static str,
+    name: &'static &'static str,
     at: At,
     call: impl FnOnce() -> std::result::Result<(), E>,
 ) -> c_int {
@@ -49,10 +49,12 @@ pub fn enter<E: Into<Failure>>(
 /// Runs a function that the program may call at any time.
 #[inline]
 pub fn always<E: Into<Failure>>(
-    name: &'static str,
+    name: &'static &'static str,
     at: At,
     call: impl FnOnce() -> std::result::Result<(), E>,
 ) -> c_int {
+    // If the call waits long, mpiexec can tell its name.
+    typepack::enter_call(name);
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(())) => 0,
         Ok(Err(failure)) => failed(name, at, failure.into()),

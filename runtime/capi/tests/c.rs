@@ -4,6 +4,7 @@
 //! A program exits with code 0 if all its checks hold (`c/check.h`). The programs use the library that cargo
 //! has built for these tests. If a job hangs, the test kills it and fails (`job/`).
 
+mod hangs;
 #[path = "../../tests/job/mod.rs"]
 #[expect(dead_code, reason = "the part that runs bodies in Rust")]
 mod job;

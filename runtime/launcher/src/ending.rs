@@ -170,10 +170,7 @@ impl End {
         match self.phase {
             Phase::Running | Phase::Settling(_) => {
                 self.outcome.get_or_insert(Outcome::Signalled(signal));
-                // `Ctrl-\` (SIGQUIT) asks for core dumps, so the ranks get SIGQUIT. For other signals the
-                // ranks get SIGTERM.
-                let passed = if signal == QUIT { QUIT } else { TERM };
-                Some(self.terminate(now, SIGNAL_GRACE, passed))
+                Some(self.terminate(now, SIGNAL_GRACE, TERM))
             }
             Phase::Terminating(_) => Some(self.kill()),
             Phase::Killing => None,
@@ -233,7 +230,6 @@ impl End {
 }
 
 const TERM: i32 = libc::SIGTERM;
-const QUIT: i32 = libc::SIGQUIT;
 
 /// Returns how a rank failed, or `None` if it ended without a failure. `unfinished` is true if the rank had
 /// joined the job and had not left it.
@@ -337,13 +333,6 @@ mod tests {
         assert_eq!(outcome.exit_code(), 124);
         let line = "the job exceeded its time limit of 1.5 s";
         assert_eq!(outcome.line().as_deref(), Some(line));
-    }
-
-    #[test]
-    fn quit_is_passed_on_as_it_is() {
-        let mut end = End::new(FAILURE_GRACE);
-        assert_eq!(end.signalled(QUIT, Instant::now()), Some(Action::Signal(QUIT)));
-        assert_eq!(end.outcome().map(Outcome::exit_code), Some(131));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! The steps of a job: `args/` parses the command line, `program.rs` finds the files to execute,
 //! `topology.rs`, `placement.rs` and `core_reservation.rs` choose the cores, `start.rs` starts the
 //! processes, and `watch.rs` runs until all ranks have ended. `watch.rs` uses `forward.rs` and `lines.rs`
-//! for output, `input.rs` for input, and `ending.rs` to decide how the job ends. README.md next to `src`
+//! for output, `input.rs` for input, `waits.rs` to tell what the ranks wait for, and `ending.rs` to decide how the job ends. README.md next to `src`
 //! describes the behaviour for users.
 //!
 //! Invariant: mpiexec has only one thread. The kernel kills the ranks when the thread that forked them ends,
@@ -20,9 +20,11 @@ mod placement;
 mod program;
 mod start;
 mod topology;
+mod waits;
 mod watch;
 
 use std::env;
+use std::io::IsTerminal as _;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -91,6 +93,9 @@ fn run() -> Result<u8, Refusal> {
     let (bind, timeout) = (variable("TYPEPACK_BIND"), variable("MPIEXEC_TIMEOUT"));
     let surroundings =
         Surroundings { bind: bind.as_deref(), timeout: timeout.as_deref(), host: &host, parts };
+    let watchdog =
+        waits::period(variable("TYPEPACK_WATCHDOG").as_deref(), std::io::stderr().is_terminal());
+    let watchdog = watchdog.map_err(usage)?;
     let request = args::parse(env::args_os().skip(1), surroundings).map_err(usage)?;
     let mut job = match request {
         Request::Run(job) => job,
@@ -182,7 +187,7 @@ fn run() -> Result<u8, Refusal> {
         descriptors,
     };
     let started = start::start(&job, &setting).map_err(|message| Refusal(message, 1))?;
-    Ok(watch::Job::new(started, &mut outputs, signals.as_fd(), &job).run())
+    Ok(watch::Job::new(started, &mut outputs, signals.as_fd(), (&job, watchdog)).run())
 }
 
 /// Returns the table of this machine's CPUs.

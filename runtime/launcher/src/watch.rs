@@ -1,7 +1,7 @@
 //! Watches a started job until all its ranks have ended.
 //!
 //! `start.rs` starts the job. This file polls all descriptors, passes events to `ending.rs`, output to
-//! `forward.rs` and input to `input.rs`, and answers each process that registers as a rank (`shm/attach.rs`).
+//! `forward.rs` and input to `input.rs`, prints what the ranks wait for (`waits.rs`), and answers each process that registers as a rank (`shm/attach.rs`).
 //!
 //! Invariants:
 //! - While it watches a job, mpiexec blocks nowhere except in `poll`.
@@ -21,13 +21,14 @@ use typepack_job::shm::segment::Segment;
 use typepack_job::sys::poll::{self, PollFd, PollFlags};
 use typepack_job::sys::process::{self, ExecFailure, Exit};
 use typepack_job::sys::stream::{self, Transfer};
-use typepack_job::sys::{channel, signal};
+use typepack_job::sys::{channel, inspect, signal};
 
 use crate::args;
 use crate::ending::{Action, End, FAILURE_GRACE, Outcome, judge};
 use crate::forward::{Outputs, Trouble};
 use crate::input::Input;
 use crate::start::{self, Started};
+use crate::waits::{self, Watchdog};
 
 /// How long mpiexec waits for the exit code of a wrapper after the rank inside the wrapper has died, or for
 /// the end of the rank after its wrapper has failed. A wrapper is a process, such as a shell, that mpiexec
@@ -44,6 +45,9 @@ const GROUP_POLL: Duration = Duration::from_millis(5);
 /// How long mpiexec waits, after SIGKILL, for the remaining processes in the process groups of the ranks to
 /// end. It does not wait for ever, because a process may be stuck in the kernel.
 const KILLED_DELAY: Duration = Duration::from_millis(500);
+
+/// The line before what the ranks wait for if the user has sent a signal.
+const ASKED: &str = "what the ranks wait for:";
 
 /// The process that has joined the job as a rank.
 #[derive(Debug)]
@@ -111,6 +115,8 @@ pub struct Job<'a> {
     signals: BorrowedFd<'a>,
     plan: &'a args::Job,
     started: Instant,
+    /// Looks whether anything moves; `None` if that is switched off, or if it has told that nothing does.
+    watchdog: Option<Watchdog>,
     end: End,
     /// True if mpiexec no longer uses the ids of the process groups. The kernel may then reuse them.
     groups_ended: bool,
@@ -119,13 +125,15 @@ pub struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    /// Makes the state that watches a started job.
+    /// Makes the state that watches a started job. If nothing in the job moves for the time `watchdog`, mpiexec tells
+    /// what the ranks wait for.
     pub fn new(
         started: Started,
         outputs: &'a mut Outputs,
         signals: BorrowedFd<'a>,
-        plan: &'a args::Job,
+        (plan, watchdog): (&'a args::Job, Option<Duration>),
     ) -> Self {
+        let now = Instant::now();
         let watched = |rank| Watched {
             rank,
             member: None,
@@ -142,7 +150,8 @@ impl<'a> Job<'a> {
             outputs,
             signals,
             plan,
-            started: Instant::now(),
+            started: now,
+            watchdog: watchdog.map(|period| Watchdog::new(period, now)),
             end: End::new(plan.kill_after.unwrap_or(FAILURE_GRACE)),
             groups_ended: false,
             impatient: false,
@@ -159,6 +168,7 @@ impl<'a> Job<'a> {
                 .chain(self.end.deadline())
                 .chain(self.input.deadline())
                 .chain(self.time_is_over_at())
+                .chain(self.watchdog.as_ref().map(Watchdog::deadline))
                 .min();
             self.turn(deadline, now);
         }
@@ -184,6 +194,47 @@ impl<'a> Job<'a> {
     fn time_is_over_at(&self) -> Option<Instant> {
         let limit = self.plan.timeout.filter(|_| !self.end.is_ending())?;
         self.started.checked_add(limit)
+    }
+
+    /// Returns what the descriptions of waits need to know about the ranks.
+    fn waiting_ranks(&self) -> Vec<waits::Rank> {
+        let of = |watched: &Watched| {
+            let member = watched.member.as_ref().filter(|member| !member.gone);
+            let member = member.map(|member| member.pid.as_raw_nonzero().get());
+            waits::Rank { member, gone: watched.is_gone() }
+        };
+        self.ranks.iter().map(of).collect()
+    }
+
+    /// Prints `reason`, and a line for each rank that says what it waits for. If no rank waits, prints nothing unless
+    /// `always` is true.
+    fn tell_waits(&mut self, reason: &str, always: bool) {
+        let (lines, any) = waits::lines(&self.segment, &self.waiting_ranks());
+        if any || always {
+            self.outputs.tell(reason);
+            for line in lines {
+                self.outputs.tell(&line);
+            }
+        }
+    }
+
+    /// Tells once if nothing in the job moves.
+    fn look_for_hang(&mut self, now: Instant) {
+        let Some(mut watchdog) = self.watchdog.take() else { return };
+        if self.end.is_ending() {
+            return;
+        }
+        match watchdog.look(&self.segment, &self.waiting_ranks(), now) {
+            None => self.watchdog = Some(watchdog),
+            Some(time) => {
+                let reason = format!(
+                    "nothing has moved for {:.0} s: every rank waits in a call; the job goes on (TYPEPACK_WATCHDOG=0: \
+                     no such message)",
+                    time.as_secs_f64().max(1.0)
+                );
+                self.tell_waits(&reason, true);
+            }
+        }
     }
 
     fn tell_exit_codes(&mut self) {
@@ -242,11 +293,13 @@ impl<'a> Job<'a> {
         if let Some(limit) = self.plan.timeout
             && self.time_is_over_at().is_some_and(|at| at <= now)
         {
+            self.tell_waits("the time is over; what the ranks wait for:", false);
             let action = self.end.timed_out(limit, now);
             self.carry_out(action);
         }
         let action = self.end.tick(now);
         self.carry_out(action);
+        self.look_for_hang(now);
     }
 
     /// Polls all descriptors until an event arrives or `deadline` has passed. Returns the events, and the
@@ -314,8 +367,16 @@ impl<'a> Job<'a> {
                     self.signal_all(libc::SIGSTOP);
                     process::stop_self();
                     self.signal_all(libc::SIGCONT);
+                    if let Some(watchdog) = &mut self.watchdog {
+                        watchdog.restart();
+                    }
                 }
-                libc::SIGUSR1 | libc::SIGUSR2 => self.signal_all(signal),
+                libc::SIGQUIT => self.tell_waits(ASKED, true),
+                libc::SIGUSR1 => {
+                    self.tell_waits(ASKED, true);
+                    self.signal_handlers(signal);
+                }
+                libc::SIGUSR2 => self.signal_all(signal),
                 // mpiexec blocks SIGTTIN and SIGTTOU so that they do not stop it, and otherwise ignores them.
                 // `input.rs` checks whether mpiexec is in the background before it reads from the terminal.
                 libc::SIGTTIN | libc::SIGTTOU => {}
@@ -323,6 +384,9 @@ impl<'a> Job<'a> {
                     // A second signal, or a signal after the ranks have ended, means that the user does not
                     // want to wait for the rest of the output.
                     self.impatient |= self.end.is_ending() || self.groups_ended;
+                    if !self.impatient && matches!(signal, libc::SIGINT | libc::SIGTERM) {
+                        self.tell_waits(ASKED, false);
+                    }
                     let action = self.end.signalled(signal, now);
                     self.carry_out(action);
                 }
@@ -545,6 +609,28 @@ impl<'a> Job<'a> {
                 // The member may be in another process group, made by itself or by a wrapper.
                 Some(member) if !member.gone && watched.is_wrapped() => {
                     let _ = process::signal_process(member.pidfd.as_fd(), signal);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Sends `signal` to the ranks whose processes handle it, so that it ends none of them.
+    fn signal_handlers(&self, signal: i32) {
+        if self.groups_ended {
+            return;
+        }
+        for watched in &self.ranks {
+            let child = watched.rank.child.pid();
+            let survives = |pid: Pid| inspect::survives(pid.as_raw_nonzero().get(), signal);
+            match &watched.member {
+                Some(member) if watched.is_wrapped() && !survives(child) => {
+                    if !member.gone && survives(member.pid) {
+                        let _ = process::signal_process(member.pidfd.as_fd(), signal);
+                    }
+                }
+                _ if survives(child) => {
+                    let _ = process::signal_group(child, signal);
                 }
                 _ => {}
             }

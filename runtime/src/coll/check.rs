@@ -545,7 +545,11 @@ impl Communicator {
         let place = self.next_place();
         let words = Words::of(self, call, false).inspect_err(|_| self.fail_check_at(place))?;
         // SAFETY: the steps use only scratch memory of the schedule.
-        unsafe { calls::run(self.endpoint(), place, |steps| self.check_steps(steps, &words)) }
+        unsafe {
+            calls::run(self.endpoint(), (call.method(), self.size()), place, |steps| {
+                self.check_steps(steps, &words)
+            })
+        }
     }
 
     /// Starts a call whose first steps check it together with all other ranks. If ranks differ, the operations of all

@@ -242,6 +242,26 @@ impl Prepared {
     }
 }
 
+impl Collective<'_> {
+    /// Returns the name of the method of [`Communicator`] that makes such a call.
+    pub(super) fn method(&self) -> &'static str {
+        match self {
+            Self::Barrier => "Communicator::barrier",
+            Self::Broadcast { .. } => "Communicator::broadcast",
+            Self::Gather { .. } => "Communicator::gather",
+            Self::Scatter { .. } => "Communicator::scatter",
+            Self::Allgather { .. } => "Communicator::allgather",
+            Self::Alltoall { .. } | Self::AlltoallEqual { .. } => "Communicator::alltoall",
+            Self::Neighbors { .. } => "Communicator::neighbor_alltoall",
+            Self::Reduce { .. } => "Communicator::reduce",
+            Self::Allreduce { .. } => "Communicator::all_reduce",
+            Self::Scan { .. } => "Communicator::scan",
+            Self::Exscan { .. } => "Communicator::exscan",
+            Self::ReduceScatter { .. } => "Communicator::reduce_scatter",
+        }
+    }
+}
+
 impl Communicator {
     /// Makes a collective call and waits until it is complete.
     ///
@@ -314,7 +334,10 @@ impl Communicator {
         // SAFETY: the steps that `list` adds use only the memory of `call` and scratch memory of the
         // schedule. The caller guarantees that, until this function returns, the memory of `call` is valid
         // and nobody else changes it or accesses its written parts (conditions 1 to 3 of `# Safety`).
-        unsafe { calls::run(self.endpoint(), place, |steps| self.list(steps, call)) }
+        unsafe {
+            let (method, ranks) = (call.method(), self.size());
+            calls::run(self.endpoint(), (method, ranks), place, |steps| self.list(steps, call))
+        }
     }
 
     /// Starts a collective call. The caller waits for the operation, tests it or abandons it with

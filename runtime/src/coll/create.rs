@@ -106,7 +106,7 @@ impl Duplicate {
     /// Returns the error of the operation, or [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Wait")]
     pub fn wait(self) -> Result<Communicator> {
-        self.parent.finish(self.operation)?;
+        self.parent.finish(self.operation, "Duplicate::wait")?;
         self.communicator()
     }
 
@@ -416,7 +416,7 @@ impl Communicator {
         };
         // SAFETY: `part` describes the eight bytes of the local variable `number`. No other code accesses
         // `number` before the call returns.
-        unsafe { calls::run(self.endpoint(), place, build)? };
+        unsafe { calls::run(self.endpoint(), ("", self.size()), place, build)? };
         Ok(self.derive(number[0], group.clone()))
     }
 
@@ -442,7 +442,11 @@ impl Communicator {
         let mut exchange = Exchange::new(mine, ours, theirs);
         // SAFETY: `exchange` owns all memory of the steps. It lives until the call returns, and no other code uses it
         // before then.
-        unsafe { calls::run(self.endpoint(), place, |steps| exchange.list(self, steps))? };
+        unsafe {
+            calls::run(self.endpoint(), ("", self.size()), place, |steps| {
+                exchange.list(self, steps)
+            })?
+        };
         let mut all = exchange.all;
         check_failed(&all, ours)?;
         let theirs = all.split_off(ours);

@@ -182,7 +182,7 @@ impl Communicator {
         };
         // SAFETY: the parts describe the two slices, which this function borrows until the call returns. The
         // steps only read the first one.
-        unsafe { calls::run(self.endpoint(), place, build) }
+        unsafe { calls::run(self.endpoint(), ("", self.size()), place, build) }
     }
 
     /// Returns the group of these ranks of the world, which another rank has sent.
@@ -263,7 +263,11 @@ impl Communicator {
         let place = self.next_place();
         // SAFETY: `part` describes the 16 bytes of the local variable `numbers`. No other code accesses
         // `numbers` before the call returns.
-        unsafe { calls::run(self.endpoint(), place, |steps| self.numbers_steps(steps, &part))? };
+        unsafe {
+            calls::run(self.endpoint(), ("", self.size()), place, |steps| {
+                self.numbers_steps(steps, &part)
+            })?
+        };
         Ok(numbers)
     }
 

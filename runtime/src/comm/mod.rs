@@ -27,17 +27,19 @@ use crate::message::payload::{LayoutRef, Posting};
 use crate::message::typecheck::OF_LAYOUT;
 pub use crate::message::{Operation, Source, Status, Tag};
 
+use crate::endpoint::call;
 use crate::endpoint::engine::How;
-use crate::endpoint::progress::Endpoint;
+use crate::endpoint::progress::{Awaited, Endpoint};
 use crate::message::label::{Label, SPACES, Sender, Slot};
 use crate::schedule::table::{Place, ROUNDS};
+use crate::shm::waiting::Kind;
 use crate::topo::Topology;
 use crate::{Error, ErrorKind, Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 use peers::Peers;
 use std::any::Any;
 use std::fmt;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use typepack_engine::check_bounds;
 
@@ -68,6 +70,8 @@ struct Shared {
     persistent: AtomicU32,
     /// The topology, if the communicator has one. It is set before the program gets the communicator.
     topology: OnceLock<Topology>,
+    /// Whether the communicator has a name.
+    named: AtomicBool,
     /// What `coll/` keeps with the communicator. The type belongs to that folder, which comes after this one.
     attached: OnceLock<Box<dyn Any + Send + Sync>>,
 }
@@ -93,8 +97,17 @@ impl Shared {
             collectives,
             persistent,
             topology,
+            named: AtomicBool::new(false),
             attached,
         })
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if *self.named.get_mut() {
+            call::name_communicator(self.context, &[]);
+        }
     }
 }
 
@@ -372,6 +385,23 @@ impl Communicator {
         }
     }
 
+    // ---- waits ----
+
+    /// Returns what a call waits for that waits for other ranks of this communicator, or only for the rank `peer`.
+    /// `call` is the name of the method, or empty.
+    pub(crate) fn awaited(&self, call: &'static str, kind: Kind, peer: Option<usize>) -> Awaited {
+        let peer = peer.and_then(|peer| self.group().world_rank(peer));
+        Awaited::Ranks { call, kind, context: self.shared.context, ranks: self.size(), peer }
+    }
+
+    /// Gives the communicator a name, by which mpiexec names it when it tells what the ranks wait for.
+    #[doc(alias = "MPI_Comm_set_name")]
+    pub fn set_name(&self, name: impl AsRef<[u8]>) {
+        let name = name.as_ref();
+        call::name_communicator(self.shared.context, name);
+        self.shared.named.store(!name.is_empty(), Ordering::Relaxed);
+    }
+
     // ---- checks ----
 
     pub(crate) fn check_rank(
@@ -431,10 +461,11 @@ impl Communicator {
         self.local_start(started)
     }
 
-    pub(crate) fn finish(&self, started: Operation) -> Result<Status> {
+    /// Waits for an operation. `call` is the name of the method that waits, or empty for a blocking send or receive.
+    pub(crate) fn finish(&self, started: Operation, call: &'static str) -> Result<Status> {
         match started {
             Operation::Done(status) => Ok(status),
-            Operation::Pending(id) => self.local(self.shared.endpoint.wait(id)?),
+            Operation::Pending(id) => self.local(self.shared.endpoint.wait(id, call)?),
         }
     }
 
@@ -492,7 +523,7 @@ impl Communicator {
         // SAFETY: `buf` holds the elements (`readable` has checked this) and is borrowed until `finish`
         // returns. When `finish` returns, the operation is complete or detached.
         let started = unsafe { self.start_send(&layout, dest, tag, Space::User)? };
-        self.finish(started)?;
+        self.finish(started, "")?;
         Ok(())
     }
 
@@ -628,7 +659,7 @@ impl Communicator {
         // SAFETY: the caller guarantees the memory of the layout until this function returns (the condition of
         // `# Safety`), and then the receive is complete or detached. `capacity` is the packed size of the layout.
         let started = unsafe { endpoint.receive_taken(&layout, capacity, taken)? };
-        self.finish(self.local_start(started)?)
+        self.finish(self.local_start(started)?, "")
     }
 
     /// Waits for a message that a receive with these arguments would match, and returns its status. The

@@ -2,7 +2,9 @@
 
 use super::{Communicator, Space};
 use crate::Result;
+use crate::endpoint::progress::Awaited;
 use crate::schedule::table::Schedules;
+use crate::shm::waiting::Kind;
 
 impl Communicator {
     /// Waits until this rank's messages on the communicator are complete: those of sends and receives, also of freed
@@ -18,7 +20,15 @@ impl Communicator {
         let own = contexts(self);
         // The collective operations of an intercommunicator use the communicator of the local group, too.
         let local = self.local_side("comm").map(contexts).unwrap_or(0..0);
+        let awaited = Awaited::Ranks {
+            call: "Communicator::wait_for_pending",
+            kind: Kind::Other,
+            context: own.start,
+            ranks: self.size(),
+            peer: None,
+        };
         self.endpoint().run(
+            &awaited,
             |_| Ok(()),
             |core, ()| {
                 let requests = core.engine.requests_ref();

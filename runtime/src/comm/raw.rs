@@ -7,7 +7,7 @@ use super::peers::{sender_of, slot_of};
 use super::{Communicator, Space};
 pub use crate::endpoint::engine::Cancelled;
 use crate::endpoint::engine::{How, MessageEngine, Taken};
-use crate::endpoint::progress::Endpoint;
+use crate::endpoint::progress::{Awaited, Endpoint};
 use crate::message::envelope::Label;
 use crate::message::payload::{Backing, LayoutRef, Posting};
 use crate::message::typecheck::OF_LAYOUT;
@@ -296,7 +296,7 @@ impl Messages {
     /// the job or is a forked child. After an error the operations that the caller has started continue; the
     /// caller may [`abandon`](Self::abandon) them.
     pub fn wait_until<R>(&self, mut look: impl FnMut(&mut Ongoing<'_>) -> Option<R>) -> Result<R> {
-        self.endpoint.attend(|engine| look(&mut Ongoing(engine)))
+        self.endpoint.attend(&Awaited::Asked(""), |engine| look(&mut Ongoing(engine)))
     }
 
     /// Makes progress, then calls `look` once and returns its answer.
@@ -324,7 +324,7 @@ impl Messages {
     pub fn finish(&self, operation: Operation) -> Result<Status> {
         match operation {
             Operation::Done(status) => Ok(status),
-            Operation::Pending(id) => self.endpoint.wait(id),
+            Operation::Pending(id) => self.endpoint.wait(id, "Messages::finish"),
         }
     }
 

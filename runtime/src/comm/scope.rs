@@ -167,7 +167,7 @@ impl End<'_> {
         // one that had ended). This is allowed because no request uses its place any more.
         locked(self.pending).ids.reverse();
         while let Some(id) = self.next() {
-            if let Err(error) = self.comm.endpoint().wait(id) {
+            if let Err(error) = self.comm.endpoint().wait(id, "Communicator::scope") {
                 failed = failed.or(Some(error));
             }
             locked(self.pending).release(id);
@@ -299,7 +299,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             Operation::Pending(id) => {
                 // The list keeps the operation until the wait is over. So if the wait panics, the scope still
                 // detaches the operation.
-                let result = self.comm.finish(request.started);
+                let result = self.comm.finish(request.started, "Scope::wait");
                 self.forget(request.place, id);
                 result
             }

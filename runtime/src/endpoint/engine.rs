@@ -222,6 +222,11 @@ impl MessageEngine {
         &self.requests
     }
 
+    /// Returns the tag that a receive accepts which no message has matched yet.
+    pub fn asked_tag(&self, id: u64) -> Option<Tag> {
+        self.matching.tag(id)
+    }
+
     /// Returns the number of requests completed so far, plus the number of messages that this rank has sent
     /// to itself and that found no posted receive. A thread may wait for these events, but no other rank
     /// rings the doorbell for them.

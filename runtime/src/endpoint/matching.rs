@@ -100,6 +100,11 @@ impl Matching {
         self.posted.cancel(id)
     }
 
+    /// Returns the tag that the waiting receive with the request id `id` accepts.
+    pub fn tag(&self, id: u64) -> Option<Tag> {
+        self.posted.tag(id)
+    }
+
     /// Removes the receive that a message from `source` with this label matches, and returns its request id.
     #[inline]
     pub fn arrive(&mut self, source: Slot, label: &Label) -> Option<u64> {

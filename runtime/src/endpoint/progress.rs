@@ -22,9 +22,12 @@
 mod blocking;
 mod packed;
 mod policy;
+mod record;
 mod waiting;
 
 pub use self::packed::Brief;
+pub use self::record::Awaited;
+use self::record::Waits;
 pub(crate) use self::waiting::{OnUnwind, SPIN, spin_time};
 use self::waiting::{Rests, Yields};
 use super::engine::{How, MessageEngine, Taken};
@@ -62,6 +65,8 @@ struct State {
     rests: Rests,
     /// Whether a thread that does not spin yields before it sleeps.
     yields: Yields,
+    /// The waits of this rank that are long, as mpiexec can read them.
+    waits: Waits,
     /// Number of times that a thread slept for [`NAP`], and then found news for which nobody had woken it.
     unrung: u64,
     /// The error of a turn that the call which made the turn has not returned, because what the call had started could
@@ -107,6 +112,7 @@ impl Endpoint {
                 outside: 0,
                 rests: Rests::default(),
                 yields: Yields::default(),
+                waits: Waits::default(),
                 unrung: 0,
                 failed: None,
             }),
@@ -283,7 +289,8 @@ impl Endpoint {
         wait: bool,
     ) -> Result<Option<Taken>> {
         let look = |engine: &mut MessageEngine| engine.take(context, source, tag);
-        if wait { self.attend(look).map(Some) } else { self.glance(look) }
+        let awaited = Awaited::Message { call: "Communicator::recv", context, source, tag };
+        if wait { self.attend(&awaited, look).map(Some) } else { self.glance(look) }
     }
 
     /// Starts the receive of a message that [`Endpoint::take`] returned.
@@ -310,15 +317,19 @@ impl Endpoint {
         Ok(started)
     }
 
-    /// Waits until `look` returns an answer. The endpoint calls `look` often, and holds the lock during each
+    /// Waits until `look` returns an answer. `awaited` says what the call waits for. The endpoint calls `look` often, and holds the lock during each
     /// call. So `look` must be short and must not call this endpoint.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died, `ErrorKind::Other` if another rank broke the protocol,
     /// `ErrorKind::NoMemory` if memory ran out, `ErrorKind::State` after finalization or in a forked child, and
     /// `ErrorKind::Internal` after a panic inside the library.
-    pub fn attend<R>(&self, mut look: impl FnMut(&mut MessageEngine) -> Option<R>) -> Result<R> {
-        self.wait_until(self.lock()?, NAP, |core| look(&mut core.engine))
+    pub fn attend<R>(
+        &self,
+        awaited: &Awaited,
+        mut look: impl FnMut(&mut MessageEngine) -> Option<R>,
+    ) -> Result<R> {
+        self.wait_until(self.lock()?, NAP, awaited, |core| look(&mut core.engine))
     }
 
     /// Waits like [`attend`](Self::attend) until `look` returns an answer. Here the answer comes from another
@@ -326,10 +337,14 @@ impl Endpoint {
     ///
     /// # Errors
     /// Returns an error under the conditions of [`Endpoint::attend`].
-    pub fn attend_outside<R>(&self, mut look: impl FnMut() -> Option<R>) -> Result<R> {
+    pub fn attend_outside<R>(
+        &self,
+        awaited: &Awaited,
+        mut look: impl FnMut() -> Option<R>,
+    ) -> Result<R> {
         // If another thread of this process polls, the doorbell wakes only that thread, which does not know for
         // what this thread waits. So this thread calls `look` often by itself.
-        self.wait_until(self.lock()?, OUTSIDE, |_| look())
+        self.wait_until(self.lock()?, OUTSIDE, awaited, |_| look())
     }
 
     /// Begins a call that may end without a wait: checks that calls are possible, and runs a turn if an
@@ -450,19 +465,25 @@ impl Endpoint {
     }
 
     /// Waits for a request. When the call returns, nobody uses the operation's memory any more, even if the
-    /// call returns an error.
+    /// call returns an error. `call` is the name of the method that waits, or empty for a blocking send or receive.
     ///
     /// # Errors
     /// Returns the error of the operation, or an error under the conditions of [`Endpoint::attend`].
-    pub fn wait(&self, id: u64) -> Result<Status> {
-        let waited = self.lock().and_then(|state| self.wait_for(state, id));
+    pub fn wait(&self, id: u64, call: &'static str) -> Result<Status> {
+        let waited = self.lock().and_then(|state| self.wait_for(state, id, call));
         self.ended(id, waited)
     }
 
     /// Waits for a request. If the wait unwinds, detaches the operation from its memory.
-    fn wait_for(&self, state: MutexGuard<'_, State>, id: u64) -> Result<Result<Status>> {
+    fn wait_for(
+        &self,
+        state: MutexGuard<'_, State>,
+        id: u64,
+        call: &'static str,
+    ) -> Result<Result<Status>> {
         let guard = OnUnwind::new(|| self.detach(id));
-        let waited = self.wait_until(state, NAP, |core| core.engine.requests().fetch(id));
+        let awaited = Awaited::Request(id, call);
+        let waited = self.wait_until(state, NAP, &awaited, |core| core.engine.requests().fetch(id));
         guard.disarm();
         waited
     }
@@ -562,7 +583,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Starts an operation of a source of progress and waits for it. The call takes the lock only once.
+    /// Starts an operation of a source of progress and waits for it. `awaited` says for what. The call takes the lock
+    /// only once.
     /// `start` starts the operation and returns a value that is passed to `done` and `abandon`. `done`
     /// returns the result once the operation is complete. If the wait fails or unwinds, this function calls
     /// `abandon`, which detaches the operation, and repeats the call until `abandon` returns true.
@@ -573,6 +595,7 @@ impl Endpoint {
     #[inline]
     pub fn run<T: Copy, R>(
         &self,
+        awaited: &Awaited,
         start: impl FnOnce(&mut Core) -> Result<T>,
         mut done: impl FnMut(&mut Core, T) -> Option<R>,
         mut abandon: impl FnMut(&mut Core, T) -> bool,
@@ -587,7 +610,7 @@ impl Endpoint {
             return Ok(answer);
         }
         let mut guard = OnUnwind::new(|| self.let_go(|core| abandon(core, token)));
-        let waited = self.wait_until(state, NAP, |core| done(core, token));
+        let waited = self.wait_until(state, NAP, awaited, |core| done(core, token));
         if waited.is_err() {
             guard.call();
         }
@@ -642,7 +665,8 @@ impl Endpoint {
         wait: bool,
     ) -> Result<Option<Status>> {
         if wait {
-            let found = self.attend(|engine| engine.probe(context, source, tag))?;
+            let awaited = Awaited::Message { call: "Communicator::probe", context, source, tag };
+            let found = self.attend(&awaited, |engine| engine.probe(context, source, tag))?;
             return Ok(Some(found));
         }
         let mut state = self.attentive()?;
@@ -703,7 +727,8 @@ impl Endpoint {
     /// Returns the errors of [`Endpoint::wait`].
     pub fn serve(&self) -> Result<()> {
         let state = self.lock()?;
-        self.wait_until(state, NAP, |core| core.others_are_served().then_some(()))
+        let served = |core: &mut Core| core.others_are_served().then_some(());
+        self.wait_until(state, NAP, &Awaited::Served, served)
     }
 
     /// Leaves the job like [`finalize`](Self::finalize), but keeps the endpoint open, so that the process can

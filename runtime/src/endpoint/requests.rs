@@ -83,6 +83,9 @@ pub struct Requests {
     prompt: Option<u32>,
     /// Whether a request of that source has completed since the last call of [`Requests::take_stop`].
     stops: bool,
+    /// The first request for which [`fetch`](Self::fetch) or [`is_complete`](Self::is_complete) has said that it is not
+    /// complete, and the number of such requests, since the last call of [`ask_anew`](Self::ask_anew).
+    asked: (u64, u32),
 }
 
 impl Requests {
@@ -100,6 +103,7 @@ impl Requests {
             collected: VecDeque::new(),
             prompt: None,
             stops: false,
+            asked: (0, 0),
         }
     }
 
@@ -263,7 +267,29 @@ impl Requests {
 
     /// Returns whether a request is complete or has left the table.
     pub fn is_complete(&mut self, id: u64) -> bool {
-        matches!(self.get(id), Some(Request::Done(_)) | None)
+        let complete = matches!(self.get(id), Some(Request::Done(_)) | None);
+        if !complete {
+            self.note(id);
+        }
+        complete
+    }
+
+    /// Notes that a caller has asked for a request that is not complete.
+    #[inline]
+    fn note(&mut self, id: u64) {
+        let (first, count) = self.asked;
+        self.asked = (if count == 0 { id } else { first }, count.saturating_add(1));
+    }
+
+    /// Forgets for which requests callers have asked. A wait calls this function before each look.
+    #[inline]
+    pub fn ask_anew(&mut self) {
+        self.asked.1 = 0;
+    }
+
+    /// Returns the first request that was not complete when a caller asked for it, and the number of such requests.
+    pub fn asked(&self) -> (u64, u32) {
+        self.asked
     }
 
     /// Removes a complete request and returns its result. Returns `None` if the request is not complete
@@ -278,7 +304,10 @@ impl Requests {
                 self.free(id);
                 Some(result)
             }
-            Some(_) if entry.owner.is_none() => None,
+            Some(_) if entry.owner.is_none() => {
+                self.note(id);
+                None
+            }
             _ => Some(Err(not_pending(id))),
         }
     }

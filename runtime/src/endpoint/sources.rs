@@ -11,6 +11,7 @@
 //! reports that the errand has ended ([`Source::ran`]). The code for this is in `progress/waiting.rs`.
 
 use crate::endpoint::engine::MessageEngine;
+use crate::endpoint::progress::Awaited;
 use crate::endpoint::requests::Owner;
 use crate::message::Status;
 use crate::message::payload::{Sink, Supply, copy};
@@ -193,6 +194,11 @@ pub trait Source: Any + fmt::Debug + Send {
     /// Detaches the operation of a request from its memory; see `Endpoint::detach`. Returns false while a
     /// thread runs an errand of the operation. In this case the caller has to call the function again later.
     fn detach(&mut self, engine: &mut MessageEngine, token: u64) -> bool;
+
+    /// Returns what the operation with this token waits for; `None` if the source cannot tell.
+    fn awaited(&self, _token: u64) -> Option<Awaited> {
+        None
+    }
 
     /// Returns whether another rank may be waiting for this source: for a message that it has not sent yet, or until it
     /// takes a message.
@@ -379,6 +385,11 @@ impl Core {
         }
         self.look_around();
         done
+    }
+
+    /// Returns what the operation of a source waits for, if the source can tell.
+    pub fn awaited_by(&self, owner: Owner) -> Option<Awaited> {
+        self.sources.get(owner.source as usize)?.awaited(owner.token)
     }
 
     /// Returns whether no other rank waits for this one.

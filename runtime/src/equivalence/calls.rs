@@ -52,7 +52,7 @@ impl Communicator {
         // SAFETY: the data of the sequence are readable, initialised and unchanged while the buffer is borrowed
         // (`Readable`). It is borrowed until `finish` returns, and then the send is complete or detached.
         let sent = unsafe { self.start_send(&sequence.layout(), dest, tag, Space::User)? };
-        self.finish(sent).map(drop)
+        self.finish(sent, "").map(drop)
     }
 
     /// Receives at most as many items as the buffer has. Returns the status of the message, and how many items have
@@ -74,7 +74,7 @@ impl Communicator {
         // buffer is mutably borrowed (`Writable`). It is borrowed until `finish` returns, and then the receive is
         // complete or detached.
         let started = unsafe { self.start_receive(&sequence.layout(), source, tag, Space::User)? };
-        arrived(&sequence, self.finish(started)?)
+        arrived(&sequence, self.finish(started, "")?)
     }
 
     /// Receives a message of any length into a new vector. Returns the status of the message, too.

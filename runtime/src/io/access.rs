@@ -506,7 +506,7 @@ impl File {
         drop(state);
         match split.operation {
             Operation::Done(status) => Ok(status),
-            Operation::Pending(id) => self.inner.endpoint().wait(id),
+            Operation::Pending(id) => self.inner.endpoint().wait(id, ""),
         }
     }
 }

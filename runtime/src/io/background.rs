@@ -24,12 +24,13 @@ use super::transfer::Transferred;
 use super::view::View;
 use crate::comm::{Communicator, Operation};
 use crate::endpoint::engine::MessageEngine;
-use crate::endpoint::progress::Endpoint;
+use crate::endpoint::progress::{Awaited, Endpoint};
 use crate::endpoint::requests::{Owner, Request};
 use crate::endpoint::sources::{Core, Errand, Panic, Source};
 use crate::message::Status;
 use crate::message::payload::Layout;
 use crate::schedule::table::Place;
+use crate::shm::waiting::Kind;
 use crate::sys::files::{self, Access as Opening, FileKind};
 use crate::sys::signal::{SignalSet, set_mask};
 use crate::{Error, ErrorKind, Result};
@@ -319,7 +320,8 @@ pub(super) fn open_stream(
         let detail = format!("cannot start a thread that opens the stream: {error}");
         Error::new(ErrorKind::Other, "filename", detail)
     })?;
-    endpoint.attend(|_| opened.lock().unwrap_or_else(PoisonError::into_inner).take())
+    let awaited = Awaited::Work(Kind::File);
+    endpoint.attend(&awaited, |_| opened.lock().unwrap_or_else(PoisonError::into_inner).take())
 }
 
 impl Job {
@@ -548,6 +550,18 @@ impl Source for Operations {
 
     fn ran(&mut self, _: &mut MessageEngine, _token: u64, panic: Option<Panic>) -> Option<Panic> {
         panic
+    }
+
+    fn awaited(&self, token: u64) -> Option<Awaited> {
+        let entry = self.entries.get(token as usize)?.as_ref()?;
+        let comm = entry.agreement.as_ref().map(|agreement| &agreement.comm);
+        match (&entry.stage, comm) {
+            (Stage::Meeting | Stage::Agreeing, Some(comm)) => {
+                Some(comm.awaited("", Kind::File, None))
+            }
+            (Stage::Meeting | Stage::Agreeing, None) => None,
+            (Stage::Working, _) => Some(Awaited::Work(Kind::File)),
+        }
     }
 
     fn detach(&mut self, _: &mut MessageEngine, token: u64) -> bool {

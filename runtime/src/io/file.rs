@@ -17,9 +17,10 @@ use super::view::View;
 use super::ways::Ways;
 use super::window::Windows;
 use crate::comm::{Communicator, Operation};
-use crate::endpoint::progress::Endpoint;
+use crate::endpoint::progress::{Awaited, Endpoint};
 use crate::message::payload::LayoutRef;
 use crate::settings::Settings;
+use crate::shm::waiting::Kind;
 use crate::sys::files::{self, Access as Opening, Facts, FileKind, SizeSignal};
 use crate::sys::named::Entry;
 use crate::{Datatype, Error, ErrorKind, FileErrorKind, Result};
@@ -226,7 +227,8 @@ impl Inner {
             return Ok(());
         }
         let lane = &self.lanes[usize::from(write)];
-        self.endpoint().attend_outside(|| lane.is_quiet().then_some(()))
+        let awaited = Awaited::Work(Kind::File);
+        self.endpoint().attend_outside(&awaited, || lane.is_quiet().then_some(()))
     }
 
     /// Returns `own` if all ranks have succeeded, and otherwise an error of the same class on all ranks. Does

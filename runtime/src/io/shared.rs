@@ -14,6 +14,7 @@ use crate::comm::Communicator;
 use crate::memory::{self, heaps::Heaps};
 use crate::region::SharedRegion;
 use crate::shm::layout::State;
+use crate::shm::waiting::Kind;
 use crate::sys::fork;
 use crate::{Error, ErrorKind, Result};
 use std::sync::Arc;
@@ -153,7 +154,8 @@ impl Shared {
         let seats = (0..size).map(|rank| self.word(line(rank, number)));
         let seats = seats.collect::<Result<Vec<_>>>()?;
         let mut come = 0;
-        let waited = comm.endpoint().attend_outside(|| {
+        let awaited = comm.awaited("", Kind::File, None);
+        let waited = comm.endpoint().attend_outside(&awaited, || {
             while let Some(seat) = seats.get(come) {
                 match seat.load(Ordering::Acquire) {
                     found if found == number => come += 1,
@@ -215,7 +217,8 @@ impl Shared {
             return Ok(turn);
         }
         if waiter == Waiter::Program {
-            let found = comm.endpoint().attend_outside(|| match look() {
+            let awaited = comm.awaited("", Kind::File, None);
+            let found = comm.endpoint().attend_outside(&awaited, || match look() {
                 Ok(false) => None,
                 found => Some(found),
             });

@@ -313,7 +313,7 @@ impl Window {
     #[inline]
     pub(super) fn await_room(&self, asked: &Arc<Asked>) -> Result<()> {
         let has_room = || asked.messages.load(Ordering::Acquire) < MESSAGES;
-        if has_room() { Ok(()) } else { wait::until(&self.comm, true, has_room) }
+        if has_room() { Ok(()) } else { wait::until(&self.comm, ("", None), true, has_room) }
     }
 
     /// Starts the message of a long put, whose request has the tag `tag`.
@@ -356,7 +356,7 @@ impl Window {
     fn wait_at(&self, asked: &Arc<Asked>, mut is_over: impl FnMut() -> bool) -> Result<()> {
         let mut guard = OnUnwind::new(|| self.asks.abandon(asked));
         let serves = self.needs_progress() || asked.messages.load(Ordering::Relaxed) > 0;
-        let waited = wait::until(&self.comm, serves, &mut is_over);
+        let waited = wait::until(&self.comm, ("", None), serves, &mut is_over);
         if waited.is_err() {
             guard.call();
         }

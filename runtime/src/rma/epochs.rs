@@ -427,7 +427,9 @@ impl Window {
             for (&rank, &count) in ranks.iter().zip(&counts) {
                 if !assert.has(Assertions::NO_CHECK) {
                     let word = self.words.get(self.comm.rank(), Word::Posted(rank))?;
-                    wait::until(&self.comm, self.needs_progress(), || wait::has_come(word, count))?;
+                    let awaited = ("Window::start", Some(rank));
+                    let serves = self.needs_progress();
+                    wait::until(&self.comm, awaited, serves, || wait::has_come(word, count))?;
                 }
             }
             Ok(())
@@ -482,7 +484,8 @@ impl Window {
     pub fn wait(&self) -> Result<()> {
         for (rank, count) in self.awaited()? {
             let word = self.words.get(self.comm.rank(), Word::Completed(rank))?;
-            wait::until(&self.comm, self.needs_progress(), || wait::has_come(word, count))?;
+            let (awaited, serves) = (("Window::wait", Some(rank)), self.needs_progress());
+            wait::until(&self.comm, awaited, serves, || wait::has_come(word, count))?;
         }
         self.epochs.phase.turn(part::POSTED, 0);
         Ok(())

@@ -16,7 +16,7 @@ use super::Window;
 use super::asks::Far;
 use super::fetches::Short;
 use super::words::said;
-use crate::endpoint::progress::Brief;
+use crate::endpoint::progress::{Awaited, Brief};
 use crate::schedule::part::Part;
 use crate::{ErrorKind, Result};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -207,7 +207,7 @@ impl Window {
         let Some(id) = (unsafe { self.ask_to_get(to, far, bytes)? }) else { return Ok(false) };
         let status = match endpoint.wait_briefly(id, end)? {
             Brief::Done(result) => result?,
-            Brief::Begun => endpoint.wait(id)?,
+            Brief::Begun => endpoint.wait(id, "")?,
             Brief::Late => {
                 known.has_tried(false);
                 turn.left = id;
@@ -245,9 +245,9 @@ impl Window {
             let id = known.late.swap(0, Ordering::Relaxed);
             // A short answer needs no receive.
             if id != 0 && id & SHORT == 0 {
-                self.comm
-                    .endpoint()
-                    .attend(|engine| engine.requests().is_complete(id).then_some(()))?;
+                self.comm.endpoint().attend(&Awaited::Asked(""), |engine| {
+                    engine.requests().is_complete(id).then_some(())
+                })?;
             }
         }
         Ok(())

@@ -12,6 +12,7 @@
 use super::lock::{self, LockKind, Seen};
 use super::words::{SharedWord, Word, Words};
 use crate::comm::Communicator;
+use crate::shm::waiting::Kind;
 use crate::{ErrorKind, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -88,7 +89,7 @@ impl Meetings {
             ring(comm, to)?;
             let word = words.get(rank, Word::Round(round))?;
             // The other rank may be ahead, and may have written the number of a later meeting already.
-            until(comm, serves, || has_come(word, number))?;
+            until(comm, ("", None), serves, || has_come(word, number))?;
         }
         Ok(number)
     }
@@ -118,13 +119,15 @@ pub(super) fn ring(comm: &Communicator, rank: usize) -> Result<()> {
     Ok(())
 }
 
-/// Waits until `is_over` returns true. `serves` says whether this rank serves requests: if it does, the rank that will
+/// Waits until `is_over` returns true. `method` is the name of the method that waits, or empty, and `peer` is the rank
+/// for which it waits, if it is a single one. `serves` says whether this rank serves requests: if it does, the rank that will
 /// change the word may wait for this rank.
 ///
 /// # Errors
 /// Returns `ErrorKind::ProcAborted` if a rank has died.
 pub(super) fn until(
     comm: &Communicator,
+    (method, peer): (&'static str, Option<usize>),
     serves: bool,
     mut is_over: impl FnMut() -> bool,
 ) -> Result<()> {
@@ -139,7 +142,8 @@ pub(super) fn until(
             }
         }
     }
-    comm.endpoint().attend_outside(|| is_over().then_some(()))
+    let awaited = comm.awaited(method, Kind::Window, peer);
+    comm.endpoint().attend_outside(&awaited, || is_over().then_some(()))
 }
 
 /// Waits until `is_over` returns true, but no longer than until `end`, and without sleep. Returns whether it has.
@@ -176,7 +180,7 @@ pub(super) fn lock(
             true
         }
     };
-    until(comm, serves, is_over)?;
+    until(comm, ("Window::lock", Some(target)), serves, is_over)?;
     wake(comm, words, target, next)
 }
 

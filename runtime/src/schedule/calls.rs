@@ -8,14 +8,16 @@
 use super::program::Builder;
 use super::table::{Place, Schedules};
 use crate::Result;
-use crate::endpoint::progress::Endpoint;
+use crate::endpoint::progress::{Awaited, Endpoint};
 use crate::message::Operation;
+use crate::shm::waiting::Kind;
 use std::cell::Cell;
 use std::fmt;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
-/// Runs the steps that `build` lists, and waits for them.
+/// Runs the steps that `build` lists, and waits for them. `call` is the name of the method that the program calls, or
+/// empty, and `ranks` is the number of ranks that take part, or 0 if the caller does not say.
 ///
 /// # Safety
 ///
@@ -33,13 +35,17 @@ use std::sync::Arc;
 #[inline]
 pub unsafe fn run<'a>(
     endpoint: &Endpoint,
+    (call, ranks): (&'static str, usize),
     place: Place,
     build: impl FnOnce(&mut Builder<'_, 'a>) -> Result<()>,
 ) -> Result<()> {
     // If a user's function panics, this cell gets the payload of the panic, and this call then panics with
     // the same payload.
     let panic = Cell::new(None);
+    let awaited =
+        Awaited::Ranks { call, kind: Kind::Collective, context: place.context, ranks, peer: None };
     let waited = endpoint.run(
+        &awaited,
         |core| {
             // SAFETY: the caller guarantees that the memory stays valid, and that nobody else uses it,
             // until this call returns or unwinds (both conditions of `# Safety`). Before that, this call

@@ -14,6 +14,7 @@ use super::part::{COMPARE, check_own, unequal};
 use super::program::{Action, Builder, Schedule};
 use crate::commit::bytes;
 use crate::endpoint::engine::{How, MessageEngine};
+use crate::endpoint::progress::Awaited;
 use crate::endpoint::requests::{Owner, Request};
 use crate::endpoint::sources::{Combine, Errand, Panic, Source as ProgressSource};
 use crate::message::label::{Label, Sender, Slot};
@@ -21,6 +22,7 @@ use crate::message::payload::{LayoutRef, Posting, Sink, Supply, copy_layout};
 use crate::message::typecheck::{self, VOID};
 use crate::message::{Operation, Status, Tag};
 use crate::settings::Settings;
+use crate::shm::waiting::Kind;
 use crate::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -650,6 +652,12 @@ impl ProgressSource for Schedules {
         }
         self.advance(engine, index);
         left
+    }
+
+    fn awaited(&self, token: u64) -> Option<Awaited> {
+        let context = self.entries.get((token >> 32) as usize)?.place.context;
+        let (kind, ranks) = (Kind::Collective, 0);
+        Some(Awaited::Ranks { call: "", kind, context, ranks, peer: None })
     }
 
     fn detach(&mut self, engine: &mut MessageEngine, token: u64) -> bool {

@@ -20,6 +20,7 @@ use crate::shm::layout::State;
 use crate::shm::pair;
 use crate::shm::segment::Segment;
 use crate::shm::topology::{Distance, distance};
+use crate::shm::waiting::Waiting;
 use crate::sys::cma;
 use crate::sys::futex::Woken;
 use crate::{Error, ErrorKind, Result};
@@ -333,6 +334,11 @@ impl Fabric {
             return Ok(Woken::Changed);
         };
         Ok(segment.wait(self.rank, seen, Some(timeout))?)
+    }
+
+    /// Returns the record of what this rank waits for, which mpiexec reads.
+    pub fn waiting(&self) -> Option<&Waiting> {
+        self.segment.as_ref().map(|segment| &segment.slot(self.rank).waiting)
     }
 
     /// Wakes the thread of this process that sleeps on the doorbell. Another thread calls this function after it has

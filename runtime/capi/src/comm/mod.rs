@@ -54,6 +54,9 @@ impl Comm {
     /// Makes a communicator with the name `name`. `session` is the handle of the session from which the
     /// communicator comes; 0 if it comes from init.
     pub fn new(communicator: Communicator, handler: Handler, name: &str, session: usize) -> Self {
+        if !name.is_empty() {
+            communicator.set_name(name);
+        }
         Self {
             messages: communicator.messages(),
             peers: communicator.peers().clone(),
@@ -332,6 +335,7 @@ pub fn compare(comm1: raw::Comm, comm2: raw::Comm, result: Output<c_int>) -> Res
 pub fn set_name(comm: raw::Comm, name: Text) -> Result {
     let comm = find(comm)?;
     let name = name.cut(abi::MAX_OBJECT_NAME, "comm_name")?;
+    comm.communicator.set_name(&name);
     *comm.name.lock().unwrap_or_else(PoisonError::into_inner) = name;
     Ok(())
 }

@@ -170,10 +170,11 @@ fn export(
                     f.name
                 )
             } else {
-                let entry = match (f.group.as_str(), built.always) {
-                    ("tools", _) if f.name.starts_with("MPI_T_") => "tool",
-                    (_, true) => "always",
-                    (_, false) => "enter",
+                // `enter` and `always` store the name of the call, as one word.
+                let (entry, by) = match (f.group.as_str(), built.always) {
+                    ("tools", _) if f.name.starts_with("MPI_T_") => ("tool", ""),
+                    (_, true) => ("always", "&"),
+                    (_, false) => ("enter", "&"),
                 };
                 let call = format!("{path}({arguments})");
                 let call = if has_pointers {
@@ -182,7 +183,7 @@ fn export(
                     format!("        {call}")
                 };
                 format!(
-                    "    crate::entry::{entry}(\"{}\", {}, || {{\n{call}\n    }})\n",
+                    "    crate::entry::{entry}({by}\"{}\", {}, || {{\n{call}\n    }})\n",
                     f.name,
                     object(f, handlers)
                 )
@@ -195,7 +196,7 @@ fn export(
             // A program may create a session before it calls init, or without ever calling init.
             let entry = if f.group == "sessions" { "always" } else { "enter" };
             format!(
-                "    crate::entry::{entry}(\"{}\", {}, || {{\n{}{}        Err(crate::error::Failure::not_built())\n    }})\n",
+                "    crate::entry::{entry}(&\"{}\", {}, || {{\n{}{}        Err(crate::error::Failure::not_built())\n    }})\n",
                 f.name,
                 object(f, handlers),
                 check(f),

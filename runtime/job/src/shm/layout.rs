@@ -8,7 +8,7 @@
 //! ```text
 //!        0  Header            magic, hash, version | sizes, flags, launcher | failure | areas taken
 //!     4096  CpuEntry[cpus]    32 B each, by the operating system's CPU number
-//!        .  RankSlot[slots]   128 B each: doorbell line, record line
+//!        .  RankSlot[slots]   384 B each: doorbell line, record line, what the rank waits for
 //!        .  (to the next page)
 //! mailboxes mailbox 0  mailbox 1 ...  one per slot: numbers of the areas in which others write to the slot
 //!    areas  area 0  area 1 ...   of one size, page aligned, taken at first contact, all holes
@@ -26,6 +26,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::pair::{self, MAX_RANKS as PAIR_MAX_RANKS, PAIR_BYTES};
 use super::topology::{CpuEntry, Level};
+use super::waiting::Waiting;
 
 /// The first word of a segment: `"typepack"` in ASCII, with the first character in the lowest byte.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"typepack");
@@ -126,9 +127,9 @@ pub const FLAG_STDOUT_TERMINAL: u32 = 2;
 /// Flag: the launcher's standard error is a terminal.
 pub const FLAG_STDERR_TERMINAL: u32 = 4;
 
-/// The slot of one rank: two cache lines. Any process may write the first line. The rank and the launcher
+/// The slot of one rank: two cache lines and a record. Any process may write the first line. The rank and the launcher
 /// write the second line; a process that contacts the rank changes no words there except `connects` and
-/// `writers`.
+/// `writers`. Only the rank writes the record.
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct RankSlot {
@@ -173,6 +174,8 @@ pub struct RankSlot {
     pub part_level: AtomicU32,
     /// Fills the cache line.
     pub spare2: [AtomicU32; 2],
+    /// What the rank waits for.
+    pub waiting: Waiting,
 }
 
 impl RankSlot {
@@ -229,7 +232,8 @@ const _: () = {
     assert!(offset_of!(Header, fail_epoch) == 128);
     assert!(offset_of!(Header, areas_taken) == 192);
     assert!(size_of::<Header>() <= PAGE);
-    assert!(size_of::<RankSlot>() == 128);
+    assert!(size_of::<RankSlot>() == 384);
+    assert!(offset_of!(RankSlot, waiting) == 128);
     assert!(offset_of!(RankSlot, doorbell) == 0);
     assert!(offset_of!(RankSlot, pid) == 64);
     assert!(offset_of!(RankSlot, bound_cpu) == 80);

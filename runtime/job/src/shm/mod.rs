@@ -32,6 +32,7 @@ pub mod recall;
 pub mod ring;
 pub mod segment;
 pub mod topology;
+pub mod waiting;
 pub mod withdrawal;
 pub mod work_split;
 

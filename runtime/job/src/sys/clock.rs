@@ -18,3 +18,9 @@ pub fn monotonic() -> f64 {
 pub fn resolution() -> f64 {
     seconds(clock_getres(ClockId::Monotonic))
 }
+
+/// Returns [`monotonic`] as a whole number of nanoseconds.
+pub fn monotonic_nanoseconds() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
+}

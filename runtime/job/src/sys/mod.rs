@@ -2,9 +2,9 @@
 //! kernel.
 //!
 //! `../shm/` uses `barrier`, `memory`, `futex`, `channel`, `process`, `signal`, `limits` and `fork`. The
-//! launcher uses `process`, `signal`, `stream`, `poll`, `channel`, `machine`, `name_lock` and `named`. The runtime
-//! uses `clock`, `cma`, `files`, `fork`, `limits`, `machine`, `mapped`, `memory`, `named`, `process`, `signal` and
-//! `text_file`; the tool uses `named`. The files call rustix where rustix offers the system call, and libc otherwise. They
+//! launcher uses `process`, `signal`, `stream`, `poll`, `channel`, `clock`, `inspect`, `machine`, `name_lock` and `named`.
+//! The runtime uses `clock`, `cma`, `files`, `fork`, `limits`, `machine`, `mapped`, `memory`, `named`, `process`, `signal`
+//! and `text_file`; the tool uses `named`. The files call rustix where rustix offers the system call, and libc otherwise. They
 //! contain nothing about ranks or messages; their functions return `io::Error`s, which the callers turn
 //! into error messages.
 //!
@@ -20,6 +20,7 @@ pub mod cma;
 pub mod files;
 pub mod fork;
 pub mod futex;
+pub mod inspect;
 pub mod limits;
 pub mod machine;
 pub mod mapped;

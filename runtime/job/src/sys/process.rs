@@ -500,6 +500,14 @@ pub fn own_id() -> i32 {
     process::getpid().as_raw_nonzero().get()
 }
 
+/// Returns the number that the kernel gives to the current thread.
+pub fn thread_id() -> u32 {
+    thread_local! {
+        static OWN: u32 = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+    }
+    OWN.with(|own| *own)
+}
+
 /// Returns the id of this process's group.
 pub fn own_group() -> i32 {
     process::getpgrp().as_raw_nonzero().get()

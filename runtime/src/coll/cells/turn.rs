@@ -41,6 +41,7 @@ use crate::schedule::part::COMPARE;
 use crate::schedule::table::Place;
 use crate::settings::CollectiveMethod;
 use crate::shm::cells::{STEPS, Seat, WORDS, call_of, last_step};
+use crate::shm::waiting::Kind;
 use crate::sys::clock;
 use crate::{Error, ErrorKind, Plan, Result};
 use std::ops::Range;
@@ -108,6 +109,8 @@ pub(super) struct Turn<'t> {
     other_pieces: bool,
     /// True if the call has succeeded.
     over: bool,
+    /// The name of the method that makes the call; empty in a call of the library's own.
+    pub method: &'static str,
 }
 
 impl Drop for Turn<'_> {
@@ -139,6 +142,7 @@ impl<'t> Turn<'t> {
             way: None,
             other_pieces: false,
             over: false,
+            method: "",
         }
     }
 
@@ -151,6 +155,7 @@ impl<'t> Turn<'t> {
     /// # Errors
     /// Returns the errors of [`Communicator::run_raw`].
     pub(super) unsafe fn run(mut self, place: Place, call: &Collective<'_>) -> Result<()> {
+        self.method = call.method();
         let begin = match self.competition(call)? {
             Some(competition) => self.choose(&competition)?,
             None => None,
@@ -373,7 +378,8 @@ impl<'t> Turn<'t> {
             std::hint::spin_loop();
         }
         seat.waits(block, self.number, from());
-        let answer = endpoint.attend_outside(|| look(seat, block, true));
+        let awaited = self.comm.awaited(self.method, Kind::Collective, None);
+        let answer = endpoint.attend_outside(&awaited, || look(seat, block, true));
         seat.has_waited(block);
         answer
     }
@@ -463,7 +469,9 @@ impl<'t> Turn<'t> {
             }
         }
         seat.waits_for_room(block, needed);
-        let room = endpoint.attend_outside(|| seat.have_ended(block, needed).then_some(()));
+        let awaited = self.comm.awaited(self.method, Kind::Collective, None);
+        let room =
+            endpoint.attend_outside(&awaited, || seat.have_ended(block, needed).then_some(()));
         seat.has_waited(block);
         room
     }

@@ -73,6 +73,14 @@ impl Key {
         Self::asked(context, source, tag)
     }
 
+    /// Returns the tag that a receive with this key accepts.
+    pub fn tag(self) -> Tag {
+        match self.from & ((1 << TAG_BITS) - 1) {
+            0 => Tag::Any,
+            tag => Tag::Is((tag - 1) as i32),
+        }
+    }
+
     /// Returns the form.
     #[inline]
     pub fn form(self) -> usize {

@@ -7,6 +7,7 @@
 //! form that no waiting receive has.
 
 use super::lists::{FORMS, Key, Lists, SMALL, SPARSE};
+use crate::message::Tag;
 use crate::message::label::Slot;
 
 /// A receive.
@@ -55,6 +56,13 @@ impl Posted {
             self.remove(at);
         }
         waits
+    }
+
+    /// Returns the tag that the waiting receive with the request id `id` accepts.
+    pub fn tag(&self, id: u64) -> Option<Tag> {
+        let at = id as u32;
+        let waits = self.lists.contains(at, 0) && self.entries[at as usize].id == id;
+        if waits { self.lists.key(at, 0).map(Key::tag) } else { None }
     }
 
     /// Finds the receive that a message matches, and returns the number by which [`Posted::remove`]

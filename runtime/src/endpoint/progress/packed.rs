@@ -2,11 +2,12 @@
 //! that may end early.
 
 use super::waiting::rest;
-use super::{Core, Endpoint, State};
+use super::{Awaited, Core, Endpoint, State};
 use crate::endpoint::engine::{How, Packed};
 use crate::message::Status;
 use crate::message::label::{Label, Slot};
 use crate::message::payload::{Backing, LayoutRef, buffer};
+use crate::shm::waiting::Kind;
 use crate::{Plan, Result};
 use std::sync::MutexGuard;
 use std::time::Instant;
@@ -158,7 +159,14 @@ impl Endpoint {
         }
         drop(state);
         if sent == Packed::Full {
-            sent = self.attend(|engine| {
+            let awaited = Awaited::Ranks {
+                call: "",
+                kind: Kind::Window,
+                context: label.context,
+                ranks: 0,
+                peer: Some(dest.index()),
+            };
+            sent = self.attend(&awaited, |engine| {
                 // SAFETY: `pack` writes no more than `label.bytes` bytes, at most `EAGER_MAX` (the condition of
                 // `# Safety`).
                 match unsafe { engine.send_packed(label, dest, &mut pack) } {
@@ -181,7 +189,7 @@ impl Endpoint {
         })?;
         // If the wait fails, the message still goes out, from the copy.
         if let Some(id) = started
-            && let Err(error) = self.wait(id)
+            && let Err(error) = self.wait(id, "")
             && let Ok(mut state) = self.lock()
         {
             state.failed.get_or_insert(error);

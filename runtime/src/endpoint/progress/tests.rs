@@ -103,7 +103,7 @@ fn a_source_gets_turns_and_errands_are_run() {
             Ok(Operation::Pending(id))
         });
         let Ok(Operation::Pending(id)) = started else { panic!("{started:?}") };
-        endpoint.wait(id).expect("an end");
+        endpoint.wait(id, "").expect("an end");
     }
 }
 

@@ -3,6 +3,7 @@
 //! `progress.rs` starts operations and uses this file to wait for them. The module documentation of
 //! `progress.rs` lists the steps of a wait. The turns themselves are in `engine.rs` and `sources.rs`.
 
+use super::record::Recorded;
 use super::*;
 use crate::sys::futex::Woken;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -234,20 +235,37 @@ impl Endpoint {
     }
 
     /// Waits until `done` returns an answer. While another thread polls, this thread calls `done` at least
-    /// once in each period of `nap`.
+    /// once in each period of `nap`. `awaited` says what the call waits for; it is used only if the wait is long.
     pub(super) fn wait_until<'a, R>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+        nap: Duration,
+        awaited: &Awaited,
+        mut done: impl FnMut(&mut Core) -> Option<R>,
+    ) -> Result<R> {
+        // The inner function returns without the lock, so this value may be dropped here.
+        let mut recorded = Recorded::none(self);
+        self.wait_recorded(state, nap, (awaited, &mut recorded), &mut done)
+    }
+
+    #[inline]
+    fn wait_recorded<'a, R>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         nap: Duration,
-        mut done: impl FnMut(&mut Core) -> Option<R>,
+        (awaited, recorded): (&Awaited, &mut Recorded<'_>),
+        done: &mut impl FnMut(&mut Core) -> Option<R>,
     ) -> Result<R> {
         state.rests.wait();
         loop {
             self.turn(&mut state)?;
+            state.core.engine.requests().ask_anew();
             if let Some(answer) = done(&mut state.core) {
                 return Ok(answer);
             }
             if state.core.has_errand() {
+                // This thread works now, and waits for nobody.
+                self.forget(&mut state, recorded);
                 state = self.run_errand(state)?;
                 continue;
             }
@@ -255,6 +273,7 @@ impl Endpoint {
             // until a thread of this process wakes this thread. In a job of one rank, the sources limit
             // the time of the sleep.
             if state.polled || self.size() == 1 {
+                self.record(&mut state, awaited, recorded, false);
                 state.sleepers += 1;
                 let wanted = state.core.nap().filter(|_| !state.polled);
                 let nap = wanted.map_or(nap, |wanted| wanted.min(nap));
@@ -267,13 +286,18 @@ impl Endpoint {
             }
             state.polled = true;
             let answer;
-            (state, answer) = self.poll(state, &mut done)?;
+            (state, answer) = self.poll(state, (awaited, &mut *recorded), done)?;
             state.polled = false;
             if state.sleepers > 0 {
                 self.called.notify_all();
             }
             match answer? {
-                Some(answer) => return Ok(answer),
+                Some(answer) => {
+                    if recorded.is_some() {
+                        self.forget(&mut state, recorded);
+                    }
+                    return Ok(answer);
+                }
                 // The poller has stopped because an errand is ready. The loop runs the errand next.
                 None => continue,
             }
@@ -286,6 +310,7 @@ impl Endpoint {
     fn poll<'a, R>(
         &'a self,
         mut state: MutexGuard<'a, State>,
+        (awaited, recorded): (&Awaited, &mut Recorded<'_>),
         done: &mut impl FnMut(&mut Core) -> Option<R>,
     ) -> Result<(MutexGuard<'a, State>, Result<Option<R>>)> {
         let mut deadline: Option<Instant> = None;
@@ -293,6 +318,9 @@ impl Endpoint {
         // The number of yields that are left before the next sleep, and the time of the first one.
         let mut yields = if self.spin.is_zero() { state.yields.begin() } else { 0 };
         let mut began: Option<Instant> = None;
+        // Whether anything has moved since the record was written, and when a wait that spins writes it.
+        let mut news = false;
+        let mut record_at: Option<Instant> = None;
         loop {
             let mut moved = false;
             let burst = if self.spin.is_zero() { 1 } else { BURST };
@@ -316,8 +344,14 @@ impl Endpoint {
             if let Some(error) = self.fabric.failure() {
                 return Ok((state, Err(error)));
             }
+            news |= moved;
             let spinning = !self.spin.is_zero() && {
                 let now = Instant::now();
+                // A wait that spins longer than usual looks like a wait that sleeps now and then.
+                if self.spin > SPIN && *record_at.get_or_insert(now + SPIN) <= now {
+                    self.record(&mut state, awaited, recorded, std::mem::take(&mut news));
+                    record_at = Some(now + NAP);
+                }
                 let end = *deadline.filter(|_| !moved).get_or_insert(now + self.spin);
                 deadline = Some(end);
                 now < end
@@ -372,6 +406,7 @@ impl Endpoint {
                 return Ok((state, Err(error)));
             }
             let nap = state.core.nap().map_or(NAP, |nap| nap.min(NAP));
+            self.record(&mut state, awaited, recorded, std::mem::take(&mut news));
             drop(state);
             let slept = self.fabric.sleep(seen, nap);
             state = self.lock()?;
@@ -398,6 +433,7 @@ impl Endpoint {
         done: &mut impl FnMut(&mut Core) -> Option<R>,
     ) -> Result<(bool, Option<R>)> {
         let moved = state.core.progress()?;
+        state.core.engine.requests().ask_anew();
         if moved && state.sleepers > 0 {
             self.called.notify_all();
         }
