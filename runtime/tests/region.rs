@@ -143,6 +143,9 @@ fn too_little_memory_at_one_rank_is_everybodys_error() {
 #[test]
 fn too_little_address_space_at_one_rank_is_everybodys_error() {
     ranks(3, "too_little_address_space_at_one_rank_is_everybodys_error", |world| {
+        // The ranks map what they need for messages.
+        world.barrier().expect("a barrier");
+        world.barrier().expect("a barrier");
         if world.rank() == 1 {
             // This rank uses its own heap first. The limit below then leaves no address space for an extent of
             // another heap.

@@ -55,11 +55,11 @@ impl Copier for HeapCopier {
     }
 
     fn can_read(&mut self, far: Far<'_>, from: &Located) -> bool {
-        far.fabric.heap_at(far.rank, &from.span).is_some()
+        far.fabric.has_heap_at(far.rank, &from.span)
     }
 
     fn can_write(&mut self, far: Far<'_>, to: &Located) -> bool {
-        far.fabric.heap_at(far.rank, &to.span).is_some()
+        far.fabric.has_heap_at(far.rank, &to.span)
     }
 
     fn room(far: Far<'_>, tx: &mut Tx, to: &Layout, bytes: u64) -> Result<Said> {
