@@ -30,7 +30,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use typepack_engine::contiguous::{self, Learnt as Copies};
 
 /// The job that this process has joined. The process never frees this value. Its file descriptors and its
