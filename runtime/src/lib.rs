@@ -118,7 +118,7 @@ pub use endpoint::call::enter as enter_call;
 #[doc(hidden)]
 pub use test_support::{RankPair, RankPairWays};
 
-/// Runs the Rust example of the README as a doctest.
+/// Runs the program of the guide's page about Rust as a doctest.
 #[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-struct Readme;
+#[doc = include_str!("../guide/tutorial/rust.md")]
+struct Guide;

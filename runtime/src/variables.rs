@@ -69,6 +69,12 @@ pub fn variables() -> Vec<Variable> {
     .into()
 }
 
+/// Returns a line that lists the names among `names` that begin with `TYPEPACK_` and that no part of typepack reads;
+/// `None` if there are none.
+pub fn unknown(names: impl Iterator<Item = String>) -> Option<String> {
+    crate::settings::unknown_names(names)
+}
+
 /// Returns a line for each blocking collective operation: its name, the method that `TYPEPACK_COLL` forces, and all
 /// methods that the operation has.
 ///

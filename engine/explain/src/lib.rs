@@ -9,6 +9,7 @@
 //! - `tree.rs`: constructor tree, bounds, signature
 //! - `blocks.rs`: runs of memory
 //! - `summary.rs`: what each pass did; `passes.rs`: programs and kernels
+//! - `verdict.rs`: one sentence about how the type is packed
 //! - `advice.rs`: better descriptions of the same memory
 //! - `pieces.rs`: the basic elements in a window of memory; `picture.rs`: the rows and columns of a
 //!   drawing
@@ -44,6 +45,7 @@ mod summary;
 mod svg;
 mod terminal;
 mod tree;
+mod verdict;
 
 pub use advice::advice;
 pub use blocks::blocks;
@@ -53,9 +55,10 @@ pub use summary::{Measures, PassSummary, pass_summaries, summary};
 pub use svg::svg;
 pub use terminal::drawing;
 pub use tree::{bounds, signature, tree};
+pub use verdict::verdict;
 
 use std::fmt::Write;
-use typepack_engine::{Datatype, Result, Settings, text};
+use typepack_engine::{Datatype, Plan, Result, Settings, text};
 
 /// The options of a report.
 #[derive(Clone, Debug)]
@@ -75,6 +78,45 @@ impl Default for Options {
     }
 }
 
+/// Returns the expression of `ty` and the number of elements, as one line.
+fn heading(ty: &Datatype, count: u64) -> String {
+    match count {
+        1 => format!("{}\n", text::abridge(ty)),
+        _ => format!("{}  x {count}\n", text::abridge(ty)),
+    }
+}
+
+/// Appends a section of a report.
+fn section(out: &mut String, title: &str, body: &str) {
+    let _ = writeln!(out, "\n{title}");
+    for line in body.lines() {
+        let _ = writeln!(out, "{}", format!("  {line}").trim_end());
+    }
+}
+
+/// Appends the section with advice, if there is any.
+fn advise(out: &mut String, plan: &Plan, count: u64) {
+    let lines: Vec<String> =
+        advice(plan, count).iter().map(|advice| format!("- {advice}")).collect();
+    if !lines.is_empty() {
+        section(out, "Advice", &lines.join("\n"));
+    }
+}
+
+/// Returns a short report about `ty`: its [`verdict`], its expression, its sizes, its drawing, and advice.
+///
+/// # Errors
+///
+/// Returns the errors of [`Datatype::commit`].
+pub fn brief(ty: &Datatype, options: &Options) -> Result<String> {
+    let plan = ty.commit_with(&options.settings)?;
+    let mut out = format!("{}\n\n{}", verdict(&plan), heading(ty, options.count));
+    let _ = writeln!(out, "{} bytes of data, extent {}", ty.size(), ty.extent());
+    section(&mut out, "Layout", &drawing(ty, options.count, options.colour));
+    advise(&mut out, &plan, options.count);
+    Ok(out)
+}
+
 /// Returns the whole report about `ty`, with all its sections.
 ///
 /// # Errors
@@ -82,17 +124,8 @@ impl Default for Options {
 /// Returns the errors of [`Datatype::commit`].
 pub fn report(ty: &Datatype, options: &Options) -> Result<String> {
     let plan = ty.commit_with(&options.settings)?;
-    let mut out = text::abridge(ty);
-    if options.count != 1 {
-        let _ = write!(out, "  x {}", options.count);
-    }
-    out.push('\n');
-    let mut section = |title: &str, body: &str| {
-        let _ = writeln!(out, "\n{title}");
-        for line in body.lines() {
-            let _ = writeln!(out, "{}", format!("  {line}").trim_end());
-        }
-    };
+    let mut out = heading(ty, options.count);
+    let mut section = |title: &str, body: &str| section(&mut out, title, body);
     section("Tree", &tree(ty));
     section("Bounds (bytes)", &bounds(ty));
     section("Signature", &signature(ty));
@@ -101,10 +134,6 @@ pub fn report(ty: &Datatype, options: &Options) -> Result<String> {
     section("Program", &passes(ty)?);
     section("Passes", &summary(ty)?);
     section("Execution", &kernels(&plan));
-    let advice = advice(&plan, options.count);
-    if !advice.is_empty() {
-        let lines: Vec<String> = advice.iter().map(|advice| format!("- {advice}")).collect();
-        section("Advice", &lines.join("\n"));
-    }
+    advise(&mut out, &plan, options.count);
     Ok(out)
 }

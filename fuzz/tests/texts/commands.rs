@@ -45,10 +45,10 @@ const ELSEWHERE: &[Elsewhere] = &[
         equivalent: Some(". \"$venv/bin/activate\""),
     },
     Elsewhere {
-        begin: "MPI4PY_BUILD_MPIABI=1 ",
+        begin: "CFLAGS=-O1 MPI4PY_BUILD_MPIABI=1 ",
         why: "it needs a network the first time",
         script: "scripts/clients",
-        equivalent: None,
+        equivalent: Some("MPI4PY_BUILD_MPIABI=1 MPI4PY_BUILD_MPICC=mpicc pip install --no-binary mpi4py mpi4py==4.1.2"),
     },
     Elsewhere {
         begin: "TYPEPACK_BLESS=1 cargo test ",

@@ -39,7 +39,7 @@ fn the_code_of_the_guide_is_the_code_of_the_examples() {
                 "rust" => ("rust", ".rs"),
                 "c" => ("c", ".c"),
                 "python" => ("python", ".py"),
-                "sh" | "text" | "" | "toml" => continue,
+                "sh" | "text" | "" | "none" | "toml" => continue,
                 other => {
                     faults.push(format!("{page}:{}: a block of `{other}`", block.line));
                     continue;

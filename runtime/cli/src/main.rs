@@ -58,17 +58,19 @@ pub enum Command {
     /// bit for bit. A run measures one way; --draw puts the tables of several runs side by side. This is
     /// what scripts/demo runs.
     Demo(Box<demo::Options>),
-    /// Explain a datatype: tree, bounds, drawing, program, execution, advice
+    /// Explain a datatype: how it is packed, how fast, and how it lies in memory
     ///
-    /// The type is one expression of constructor calls. The report shows the type, its layout in
-    /// memory (as rows of one stride each), the program after each pass, and the kernels that
-    /// execute the program.
+    /// The type is one expression of constructor calls. The first line says how the type is packed and
+    /// whether that is fast; the rest shows its layout in memory (as rows of one stride each) and advice.
+    /// --verbose adds the tree, the bounds, the program after each pass, and the kernels that execute it.
+    /// --time measures.
     Explain(Box<explain::Options>),
-    /// Show this installation: versions, paths, variables, functions, machine
+    /// Show this installation: versions, CPU, library, and problems
     ///
-    /// Lists the variables that tune a run, with their values and the source of each value, and how
-    /// many functions of the MPI ABI are built. If TYPEPACK_TUNE_FILE names a file, shows the choices
-    /// in the file. Under mpiexec, also shows the CPU of each rank and the protocols between ranks.
+    /// Says what is wrong with the machine or the environment, for example that another job holds the CPUs.
+    /// Lists the variables that are set. If TYPEPACK_TUNE_FILE names a file, shows the choices in the file.
+    /// Under mpiexec, also shows the CPU of each rank. --all adds all variables, the methods of collective
+    /// calls, how many functions of the MPI ABI are built, and the protocols between ranks.
     Info(info::Options),
     /// Run a command with typepack's kernels in front of the MPI library of a cluster
     ///

@@ -22,13 +22,41 @@ fn scratch(name: &str) -> PathBuf {
 
 #[test]
 fn a_report_has_all_its_parts() {
-    let done = explain(&["vector(4, 2, 5, double)", "--count", "2"]);
+    let words = ["vector(4, 2, 5, double)", "--count", "2"];
+    let brief = text(&explain(&words).stdout);
+    let sentence = brief.lines().next().expect("a first line").to_owned();
+    assert!(sentence.starts_with("packed by ") && sentence.ends_with(": fast"), "{brief}");
+    assert!(brief.contains("Layout") && !brief.contains("Execution"), "{brief}");
+    let done = explain(&[&words[..], &["--verbose"]].concat());
     assert!(done.status.success(), "{done:?}");
     let report = text(&done.stdout);
+    assert_eq!(report.lines().next(), Some(&*sentence), "{report}");
     for part in ["Tree", "Bounds (bytes)", "Signature", "8 x double", "Layout", "Execution"] {
         assert!(report.contains(part), "{part} in {report}");
     }
     assert!(report.contains("loop 4 x 40 @0\n        block 16 @0"), "{report}");
+}
+
+/// Checks the table of `--time`, and not its times.
+#[test]
+fn times_are_measured() {
+    let report = text(&explain(&["vector(64, 1, 2, double)", "--time"]).stdout);
+    let (_, table) = report.split_once("GB/s of packed bytes").expect(&report);
+    let rows: Vec<_> = table.lines().skip(2).collect();
+    assert_eq!(rows.len(), 6, "{report}");
+    for (row, bytes) in rows.iter().zip([1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20])
+    {
+        let numbers: Vec<f64> = row.split_whitespace().map(|word| word.parse().unwrap()).collect();
+        assert!(numbers[0] == f64::from(bytes) && numbers.len() == 4, "{report}");
+        assert!(numbers.iter().all(|number| *number > 0.0), "{report}");
+    }
+    let far = text(&explain(&["vector(2, 1, 200000000, double)", "--time"]).stdout);
+    assert!(far.contains("bytes: not measured"), "{far}");
+    // A type with a negative lower bound, whose elements go backwards.
+    let back = explain(&["resized(0, -64, vector(4, 1, -2, double))", "--time"]);
+    assert!(back.status.success(), "{back:?}");
+    let empty = explain(&["contiguous(0, double)", "--time"]);
+    assert_eq!(text(&empty.stderr), "typepack: --time: the type has no data\n");
 }
 
 #[test]

@@ -24,7 +24,13 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn all_parts_are_there() {
-    let done = info(&[], &[("TYPEPACK_EAGER_LIMIT", "4711")]);
+    let brief =
+        text(&info(&[], &[("TYPEPACK_EAGER_LIMIT", "4711"), ("TYPEPACK_FROB", "1")]).stdout);
+    for part in ["MPI 5.0, ABI 1.0", "  CPU      ", "4711", "TYPEPACK_FROB", "Problems", "--all"] {
+        assert!(brief.contains(part), "{part} in {brief}");
+    }
+    assert!(!brief.contains("TYPEPACK_TRANSPORT") && !brief.contains(" of 664;"), "{brief}");
+    let done = info(&["--all"], &[("TYPEPACK_EAGER_LIMIT", "4711")]);
     assert!(done.status.success(), "{done:?}");
     let out = text(&done.stdout);
     for part in

@@ -29,7 +29,7 @@ fn the_page_of_variables_is_the_list_of_the_runtime() {
          <!-- Generated from runtime/src/variables.rs by runtime/cli/tests/reference.rs. Do not edit. -->\n\n\
          Every rank reads these variables of the environment once, when it joins the job. `mpiexec` passes\n\
          its own environment on to the ranks. A value outside its domain is an error that names the variable\n\
-         and the value. `typepack info` prints the same list with the values that hold.\n\n\
+         and the value. `typepack info --all` prints the same list with the values that hold.\n\n\
          [Variables](../running/variables.md) says which one to use when.\n\n\
          | variable | values | default | meaning |\n|---|---|---|---|\n",
     );

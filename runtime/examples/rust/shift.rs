@@ -1,4 +1,4 @@
-//! The program of the README. Every rank sends the first column of its matrix to the next rank. It
+//! The program of the guide's page about Rust. Every rank sends the first column of its matrix to the next rank. It
 //! receives a column from the previous rank and stores this column as the last column of its result.
 //!
 //! Run it with `mpiexec -n 2 shift`; any number of ranks works.

@@ -700,7 +700,7 @@ fn the_tool_tells_about_installation_and_job() {
     let library = format!("library  {p}/lib/libmpi_abi.so.1");
     assert!(alone.contains(&library), "{alone}");
     let tool = format!("{p}/bin/typepack");
-    let both = good(call(prefix().join("bin/mpiexec"), &["-n", "2", &tool, "info"]));
+    let both = good(call(prefix().join("bin/mpiexec"), &["-n", "2", &tool, "info", "--all"]));
     for part in ["2 ranks", "  rank 0 ", "  rank 1 ", "Transports", "ring of the pair"] {
         assert!(both.contains(part), "{part} in {both}");
     }

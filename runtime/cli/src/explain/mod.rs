@@ -1,7 +1,7 @@
 //! `typepack explain`: describes a datatype, its layout in memory, and the kernels that pack it.
 //!
 //! The engine's module `text` parses the type, the crate `typepack-explain` makes the report, and `kernel.rs`
-//! makes the text about one kernel. `file_view.rs` has the views of several ranks. `options.rs` has the
+//! makes the text about one kernel. `time.rs` measures. `file_view.rs` has the views of several ranks. `options.rs` has the
 //! arguments. The functions here read and write the files. Only rank 0 does this work; the other ranks wait.
 
 use std::fmt::Display;
@@ -19,6 +19,7 @@ use crate::agree::{FAILURE, Stop, USAGE, agree};
 mod file_view;
 mod kernel;
 mod options;
+mod time;
 
 use options::Colour;
 pub use options::Options;
@@ -52,7 +53,10 @@ fn explained(options: &Options, subject: &Subject) -> Result<(), String> {
         Colour::Never => false,
     };
     let (report, picture) = match subject {
-        Subject::Views(ranks) => (ranks.report(colour), options.svg.is_some().then(|| ranks.svg())),
+        Subject::Views(ranks) => {
+            let report = ranks.report(colour).map_err(|error| error.to_string())?;
+            (report, options.svg.is_some().then(|| ranks.svg()))
+        }
         Subject::Type(ty, _) if options.clif || options.asm => {
             return print(&kernel::text(options, ty)?);
         }
@@ -62,12 +66,21 @@ fn explained(options: &Options, subject: &Subject) -> Result<(), String> {
             // `TYPEPACK_JIT`, `main.rs` has set it to `eager`, so the compiler compiles each kernel at commit.
             let compiler = Some(Arc::new(typepack::jit().clone()) as Arc<_>);
             let settings = Settings { compiler, ..Settings::default() };
+            let plan = ty.commit_with(&settings).map_err(|error| error.to_string())?;
             let report = Report { count, colour, settings };
             let picture = options.svg.is_some().then(|| typepack_explain::svg(ty, count));
-            (typepack_explain::report(ty, &report), picture)
+            let mut text = match options.verbose {
+                true => typepack_explain::report(ty, &report)
+                    .map(|text| format!("{}\n\n{text}", typepack_explain::verdict(&plan))),
+                false => typepack_explain::brief(ty, &report),
+            }
+            .map_err(|error| error.to_string())?;
+            if options.time {
+                text = format!("{text}\n{}", time::table(ty, &plan)?);
+            }
+            (text, picture)
         }
     };
-    let report = report.map_err(|error| error.to_string())?;
     if let (Some(path), Some(picture)) = (&options.svg, picture) {
         let failed = |error: &dyn Display| format!("--svg: {}: {error}", path.display());
         named::write(path, picture).map_err(|error| failed(&error))?;

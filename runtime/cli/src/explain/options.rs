@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 #[command(after_help = "\
 Examples:
   typepack explain 'vector(4, 2, 5, double)'
+  typepack explain 'vector(1000, 1, 2, double)' --time
   typepack explain 'resized(0, 8, vector(4, 1, 6, double))' --count 3 --svg columns.svg
   typepack explain --file types.toml tile
   typepack explain 'vector(9, 1, 4, double)' --asm --direction unpack
@@ -25,6 +26,12 @@ pub struct Options {
     /// The type: an expression, or with --file also a name from the file
     #[arg(value_name = "TYPE")]
     pub ty: String,
+    /// Also show the tree, the bounds, the program after each pass, and the kernels
+    #[arg(long, short)]
+    pub verbose: bool,
+    /// Measure how fast the type is packed: GB/s for 1 KiB to 1 MiB, beside the interpreter and memcpy
+    #[arg(long, conflicts_with_all = ["file_view", "clif", "asm"])]
+    pub time: bool,
     /// Number of elements [default: the count of the file's layout, else 1]
     #[arg(long, value_name = "N", value_parser = elements, allow_hyphen_values = true)]
     pub count: Option<u64>,

@@ -6,6 +6,7 @@
 //! copying long messages.
 
 mod measure;
+mod problems;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -24,11 +25,16 @@ use crate::agree::{FAILURE, Stop, agree};
 #[command(after_help = "\
 Examples:
   typepack info
+  typepack info --all
   typepack info --functions
   mpiexec -n 2 typepack info
   mpiexec -n 2 typepack info --measure
   TYPEPACK_TUNE_FILE=tuned mpiexec -n 2 typepack info --measure=60")]
 pub struct Options {
+    /// Show everything: all variables, the methods of collective calls, functions, protocols between ranks
+    #[arg(long)]
+    pub all: bool,
+
     /// List every function of the MPI ABI, with + before each implemented function and - before the others
     #[arg(long)]
     pub functions: bool,
@@ -57,27 +63,64 @@ pub fn about_the_installation(options: &Options) -> Result<(), String> {
     let exe = std::env::current_exe()
         .map_err(|error| format!("cannot find the path of this program: {error}"))?;
     line(&mut text, &format!("  program  {}", exe.display()));
-    match library(&exe) {
+    let library = library(&exe);
+    match &library {
         Some(path) => line(&mut text, &format!("  library  {}", path.display())),
         None => line(&mut text, "  library  libmpi_abi.so.1 is not installed with this program"),
     }
-    text.push_str("\nVariables\n");
-    for v in variables() {
+    line(&mut text, &format!("  CPU      {}", processor()));
+    let in_job = std::env::var_os("TYPEPACK_JOB_FD").is_some();
+    match &problems::problems(in_job, library.is_some())[..] {
+        [] => text.push_str("  no problems found\n"),
+        found => {
+            text.push_str("\nProblems\n");
+            found.iter().for_each(|words| line(&mut text, &format!("  {words}")));
+        }
+    }
+    let shown: Vec<_> =
+        variables().into_iter().filter(|v| options.all || v.value.is_some()).collect();
+    if !shown.is_empty() {
+        text.push_str(if options.all { "\nVariables\n" } else { "\nVariables that are set\n" });
+    }
+    for v in shown {
         let (value, source) = match &v.value {
             Some(value) => (value.as_str(), "environment"),
             None => (v.default.as_str(), "default"),
         };
         line(&mut text, &format!("  {:<24} {value:<32} {source:<12} {}", v.name, v.domain));
     }
-    text.push_str("\nBlocking collective calls (TYPEPACK_COLL)\n");
-    match collectives() {
-        Ok(lines) => lines.iter().for_each(|words| line(&mut text, &format!("  {words}"))),
-        Err(error) => line(&mut text, &format!("  {error}")),
+    if options.all {
+        text.push_str("\nBlocking collective calls (TYPEPACK_COLL)\n");
+        match collectives() {
+            Ok(lines) => lines.iter().for_each(|words| line(&mut text, &format!("  {words}"))),
+            Err(error) => line(&mut text, &format!("  {error}")),
+        }
     }
     text.push_str(&file());
-    text.push_str("\nFunctions of the MPI ABI (each also as PMPI_)\n");
-    text.push_str(&coverage(options.functions)?);
+    if options.all || options.functions {
+        text.push_str("\nFunctions of the MPI ABI (each also as PMPI_)\n");
+        text.push_str(&coverage(options.functions)?);
+    }
+    if !options.all {
+        text.push_str(
+            "\n(typepack info --all shows all variables, methods, functions and protocols)\n",
+        );
+    }
     print(&text)
+}
+
+/// Returns the name of this machine's processor, the number of CPUs that this process may use, and the instruction set of
+/// the kernels.
+fn processor() -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let field = |name: &str| {
+        let line =
+            text.lines().find(|line| line.split(':').next().is_some_and(|n| n.trim() == name));
+        line.and_then(|line| line.split_once(':')).map(|(_, value)| value.trim().to_owned())
+    };
+    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get());
+    let name = field("model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned());
+    format!("{name}, {cpus} CPUs, kernels for {}", typepack::engine::Isa::best())
 }
 
 /// Returns the choices in the tune file, or an empty text if no variable names one.
@@ -150,7 +193,12 @@ pub fn about_the_job(options: &Options, universe: &Universe) -> Result<(), Stop>
     let world = universe.world();
     let printed = if world.rank() == 0 {
         let (transports, windows) = (universe.transports()?, universe.window_access());
-        print(&job(universe.placement().as_ref(), world.size(), &transports, &windows))
+        let placement = universe.placement();
+        match (options.all, &placement) {
+            (true, _) => print(&job(placement.as_ref(), world.size(), &transports, &windows)),
+            (false, Some(_)) => print(&job(placement.as_ref(), world.size(), &[], &[])),
+            (false, None) => Ok(()),
+        }
     } else {
         Ok(())
     };
@@ -181,7 +229,8 @@ fn job(
             }
         }
     }
-    for (title, sentences) in [("Transports", transports), ("Windows", windows)] {
+    let parts = [("Transports", transports), ("Windows", windows)];
+    for (title, sentences) in parts.into_iter().filter(|(_, sentences)| !sentences.is_empty()) {
         let _infallible = writeln!(text, "\n{title}");
         sentences.iter().for_each(|sentence| line(&mut text, &format!("  {sentence}")));
     }

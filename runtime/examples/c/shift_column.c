@@ -2,7 +2,7 @@
  * column of its own matrix. No loop copies anything, because the datatype says which doubles make up
  * a column.
  *
- *     mpicc column.c -o column && mpiexec -n 2 ./column
+ *     mpicc shift_column.c -o shift_column && mpiexec -n 2 ./shift_column
  */
 #include <mpi.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 //! column of its own matrix. No loop copies anything, because the datatype says which doubles make
 //! up a column.
 //!
-//! Run it with `mpiexec -n 2 column`.
+//! Run it with `mpiexec -n 2 shift_column`.
 
 use typepack::{Datatype, Named, Result, commit};
 

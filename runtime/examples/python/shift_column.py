@@ -2,7 +2,7 @@
 column of its own matrix. No loop copies anything, because the datatype says which doubles make up a
 column.
 
-    mpiexec -n 2 python column.py
+    mpiexec -n 2 python shift_column.py
 """
 
 import numpy
