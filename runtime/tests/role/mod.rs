@@ -171,7 +171,7 @@ fn go_on(world: &typepack::Communicator) {
         let (out, mut back) = (vec![7_u64; count], vec![0_u64; count]);
         let items = count as u64;
         world
-            .sendrecv(&out, &word, items, other, 3, &mut back, &word, items, other, 3)
+            .sendrecv_elements(&out, &word, items, other, 3, &mut back, &word, items, other, 3)
             .expect("both ranks live");
         assert_eq!(back, out);
     }
