@@ -638,3 +638,36 @@ fn positions_beyond_4_gib() {
         file.close().expect("closed");
     });
 }
+
+/// Checks that a file that has been closed leaves nothing in the shared heaps. A large piece begins behind all others,
+/// so each piece that is left moves its place. (The memory of the job still grows at first, by the messages of each call,
+/// until the rings of all pairs of ranks have been used once.)
+#[test]
+fn closed_files_leave_nothing_in_shared_memory() {
+    let name = "closed_files_leave_nothing_in_shared_memory";
+    ranks(2, name, |world| {
+        let path = path(world, name);
+        let open_often = |times| {
+            for _ in 0..times {
+                let mode = Mode::CREATE_READ_WRITE | Mode::DELETE_ON_CLOSE;
+                File::open(world, &path, mode).expect("a file").close().expect("closed");
+            }
+        };
+        let place = || {
+            // Now all ranks have left all files.
+            world.barrier().expect("a barrier");
+            let region = typepack::SharedRegion::allocate(world, 8 << 20).expect("a region");
+            let place = region.as_ptr(world.rank()).expect("an address") as usize;
+            region.free().expect("freed");
+            place
+        };
+        // The communicator gets the memory of its collective calls after a few of them.
+        (0..40).for_each(|_| world.barrier().expect("a barrier"));
+        open_often(20);
+        let before = place();
+        open_often(400);
+        // The smallest piece has 64 bytes. A large piece begins anywhere in a page.
+        let moved = place().saturating_sub(before);
+        assert!(moved <= 4096, "a large piece has moved by {moved} bytes");
+    });
+}
