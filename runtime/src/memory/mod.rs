@@ -46,7 +46,8 @@ pub(crate) fn heaps() -> Option<&'static Arc<Heaps>> {
 }
 
 /// Returns how many bytes this process can still allocate: the smallest of the machine's available memory
-/// and the amounts that the cgroups of this process still allow.
+/// and the amounts that the cgroups of this process still allow. Memory that is allocated and that nobody has touched
+/// yet counts as available here, but an allocation that needs it is refused.
 pub fn available() -> u64 {
     limits::available_memory()
 }
