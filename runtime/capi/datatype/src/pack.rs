@@ -50,7 +50,8 @@ fn too_far(position: usize) -> Failure {
 #[inline]
 fn packed<T>(address: *const T, size: usize, argument: &'static str) -> Result {
     if is_low(address) && size > 0 {
-        return Err(Failure::new(abi::ERR_BUFFER, argument, no_address(address as usize)));
+        let class = if address.is_null() { abi::ERR_ARG } else { abi::ERR_BUFFER };
+        return Err(Failure::new(class, argument, no_address(address as usize)));
     }
     Ok(())
 }

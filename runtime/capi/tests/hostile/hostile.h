@@ -6,6 +6,7 @@
 #define HOSTILE_H
 
 #include <mpi.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { ARGUMENTS = 13, CLASSES = 8, AREA = 4096 };

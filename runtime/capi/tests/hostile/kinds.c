@@ -462,7 +462,7 @@ KIND(packed)
     memset(area(call, at), 7, 64);
     switch (variant) {
     case 0: return 1;
-    case 1: return wrong(call, at, 0, "null pointer", MPI_ERR_BUFFER, 0);
+    case 1: return wrong(call, at, 0, "null pointer", MPI_ERR_ARG, MPI_ERR_BUFFER);
     case 2: return wrong(call, at, (word)MPI_IN_PLACE, "MPI_IN_PLACE", MPI_ERR_BUFFER, 0);
     case 3: return wrong(call, at, (word)MPI_UNWEIGHTED, "MPI_UNWEIGHTED", MPI_ERR_BUFFER, 0);
     }
