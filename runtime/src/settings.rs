@@ -26,7 +26,7 @@ const EAGER_LIMIT: u64 = 8 << 10;
 pub(crate) const UNEXPECTED_MAX: u64 = 16 << 20;
 
 /// The names of the variables that the library or the launcher accepts.
-pub(crate) const USED: [&str; 30] = [
+pub(crate) const USED: [&str; 31] = [
     "TYPEPACK_JIT",
     "TYPEPACK_JIT_THRESHOLD",
     "TYPEPACK_JIT_MEMORY_MAX",
