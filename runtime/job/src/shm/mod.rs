@@ -4,7 +4,8 @@
 //! parts. `heap.rs` allocates from this rank's heap, and `ranges.rs` implements the sets of byte ranges in
 //! which `heap.rs` records which bytes are free and which bytes have memory. `topology.rs` describes the
 //! machine's CPUs. `attach.rs` finds the segment that `mpiexec` made. `failure.rs` describes how a rank
-//! failed. `doorbell.rs` lets a rank sleep until another rank wakes it. `contacts.rs` finds the areas in
+//! failed. `doorbell.rs` lets a rank sleep until another rank wakes it. `waiting.rs` tells mpiexec what a rank
+//! waits for. `contacts.rs` finds the areas in
 //! which other processes write to this process, and `budget.rs` limits the memory that the job takes for them.
 //! `pair.rs` divides the area of one ordered pair of ranks into the parts that `ring.rs`, `bulk.rs`,
 //! `work_split.rs`, `withdrawal.rs` and `recall.rs` use. `cells.rs` passes data of collective calls from

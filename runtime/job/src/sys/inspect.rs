@@ -20,14 +20,14 @@ pub fn state(pid: i32) -> Option<char> {
 }
 
 /// Returns how long the threads of the process `pid` have used a CPU so far, without the thread with the number
-/// `except`, and whether one of them runs or is ready to run.
+/// `except`, and whether one of them runs, is ready to run, or waits for a disk.
 pub fn threads(pid: i32, except: u32) -> (Duration, bool) {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let except = except.to_string();
     let (mut ticks, mut run) = (0, false);
     for thread in threads.filter(|thread| thread.file_name().to_str() != Some(&except)) {
         let text = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-        run |= fields(&text).next() == Some("R");
+        run |= matches!(fields(&text).next(), Some("R" | "D"));
         // The fields 14 and 15 of the line, of which the state is the third.
         let times = fields(&text).skip(11).take(2).filter_map(|field| field.parse::<u64>().ok());
         ticks += times.sum::<u64>();
