@@ -77,6 +77,7 @@ pub use process_set::ProcessSet;
 pub use region::SharedRegion;
 pub use topo::dims_create;
 pub use typepack_engine as engine;
+pub use typepack_engine::reserve::ReserveAllocator;
 pub use typepack_engine::{Datatype, ErrorClass, Named, Order, Plan};
 pub use typepack_jit::{Counters, Jit};
 pub use world::{Universe, abort, init, processor_name, program_size, wtick, wtime};

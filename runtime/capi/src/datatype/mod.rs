@@ -16,6 +16,8 @@ use typepack_capi_datatype::types;
 
 /// Makes the runtime commit all datatypes from now on.
 pub fn begin() {
+    types::prepare_thread();
+    typepack::engine::prepare_thread();
     types::commit_with(|tree| {
         typepack::commit(tree).map_err(|error| Failure::of_code(error.class().0, error.to_string()))
     });
