@@ -44,6 +44,7 @@
 mod error;
 mod isa;
 mod named;
+pub mod reserve;
 mod table;
 pub mod thread;
 
@@ -104,5 +105,7 @@ pub use plan::footprint::{Footprint, check_bounds};
 pub use plan::segments::Segments;
 pub use plan::{Plan, Settings, Strategy, Uses};
 pub use table::Table;
+#[doc(hidden)]
+pub use transfer::memo::prepare_thread;
 pub use transfer::{Side, copy, copy_apart_raw, copy_range, copy_raw};
 pub use view::FileView;

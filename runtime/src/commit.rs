@@ -4,6 +4,7 @@
 //!
 //! This file takes the settings from `settings.rs`. All other modules get their [`Plan`]s from this file.
 
+use crate::error::check_memory;
 use crate::settings::Settings;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
@@ -51,10 +52,12 @@ pub(crate) fn counters() -> Counters {
 /// Commits a datatype with the code generator and the settings of this process.
 ///
 /// # Errors
-/// Returns `ErrorKind::Engine` if the engine refuses the type (see [`Datatype::commit`]), and
-/// `ErrorKind::Argument` if a `TYPEPACK_*` variable has a value outside its domain.
+/// Returns `ErrorKind::Engine` if the engine refuses the type (see [`Datatype::commit`]),
+/// `ErrorKind::Argument` if a `TYPEPACK_*` variable has a value outside its domain, and `ErrorKind::NoMemory` if
+/// memory is short.
 #[doc(alias = "MPI_Type_commit")]
 pub fn commit(ty: &Datatype) -> Result<Plan> {
+    check_memory()?;
     let plan = ty.commit_with(&engine_settings()?)?;
     if Settings::get()?.report_types {
         watch(ty, &plan);

@@ -6,7 +6,7 @@
 
 use crate::Status;
 use std::fmt;
-use typepack_engine::ErrorClass;
+use typepack_engine::{ErrorClass, reserve};
 use typepack_job as job;
 
 /// The kind of a runtime error. Each kind maps to exactly one MPI error class.
@@ -234,6 +234,20 @@ impl From<job::Error> for Error {
         };
         Self::new(kind, "job", error.to_string())
     }
+}
+
+/// Fails if memory is so short that the library makes no further objects ([`ReserveAllocator`](crate::ReserveAllocator)).
+///
+/// # Errors
+/// Returns `ErrorKind::NoMemory`.
+#[inline(always)]
+pub(crate) fn check_memory() -> Result<()> {
+    #[cold]
+    fn short() -> Error {
+        let detail = "the system has no memory left; free memory, then call again";
+        Error::new(ErrorKind::NoMemory, "memory", detail)
+    }
+    if reserve::is_short() && reserve::refuses() { Err(short()) } else { Ok(()) }
 }
 
 /// The runtime's result type.

@@ -97,6 +97,7 @@ pub use process_set::ProcessSet;
 pub use region::SharedRegion;
 pub use topo::dims_create;
 pub use typepack_engine as engine;
+pub use typepack_engine::reserve::ReserveAllocator;
 pub use typepack_engine::{Datatype, ErrorClass, Named, Order, Plan};
 #[cfg(feature = "jit")]
 pub use typepack_jit::{Counters, Jit};

@@ -5,7 +5,11 @@ mod job;
 
 use job::{ranks, ranks_with};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use typepack::{Datatype, Named, Plan, SendMode, Source, Tag, commit};
+use typepack::{Datatype, ErrorKind, Named, Plan, ReserveAllocator, SendMode, Source, Tag, commit};
+
+/// Turns the end of memory into errors (`starts_without_memory_are_errors`).
+#[global_allocator]
+static ALLOCATOR: ReserveAllocator = ReserveAllocator;
 
 fn word() -> Plan {
     commit(&Datatype::named(Named::U64)).unwrap()
@@ -210,5 +214,76 @@ fn a_message_to_oneself_that_nobody_receives_does_not_hold_the_end_up() {
             messages.send(mode, data.as_ptr().cast(), &word, len, world.rank(), 0).unwrap()
         };
         messages.abandon(operation);
+    });
+}
+
+/// Sets the limit of the address space to 20 MB above what the process uses, or lifts the limit.
+fn limit_memory(limited: bool) {
+    let used = std::fs::read_to_string("/proc/self/statm").expect("a line");
+    let pages: u64 = used.split(' ').next().expect("pages").parse().expect("a number");
+    let limit = if limited { pages * 4096 + (20 << 20) } else { libc::RLIM_INFINITY };
+    let limit = libc::rlimit { rlim_cur: limit, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: `limit` is initialised, and the call only changes a limit of this process.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
+}
+
+/// Uses up the address space with one kind of call at a time. The call must return an error, and the library must work
+/// on.
+#[test]
+fn starts_without_memory_are_errors() {
+    ranks(1, "starts_without_memory_are_errors", |world| {
+        let word = word();
+        let works = || {
+            let mut got = [0u64];
+            world.sendrecv(&[7u64], &word, 1, 0, 1, &mut got, &word, 1, 0, 1).unwrap();
+            assert_eq!(got, [7]);
+        };
+        let (mut kept, mut plans) = (Vec::with_capacity(1 << 18), Vec::with_capacity(1 << 18));
+        limit_memory(true);
+        let error = loop {
+            match world.dup() {
+                Ok(dup) => kept.push(dup),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), ErrorKind::NoMemory, "{error}");
+        works();
+        drop(kept);
+        works();
+        let error = loop {
+            let made = Datatype::vector(3, 1, plans.len() as i64 + 2, &Datatype::named(Named::I32));
+            match made.map_err(typepack::Error::from).and_then(|ty| commit(&ty)) {
+                Ok(plan) => plans.push(plan),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), ErrorKind::NoMemory, "{error}");
+        works();
+        drop(plans);
+        works();
+        // The requests of a scope are left to its end.
+        let data = [3u64; 4];
+        let mut sent = 0;
+        let mut error = None;
+        world
+            .scope(|scope| {
+                while error.is_none() {
+                    match scope.isend(&data, &word, 4, 0, 2) {
+                        Ok(_) => sent += 1,
+                        Err(refused) => error = Some(refused),
+                    }
+                }
+                limit_memory(false);
+                for _ in 0..sent {
+                    let mut got = [0u64; 4];
+                    world.recv(&mut got, &word, 4, 0, 2).unwrap();
+                    assert_eq!(got, data);
+                }
+            })
+            .unwrap();
+        let error = error.expect("an error");
+        assert_eq!(error.kind(), ErrorKind::NoMemory, "{error}");
+        assert!(sent > 1000);
+        works();
     });
 }

@@ -361,6 +361,10 @@ impl fmt::Debug for Kernel {
     }
 }
 
+/// A compiler allocates at most this number of bytes while it makes a kernel. While memory is so short that the reserve
+/// (`reserve.rs`) does not cover them, the engine requests no kernel.
+pub(crate) const COMPILATION: usize = 1 << 20;
+
 /// A code generator that makes kernels. The engine contains no code generator, so the caller of
 /// commit passes one.
 ///

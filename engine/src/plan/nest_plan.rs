@@ -10,8 +10,9 @@ use super::cost::{self, Choice};
 use super::divide::Divisor;
 use super::settings::{Settings, Strategy};
 use crate::contiguous;
-use crate::kernel::{Direction, Kernel, Leaf, LeafShape, Level, Levels, Nest};
+use crate::kernel::{COMPILATION, Direction, Kernel, Leaf, LeafShape, Level, Levels, Nest};
 use crate::leaf::{Class, Routine, Swap};
+use crate::reserve;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -295,13 +296,18 @@ impl NestPlan {
         Some((kernel, long.contest.get_or_init(make)))
     }
 
-    /// Requests the kernel from the compiler, and returns it unless the compiler refuses.
+    /// Requests the kernel from the compiler, and returns it unless the compiler refuses. While memory is short, returns
+    /// `None` without a request.
     #[cold]
     #[inline(never)]
     fn request(&self, direction: Direction, settings: &Settings) -> Option<&Kernel> {
         let compiler = settings.compiler.as_ref()?;
         let make = || compiler.kernel(&self.nest.shape(direction));
-        self.slot(direction).kernel.get_or_init(make).as_ref()
+        let kernel = &self.slot(direction).kernel;
+        if kernel.get().is_none() && !reserve::covers(COMPILATION) {
+            return None;
+        }
+        kernel.get_or_init(make).as_ref()
     }
 
     pub(crate) fn trusted(&self, direction: Direction) -> bool {

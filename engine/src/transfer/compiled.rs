@@ -17,8 +17,9 @@ use super::transpose::Transposed;
 use super::{Side, staged};
 use crate::exec::stats::{self, Executor};
 use crate::exec::{pack_part, unpack_part};
-use crate::kernel::{Entry, Kernel, TransferShape};
+use crate::kernel::{COMPILATION, Entry, Kernel, TransferShape};
 use crate::plan::Settings;
+use crate::reserve;
 use std::cell::{Cell, OnceCell};
 use std::ops::Range;
 
@@ -58,14 +59,14 @@ impl Compiled {
     }
 
     /// Counts the `bytes` of this call. Asks the compiler for the kernel once the count has reached
-    /// the compiler's threshold.
+    /// the compiler's threshold, unless memory is short.
     #[cold]
     fn request(&self, settings: &Settings, bytes: u64) -> Option<&Kernel> {
         let compiler = settings.compiler.as_ref()?;
         let moved = self.moved.get().saturating_add(bytes);
         self.moved.set(moved);
         let threshold = compiler.threshold();
-        if threshold == u64::MAX || moved < threshold {
+        if threshold == u64::MAX || moved < threshold || !reserve::covers(COMPILATION) {
             return None;
         }
         self.kernel.get_or_init(|| compiler.transfer_kernel(&self.nest.shape)).as_ref()

@@ -18,6 +18,7 @@ use super::nest::{CALL, Nest};
 use super::transpose::Transposed;
 use super::{Side, staged};
 use crate::plan::{Plan, PlanName, Strategy};
+use crate::reserve;
 use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
@@ -138,10 +139,20 @@ thread_local! {
     static RECENT: RefCell<Memo> = const { RefCell::new(Memo([const { None }; REMEMBERED])) };
 }
 
+/// Makes the calling thread ready to remember fits, so that its first copy registers no destructor.
+pub fn prepare_thread() {
+    // A thread that ends remembers nothing any more.
+    let _ended = RECENT.try_with(|_| ());
+}
+
 /// Returns the fit of two sides. If the thread does not remember the fit, the function computes and
 /// stores it.
 #[inline]
 pub(super) fn of(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> Rc<Fit> {
+    if reserve::is_short() {
+        // The system's library ends the process if it has no memory for the memo's destructor.
+        return Rc::new(Fit::new(src, dst));
+    }
     let known = RECENT.try_with(|recent| {
         let mut recent = recent.borrow_mut();
         let index = recent.0.iter().position(|fit| {

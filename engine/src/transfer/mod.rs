@@ -28,7 +28,7 @@ mod apart;
 mod compiled;
 mod interpreted;
 mod levels;
-mod memo;
+pub(crate) mod memo;
 mod nest;
 mod staged;
 mod transpose;

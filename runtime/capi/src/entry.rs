@@ -1,5 +1,5 @@
 //! The functions through which every call from C enters the library. They check that the call is allowed at
-//! this stage of the process, catch panics, and call error handlers.
+//! this stage of the process, refuse it if memory is short, catch panics, and call error handlers.
 //!
 //! Every exported function (`exports.rs`) calls its implementation through this module. The implementation
 //! returns a [`Result`]. If the implementation fails, this module calls the error handler of the call's
@@ -16,6 +16,7 @@ use crate::raw;
 use crate::{io, session, win};
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use typepack::engine::reserve;
 
 /// The object whose error handler is called for a failure.
 #[derive(Clone, Copy, Debug)]
@@ -55,11 +56,43 @@ pub fn always<E: Into<Failure>>(
 ) -> c_int {
     // If the call waits long, mpiexec can tell its name.
     typepack::enter_call(name);
+    if reserve::is_short() && refuses(name) {
+        return no_memory(name, at);
+    }
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(())) => 0,
         Ok(Err(failure)) => failed(name, at, failure.into()),
         Err(panic) => panicked(name, at, panic.as_ref()),
     }
+}
+
+/// Parts of the names of the calls that keep memory without a new handle. All of them are local: a rank that refuses a
+/// collective call would let the others wait, so a call that makes an object fails later, when the object gets its handle.
+const KEEPING: [&str; 11] = [
+    "Info_set",
+    "set_info",
+    "set_name",
+    "set_attr",
+    "Attr_put",
+    "create_keyval",
+    "Keyval_create",
+    "Add_error",
+    "attach",
+    "Register_datarep",
+    "Alloc_mem",
+];
+
+/// Returns whether a call must fail because memory is short.
+#[cold]
+fn refuses(name: &str) -> bool {
+    KEEPING.iter().any(|part| name.contains(part)) && reserve::refuses()
+}
+
+/// Fails with `MPI_ERR_NO_MEM`, before the call has begun.
+#[cold]
+fn no_memory(name: &'static str, at: At) -> c_int {
+    let detail = "the system has no memory left; free memory, then call again";
+    failed(name, at, Failure::new(abi::ERR_NO_MEM, "memory", detail))
 }
 
 /// Runs a function that cannot fail and returns a value, not an error code. If it panics, the job ends.

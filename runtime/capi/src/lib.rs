@@ -67,3 +67,7 @@ mod outputs;
 mod exports;
 
 pub use exports::*;
+
+/// A call that runs out of memory returns `MPI_ERR_NO_MEM` (`entry.rs`).
+#[global_allocator]
+static ALLOCATOR: typepack::ReserveAllocator = typepack::ReserveAllocator;

@@ -244,6 +244,20 @@ fn allocations() {
     run_with("allocations", &[2], &[("TYPEPACK_SPIN_US", "0")]);
 }
 
+/// Runs the program that lets allocations fail in every kind of call, also if kernels are made at once. With
+/// `FAIL_EVERY_ALLOCATION=1` in the environment, the program lets every allocation fail, otherwise a part of them.
+#[test]
+fn failing_memory() {
+    run("failing_memory", &[0, 2]);
+    run_with("failing_memory", &[0], &[("TYPEPACK_JIT", "eager")]);
+}
+
+/// Uses up the address space with each of several kinds of calls.
+#[test]
+fn short_memory() {
+    run("short_memory", &[0]);
+}
+
 /// Runs the program that counts the allocations and the system calls of small collective calls. The program says what
 /// it cannot count on this machine.
 #[test]

@@ -19,6 +19,7 @@
 use crate::comm::{Communicator, Group, Operation};
 use crate::commit::bytes;
 use crate::endpoint::sources::Combine;
+use crate::error::check_memory;
 use crate::placement::{Placement, Resource};
 use crate::schedule::program::Builder;
 use crate::schedule::table::Place;
@@ -157,6 +158,7 @@ impl Communicator {
     /// Returns the communicator with these numbers and the ranks of this communicator. An intracommunicator has
     /// only the first number, and may have a topology.
     fn same_ranks(&self, numbers: [u64; 2], topology: Option<Topology>) -> Result<Self> {
+        check_memory()?;
         let group = self.group().clone();
         let dup = match self.remote_group() {
             None => self.derive(numbers[0], group),

@@ -23,6 +23,7 @@ pub use group::{Comparison, Group, RankRange};
 pub use raw::{Cancelled, Matched, Messages, Ongoing, SendMode};
 pub use scope::{Request, Scope};
 
+use crate::error::check_memory;
 use crate::message::payload::{LayoutRef, Posting};
 use crate::message::typecheck::OF_LAYOUT;
 pub use crate::message::{Operation, Source, Status, Tag};
@@ -427,6 +428,7 @@ impl Communicator {
         tag: i32,
         space: Space,
     ) -> Result<Operation> {
+        check_memory()?;
         let dest = self.slot(dest, "dest", ErrorKind::Rank)?;
         check_tag(tag)?;
         let bytes = layout.plan.packed_bytes(layout.count)?;
@@ -451,6 +453,7 @@ impl Communicator {
         tag: Tag,
         space: Space,
     ) -> Result<Operation> {
+        check_memory()?;
         let source = self.sender(source)?;
         check_receive_tag(tag)?;
         let posting = Posting::new(*layout, self.context(space), source, tag)?;

@@ -8,12 +8,14 @@
 
 use super::{Communicator, Space, readable, writable};
 use crate::message::{Operation, Source, Status, Tag};
-use crate::{Plan, Result};
+use crate::{Error, ErrorKind, Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::any::Any;
+use std::collections::TryReserveError;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use typepack_engine::reserve::Grow;
 
 /// A scope for nonblocking operations; see [`Communicator::scope`].
 pub struct Scope<'scope, 'env: 'scope> {
@@ -48,6 +50,15 @@ struct Pending {
 }
 
 impl Pending {
+    /// Makes room for another operation. All places have room in the list of free places, so that no removal allocates.
+    fn make_room(&mut self) -> std::result::Result<(), TryReserveError> {
+        if self.free.is_empty() {
+            self.ids.grow(1)?;
+            self.free.grow(self.ids.capacity())?;
+        }
+        self.kept.grow(1)
+    }
+
     fn add(&mut self, id: u64) -> usize {
         let place = self.free.pop().unwrap_or(self.ids.len());
         match self.ids.get_mut(place) {
@@ -190,6 +201,18 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         &self.comm
     }
 
+    /// Makes room for another operation of the scope, before it starts.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::NoMemory` if memory runs out.
+    pub(crate) fn make_room(&self) -> Result<()> {
+        let refused = |_| {
+            let detail = "there is no memory for another operation of the scope";
+            Error::new(ErrorKind::NoMemory, "memory", detail)
+        };
+        locked(&self.pending).make_room().map_err(refused)
+    }
+
     pub(crate) fn keep(&self, started: Operation) -> Request<'scope> {
         let mut place = 0;
         if let Operation::Pending(id) = started {
@@ -242,6 +265,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         tag: i32,
     ) -> Result<Request<'scope>> {
         let layout = readable(buf, origin, plan, count, "buf")?;
+        self.make_room()?;
         // SAFETY: `buf` holds the elements (`readable` has checked this) and is borrowed for 'env, which
         // outlives the scope; the scope ends after the operation is complete or detached.
         let started = unsafe { self.comm.start_send(&layout, dest, tag, self.space)? };
@@ -281,6 +305,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ) -> Result<Request<'scope>> {
         let layout = writable(buf, origin, plan, count, "buf")?;
         let (source, tag) = (source.into(), tag.into());
+        self.make_room()?;
         // SAFETY: `buf` holds the elements (`writable` has checked this) and is mutably borrowed for 'env,
         // which outlives the scope; the scope ends after the operation is complete or detached.
         let started = unsafe { self.comm.start_receive(&layout, source, tag, self.space)? };

@@ -378,6 +378,7 @@ impl MessageEngine {
         if self.terms.is_eager(label.bytes) && !how.synchronous && send_short(self)? {
             return Ok(None);
         }
+        self.requests.make_room()?;
         let mut stage = SendStage::Queued;
         // A copy of the data may find no memory, so with another backing the supply is made before the first part.
         let backed = matches!(how.backing, Backing::Caller);

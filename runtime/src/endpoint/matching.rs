@@ -21,6 +21,8 @@ mod posted;
 use self::lists::Key;
 use self::messages::Messages;
 use self::posted::Posted;
+use super::requests::no_memory;
+use crate::Result;
 use crate::message::Tag;
 use crate::message::envelope::Offer;
 use crate::message::label::{Label, Sender, Slot};
@@ -88,6 +90,30 @@ pub struct Matching {
 }
 
 impl Matching {
+    /// Returns whether no unexpected message waits.
+    #[inline]
+    pub fn none_waits(&self) -> bool {
+        self.messages.none_waits()
+    }
+
+    /// Makes room for the receive with the request id `id`, so that [`Matching::post`] allocates nothing.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::NoMemory` if memory ran out.
+    #[inline]
+    pub fn make_room_to_post(&mut self, id: u64) -> Result<()> {
+        self.posted.make_room(id).map_err(|_| no_memory("another receive"))
+    }
+
+    /// Makes room for a message, so that [`Matching::keep`] allocates nothing.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::NoMemory` if memory ran out.
+    #[inline]
+    pub fn make_room_to_keep(&mut self) -> Result<()> {
+        self.messages.make_room().map_err(|_| no_memory("another unexpected message"))
+    }
+
     /// Queues a receive that matched no message. `id` is its request id. The low 32 bits of `id` must differ
     /// from those of every other waiting receive.
     #[inline]

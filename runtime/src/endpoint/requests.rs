@@ -8,8 +8,9 @@ use crate::message::Status;
 use crate::shm::recall::ID_END;
 use crate::transport::in_flight::{Receive, RequestTable, Send};
 use crate::{Error, ErrorKind, Result};
-use std::collections::VecDeque;
+use std::collections::{TryReserveError, VecDeque};
 use std::ops::Range;
+use typepack_engine::reserve::Grow;
 
 /// An operation in flight, or the result of a completed one.
 #[derive(Debug)]
@@ -125,7 +126,27 @@ impl Requests {
         std::mem::take(&mut self.stops)
     }
 
-    /// Opens a request in flight and returns its number.
+    /// Makes room for another request. All entries have room in the list of unused entries, so that no request that ends
+    /// allocates.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::NoMemory` if memory ran out.
+    #[inline]
+    pub fn make_room(&mut self) -> Result<()> {
+        if self.unused.is_empty() && self.entries.len() == self.entries.capacity() {
+            return self.grow().map_err(|_| no_memory("another request"));
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn grow(&mut self) -> std::result::Result<(), TryReserveError> {
+        self.entries.grow(1)?;
+        self.unused.grow(self.entries.capacity())
+    }
+
+    /// Opens a request in flight and returns its number. A caller that can fail calls [`make_room`](Self::make_room)
+    /// before.
     pub fn open(&mut self, request: Request) -> u64 {
         self.in_flight += 1;
         self.sends += usize::from(request.is_send_but_to(self.own));
@@ -398,6 +419,12 @@ impl Requests {
     pub fn completions(&self) -> u64 {
         self.completions
     }
+}
+
+/// Returns the error for a table that cannot grow for `what`.
+#[cold]
+pub fn no_memory(what: &str) -> Error {
+    Error::new(ErrorKind::NoMemory, "memory", format!("there is no memory for {what}"))
 }
 
 /// Returns the error for the number of a request whose result no caller can get.

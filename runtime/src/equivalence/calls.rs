@@ -9,6 +9,7 @@ use crate::coll::{Combine, ReductionKind, Root, described};
 use crate::comm::{Communicator, Source, Space, Status, Tag};
 use crate::message::payload::LayoutRef;
 use crate::{Error, ErrorKind, Result};
+use typepack_engine::reserve::fallible;
 
 /// Returns a reduction operation that calls `combine` for each pair of values.
 fn combiner<T: Equivalence>(combine: impl Fn(T, T) -> T + Send + Sync + 'static) -> Combine {
@@ -107,7 +108,7 @@ impl Communicator {
         let room = |status: Status| {
             needed = usize::try_from(status.bytes).unwrap_or(usize::MAX);
             let items = if each == 0 { 0 } else { needed.div_ceil(each as usize) };
-            if values.try_reserve_exact(items).is_ok() {
+            if fallible(|| values.try_reserve_exact(items)).is_ok() {
                 values.resize(items, fresh);
             }
             let origin = values.as_mut_ptr().cast::<u8>();

@@ -39,6 +39,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         tag: i32,
     ) -> Result<Request<'scope>> {
         let sequence = values.sequence("values")?;
+        self.make_room()?;
         // SAFETY: the data of the sequence are readable, initialised and unchanged while the buffer is borrowed
         // (`Readable`). It is borrowed for 'env, which outlives the scope; the scope ends after the operation is
         // complete or detached.
@@ -60,6 +61,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ) -> Result<Request<'scope>> {
         let sequence = values.sequence_mut("values")?;
         let (source, tag) = (source.into(), tag.into());
+        self.make_room()?;
         // SAFETY: the data of the sequence are writable, may get any bytes, and nobody else accesses them while the
         // buffer is mutably borrowed (`Writable`). It is borrowed for 'env, which outlives the scope; the scope ends
         // after the operation is complete or detached.

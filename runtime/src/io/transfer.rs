@@ -24,6 +24,7 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use typepack_engine::external32::{External32, pack_external_raw, unpack_external_raw};
+use typepack_engine::reserve::fallible;
 use typepack_engine::{Side, pack_external_size};
 
 /// Greatest mean distance in bytes between the starts of two pieces of a view at which an access touches every
@@ -287,7 +288,7 @@ pub(super) fn buffer(bytes: u64) -> Result<Vec<u8>> {
     let refused =
         |_| Error::new(ErrorKind::NoMemory, "memory", format!("cannot allocate {bytes} bytes"));
     let mut buffer = Vec::new();
-    buffer.try_reserve_exact(bytes as usize).map_err(refused)?;
+    fallible(|| buffer.try_reserve_exact(bytes as usize)).map_err(refused)?;
     buffer.resize(bytes as usize, 0);
     Ok(buffer)
 }

@@ -198,6 +198,7 @@ impl Schedules {
         place: Place,
         build: impl FnOnce(&mut Builder<'_, 'a>) -> Result<()>,
     ) -> Result<Operation> {
+        engine.requests().make_room()?;
         let index = self.list(place, build)?;
         self.entries[index as usize].schedule.keep_plans();
         self.begin(engine, index)
@@ -227,8 +228,10 @@ impl Schedules {
     ///   operation is complete or detached, and nobody else uses it until then.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Request` if the schedule has been started and is not over.
+    /// Returns `ErrorKind::Request` if the schedule has been started and is not over, and `ErrorKind::NoMemory` if memory
+    /// ran out.
     pub unsafe fn restart(&mut self, engine: &mut MessageEngine, index: u32) -> Result<Operation> {
+        engine.requests().make_room()?;
         let entry = &mut self.entries[index as usize];
         if !matches!(entry.life, Life::Idle) {
             let detail = "the operation has been started and is not complete";

@@ -17,16 +17,17 @@ use super::ready::Ready;
 use super::recalls::Recalls;
 use super::short_choice::ShortChoices;
 use super::types::{Defined, Known};
-use crate::Result;
 use crate::message::envelope::{Envelope, PART_MAX};
 use crate::message::label::Label;
 use crate::message::payload::SHORT;
 use crate::shm::pair::LINE;
 use crate::shm::ring::{Consumer, ENVELOPE_WORDS, Producer, Room};
 use crate::shm::withdrawal;
+use crate::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use typepack_engine::contiguous::Method;
+use typepack_engine::reserve::Grow;
 
 /// How many messages ahead of its next message a sender fetches cache lines.
 const AHEAD: u32 = 8;
@@ -106,6 +107,17 @@ impl Tx {
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.queue.is_empty()
+    }
+
+    /// Makes room for another item in the queue.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::NoMemory` if memory ran out.
+    #[inline]
+    pub fn make_room(&mut self) -> Result<()> {
+        let refused =
+            |_| Error::new(ErrorKind::NoMemory, "memory", "there is no memory for another send");
+        self.queue.grow(1).map_err(refused)
     }
 
     /// Appends an item to the queue.

@@ -120,7 +120,9 @@ impl Peer {
     /// Returns `ErrorKind::Other` if the other rank broke the protocol, and `ErrorKind::NoMemory` if
     /// memory ran out.
     pub fn send<R: RequestTable>(&mut self, work: &mut Work<'_, R>, id: u64) -> Result<()> {
-        self.link.contact(work.fabric)?.push(Outgoing::Send(id));
+        let tx = self.link.contact(work.fabric)?;
+        tx.make_room()?;
+        tx.push(Outgoing::Send(id));
         self.flush(work).map(drop)
     }
 

@@ -21,6 +21,7 @@ use crate::message::label::Shape;
 use crate::message::payload::Supply;
 use crate::shm::pair::{CHUNK_BYTES, LINE};
 use typepack_engine::contiguous::{self, Method};
+use typepack_engine::reserve::fallible;
 
 /// A cache line. The buffer is an array of cache lines, so it begins at the start of a line.
 #[derive(Clone, Copy, Debug)]
@@ -118,7 +119,7 @@ impl Stage {
     /// the caller packs pieces directly.
     fn is_there(&mut self) -> bool {
         let lines = CHUNK_BYTES / LINE;
-        if self.0.is_empty() && self.0.try_reserve_exact(lines).is_ok() {
+        if self.0.is_empty() && fallible(|| self.0.try_reserve_exact(lines)).is_ok() {
             self.0.resize(lines, Line([0; LINE]));
         }
         !self.0.is_empty()

@@ -18,6 +18,8 @@ use typepack_capi_datatype::types;
 /// Makes the runtime plan all datatypes from now on: at commit if the user wants compiled kernels or a list of
 /// types then, and otherwise at the first use.
 pub fn begin() {
+    types::prepare_thread();
+    typepack::engine::prepare_thread();
     let commit = |tree: &Datatype| {
         typepack::commit(tree).map_err(|error| Failure::of_code(error.class().0, error.to_string()))
     };

@@ -47,6 +47,7 @@ fn take(
         status.put(&Outcome::from_nobody().status);
         return Ok(Some(raw::Message(abi::MESSAGE_NO_PROC)));
     };
+    MESSAGES.make_room()?;
     let Some(matched) = on.comm.messages().take(source, tag, wait)? else { return Ok(None) };
     let said = on.comm.status(matched.status());
     let message = Message { on, matched: Mutex::new(Some(matched)) };

@@ -14,6 +14,7 @@ use crate::count_width::{CountWidth, Number};
 use crate::error::handler::{Handler, HandlerCell};
 use crate::error::{Failure, Result};
 use crate::group;
+use crate::handle::thread_cache::ThreadCache;
 use crate::info;
 use crate::raw::{self, Aint};
 use std::ffi::{c_int, c_void};
@@ -69,6 +70,7 @@ fn create(
     let window = make(communicator, &hints)?;
     made(&window);
     let values = Values::of(&window);
+    ThreadCache::prepare(&HOME);
     let win = Win {
         window,
         handler: Arc::new(HandlerCell::new(Handler::Fatal)),

@@ -1,5 +1,5 @@
-/* Counts the allocations of a program. This file defines the functions that allocate, so that the library's calls come
-   here. */
+/* Counts the allocations of a program, and lets them fail. This file defines the functions that allocate, so that the
+   library's calls come here. */
 #ifndef ALLOCATING_H
 #define ALLOCATING_H
 
@@ -16,11 +16,41 @@ void *__libc_memalign(size_t alignment, size_t bytes);
 
 static atomic_int counts_allocations, allocations, allocations_seen;
 
-static void count_allocation(void)
+/* The allocations that fail: those with a number from first_failing to last_failing, counted from the call of
+   fail_allocations on. */
+static atomic_int fails_allocations, tried, failed_allocations;
+static int first_failing, last_failing;
+
+/* Counts an allocation. Returns whether it must fail. */
+static int count_allocation(void)
 {
     atomic_fetch_add(&allocations_seen, 1);
     if (atomic_load(&counts_allocations))
         atomic_fetch_add(&allocations, 1);
+    if (!atomic_load(&fails_allocations))
+        return 0;
+    int number = atomic_fetch_add(&tried, 1);
+    if (number < first_failing || number > last_failing)
+        return 0;
+    atomic_fetch_add(&failed_allocations, 1);
+    errno = ENOMEM;
+    return 1;
+}
+
+/* From now on, the allocations with the numbers from `first` to `last` fail. The next one has the number 0. */
+static inline void fail_allocations(int first, int last)
+{
+    first_failing = first, last_failing = last;
+    atomic_store(&tried, 0);
+    atomic_store(&failed_allocations, 0);
+    atomic_store(&fails_allocations, 1);
+}
+
+/* From now on, no allocation fails. Returns how many have failed. */
+static inline int end_of_failing_allocations(void)
+{
+    atomic_store(&fails_allocations, 0);
+    return atomic_load(&failed_allocations);
 }
 
 /* From now on, allocations count. */
@@ -45,26 +75,22 @@ static inline void check_that_allocations_come_here(void)
 
 void *malloc(size_t bytes)
 {
-    count_allocation();
-    return __libc_malloc(bytes);
+    return count_allocation() ? NULL : __libc_malloc(bytes);
 }
 
 void *calloc(size_t number, size_t bytes)
 {
-    count_allocation();
-    return __libc_calloc(number, bytes);
+    return count_allocation() ? NULL : __libc_calloc(number, bytes);
 }
 
 void *realloc(void *old, size_t bytes)
 {
-    count_allocation();
-    return __libc_realloc(old, bytes);
+    return count_allocation() ? NULL : __libc_realloc(old, bytes);
 }
 
 void *memalign(size_t alignment, size_t bytes)
 {
-    count_allocation();
-    return __libc_memalign(alignment, bytes);
+    return count_allocation() ? NULL : __libc_memalign(alignment, bytes);
 }
 
 void *aligned_alloc(size_t alignment, size_t bytes)

@@ -3,6 +3,7 @@
 use crate::comm::Communicator;
 use crate::topo::{Adjacency, Edge, Shape, Topology};
 use crate::{Error, ErrorKind, Result};
+use typepack_engine::reserve::fallible;
 
 /// A bit of the word that a rank sends to each rank before it sends edges. The bit says that the edges have weights.
 /// The bits below [`HAS_EDGES`] have the number of records for the receiver.
@@ -59,7 +60,8 @@ impl Outgoing {
 fn empty_records(lengths: &[usize]) -> Result<Vec<Record>> {
     let mut records = Vec::new();
     let total = lengths.iter().try_fold(0usize, |sum, &length| sum.checked_add(length));
-    let reserved = total.and_then(|total| records.try_reserve_exact(total).ok().map(|()| total));
+    let reserved =
+        total.and_then(|total| fallible(|| records.try_reserve_exact(total)).ok().map(|()| total));
     let total = reserved.ok_or_else(|| {
         let detail = "cannot allocate memory for the edges of this rank";
         Error::new(ErrorKind::NoMemory, "memory", detail)

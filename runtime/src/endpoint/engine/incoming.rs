@@ -254,6 +254,7 @@ impl MessageEngine {
             },
         };
         let Some(receive) = receive else {
+            self.matching.make_room_to_keep()?;
             let len = label.bytes as usize;
             // SAFETY: the payload has all `label.bytes` bytes of the message (first condition of
             // `Payload::new`), and `to` is new memory with room for this number of bytes.
@@ -326,6 +327,7 @@ impl MessageEngine {
     ) -> Result<()> {
         // Contact the sender before the match, so that this rank can answer the RTS later. If there is no
         // memory for the contact, the RTS must stay in the ring and the receive in its queue.
+        self.matching.make_room_to_keep()?;
         let peer = &mut self.peers[from];
         peer.link.contact(&self.fabric)?;
         let located = peer.locate(&self.fabric, (offer.id, label.bytes), place)?;

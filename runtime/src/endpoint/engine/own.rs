@@ -38,6 +38,7 @@ impl MessageEngine {
             self.requests.complete(id, received(status, capacity, refusal));
             return Ok(None);
         }
+        self.matching.make_room_to_keep()?;
         if self.terms.is_eager(label.bytes) && !how.synchronous {
             // SAFETY: the caller guarantees that `layout` is readable and packs to `label.bytes` bytes
             // (conditions of `send`); `to` is new memory with room for these bytes.
@@ -53,6 +54,7 @@ impl MessageEngine {
         // SAFETY: the caller guarantees the conditions of `send` for `layout`, `label.bytes` and the
         // backing. `Supply::new` has no others.
         let supply = unsafe { Supply::new(layout, label.bytes, how.backing)? };
+        self.requests.make_room()?;
         let (synchronous, stage) = (how.synchronous, SendStage::Offered(Told::Nothing));
         let send = Send { dest: own, label, supply, synchronous, stage, recall: None };
         let id = self.requests.open(Request::Send(send));

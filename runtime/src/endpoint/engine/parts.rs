@@ -130,8 +130,8 @@ impl MessageEngine {
     /// - `capacity` is the packed size of the layout's elements.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Truncated` if the message is longer than the receive, and `ErrorKind::Other` if `from` broke
-    /// the protocol.
+    /// Returns `ErrorKind::Truncated` if the message is longer than the receive, `ErrorKind::NoMemory` if memory ran out,
+    /// and `ErrorKind::Other` if `from` broke the protocol.
     #[inline(never)]
     pub(super) unsafe fn glance_parts(
         &mut self,
@@ -139,6 +139,8 @@ impl MessageEngine {
         from: usize,
         (label, mut len, method): (Label, u32, Method),
     ) -> Result<Glance> {
+        // The receive may go on as a request, and then its first parts have left the ring.
+        self.requests.make_room()?;
         let Posting { layout, capacity, .. } = posting;
         let Label { tag, bytes: total, .. } = label;
         let far = self.fabric.is_far(from);
@@ -231,6 +233,7 @@ impl MessageEngine {
                 }
             }
             None => {
+                self.matching.make_room_to_keep()?;
                 let data = Kept::new(total, &mut self.buffers, |_| ())?;
                 let occupied = data.occupied();
                 let number = self.collection.add(Collected { data, done: 0 });

@@ -35,6 +35,10 @@ impl MessageEngine {
     /// if the receive must refuse the message, for example `ErrorKind::Type` if the types differ.
     pub unsafe fn receive(&mut self, posting: &Posting<'_>) -> Result<Operation> {
         let Posting { layout, capacity, context, source, tag } = *posting;
+        if !self.matching.none_waits() {
+            // A message that has left the queue must not be lost.
+            self.requests.make_room()?;
+        }
         let Some((from, message)) = self.next(context, source, tag) else {
             if let Sender::Slot(from) = source {
                 // SAFETY: the caller guarantees both conditions of `# Safety` for `posting`. `receive_short` has the
@@ -43,9 +47,14 @@ impl MessageEngine {
                     return Ok(Operation::Done(status));
                 }
             }
+            self.requests.make_room()?;
             let sink = Sink::Memory(layout.keep());
             let receive = Receive { context, source, sink, capacity, stream: None };
             let id = self.requests.open(Request::Receive(receive));
+            if let Err(error) = self.matching.make_room_to_post(id) {
+                self.requests.cancel(id);
+                return Err(error);
+            }
             self.matching.post(context, source, tag, id);
             return Ok(Operation::Pending(id));
         };

@@ -11,6 +11,8 @@
 
 use crate::message::Tag;
 use crate::message::label::{Sender, Slot};
+use std::collections::TryReserveError;
+use typepack_engine::reserve::Grow;
 
 /// Number of forms of a key. The form says whether the key has a certain source or any source, and whether
 /// it has a certain tag or any tag.
@@ -186,6 +188,20 @@ impl<const N: usize> Lists<N> {
     #[inline]
     pub fn contains(&self, entry: u32, place: usize) -> bool {
         self.links.get(entry as usize).is_some_and(|links| links[place].list != NONE)
+    }
+
+    /// Makes room for the entry `entry` in up to `N` lists, so that [`push`](Self::push) allocates nothing.
+    ///
+    /// # Errors
+    /// Returns an error if there is not enough memory.
+    pub fn make_room(&mut self, entry: u32) -> Result<(), TryReserveError> {
+        self.links.grow((entry as usize + 1).saturating_sub(self.links.len()))?;
+        self.lists.grow(N)?;
+        if self.used + N > self.buckets.len() {
+            let more = (2 * self.buckets.len()).max(BUCKETS) - self.buckets.len();
+            self.buckets.grow(more)?;
+        }
+        Ok(())
     }
 
     /// Appends an entry to the list of `key`, with its link `place`. This link must not be in use.

@@ -9,6 +9,8 @@
 use super::Unexpected;
 use super::lists::{EXACT, FORMS, Key, Lists, SMALL, SPARSE};
 use crate::message::label::Slot;
+use std::collections::TryReserveError;
+use typepack_engine::reserve::{Grow, room};
 
 /// A message.
 #[derive(Debug)]
@@ -45,6 +47,20 @@ impl Default for Messages {
 }
 
 impl Messages {
+    /// Makes room for another message. All entries have room in the list of free entries, so that no message that leaves
+    /// allocates.
+    ///
+    /// # Errors
+    /// Returns an error if there is not enough memory.
+    pub fn make_room(&mut self) -> Result<(), TryReserveError> {
+        if let Some(at) = self.free.last() {
+            return self.lists.make_room(*at);
+        }
+        self.entries.grow(1)?;
+        self.free.grow(self.entries.capacity())?;
+        self.lists.make_room(self.entries.len() as u32)
+    }
+
     /// Adds a message.
     #[inline]
     pub fn keep(&mut self, context: u64, source: Slot, message: Unexpected) {
@@ -148,7 +164,9 @@ impl Messages {
         self.free.push(at);
         let entry = self.entries[at as usize].take();
         let len = self.entries.len();
-        if len > SMALL && (len - self.free.len()) * SPARSE < len {
+        let sparse = len > SMALL && (len - self.free.len()) * SPARSE < len;
+        // The new tables take less memory than the old entries.
+        if sparse && room(len * size_of::<Entry>()) {
             self.shrink();
         }
         entry.map(|entry| (entry.source, entry.message))

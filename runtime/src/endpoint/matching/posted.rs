@@ -9,6 +9,8 @@
 use super::lists::{FORMS, Key, Lists, SMALL, SPARSE};
 use crate::message::Tag;
 use crate::message::label::Slot;
+use std::collections::TryReserveError;
+use typepack_engine::reserve::{Grow, room};
 
 /// A receive.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +36,17 @@ pub struct Posted {
 }
 
 impl Posted {
+    /// Makes room for the receive with the request id `id`.
+    ///
+    /// # Errors
+    /// Returns an error if there is not enough memory.
+    #[inline]
+    pub fn make_room(&mut self, id: u64) -> Result<(), TryReserveError> {
+        let at = id as u32;
+        self.lists.make_room(at)?;
+        self.entries.grow((at as usize + 1).saturating_sub(self.entries.len()))
+    }
+
     /// Adds a receive.
     #[inline]
     pub fn post(&mut self, key: Key, id: u64) {
@@ -107,7 +120,8 @@ impl Posted {
     fn shrink(&mut self) {
         self.removed = 0;
         let waiting: usize = self.waiting.iter().sum();
-        if self.entries.len() <= SMALL || waiting * SPARSE >= self.entries.len() {
+        let len = self.entries.len();
+        if len <= SMALL || waiting * SPARSE >= len || !room(len * size_of::<Entry>()) {
             return;
         }
         let mut left: Vec<(u32, Key)> = (0..self.entries.len() as u32)

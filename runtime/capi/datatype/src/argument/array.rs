@@ -10,6 +10,7 @@ use crate::abi;
 use crate::buffer::is_low;
 use crate::failure::{Failure, Result};
 use std::ffi::c_void;
+use typepack_engine::reserve;
 
 /// Returns an empty vector with capacity for `length` entries.
 ///
@@ -17,10 +18,12 @@ use std::ffi::c_void;
 /// Returns `MPI_ERR_NO_MEM` if there is not enough memory. The error text names `argument`.
 pub fn room<T>(length: usize, argument: &'static str) -> Result<Vec<T>> {
     let mut entries = Vec::new();
-    entries.try_reserve_exact(length).map_err(|_| {
+    let reserved = reserve::fallible(|| entries.try_reserve_exact(length));
+    // The object that is made of the entries takes about as much memory again, or twice as much.
+    if reserved.is_err() || !reserve::room(2 * entries.capacity().saturating_mul(size_of::<T>())) {
         let detail = format!("cannot allocate memory for a copy of the {length} entries");
-        Failure::new(abi::ERR_NO_MEM, argument, detail)
-    })?;
+        return Err(Failure::new(abi::ERR_NO_MEM, argument, detail));
+    }
     Ok(entries)
 }
 

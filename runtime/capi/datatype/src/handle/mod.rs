@@ -21,6 +21,10 @@ pub mod table;
 pub mod thread_cache;
 pub mod values;
 
+use crate::abi;
+use crate::failure::{Failure, Result};
+use typepack_engine::reserve;
+
 /// The kinds of objects that users make. A handle contains the number of its kind, which is never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -93,6 +97,26 @@ impl Parts {
         let low = (self.kind << (PLACE_BITS + LOW_BITS)) | (low << PLACE_BITS) | self.place;
         low as usize | ((self.generation >> LOW_BITS) as usize) << 32
     }
+}
+
+/// Fails if memory is so short that the library makes no further objects.
+///
+/// # Errors
+/// Returns `MPI_ERR_NO_MEM`.
+#[inline(always)]
+fn check_memory(kind: Kind) -> Result<()> {
+    if reserve::is_short() && reserve::refuses() { Err(none_left(kind, 0)) } else { Ok(()) }
+}
+
+/// Returns the failure for a table without a free place, which has `places` places.
+#[cold]
+fn none_left(kind: Kind, places: usize) -> Failure {
+    if places < 1 << PLACE_BITS {
+        let detail = format!("there is no memory for another handle of kind {kind:?}");
+        return Failure::new(abi::ERR_NO_MEM, "handle", detail);
+    }
+    let detail = format!("all {places} handles of kind {kind:?} are in use");
+    Failure::new(abi::ERR_OTHER, "handle", detail)
 }
 
 /// Returns the integer that `MPI_X_toint` returns for a handle, predefined or not.

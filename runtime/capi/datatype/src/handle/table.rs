@@ -4,12 +4,12 @@
 //! counted references, so an object that is freed while another thread uses it is dropped only when that
 //! thread's use ends. `thread_cache.rs` finds recently used objects without the lock.
 
-use super::{Kind, LOW_BITS, PLACE_BITS, Parts, REST};
-use crate::abi;
-use crate::failure::{Failure, Result};
-use std::collections::VecDeque;
+use super::{Kind, LOW_BITS, PLACE_BITS, Parts, REST, check_memory, none_left};
+use crate::failure::Result;
+use std::collections::{TryReserveError, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use typepack_engine::reserve::Grow;
 
 #[derive(Debug)]
 struct Slot<T> {
@@ -25,6 +25,14 @@ struct Slots<T> {
     most: usize,
     /// Objects that [`Table::insert_with`] uses again.
     spare: Vec<Arc<T>>,
+}
+
+impl<T> Slots<T> {
+    /// Makes room for another slot. All slots have room in the list of free places, so that no removal allocates.
+    fn grow(&mut self) -> std::result::Result<(), TryReserveError> {
+        self.slots.grow(1)?;
+        self.free.grow(self.slots.capacity() - self.free.len())
+    }
 }
 
 /// Maximum number of objects that a table keeps to use them again.
@@ -60,36 +68,51 @@ impl<T> Table<T> {
     /// Adds an object to the table and returns its handle.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_OTHER` if all `1 << PLACE_BITS` places (four million) are in use.
+    /// Returns `MPI_ERR_OTHER` if all `1 << PLACE_BITS` places (four million) are in use, and `MPI_ERR_NO_MEM` if
+    /// there is no memory for another.
     pub fn insert(&self, object: Arc<T>) -> Result<usize> {
         let handle = self.reserve()?;
         self.fill(handle, object);
         Ok(handle)
     }
 
+    /// Makes room for another handle, before a call takes something that it could not give back.
+    ///
+    /// # Errors
+    /// Returns `MPI_ERR_NO_MEM` if there is no memory for another handle.
+    pub fn make_room(&self) -> Result<()> {
+        check_memory(self.kind)?;
+        let mut slots = self.write();
+        if slots.free.is_empty() {
+            let places = slots.slots.len();
+            slots.grow().map_err(|_| none_left(self.kind, places))?;
+        }
+        Ok(())
+    }
+
     /// Returns a handle for an object that [`fill`](Self::fill) will add. Until `fill` is called, a lookup of
     /// the handle finds no object.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_OTHER` if all `1 << PLACE_BITS` places (four million) are in use.
+    /// Returns `MPI_ERR_OTHER` if all `1 << PLACE_BITS` places (four million) are in use, and `MPI_ERR_NO_MEM` if
+    /// there is no memory for another.
     pub fn reserve(&self) -> Result<usize> {
         self.place(&mut self.write())
     }
 
     /// Returns a handle without an object.
     fn place(&self, slots: &mut Slots<T>) -> Result<usize> {
+        check_memory(self.kind)?;
         let again = (slots.free.len() > REST).then(|| slots.free.pop_front()).flatten();
         let place = match again {
             Some(place) => place,
-            None if slots.slots.len() < 1 << PLACE_BITS => {
+            None if slots.slots.len() < 1 << PLACE_BITS && slots.grow().is_ok() => {
                 slots.slots.push(Slot { generation: 0, object: None });
                 (slots.slots.len() - 1) as u32
             }
-            None => slots.free.pop_front().ok_or_else(|| {
-                let detail =
-                    format!("all {} handles of kind {:?} are in use", 1 << PLACE_BITS, self.kind);
-                Failure::new(abi::ERR_OTHER, "handle", detail)
-            })?,
+            None => {
+                slots.free.pop_front().ok_or_else(|| none_left(self.kind, slots.slots.len()))?
+            }
         };
         slots.most = slots.most.max(slots.slots.len() - slots.free.len());
         let generation = slots.slots[place as usize].generation;
@@ -101,7 +124,8 @@ impl<T> Table<T> {
     /// `Arc` of a spare object is the only reference to the object.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_OTHER` if all `1 << PLACE_BITS` places (four million) are in use. `make` is not called
+    /// Returns `MPI_ERR_OTHER` if all `1 << PLACE_BITS` places (four million) are in use, and `MPI_ERR_NO_MEM` if
+    /// there is no memory for another. `make` is not called
     /// then.
     pub fn insert_with(&self, make: impl FnOnce(Option<Arc<T>>) -> Arc<T>) -> Result<usize> {
         let mut slots = self.write();

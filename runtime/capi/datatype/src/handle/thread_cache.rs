@@ -37,6 +37,7 @@ use std::ptr::null;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering, compiler_fence};
 use std::thread::LocalKey;
+use typepack_engine::reserve;
 use typepack_engine::thread::{SLOTS, key, slot};
 
 /// Maximum number of handles of one kind that a thread caches.
@@ -323,6 +324,12 @@ impl<T: Send + Sync> ThreadCache<T> {
         Some(work(unsafe { &*object }))
     }
 
+    /// Makes the calling thread ready to cache handles, so that its first lookup allocates nothing.
+    pub fn prepare(home: &'static LocalKey<Home<T>>) {
+        // A thread that ends caches nothing any more.
+        let _ended = home.try_with(|_| ());
+    }
+
     #[cold]
     #[inline(never)]
     fn look(
@@ -332,6 +339,11 @@ impl<T: Send + Sync> ThreadCache<T> {
         handle: usize,
         key: usize,
     ) -> Option<Held<T>> {
+        if reserve::is_short() {
+            // The system's library registers the destructor of `Home` at its first use in a thread, and ends the process
+            // if it has no memory for that.
+            return table.find(handle).map(Held::own);
+        }
         let found = home.try_with(|home| {
             let entry = home.entry(self, key);
             // The count of removals is read before the table. If another thread removes an object in between,

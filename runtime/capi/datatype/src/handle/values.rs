@@ -5,10 +5,10 @@
 //! objects are in a [`Values`]. The owner of a [`Values`] keeps it behind a lock. An MPI call that handles many of
 //! the objects takes this lock once.
 
-use super::{Kind, PLACE_BITS, Parts, REST};
-use crate::abi;
-use crate::failure::{Failure, Result};
-use std::collections::VecDeque;
+use super::{Kind, PLACE_BITS, Parts, REST, check_memory, none_left};
+use crate::failure::Result;
+use std::collections::{TryReserveError, VecDeque};
+use typepack_engine::reserve::Grow;
 
 /// A table frees the memory of its values only if this memory has room for more values than this number.
 const SMALL: usize = 1024;
@@ -54,9 +54,14 @@ impl<T> Values<T> {
     /// Finds a handle for a new value.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_OTHER` if all `1 << PLACE_BITS` places (four million) are in use.
+    /// Returns `MPI_ERR_OTHER` if all `1 << PLACE_BITS` places (four million) are in use, and `MPI_ERR_NO_MEM` if
+    /// there is no memory for another.
     #[inline]
     pub fn vacant(&mut self) -> Result<Vacant<'_, T>> {
+        check_memory(self.kind)?;
+        if self.unused.is_empty() && self.values.len() == self.values.capacity() {
+            self.grow_values().map_err(|_| none_left(self.kind, 0))?;
+        }
         let place = self.place()?;
         Ok(Vacant { table: self, place })
     }
@@ -73,15 +78,24 @@ impl<T> Values<T> {
 
     #[cold]
     fn more(&mut self) -> Result<u32> {
-        if self.places.len() < 1 << PLACE_BITS {
+        if self.places.len() < 1 << PLACE_BITS && self.grow_places().is_ok() {
             self.places.push(Place { generation: 0, value: NONE });
             return Ok((self.places.len() - 1) as u32);
         }
-        self.free.pop_front().ok_or_else(|| {
-            let detail =
-                format!("all {} handles of kind {:?} are in use", 1 << PLACE_BITS, self.kind);
-            Failure::new(abi::ERR_OTHER, "handle", detail)
-        })
+        self.free.pop_front().ok_or_else(|| none_left(self.kind, self.places.len()))
+    }
+
+    /// Makes room for another place. All places have room in the list of free places, so that no removal allocates.
+    fn grow_places(&mut self) -> std::result::Result<(), TryReserveError> {
+        self.places.grow(1)?;
+        self.free.grow(self.places.capacity() - self.free.len())
+    }
+
+    /// Makes room for another value. All values have room in the list of unused entries, so that no removal allocates.
+    #[cold]
+    fn grow_values(&mut self) -> std::result::Result<(), TryReserveError> {
+        self.values.grow(1)?;
+        self.unused.grow(self.values.capacity())
     }
 
     /// Returns the index of a handle's place and the index of its value.

@@ -231,6 +231,11 @@ pub fn hold(datatype: raw::Datatype) -> Result<Held<Type>> {
     CACHE.find(&HOME, &TYPES, datatype.0).ok_or_else(|| invalid(datatype))
 }
 
+/// Makes the calling thread ready for [`hold`], so that its first call allocates nothing.
+pub fn prepare_thread() {
+    ThreadCache::prepare(&HOME);
+}
+
 /// Calls `work` with the datatype of a handle, which it finds with [`hold`].
 ///
 /// # Errors
