@@ -235,7 +235,7 @@ fn starts_without_memory_are_errors() {
         let word = word();
         let works = || {
             let mut got = [0u64];
-            world.sendrecv(&[7u64], &word, 1, 0, 1, &mut got, &word, 1, 0, 1).unwrap();
+            world.sendrecv_elements(&[7u64], &word, 1, 0, 1, &mut got, &word, 1, 0, 1).unwrap();
             assert_eq!(got, [7]);
         };
         let (mut kept, mut plans) = (Vec::with_capacity(1 << 18), Vec::with_capacity(1 << 18));
@@ -268,7 +268,7 @@ fn starts_without_memory_are_errors() {
         world
             .scope(|scope| {
                 while error.is_none() {
-                    match scope.isend(&data, &word, 4, 0, 2) {
+                    match scope.isend_elements(&data, &word, 4, 0, 2) {
                         Ok(_) => sent += 1,
                         Err(refused) => error = Some(refused),
                     }
@@ -276,7 +276,7 @@ fn starts_without_memory_are_errors() {
                 limit_memory(false);
                 for _ in 0..sent {
                     let mut got = [0u64; 4];
-                    world.recv(&mut got, &word, 4, 0, 2).unwrap();
+                    world.recv_elements(&mut got, &word, 4, 0, 2).unwrap();
                     assert_eq!(got, data);
                 }
             })
