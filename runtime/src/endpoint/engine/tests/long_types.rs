@@ -116,7 +116,7 @@ fn long_lists_are_copied_out_of_the_heap() {
     let contiguous = contiguous.expect("a type").commit().expect("a plan");
     let (source, target) = (Room::new(&ranks[0].1, BLOCKS), Room::new(&ranks[1].1, BLOCKS));
     source.set(|i| i as f64 + 0.5);
-    let filled = ranks[0].1.heap().expect("a heap").filled();
+    let before = ranks[0].1.heap().expect("a heap").promised();
     let mut messages = 0;
     for seed in 0..2 * LONG_TYPES as u64 + 1 {
         let places = places(BLOCKS, seed);
@@ -143,8 +143,8 @@ fn long_lists_are_copied_out_of_the_heap() {
     let first = messages / 3;
     assert_eq!((traffic.pipelined, traffic.fused), (first, messages - first));
     // The pieces with the encoded forms have been freed, so 17 forms of 80 KB have not needed 17 pieces.
-    let now = ranks[0].1.heap().expect("a heap").filled();
-    assert!(now <= filled + (1 << 20), "{now} bytes of the heap are in use, {filled} before");
+    let now = ranks[0].1.heap().expect("a heap").promised();
+    assert!(now <= before + (1 << 20), "{now} bytes of the heap are promised, {before} before");
 }
 
 /// Checks that a definition is decoded from a private copy and that its piece is used again only after the
@@ -238,7 +238,7 @@ fn lies_about_long_types_are_violations() {
         // The first piece of a heap may begin at any cache line. So copy the form to the first byte of the heap.
         let own = hostile.heap().expect("a heap");
         let piece = own.alloc(1 << 20, 4096, true).expect("room").as_ptr();
-        assert_eq!(piece, own.base().as_ptr());
+        assert_eq!(own.offset_of(piece, 1), Some(0));
         // SAFETY: the piece has 1 MiB, and the form is a vector outside the heap with fewer bytes.
         unsafe { piece.copy_from_nonoverlapping(form.as_ptr(), form.len()) };
         let mut tx = Producer::new::<Area>(crate::shm::pair::first_level(2));
