@@ -307,6 +307,15 @@ impl Messages {
         self.endpoint.glance(|engine| look(&mut Ongoing(engine)))
     }
 
+    /// Makes progress until no more operations complete, in at most `most` steps, each of which takes at most a few
+    /// messages from each rank.
+    ///
+    /// # Errors
+    /// Returns the errors of [`wait_until`](Self::wait_until).
+    pub fn catch_up(&self, most: usize) -> Result<()> {
+        self.endpoint.catch_up(most)
+    }
+
     /// Calls a function that changes operations, without making progress. Threads in
     /// [`wait_until`](Self::wait_until) then call their `look` again.
     ///

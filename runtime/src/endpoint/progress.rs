@@ -390,6 +390,23 @@ impl Endpoint {
         if found.is_none() { self.nothing() } else { Ok(found) }
     }
 
+    /// Runs turns until a turn completes no operation, but at most `most` turns. One turn takes only a few messages from
+    /// each rank. A caller whose own work grows with the number of its operations calls this function first.
+    ///
+    /// # Errors
+    /// Returns an error under the conditions of [`Endpoint::attend`].
+    pub fn catch_up(&self, most: usize) -> Result<()> {
+        let mut before = self.lock()?.news();
+        for _ in 0..most {
+            let now = self.attentive()?.news();
+            if now == before {
+                break;
+            }
+            before = now;
+        }
+        Ok(())
+    }
+
     /// Returns the result of a call that has found nothing and does not wait: `None`, or an error if a rank has died.
     /// The program will probably repeat the call. So if waiting ranks do not spin, because the ranks share CPUs, this
     /// function first yields the CPU. Then the rank whose message the program expects can run.

@@ -15,7 +15,7 @@ use crate::raw::{self, Status};
 use crate::status::StatusOutput;
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex};
-use typepack::Ongoing;
+use typepack::{Messages, Ongoing};
 
 /// The request of a handle.
 enum Slot {
@@ -267,11 +267,23 @@ impl Slots {
     fn search<R>(
         &self,
         waits: bool,
+        look: impl FnMut(&mut Ongoing<'_>) -> Option<R>,
+    ) -> Result<Option<R>> {
+        self.search_after(|_| Ok(()), waits, look)
+    }
+
+    /// Does what [`search`](Self::search) does, after it has called `first`. If `first` fails, the runtime has failed.
+    fn search_after<R>(
+        &self,
+        first: impl FnOnce(&Messages) -> typepack::Result<()>,
+        waits: bool,
         mut look: impl FnMut(&mut Ongoing<'_>) -> Option<R>,
     ) -> Result<Option<R>> {
         let messages = messages()?;
-        let found =
-            if waits { messages.wait_until(&mut look).map(Some) } else { messages.look(&mut look) };
+        let found = first(messages).and_then(|()| match waits {
+            true => messages.wait_until(&mut look).map(Some),
+            false => messages.look(&mut look),
+        });
         let error = match found {
             Ok(found) => return Ok(found),
             Err(error) => error,
@@ -659,6 +671,9 @@ pub fn testany(
     any(&mut slots, index, flag, status, Slots::conclude)
 }
 
+/// Number of messages of a rank for which the runtime makes progress at once, approximately.
+const MESSAGES_AT_ONCE: usize = 32;
+
 /// The output arguments of a call that completes some of several requests.
 struct SomeOf {
     count: Output<c_int>,
@@ -695,7 +710,13 @@ unsafe fn some(
         count.set(abi::UNDEFINED);
         return Ok(());
     }
-    let complete = slots.search(waits, |ongoing| slots.some(ongoing))?.unwrap_or_default();
+    // Each call looks at all requests, so it should end as many as it can.
+    let catch_up = |messages: &Messages| match slots.len() / MESSAGES_AT_ONCE {
+        0 => Ok(()),
+        most => messages.catch_up(most),
+    };
+    let complete = slots.search_after(catch_up, waits, |ongoing| slots.some(ongoing))?;
+    let complete = complete.unwrap_or_default();
     count.set(complete.len() as c_int);
     for (i, at) in complete.into_iter().enumerate() {
         indices.at(i).set(at as c_int);
