@@ -156,7 +156,8 @@ impl Variable {
             }
             "TYPEPACK_TUNE_FILE" => {
                 "Keeps what was measured about messages, collective calls and copies in this file, and starts the next job with it. A \
-                 file of another processor or version is ignored and replaced; a file that is not a tune file is left alone."
+                 file of another processor or version is ignored and replaced; a file that is not a tune file, or belongs to \
+                 another user than this one and root, is left alone. The file is written where its name led at init."
             }
             "TYPEPACK_BIND" => "The default of `mpiexec -bind-to`.",
             "TYPEPACK_CC" => {

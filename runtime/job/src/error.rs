@@ -51,6 +51,10 @@ impl Error {
             matches!(source.kind(), io::ErrorKind::OutOfMemory | io::ErrorKind::StorageFull);
         if no_memory {
             detail.push_str(" (out of memory; in a container, check its memory limit)");
+        } else if source.raw_os_error() == Some(libc::EBADF) {
+            detail.push_str(
+                " (the program has closed a descriptor of the library; after init, it may close only its own)",
+            );
         }
         let kind = if no_memory { ErrorKind::NoMemory } else { ErrorKind::System };
         Self { kind, detail, source: Some(source) }

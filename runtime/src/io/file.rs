@@ -5,14 +5,15 @@
 
 use super::access::Position;
 use super::agree::{agree, agree_same, system, text_words, told, verdict, word};
-use super::background::{Lane, open_stream};
+use super::background::Lane;
 use super::hints::Hints;
 use super::locks::Span;
 use super::mode::Mode;
+use super::open::{Opened, open_one};
 use super::place::{Place, agree_place};
 use super::representation::Representation;
 use super::shared::{Shared, Turn, Waiter};
-use super::transfer::{self, Memory, Sieve, Target, Transferred, Way};
+use super::transfer::{self, Memory, Target, Transferred, Way};
 use super::view::View;
 use super::ways::Ways;
 use super::window::Windows;
@@ -21,7 +22,7 @@ use crate::endpoint::progress::{Awaited, Endpoint};
 use crate::message::payload::LayoutRef;
 use crate::settings::Settings;
 use crate::shm::waiting::Kind;
-use crate::sys::files::{self, Access as Opening, Facts, FileKind, SizeSignal};
+use crate::sys::files::{self, Facts, FileKind, SizeSignal};
 use crate::sys::named::Entry;
 use crate::{Datatype, Error, ErrorKind, FileErrorKind, Result};
 use std::ffi::CString;
@@ -280,88 +281,6 @@ impl Inner {
         u64::try_from(place).ok().filter(|&place| place <= i64::MAX as u64).ok_or_else(|| {
             wrong("offset", format!("{offset} leads to position {place}, which is out of range"))
         })
-    }
-}
-
-/// A file that a rank has opened.
-struct Opened {
-    target: Target,
-    facts: Facts,
-    /// True if this rank has made the file.
-    made: bool,
-    /// Where the file is, if this rank may have to remove it.
-    entry: Option<Entry>,
-}
-
-/// Opens a file. `first` says whether this rank makes the file if it does not exist, and removes it on close.
-fn open_one(
-    endpoint: &Arc<Endpoint>,
-    place: &Place,
-    mode: Mode,
-    permissions: u32,
-    first: bool,
-) -> Result<Opened> {
-    let (read, write) = (mode.reads(), mode.writes());
-    let found = place.found.map(|facts| facts.kind);
-    // Opening a device may wait, and opening a pipe waits for the other end. If another file has taken the place of a
-    // regular file meanwhile, the call must not wait for it.
-    let nonblocking = !matches!(found, Some(FileKind::Stream | FileKind::Block));
-    let access = |create, exclusive| Opening {
-        read,
-        write,
-        create,
-        exclusive,
-        mode: permissions,
-        nonblocking,
-    };
-    let open = |create, exclusive| match found {
-        Some(FileKind::Stream) => open_stream(endpoint, &place.given, access(create, exclusive)),
-        _ => Ok(files::open(&place.given, access(create, exclusive))),
-    };
-    let create = first && mode.contains(Mode::CREATE);
-    let exclusive = create && mode.contains(Mode::EXCLUSIVE);
-    let entry = if create || first && mode.contains(Mode::DELETE_ON_CLOSE) {
-        Entry::of(&place.resolved).map_err(|error| system("filename", &error))?
-    } else {
-        None
-    };
-    let (fd, made) = match &entry {
-        // The kernel says whether this call has made the file.
-        Some(entry) if create && !exclusive && found.is_none() => {
-            match files::open_at(entry.folder(), entry.name(), access(true, true)) {
-                Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {
-                    (open(true, false)?, false)
-                }
-                opened => (opened, true),
-            }
-        }
-        _ => (open(create, exclusive)?, exclusive),
-    };
-    let fd = fd.map_err(|error| system("filename", &error))?;
-    let checked = || {
-        let facts = files::facts(&fd).map_err(|error| system("filename", &error))?;
-        if facts.kind == FileKind::Directory {
-            return Err(refused(FileErrorKind::BadFile, "filename", "the file is a directory"));
-        }
-        if facts.kind == FileKind::Stream {
-            // A rank that waits for a stream must be able to make progress, so the system calls must not wait.
-            files::set_nonblocking(&fd).map_err(|error| system("filename", &error))?;
-        }
-        Ok(facts)
-    };
-    match checked() {
-        Ok(facts) => {
-            let target = Target { fd, kind: facts.kind, sieve: Sieve::default() };
-            Ok(Opened { target, facts, made, entry })
-        }
-        Err(error) => {
-            if let Some(entry) = entry.filter(|_| made) {
-                // Without its facts the file cannot be told from another one of this name, but it is empty. The call
-                // returns an error already.
-                let _ = files::unlink_at(entry.folder(), entry.name());
-            }
-            Err(error)
-        }
     }
 }
 

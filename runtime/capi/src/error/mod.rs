@@ -34,7 +34,7 @@ pub struct Said {
     /// file, window or session, and the error handler that this object had when an operation on it failed. If this
     /// field is set, `entry.rs` calls this error handler instead of the error handler of the call's object.
     pub on: Option<(usize, Handler)>,
-    /// If the code is `MPI_ERR_IN_STATUS`, the codes in the statuses, each with its first text.
+    /// The codes in the statuses of a call that completes several operations, each with its first text.
     pub also: Vec<(c_int, String)>,
 }
 
@@ -61,6 +61,16 @@ impl Failure {
         null: (usize, &str),
     ) -> Self {
         failure::Failure::no_object(class, argument, handle, null).into()
+    }
+
+    /// Adds this failure to those of other operations of the same call, of which `first` is the first.
+    #[cold]
+    pub fn gather(self, first: &mut Option<Self>) {
+        let (code, text) = (self.code, self.text.clone());
+        let also = &mut first.get_or_insert(self).also;
+        if also.iter().all(|(other, _)| *other != code) {
+            also.push((code, text));
+        }
     }
 
     /// Makes the failure for a null pointer in `argument`.

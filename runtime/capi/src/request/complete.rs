@@ -413,8 +413,6 @@ struct Statuses {
     count: usize,
     /// The error code of each of these operations; empty until an operation has failed.
     codes: Vec<c_int>,
-    /// The codes of the operations that have failed, each with its first text.
-    texts: Vec<(c_int, String)>,
     /// The failure of the first operation that has failed.
     failure: Option<Failure>,
 }
@@ -429,7 +427,7 @@ impl Statuses {
     unsafe fn new(array: OutArray<Status>, length: usize) -> Self {
         // SAFETY: the array is null, or has at least `length` statuses (condition of `# Safety`).
         let places = unsafe { array.places_if_given(length) };
-        Self { places, count: 0, codes: Vec::new(), texts: Vec::new(), failure: None }
+        Self { places, count: 0, codes: Vec::new(), failure: None }
     }
 
     /// Writes the next status, which is that of an operation that has succeeded.
@@ -453,10 +451,7 @@ impl Statuses {
             self.codes.resize(next, abi::SUCCESS);
             self.codes.push(failure.as_ref().map_or(abi::SUCCESS, |failure| failure.code));
             if let Some(failure) = failure {
-                if self.texts.iter().all(|(code, _)| *code != failure.code) {
-                    self.texts.push((failure.code, failure.text.clone()));
-                }
-                self.failure.get_or_insert(failure);
+                failure.gather(&mut self.failure);
             }
         }
         self.count += 1;
@@ -472,7 +467,6 @@ impl Statuses {
             }
         }
         first.code = abi::ERR_IN_STATUS;
-        first.also = std::mem::take(&mut self.texts);
         Err(first)
     }
 }
