@@ -35,8 +35,8 @@ pub fn find(
     let missing = || Unusable { message: format!("program: '{shown}' not found"), exit_code: 127 };
     let here = || {
         let path = Path::new(".").join(name);
-        let found = check(&seen(&path)).is_ok();
-        found.then(|| format!("; did you mean '{}'?", path.display())).unwrap_or_default()
+        let is_here = check(&seen(&path)).is_ok();
+        if is_here { format!("; did you mean '{}'?", path.display()) } else { String::new() }
     };
     if memchr::memchr(b'/', name.as_encoded_bytes()).is_some() {
         let path = seen(Path::new(name));

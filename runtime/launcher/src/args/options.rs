@@ -314,8 +314,8 @@ pub fn nearest(text: &str) -> Option<String> {
         .filter(|name| name.len() > 2)
         .map(|name| (distance(wrong, name), name))
         .min_by_key(|(changes, _)| *changes)?;
-    // A third of the letters may be wrong.
-    (changes * 3 <= wrong.len().max(name.len()) && changes <= 3).then(|| dashed(name))
+    // Half of the letters may be wrong, because two letters in the wrong order count as two.
+    (changes * 2 <= wrong.len().min(name.len()) && changes <= 3).then(|| dashed(name))
 }
 
 /// Returns how many letters must be inserted, removed or replaced to change `a` into `b`.
@@ -351,6 +351,7 @@ usage: mpiexec [options] [-n N] program [arguments...]
             let left = format!("{}{values}", names.join(", "));
             // If the names take up too much space, start the description on the next line.
             let gap = if left.len() > 22 { format!("\n{:26}", "") } else { String::new() };
+            let left = wrapped(&left, 96, "\n  ");
             let help = wrapped(entry.help, 72, &format!("\n{:26}", ""));
             let _infallible =
                 writeln!(text, "  {left:<22}{}{gap}{help}", if gap.is_empty() { "  " } else { "" });

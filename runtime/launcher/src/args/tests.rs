@@ -156,7 +156,7 @@ fn bad_input_names_the_argument() {
         ("-n 2 -kill-after 86401 p", "-kill-after: '86401' "),
         ("-n 2 -initial-errhandler none p", "-initial-errhandler: 'none' "),
         ("-n 2 p : q", "-n: "),
-        ("-n 2 p :", "-n: "),
+        ("-n 2 p :", "program: "),
         (": -n 2 p", "':': there is no program"),
         ("-n 4000 p : -n 100 q", "-n: 4100 ranks are too many"),
         ("-configfile /no/such", "-configfile: '/no/such': "),
