@@ -462,7 +462,8 @@ mod tests {
         scene.segment.slot(1).waiting.write(None);
         scene.segment.mark_finalized(1);
         assert_eq!(scene.pass(Duration::ZERO, false), None);
-        assert_eq!(scene.pass(STEP, false), Some(STEP));
+        assert_eq!(scene.pass(STEP / 2, false), None);
+        assert_eq!(scene.pass(STEP / 2, false), Some(STEP));
         let (lines, any) = lines(&scene.segment, &scene.ranks);
         assert!(any && lines[0].starts_with("rank 0: "), "{lines:?}");
         assert_eq!(lines[1], "rank 1: has ended");

@@ -258,6 +258,25 @@ fn user_signals_are_passed_on() {
     assert_eq!(done.out.matches("got").count(), 2);
 }
 
+/// Checks that SIGQUIT and SIGUSR1 end no rank that handles neither, and that `mpiexec` tells what the ranks do.
+#[test]
+fn a_question_ends_nobody() {
+    let signs = Signs::new();
+    let script = "trap 'exit 0' USR2; : >$SIGNS/ready.$TYPEPACK_RANK; while :; do sleep 0.01; done";
+    let job = start(signs.shell(2, script));
+    signs.wait(&job, "ready", 2);
+    // mpiexec handles the signals in this order, also if they arrive together: the order of their numbers.
+    for signal in [libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2] {
+        job.signal(signal);
+    }
+    let done = job.finish();
+    assert_eq!((done.code, done.out.as_str()), (0, ""), "{done:?}");
+    for rank in 0..2 {
+        let line = format!("mpiexec: rank {rank}: has not called MPI_Init\n");
+        assert_eq!(done.err.matches(&line).count(), 2, "{done:?}");
+    }
+}
+
 #[test]
 fn a_stopped_rank_can_be_ended() {
     let job = start(shell(2, "exec sleep 300"));
