@@ -48,7 +48,9 @@ const ELSEWHERE: &[Elsewhere] = &[
         begin: "CFLAGS=-O1 MPI4PY_BUILD_MPIABI=1 ",
         why: "it needs a network the first time",
         script: "scripts/clients",
-        equivalent: Some("MPI4PY_BUILD_MPIABI=1 MPI4PY_BUILD_MPICC=mpicc pip install --no-binary mpi4py mpi4py==4.1.2"),
+        equivalent: Some(
+            "MPI4PY_BUILD_MPIABI=1 MPI4PY_BUILD_MPICC=mpicc pip install --no-binary mpi4py mpi4py==4.1.2",
+        ),
     },
     Elsewhere {
         begin: "TYPEPACK_BLESS=1 cargo test ",

@@ -7,8 +7,12 @@ use super::{files, markdown, none, repository, text};
 use std::path::Path;
 
 /// The examples that exist in Rust, C and Python, and the numbers of ranks that each runs with.
-const EXAMPLES: &[(&str, &[usize])] =
-    &[("shift_column", &[2]), ("halo", &[1, 2, 3, 4]), ("checkpoint", &[1, 2, 3]), ("array", ARRAY)];
+const EXAMPLES: &[(&str, &[usize])] = &[
+    ("shift_column", &[2]),
+    ("halo", &[1, 2, 3, 4]),
+    ("checkpoint", &[1, 2, 3]),
+    ("array", ARRAY),
+];
 
 /// The numbers of ranks of the example `array`.
 const ARRAY: &[usize] = &[1, 2, 3, 4, 6];
