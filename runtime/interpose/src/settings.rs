@@ -48,7 +48,7 @@ fn from(read: impl Fn(&str) -> Option<String>) -> Result<Settings, String> {
         on: interpose != 1,
         all: interpose == 2,
         tune: word("TYPEPACK_TUNE", &["on", "off"])? == 0,
-        report: word("TYPEPACK_REPORT", &["0", "1"])? == 1,
+        report: word("TYPEPACK_REPORT", &["0", "1", "types"])? != 0,
         quiet: read("TYPEPACK_QUIET").is_some_and(|value| value == "1"),
         wrong: None,
         verify: word("TYPEPACK_VERIFY", &["0", "1"])? == 1,

@@ -1,10 +1,9 @@
-//! `typepack demo`: runs the same halo exchanges and the same solver in three ways (kernels, interpreted
-//! datatypes, hand-written loops), and compares the times.
+//! `typepack demo`: runs the same halo exchanges in three ways (kernels, interpreted datatypes, hand-written loops), and
+//! compares the times.
 //!
 //! `scripts/demo` starts several jobs per way, each with `--csv`, and then draws all tables with `--draw`.
-//! `exchange.rs` measures exchanges without a solver (`cells.rs` has the cells, `verify.rs` the
-//! verification), `../halo/` measures the solver, `record.rs` writes and reads the tables, and `picture.rs`
-//! draws them.
+//! `exchange.rs` measures (`cells.rs` has the cells, `verify.rs` the verification), `record.rs` writes and reads the
+//! tables, and `picture.rs` draws them.
 
 mod cells;
 mod exchange;
@@ -20,7 +19,7 @@ use typepack::Universe;
 use typepack_job::sys::named;
 
 use crate::agree::{FAILURE, Stop, USAGE, agree};
-use crate::halo::{self, Count, Triple, Way};
+use crate::halo::Way;
 use record::Record;
 
 /// The arguments; the text at `Command::Demo` in `main.rs` is the help.
@@ -37,21 +36,14 @@ pub struct Options {
     /// Write the measured times to FILE
     #[arg(long, value_name = "FILE", requires = "way")]
     pub csv: Option<PathBuf>,
-    /// Number of time steps of the solver
-    #[arg(long, value_name = "S", default_value = "300", allow_hyphen_values = true)]
-    pub steps: Count,
     /// Print and draw the times in FILE, which an earlier run wrote with --csv. Give --draw once per run;
-    /// of several runs of one way, the median is shown
+    /// of several runs of one way, the least time is shown, and the range of the times
     #[arg(long, value_name = "FILE", requires = "svg")]
     pub draw: Vec<PathBuf>,
     /// Draw the picture to FILE
     #[arg(long, value_name = "FILE", requires = "draw")]
     pub svg: Option<PathBuf>,
 }
-
-/// Number of cells of the solver's grid along each dimension (z, y, x). The grid is cut along x, so the
-/// ranks exchange x faces.
-const GRID: Triple = Triple([64, 64, 128]);
 
 /// Prints and draws the tables of all runs side by side.
 fn draw(tables: &[PathBuf], svg: &Path) -> Result<(), String> {
@@ -98,13 +90,6 @@ pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
         records.push(record);
     };
     exchange::measure(&world, way, &mut said)?;
-    let solver = halo::Options {
-        way,
-        verify: true,
-        ..halo::Options::new(GRID, Triple([1, 1, 2]), options.steps)
-    };
-    let run = halo::solve(&solver, universe)?;
-    said(Record::of_solver(way, &run, options.steps.0));
     let written = if root { record::write(csv, &records) } else { Ok(()) };
     agree(&world, written, FAILURE)
 }

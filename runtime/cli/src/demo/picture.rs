@@ -1,9 +1,10 @@
 //! Shows the results of all ways of exchanging halos side by side: as a table, and as a picture that can be
 //! understood without any other text.
 //!
-//! `mod.rs` passes the [`Record`]s of all runs. A case is one of the measured exchanges, or the solver. A
-//! `Bar` stands for one way of exchanging halos. For each case and bar, [`cases`] chooses the run with
-//! the median time.
+//! `mod.rs` passes the [`Record`]s of all runs. A case is one of the measured exchanges. A `Bar` stands for
+//! one way of exchanging halos. For each case and bar, [`cases`] takes the least time of all runs, because other load only
+//! adds time, and the range of the better half of the runs, which the picture shows as a whisker. If the ranges of two
+//! bars overlap, no ratio is shown: it would be noise.
 
 use std::fmt::Write;
 
@@ -40,28 +41,24 @@ const BARS: [(Bar, &str, &str, RGBColor); 4] = [
     ),
 ];
 
-/// The times of one bar in microseconds, in the order of [`PARTS`].
-type Times = [f64; 3];
+/// The times of one bar in microseconds: the least of all runs, and the median run, where its range ends.
+type Times = [f64; 2];
 
-/// The parts of a bar's time: the name of each part in the records, and its explanation in the table and the
-/// picture.
-const PARTS: [(&str, &str); 3] = [
-    ("interior", "computing, while messages move"),
-    ("rim", "computing the cells at the halo, afterwards"),
-    ("exchange", "packing, waiting, unpacking"),
-];
+/// Two ranges overlap if they come closer to each other than this.
+const APART: f64 = 1.1;
+/// A run counts if its probe is at most this many times the least probe of all runs. Otherwise the CPUs of its ranks were
+/// further apart.
+const NEAR: f64 = 1.5;
 
-/// The colours of the first two parts (`PARTS`), in which a rank computes.
-const COMPUTING: [RGBColor; 2] = [RGBColor(222, 228, 234), RGBColor(190, 202, 214)];
 /// Notes about the hand-written loops, which the picture shows as text.
 const NOTES: [&str; 2] = [
     "Structs have 13 bytes in members and 3 in gaps. 'hand loops' is the quicker of two loops that leave gaps alone: one packs the 13 bytes,",
-    "the other sends all 16 and writes members. The hand way posts receives first, and copies directly what stays on its rank (solver).",
+    "the other sends all 16 and writes members. The hand way posts receives first.",
 ];
 const INK: RGBColor = RGBColor(45, 45, 45);
-const SIZE: (u32, u32) = (1000, 900);
+const SIZE: (u32, u32) = (1000, 560);
 /// The height, in pixels, of the title, the legend and the notes above the charts.
-const HEAD: i32 = 214;
+const HEAD: i32 = 194;
 
 /// The results of one case in all ways.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,7 +67,7 @@ pub struct Case {
     /// Number of bytes that all ranks together send in one exchange: the first entry is the number if the
     /// gaps are left out, the second entry the number if whole cells are sent.
     bytes: [Option<u64>; 2],
-    /// The times of the median run, one entry per bar of [`BARS`].
+    /// The times, one entry per bar of [`BARS`].
     times: [Option<Times>; 4],
     /// The number of runs of each bar. If the bars have different numbers, this is the largest.
     runs: usize,
@@ -81,19 +78,10 @@ impl Case {
     fn places(&self) -> Vec<usize> {
         (0..BARS.len()).filter(|&place| self.times[place].is_some()).collect()
     }
-
-    /// Returns whether the ranks also compute in this case, instead of only exchanging halos.
-    fn computes(&self) -> bool {
-        self.times.iter().flatten().any(|[interior, rim, _]| interior + rim > 0.0)
-    }
 }
 
-fn sum(times: Times) -> f64 {
-    times.iter().sum()
-}
-
-/// Returns the cases in the order in which they first occur in `records`, each with the times of its median
-/// runs.
+/// Returns the cases in the order in which they first occur in `records`, each with the times of all
+/// bars.
 pub fn cases(records: &[Record]) -> Vec<Case> {
     let mut names: Vec<&str> = Vec::new();
     for record in records {
@@ -104,14 +92,15 @@ pub fn cases(records: &[Record]) -> Vec<Case> {
     let of_case = |name: &str| {
         let all: Vec<&Record> = records.iter().filter(|record| record.case == name).collect();
         let of_bar = |bar| all.iter().filter(move |record| record.bar == bar);
+        let near = NEAR * all.iter().map(|record| record.probe_ns).fold(f64::INFINITY, f64::min);
         let times = |bar: Bar| {
-            let mut runs: Vec<&&Record> = of_bar(bar).collect();
-            runs.sort_by(|a, b| a.us().total_cmp(&b.us()));
-            // All parts come from the same run, the median run.
-            let run = runs.get(runs.len().checked_sub(1)? / 2)?;
-            Some(PARTS.map(|(name, _)| {
-                run.parts.iter().filter(|part| part.name == name).map(|part| part.us).sum()
-            }))
+            let mut runs: Vec<&&Record> = of_bar(bar).filter(|run| run.probe_ns <= near).collect();
+            if runs.is_empty() {
+                runs = of_bar(bar).collect();
+            }
+            runs.sort_by(|a, b| a.us.total_cmp(&b.us));
+            let median = runs.get(runs.len().checked_sub(1)? / 2)?;
+            Some([runs[0].us, median.us])
         };
         let bytes = |whole: bool| {
             let of_kind = |record: &&&Record| (record.bar == Bar::HandWhole) == whole;
@@ -132,12 +121,17 @@ fn us(value: f64) -> String {
     if value < 100.0 { format!("{value:.1}") } else { format!("{value:.0}") }
 }
 
-/// Formats the time of the bar with index `place`, followed in brackets by its ratio to typepack's time if
-/// typepack was measured. Returns `None` if the bar was not measured.
+/// Formats the time of the bar with index `place`, followed in brackets by its ratio to typepack's time if typepack was
+/// measured. If the ranges of both overlap, the brackets say so. Returns `None` if the bar was not measured.
 fn with_ratio(case: &Case, place: usize, unit: &str) -> Option<String> {
-    let time = us(sum(case.times[place]?)) + unit;
-    let Some(own) = case.times[BARS.len() - 1] else { return Some(time) };
-    Some(format!("{time} ({:.2}x)", sum(case.times[place]?) / sum(own)))
+    let [low, high] = case.times[place]?;
+    let time = us(low) + unit;
+    let Some([own_low, own_high]) = case.times[BARS.len() - 1] else { return Some(time) };
+    let is_apart = low > APART * own_high || own_low > APART * high;
+    Some(match is_apart || place == BARS.len() - 1 {
+        true => format!("{time} ({:.1}x)", low / own_low),
+        false => format!("{time} (ranges overlap)"),
+    })
 }
 
 /// Returns the table, with the ratio of each time to typepack's time.
@@ -146,18 +140,12 @@ pub fn table(cases: &[Case]) -> String {
     let mut line = |what: &str, cells: [String; 4]| {
         let [a, b, c, d] = cells;
         // Writing to a string cannot fail.
-        let _infallible = writeln!(text, "{what:<52} {a:>18} {b:>18} {c:>18} {d:>18}");
+        let _infallible = writeln!(text, "{what:<44} {a:>22} {b:>22} {c:>22} {d:>14}");
     };
     line("microseconds (times typepack's)", BARS.map(|(_, name, ..)| name.to_owned()));
-    let or_dash = |cell: Option<String>| cell.unwrap_or("-".to_owned());
     for case in cases {
-        line(&case.what, std::array::from_fn(|place| or_dash(with_ratio(case, place, ""))));
-        if case.computes() {
-            for (part, (_, about)) in PARTS.iter().enumerate() {
-                let cells = case.times.map(|times| or_dash(times.map(|times| us(times[part]))));
-                line(&format!("    {about}"), cells);
-            }
-        }
+        let cell = |place| with_ratio(case, place, "").unwrap_or("-".to_owned());
+        line(&case.what, std::array::from_fn(cell));
     }
     text
 }
@@ -188,7 +176,7 @@ fn draw(cases: &[Case], text: &mut String) -> Drawn {
     root.fill(&WHITE)?;
     let title = "The same halo exchanges between 2 ranks of one machine, by datatypes and by hand-written loops";
     root.draw(&Text::new(title, (24, 14), font(20)))?;
-    let note = "All results were verified bit for bit. Median times in microseconds (in brackets: over typepack's); shorter bars are faster.";
+    let note = "All results were verified bit for bit. Least times in microseconds (in brackets: over typepack's); whiskers reach to the median run.";
     root.draw(&Text::new(note, (24, 42), font(14)))?;
     let legend = |x: i32, y: i32, colour: RGBColor, text: &str| -> Drawn {
         root.draw(&Rectangle::new([(x, y), (x + 14, y + 12)], colour.filled()))?;
@@ -198,18 +186,11 @@ fn draw(cases: &[Case], text: &mut String) -> Drawn {
     for (place, (_, name, about, colour)) in BARS.iter().enumerate() {
         legend(24, 68 + 20 * place as i32, *colour, &format!("{name}: {about}"))?;
     }
-    if cases.iter().any(Case::computes) {
-        for (place, colour) in COMPUTING.into_iter().enumerate() {
-            legend(24 + 280 * place as i32, 148, colour, &format!("solver: {}", PARTS[place].1))?;
-        }
-        let rest = format!("(the rest of a solver's bar: {})", PARTS[2].1);
-        root.draw(&Text::new(rest, (640, 148), font(13)))?;
-    }
     for (place, note) in NOTES.iter().enumerate() {
-        root.draw(&Text::new(*note, (24, 172 + 18 * place as i32), font(13)))?;
+        root.draw(&Text::new(*note, (24, 152 + 18 * place as i32), font(13)))?;
     }
     let (_, below) = root.split_vertically(HEAD);
-    let columns = cases.len().min(2);
+    let columns = cases.len().min(3);
     let panels = below.split_evenly((cases.len().div_ceil(columns), columns));
     for (panel, case) in panels.iter().zip(cases) {
         draw_case(&root, panel, case)?;
@@ -219,7 +200,7 @@ fn draw(cases: &[Case], text: &mut String) -> Drawn {
 }
 
 fn draw_case(root: &Area<'_>, panel: &Area<'_>, case: &Case) -> Drawn {
-    let top = case.times.iter().flatten().map(|times| sum(*times)).fold(1e-3, f64::max) * 1.2;
+    let top = case.times.iter().flatten().flatten().copied().fold(1e-3, f64::max) * 1.2;
     let places = case.places();
     let mut chart = ChartBuilder::on(panel)
         .margin(14)
@@ -240,28 +221,23 @@ fn draw_case(root: &Area<'_>, panel: &Area<'_>, case: &Case) -> Drawn {
         let (x, (_, name, _, colour)) = (x as f64, BARS[place]);
         let (column, base) = chart.backend_coord(&(x + 0.5, 0.0));
         root.draw(&Text::new(name, (column, base + 20), centred(12)))?;
-        let Some(times) = case.times[place] else { continue };
-        let mut low = 0.0;
-        for (part, time) in times.into_iter().enumerate().filter(|(_, time)| *time > 0.0) {
-            let colour = COMPUTING.get(part).copied().unwrap_or(colour);
-            let bar = [(x + 0.12, low), (x + 0.88, low + time)];
-            chart.draw_series([Rectangle::new(bar, colour.filled())])?;
-            if part == 0 {
-                let (_, middle) = chart.backend_coord(&(x + 0.5, low + time / 2.0));
-                for (line, label) in ["computing,", "while messages move"].into_iter().enumerate() {
-                    let at = (column, middle + 16 * line as i32);
-                    root.draw(&Text::new(label, at, centred(11)))?;
-                }
-            }
-            low += time;
-        }
-        let (_, above) = chart.backend_coord(&(x + 0.5, low));
+        let Some([low, high]) = case.times[place] else { continue };
+        let bar = [(x + 0.12, 0.0), (x + 0.88, low)];
+        chart.draw_series([Rectangle::new(bar, colour.filled())])?;
+        let whisker = [(x + 0.5, low), (x + 0.5, high)];
+        let end = [(x + 0.42, high), (x + 0.58, high)];
+        chart.draw_series([whisker, end].map(|line| PathElement::new(line.to_vec(), INK)))?;
+        let (_, above) = chart.backend_coord(&(x + 0.5, high));
         // The ratio of typepack's bar to itself is always 1, so it is left out.
         let value = match with_ratio(case, place, " us") {
             Some(value) if place + 1 < BARS.len() => value,
             _ => format!("{} us", us(low)),
         };
-        root.draw(&Text::new(value, (column, above - 5), centred(13)))?;
+        for (line, part) in value.split(" (").enumerate() {
+            let part = if line == 0 { part.to_owned() } else { format!("({part}") };
+            let lines = value.matches(" (").count() as i32 - line as i32;
+            root.draw(&Text::new(part, (column, above - 5 - 14 * lines), centred(12)))?;
+        }
     }
     let (middle, base) = chart.backend_coord(&(places.len() as f64 / 2.0, 0.0));
     let kib = |bytes: u64| format!("{:.0} KiB", bytes as f64 / 1024.0);
@@ -279,46 +255,56 @@ fn draw_case(root: &Area<'_>, panel: &Area<'_>, case: &Case) -> Drawn {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::Part;
     use super::*;
 
-    fn record(bar: Bar, case: &str, exchange: f64, [interior, rim]: [f64; 2]) -> Record {
-        let part = |name: &str, us| Part { name: name.to_owned(), us };
-        let mut parts = vec![part("exchange", exchange)];
-        if interior > 0.0 {
-            parts.extend([part("interior", interior), part("rim", rim)]);
-        }
+    fn record(bar: Bar, case: &str, us: f64) -> Record {
         let bytes = if bar == Bar::HandWhole { 8192 } else { 4096 };
-        Record { bar, case: case.to_owned(), what: format!("case {case}"), bytes, parts }
+        Record {
+            bar,
+            case: case.to_owned(),
+            what: format!("case {case}"),
+            bytes,
+            us,
+            probe_ns: 50.0,
+        }
     }
 
     fn records() -> Vec<Record> {
         let mut all = Vec::new();
-        for run in [1.0, 2.0, 40.0] {
+        for run in [2.0, 1.0, 40.0, 1.5] {
             for (bar, factor) in [(Bar::Interpreter, 8.0), (Bar::Hand, 4.0), (Bar::Typepack, 2.0)] {
-                all.push(record(bar, "faces", run * factor, [0.0; 2]));
-                all.push(record(bar, "solver", run * factor, [100.0, 7.0]));
+                all.push(record(bar, "faces", run * factor));
+                all.push(record(bar, "rows", run * factor.min(5.0)));
             }
-            all.push(record(Bar::HandWhole, "faces", run * 3.0, [0.0; 2]));
+            all.push(record(Bar::HandWhole, "faces", run * 2.2));
         }
         all
     }
 
     #[test]
-    fn medians_of_the_runs_are_put_side_by_side() {
+    fn least_times_and_ranges_are_put_side_by_side() {
         let cases = cases(&records());
         assert_eq!(cases.len(), 2);
-        let alone = |us| Some([0.0, 0.0, us]);
-        assert_eq!(cases[0].times, [alone(16.0), alone(8.0), alone(6.0), alone(4.0)]);
+        assert_eq!(
+            cases[0].times,
+            [Some([8.0, 12.0]), Some([4.0, 6.0]), Some([2.2, 1.5 * 2.2]), Some([2.0, 3.0])]
+        );
         assert_eq!(cases[0].bytes, [Some(4096), Some(8192)]);
-        assert_eq!(cases[1].times[1], Some([100.0, 7.0, 8.0]));
         assert_eq!((cases[1].times[2], cases[1].bytes), (None, [Some(4096), None]));
-        assert_eq!(cases[0].runs, 3);
+        assert_eq!(cases[0].runs, 4);
         let text = table(&cases);
-        assert!(text.contains("16.0 (4.00x)") && text.contains("4.0 (1.00x)"), "{text}");
-        for (_, about) in PARTS {
-            assert!(text.contains(about), "{text}");
-        }
+        assert!(text.contains("8.0 (4.0x)") && text.contains("2.0 (1.0x)"), "{text}");
+        assert!(text.contains("2.2 (ranges overlap)"), "{text}");
+    }
+
+    /// Checks that runs whose CPUs were far apart do not count beside runs whose CPUs were near.
+    #[test]
+    fn runs_on_far_cpus_do_not_count() {
+        let far = |bar, us| Record { probe_ns: 160.0, ..record(bar, "faces", us) };
+        let near = |bar, us| record(bar, "faces", us);
+        let (hand, own) = (Bar::Hand, Bar::Typepack);
+        let cases = cases(&[far(hand, 1.0), near(hand, 9.0), near(own, 3.0), far(own, 7.0)]);
+        assert_eq!((cases[0].times[1], cases[0].times[3]), (Some([9.0; 2]), Some([3.0; 2])));
     }
 
     #[test]
@@ -328,17 +314,18 @@ mod tests {
         let labels = [
             "The same halo exchanges",
             "microseconds",
-            "16.0 us (4.00x)",
-            "4 KiB exchanged (whole cells: 8 KiB), 3 runs of each",
-            "4 KiB exchanged, 3 runs of each",
+            "8.0 us",
+            "(4.0x)",
+            "(ranges overlap)",
+            "4 KiB exchanged (whole cells: 8 KiB), 4 runs of each",
+            "4 KiB exchanged, 4 runs of each",
             "compiled for this CPU",
-            "while messages move",
         ];
         for label in labels {
             assert!(picture.contains(label), "{label}");
         }
         let texts = BARS.map(|(_, name, about, _)| format!("{name}: {about}"));
-        for text in texts.iter().map(String::as_str).chain(NOTES).chain(PARTS.map(|part| part.1)) {
+        for text in texts.iter().map(String::as_str).chain(NOTES) {
             // Apostrophes are written as entities.
             assert!(picture.contains(&text.replace('\'', "&apos;")), "{text}");
         }
@@ -347,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_way_that_was_not_measured_is_left_out() {
-        let cases = cases(&[record(Bar::Hand, "faces", 3.0, [0.0; 2])]);
+        let cases = cases(&[record(Bar::Hand, "faces", 3.0)]);
         assert!(table(&cases).contains("3.0"));
         let picture = svg(&cases).expect("a picture");
         assert!(picture.contains("3.0 us\n") && picture.contains("1 run of each"), "{picture}");

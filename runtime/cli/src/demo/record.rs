@@ -1,5 +1,4 @@
-//! The table that a run of `typepack demo` writes. A case is one of the measured exchanges, or the solver.
-//! The time of the solver has three parts. The table has one line for each part of the time of each case.
+//! The table that a run of `typepack demo` writes: a line for each measured exchange.
 //!
 //! `mod.rs` writes the table after a run, and reads the tables of several runs for `picture.rs`.
 
@@ -9,16 +8,7 @@ use std::path::Path;
 use clap::ValueEnum;
 use typepack_job::sys::named;
 
-use crate::halo::{Run, Way};
-
-/// A part of a case's time.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Part {
-    /// The name of the activity that takes this time, for example `exchange`.
-    pub name: String,
-    /// Microseconds per exchange or per step.
-    pub us: f64,
-}
+use crate::halo::Way;
 
 /// A bar of the picture: one way of exchanging halos. The hand-written loops have a second bar in the cases
 /// whose cells have gaps.
@@ -63,56 +53,31 @@ pub struct Record {
     pub what: String,
     /// Number of bytes that all ranks together send in one exchange.
     pub bytes: u64,
-    /// The parts of the time.
-    pub parts: Vec<Part>,
+    /// The least time of an exchange in this run, in microseconds.
+    pub us: f64,
+    /// The nanoseconds of the probe: how long a short message between the two ranks takes. It shows how far apart their
+    /// CPUs are, which changes on virtual machines.
+    pub probe_ns: f64,
 }
 
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:<52} {:>9.1} us", self.what, self.us())?;
+        write!(f, "{:<52} {:>9.1} us", self.what, self.us)?;
         let gaps = if self.bar == Bar::HandWhole { ", whole cells" } else { "" };
         write!(f, "   verified bit for bit{gaps}")
     }
 }
 
-const HEADER: &str = "bar,case,what,bytes,part,us";
-
-impl Record {
-    /// Returns the solver's time per step, in three parts: the exchange (packing, waiting, unpacking), the
-    /// computation of the interior while messages move, and the computation that begins after the exchange.
-    pub fn of_solver(way: Way, run: &Run, steps: usize) -> Self {
-        let m = &run.measurement;
-        let [start, interior, wait, rim, plain] = m.slowest().map(|s| s / steps as f64 * 1e6);
-        let part = |name: &str, us| Part { name: name.to_owned(), us };
-        Self {
-            bar: Bar::of(way),
-            case: "solver".to_owned(),
-            what: "solver: one step of a 3-D heat equation".to_owned(),
-            bytes: m.bytes,
-            parts: vec![
-                part("interior", interior),
-                part("rim", rim + plain),
-                part("exchange", start + wait),
-            ],
-        }
-    }
-
-    /// Returns the microseconds of all parts together.
-    pub fn us(&self) -> f64 {
-        self.parts.iter().map(|part| part.us).sum()
-    }
-}
+const HEADER: &str = "bar,case,what,bytes,us,probe_ns";
 
 /// Writes the table of a run.
 pub fn write(path: &Path, records: &[Record]) -> Result<(), String> {
     let mut text = format!("{HEADER}\n");
     for record in records {
-        let Record { bar, case, what, bytes, parts } = record;
+        let Record { bar, case, what, bytes, us, probe_ns } = record;
         let bar = bar.name();
-        for Part { name, us } in parts {
-            // Writing to a string cannot fail.
-            let _infallible = writeln!(text, "{bar},{case},\"{what}\",{bytes},{name},{us:.3}");
-        }
+        // Writing to a string cannot fail.
+        let _infallible = writeln!(text, "{bar},{case},\"{what}\",{bytes},{us:.3},{probe_ns:.1}");
     }
     named::write(path, text).map_err(|error| format!("--csv: {}: {error}", path.display()))
 }
@@ -143,21 +108,16 @@ fn parse(text: &[u8]) -> Result<Vec<Record>, String> {
             let found = cells.join(",");
             format!("line {} is {found:?}, which does not fit the columns {HEADER}", number + 2)
         };
-        let [bar, case, what, bytes, part, us] = cells[..] else { return Err(bad()) };
+        let [bar, case, what, bytes, us, probe_ns] = cells[..] else { return Err(bad()) };
         let bar = Bar::from_str(bar, false).map_err(|_| bad())?;
         let bytes = bytes.parse().map_err(|_| bad())?;
-        let us: f64 = us.parse().map_err(|_| bad())?;
-        if !(0.0..1e12).contains(&us) {
-            return Err(bad());
-        }
-        let part = Part { name: part.to_owned(), us };
-        match records.last_mut().filter(|last| last.bar == bar && last.case == case) {
-            Some(last) => last.parts.push(part),
-            None => {
-                let (case, what) = (case.to_owned(), what.to_owned());
-                records.push(Record { bar, case, what, bytes, parts: vec![part] });
-            }
-        }
+        let number = |text: &str| {
+            let number: f64 = text.parse().map_err(|_| bad())?;
+            if (0.0..1e12).contains(&number) { Ok(number) } else { Err(bad()) }
+        };
+        let (us, probe_ns) = (number(us)?, number(probe_ns)?);
+        let (case, what) = (case.to_owned(), what.to_owned());
+        records.push(Record { bar, case, what, bytes, us, probe_ns });
     }
     Ok(records)
 }
@@ -169,30 +129,26 @@ mod tests {
     #[test]
     fn a_table_is_read_back() {
         let path = std::env::temp_dir().join(format!("typepack-demo-{}.csv", std::process::id()));
-        let part = |name: &str, us| Part { name: name.to_owned(), us };
-        let record = |case: &str, parts| Record {
+        let record = |case: &str, us| Record {
             bar: Bar::HandWhole,
             case: case.to_owned(),
             what: "structs {char, int}".to_owned(),
             bytes: 12,
-            parts,
+            us,
+            probe_ns: 40.5,
         };
-        let records = [
-            record("structs", vec![part("exchange", 1.5)]),
-            record("solver", vec![part("interior", 2.0), part("exchange", 0.25)]),
-        ];
+        let records = [record("structs", 1.5), record("rows", 2.25)];
         write(&path, &records).expect("written");
         let back = read(&path);
         std::fs::remove_file(&path).expect("removed");
         assert_eq!(back.expect("read"), records);
-        assert_eq!(records[1].us(), 2.25);
     }
 
     #[test]
     fn other_and_damaged_tables_are_refused() {
         let refused = |text: &str| parse(text.as_bytes()).expect_err("must be refused");
         assert!(refused("a,b\n1,2\n").contains(HEADER));
-        for row in ["hand,a,b,1,c", "fast,a,b,1,c,2", "hand,a,b,-1,c,2", "hand,a,b,1,c,NaN"] {
+        for row in ["hand,a,b,1,2", "fast,a,b,1,2,2", "hand,a,b,-1,2,2", "hand,a,b,1,NaN,2"] {
             let text = refused(&format!("{HEADER}\n{row}\n"));
             assert!(text.contains("line") || text.contains("record"), "{text}");
         }

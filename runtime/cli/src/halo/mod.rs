@@ -25,9 +25,9 @@ mod solver;
 mod verdict;
 
 pub use hand::Hand;
-pub use job::{Run, run, solve};
+pub use job::run;
 #[cfg(test)]
 pub use loops::Loops;
 pub use loops::{Packing, Whole};
-pub use measure::{exchange_alone, percentiles};
-pub use options::{Count, Options, Triple, Way};
+pub use measure::exchange_alone;
+pub use options::{Options, Way};
