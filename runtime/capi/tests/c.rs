@@ -249,7 +249,7 @@ fn allocations() {
 #[test]
 fn failing_memory() {
     run("failing_memory", &[0, 2]);
-    run_with("failing_memory", &[0], &[("TYPEPACK_JIT", "eager")]);
+    run_with("failing_memory", &[0], &[("TYPEPACK_JIT", "eager"), ("TYPEPACK_KERNEL", "kernel")]);
 }
 
 /// Uses up the address space with each of several kinds of calls.

@@ -235,6 +235,26 @@ static int pack_long(void)
     return 0;
 }
 
+/* Commits a type for which the library has made no kernel yet. With TYPEPACK_JIT=eager and TYPEPACK_KERNEL=kernel, it makes
+   one. */
+static int kernel(void)
+{
+    static int made_before;
+    int n = made_before++, at = 0;
+    int three[3] = {1 + n % 61, 1 + n / 61 % 59, 1 + n / 3599 % 53};
+    const MPI_Aint here[3] = {0, 70, 150};
+    MPI_Datatype inner, made;
+    OK(MPI_Type_create_hindexed(3, three, here, MPI_BYTE, &inner));
+    OK(MPI_Type_create_hvector(20, 1, 256, inner, &made));
+    OK(MPI_Type_free(&inner));
+    TRY_OR(MPI_Type_commit(&made), OK(MPI_Type_free(&made)));
+    OK(MPI_Pack(in, 1, made, out, sizeof out, &at, self));
+    CHECK(at == 20 * (three[0] + three[1] + three[2]));
+    CHECK(!memcmp((char *)out + three[0], (char *)in + 70, (size_t)three[1]));
+    OK(MPI_Type_free(&made));
+    return 0;
+}
+
 static int pack_external(void)
 {
     MPI_Aint at = 0;
@@ -668,7 +688,7 @@ static const struct {
     KIND(comm_set_info), KIND(type_contiguous), KIND(type_vector), KIND(type_hvector), KIND(type_indexed),
     KIND(type_hindexed), KIND(type_indexed_block), KIND(type_struct), KIND(type_subarray), KIND(type_darray),
     KIND(type_resized), KIND(type_dup), KIND(type_commit), KIND(type_contents), KIND(type_set_name), KIND(type_f90),
-    KIND(pack_long), KIND(pack_external), KIND(comm_group), KIND(group_incl), KIND(group_range), KIND(group_union),
+    KIND(pack_long), KIND(kernel), KIND(pack_external), KIND(comm_group), KIND(group_incl), KIND(group_range), KIND(group_union),
     KIND(group_translate), KIND(op_create), KIND(reduce_local), KIND(info_create), KIND(info_dup), KIND(info_set),
     KIND(info_get), KIND(errhandler), KIND(keyval), KIND(set_attr), KIND(error_class), KIND(error_string),
     KIND(isend_short), KIND(isend_eager), KIND(isend_long), KIND(issend), KIND(ibsend), KIND(irecv), KIND(send_recv),
