@@ -64,6 +64,7 @@ fn file_views_are_counted() {
         ("7 int; 100 vector(2, 1, 3, double); 3 byte", 2),
         ("0 contiguous(5, int); 4 contiguous(2, int); 8 contiguous(9, byte)", 1),
         ("0 int; 0 int; 0 int", 1),
+        ("3 resized(0, 8, vector(2, 1, 5, int)); 40 resized(0, 0, vector(2, 1, 5, int))", 4),
         ("5 contiguous(0, int); 9 short", 3),
     ] {
         let views = views(text);
@@ -80,7 +81,7 @@ fn file_views_are_counted() {
             own.iter().for_each(|&at| *uses.entry(at).or_insert(0) += 1);
             let row: Vec<&str> = report.lines().nth(2 + rank).unwrap().split_whitespace().collect();
             let pieces = (0..own.len()).filter(|&i| i == 0 || own[i] != own[i - 1] + 1).count();
-            let ends = [own.first(), own.last()]
+            let ends = [own.iter().min(), own.iter().max()]
                 .map(|end| end.map_or_else(|| "-".to_owned(), |at| at.to_string()));
             let wanted = [
                 rank.to_string(),

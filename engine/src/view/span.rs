@@ -25,12 +25,12 @@ impl FileView {
         if self.ordered {
             return Ok(self.offset(position)?..self.offset(position + last)? + 1);
         }
-        let mut span = u64::MAX..0;
+        let (mut low, mut high) = (u64::MAX, 0);
         for part in self.parts(position, length) {
             let Range { start, end } = self.range_of(part)?;
-            span = span.start.min(start)..span.end.max(end);
+            (low, high) = (low.min(start), high.max(end));
         }
-        Ok(span)
+        Ok(low..high)
     }
 
     /// Returns the position of the one of the `length` view bytes from `position` on that lies at the greatest offset;
