@@ -158,9 +158,9 @@ fn give_back(block: *mut u8, layout: Layout) {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReserveAllocator;
 
-// SAFETY: every block comes from the system's allocator or from the reserve, and returns to where it came from with the
-// layout of its allocation. Blocks of the reserve are aligned and do not overlap, because `Used` marks them. Nothing here
-// unwinds or allocates.
+// SAFETY: every block comes from the system's allocator or from the reserve, and returns to where it came from with
+// the layout of its allocation. Blocks of the reserve are aligned and do not overlap, because `Used` marks them.
+// Nothing here unwinds or allocates.
 unsafe impl GlobalAlloc for ReserveAllocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -189,16 +189,16 @@ unsafe impl GlobalAlloc for ReserveAllocator {
         if is_reserved(block) {
             return give_back(block, layout);
         }
-        // SAFETY: the caller guarantees that the block is allocated with `layout`. It is not one of the reserve's, so it
-        // came from the system.
+        // SAFETY: the caller guarantees that the block is allocated with `layout`. It is not one of the reserve's,
+        // so it came from the system.
         unsafe { System.dealloc(block, layout) }
     }
 
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         if !is_reserved(block) {
-            // SAFETY: the block came from the system with `layout`, and the caller guarantees that `bytes` is above zero
-            // and does not overflow when it is rounded up to the alignment.
+            // SAFETY: the block came from the system with `layout`, and the caller guarantees that `bytes` is above
+            // zero and does not overflow when it is rounded up to the alignment.
             let moved = unsafe { System.realloc(block, layout, bytes) };
             if !moved.is_null() {
                 return moved;
@@ -225,8 +225,8 @@ unsafe impl GlobalAlloc for ReserveAllocator {
     }
 }
 
-/// Returns whether the reserve had to serve an allocation, and no later call has found that the system has memory again.
-/// Always `false` in a program that does not use [`ReserveAllocator`].
+/// Returns whether the reserve had to serve an allocation, and no later call has found that the system has memory
+/// again. Always `false` in a program that does not use [`ReserveAllocator`].
 #[inline(always)]
 pub fn is_short() -> bool {
     SHORT.load(Ordering::Relaxed)
@@ -264,8 +264,8 @@ fn system_has(bytes: usize) -> bool {
     true
 }
 
-/// Returns whether a step that allocates `bytes` at once may begin. Few bytes are always there, at worst in the reserve;
-/// for more, the system is asked.
+/// Returns whether a step that allocates `bytes` at once may begin. Few bytes are always there, at worst in the
+/// reserve; for more, the system is asked.
 #[inline]
 pub fn room(bytes: usize) -> bool {
     bytes <= SAMPLE || system_has(bytes)

@@ -66,11 +66,12 @@ pub fn always<E: Into<Failure>>(
     }
 }
 
-/// Parts of the names of the calls that keep memory without a new handle. All of them are local: a rank that refuses a
-/// collective call would let the others wait, so a call that makes an object fails later, when the object gets its handle.
+/// Parts of the names of the calls that keep memory without a new handle. All of them are local, or tell no other rank.
+/// (A rank that refuses a collective call would let the others wait. So a call that makes an object fails only when the
+/// object gets its handle.)
 const KEEPING: [&str; 11] = [
     "Info_set",
-    "set_info",
+    "Comm_set_info",
     "set_name",
     "set_attr",
     "Attr_put",

@@ -1,6 +1,6 @@
 /* Lets allocations fail, in every kind of call: for every n the n-th allocation of the call, then the n-th and all that
-   follow, and last all allocations while the calls before have used up the library's reserve. A call either succeeds and
-   has the right effect, or returns MPI_ERR_NO_MEM. After each failure the library works on.
+   follow, and last all allocations while the calls before have used up the library's reserve. A call either succeeds
+   and has the right effect, or returns MPI_ERR_NO_MEM. After each failure the library works on.
 
    The calls use MPI_COMM_SELF, so that no other rank has to be told of an error. With FAIL_EVERY_ALLOCATION in the
    environment, every n is tried; otherwise those up to 12, and then every seventh. An argument limits the test to the
@@ -235,8 +235,8 @@ static int pack_long(void)
     return 0;
 }
 
-/* Commits a type for which the library has made no kernel yet. With TYPEPACK_JIT=eager and TYPEPACK_KERNEL=kernel, it makes
-   one. */
+/* Commits a type for which the library has made no kernel yet. With TYPEPACK_JIT=eager and TYPEPACK_KERNEL=kernel, it
+   makes one. */
 static int kernel(void)
 {
     static int made_before;
@@ -688,7 +688,8 @@ static const struct {
     KIND(comm_set_info), KIND(type_contiguous), KIND(type_vector), KIND(type_hvector), KIND(type_indexed),
     KIND(type_hindexed), KIND(type_indexed_block), KIND(type_struct), KIND(type_subarray), KIND(type_darray),
     KIND(type_resized), KIND(type_dup), KIND(type_commit), KIND(type_contents), KIND(type_set_name), KIND(type_f90),
-    KIND(pack_long), KIND(kernel), KIND(pack_external), KIND(comm_group), KIND(group_incl), KIND(group_range), KIND(group_union),
+    KIND(pack_long), KIND(kernel), KIND(pack_external), KIND(comm_group), KIND(group_incl), KIND(group_range),
+    KIND(group_union),
     KIND(group_translate), KIND(op_create), KIND(reduce_local), KIND(info_create), KIND(info_dup), KIND(info_set),
     KIND(info_get), KIND(errhandler), KIND(keyval), KIND(set_attr), KIND(error_class), KIND(error_string),
     KIND(isend_short), KIND(isend_eager), KIND(isend_long), KIND(issend), KIND(ibsend), KIND(irecv), KIND(send_recv),
@@ -731,10 +732,6 @@ int main(int argc, char **argv)
     memset(value, 'x', sizeof value - 1);
     OK(MPI_Type_vector(3, 1, 2, MPI_INT, &column));
     OK(MPI_Type_commit(&column));
-    OK(MPI_Cart_create(self, 1, &one, &zero, 0, &grid));
-    OK(MPI_Comm_free(&grid));
-    OK(MPI_Dist_graph_create_adjacent(self, 1, &zero, MPI_UNWEIGHTED, 1, &zero, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &grid));
-    OK(MPI_Comm_free(&grid));
     OK(MPI_Cart_create(self, 1, &one, &one, 0, &grid));
     OK(MPI_Comm_set_errhandler(grid, MPI_ERRORS_RETURN));
     OK(MPI_Comm_group(self, &group));

@@ -1,5 +1,5 @@
-/* Uses up the address space of a process with one kind of call, until the call fails: MPI_ERR_NO_MEM, and no signal. With
-   the limit raised again, the library works on. Each kind has a process of its own, which the program starts. */
+/* Uses up the address space of a process with one kind of call, until the call fails: MPI_ERR_NO_MEM, and no signal.
+   With the limit raised again, the library works on. Each kind has a process of its own, which the program starts. */
 #include "check.h"
 
 #include <signal.h>
@@ -7,9 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char *const kinds[] = {"dup", "type", "long type", "struct", "group", "op", "info", "irecv", "isend", "persistent",
-                                    "iallreduce", "errhandler", "keyval", "attribute", "split", "window", "generalized",
-                                    "buffer", "file"};
+static const char *const kinds[] = {
+    "dup", "type", "long type", "struct", "group", "op", "info", "irecv", "isend", "persistent", "iallreduce",
+    "errhandler", "keyval", "attribute", "split", "window", "generalized", "memory", "file",
+};
 
 enum { KINDS = sizeof kinds / sizeof *kinds, BYTES = 20 << 20, LONG = 300000 };
 
