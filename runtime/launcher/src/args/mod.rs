@@ -126,7 +126,7 @@ pub enum Request {
     /// Print the version, paths, and what is known about the machine.
     Info,
     /// Run a job.
-    Run(Job),
+    Run(Box<Job>),
 }
 
 /// Input of the parser that is not on the command line.
@@ -206,7 +206,7 @@ pub fn parse(
                 words = more;
             }
             Next::Section => words = rest.collect(),
-            Next::End => return reading.finish().map(Request::Run),
+            Next::End => return reading.finish().map(|job| Request::Run(job.into())),
         }
     }
 }

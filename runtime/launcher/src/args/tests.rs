@@ -20,7 +20,7 @@ fn run(line: &str) -> Result<Request, String> {
 
 fn job(line: &str) -> Job {
     match run(line) {
-        Ok(Request::Run(job)) => job,
+        Ok(Request::Run(job)) => *job,
         other => panic!("{line}: {other:?}"),
     }
 }
