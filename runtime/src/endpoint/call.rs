@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use typepack_engine::thread;
 
+/// The alignment keeps the words of other threads out of the cache line that every call writes.
+#[repr(align(64))]
 struct Current {
     name: AtomicPtr<&'static str>,
     /// The key of the thread that has made the call.
