@@ -265,9 +265,9 @@ static void hints(void)
     OK(MPI_Info_free(&info));
 }
 
-/* In a shared window in one piece, the memory of a rank begins where that of the rank below ends. So it has the alignment
-   of mpi_minimum_memory_alignment, and the window's hints name the key, if the sizes below are multiples. Memory in
-   several pieces always has it. */
+/* In a shared window in one piece, the memory of a rank begins where that of the rank below ends. So it has the
+   alignment of mpi_minimum_memory_alignment, and the window's hints name the key, if the sizes below are multiples.
+   Memory in several pieces always has it. */
 static void alignments(void)
 {
     for (int kind = 0; kind < 3; kind++) {
