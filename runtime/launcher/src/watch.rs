@@ -623,16 +623,14 @@ impl<'a> Job<'a> {
         for watched in &self.ranks {
             let child = watched.rank.child.pid();
             let survives = |pid: Pid| inspect::survives(pid.as_raw_nonzero().get(), signal);
-            match &watched.member {
-                Some(member) if watched.is_wrapped() && !survives(child) => {
-                    if !member.gone && survives(member.pid) {
-                        let _ = process::signal_process(member.pidfd.as_fd(), signal);
-                    }
-                }
-                _ if survives(child) => {
-                    let _ = process::signal_group(child, signal);
-                }
-                _ => {}
+            if survives(child) {
+                let _ = process::signal_group(child, signal);
+            } else if let Some(member) = &watched.member
+                && watched.is_wrapped()
+                && !member.gone
+                && survives(member.pid)
+            {
+                let _ = process::signal_process(member.pidfd.as_fd(), signal);
             }
         }
     }
