@@ -77,11 +77,11 @@ impl Probe {
         for _ in 0..MESSAGES {
             let begin = Instant::now();
             if comm.rank() == 0 {
-                comm.send(&out, &word, 1, other, 0)?;
-                comm.recv(&mut into, &word, 1, other, 0)?;
+                comm.send_elements(&out, &word, 1, other, 0)?;
+                comm.recv_elements(&mut into, &word, 1, other, 0)?;
             } else {
-                comm.recv(&mut into, &word, 1, other, 0)?;
-                comm.send(&out, &word, 1, other, 0)?;
+                comm.recv_elements(&mut into, &word, 1, other, 0)?;
+                comm.send_elements(&out, &word, 1, other, 0)?;
             }
             least[0] = least[0].min(begin.elapsed().as_secs_f64() * 1e9);
         }
@@ -91,7 +91,7 @@ impl Probe {
             std::hint::black_box(&mut to);
             least[1] = least[1].min(begin.elapsed().as_secs_f64() * 1e9);
         }
-        comm.allreduce(&mut least, typepack::Op::Max)?;
+        comm.all_reduce_in_place(&mut least, typepack::Op::Max)?;
         Ok(Self(least))
     }
 
@@ -110,7 +110,7 @@ fn quiet(
     let mut before = Probe::measure(comm)?;
     for tries in 1.. {
         let mut slowest = [measure()?];
-        comm.allreduce(&mut slowest, typepack::Op::Max)?;
+        comm.all_reduce_in_place(&mut slowest, typepack::Op::Max)?;
         let after = Probe::measure(comm)?;
         if tries == TRIES || before.is_like(&after) {
             return Ok((slowest[0], after.0[0]));
