@@ -224,7 +224,7 @@ impl Turn<'_> {
     ///
     /// # Safety
     ///
-    /// - The conditions of [`allreduce`](Self::all_reduce_in_place) hold for the addresses in `cut`. If there is a root, only the
+    /// - The conditions of [`allreduce`](Self::allreduce) hold for the addresses in `cut`. If there is a root, only the
     ///   root needs memory for the result.
     unsafe fn in_slices<'a>(
         &mut self,

@@ -240,9 +240,7 @@ impl<'t> Turn<'t> {
             Collective::Allreduce { send, recv, plan, count, combine } if fits(plan, count)? => {
                 // SAFETY: the caller guarantees the conditions of `run_raw`, which for this call are those of
                 // `allreduce_raw`.
-                unsafe {
-                    self.all_reduce_in_place(send, &Part { origin: recv, plan, count }, combine)
-                }
+                unsafe { self.allreduce(send, &Part { origin: recv, plan, count }, combine) }
             }
             Collective::Scan { send, recv, plan, count, combine } if fits(plan, count)? => {
                 // SAFETY: the caller guarantees the conditions of `run_raw`, which for this call are those of
