@@ -8,7 +8,7 @@ pub mod pack;
 pub use typepack_capi_datatype::handle::thread_cache::Held;
 pub use typepack_capi_datatype::types::{Type, construct, decode, from_int, query};
 
-use crate::error::Result;
+use crate::error::{Result, last};
 use crate::failure::Failure;
 use crate::raw;
 use std::sync::Arc;
@@ -20,6 +20,7 @@ use typepack_capi_datatype::types;
 pub fn begin() {
     types::prepare_thread();
     typepack::engine::prepare_thread();
+    last::prepare_thread();
     let commit = |tree: &Datatype| {
         typepack::commit(tree).map_err(|error| Failure::of_code(error.class().0, error.to_string()))
     };

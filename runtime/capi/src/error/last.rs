@@ -5,8 +5,9 @@
 
 use super::{Failure, codes};
 use crate::abi;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
+use typepack::engine::reserve;
 
 /// The most bytes of a text, without the zero byte at its end.
 const MOST: usize = abi::MAX_ERROR_STRING as usize - 1;
@@ -14,11 +15,26 @@ const MOST: usize = abi::MAX_ERROR_STRING as usize - 1;
 thread_local! {
     /// Codes and texts. The first entry is that of the code that the call returned.
     static LAST: RefCell<Vec<(c_int, String)>> = const { RefCell::new(Vec::new()) };
+    /// Whether this thread has used [`LAST`], so that its destructor is registered.
+    static READY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Makes the calling thread ready to keep texts, so that its first failure registers no destructor.
+pub fn prepare_thread() {
+    // A thread that is ending has no place for the texts any more.
+    READY.set(LAST.try_with(|_| ()).is_ok());
 }
 
 /// Keeps the texts of a failed call of this thread: `line` is the text of its code.
 #[cold]
 pub fn keep(failure: &Failure, line: &dyn Fn(&str) -> String) {
+    if !READY.get() {
+        // The system's library ends the process if it has no memory for the destructor.
+        if reserve::is_short() {
+            return;
+        }
+        prepare_thread();
+    }
     let also = failure.also.iter().map(|(code, text)| (*code, line(text)));
     let texts = std::iter::once((failure.code, line(&failure.text))).chain(also).collect();
     // A thread that is ending has no place for the texts any more, and makes no call that reads them.
