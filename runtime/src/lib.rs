@@ -26,7 +26,7 @@
 //! | I want to … | call | example in `runtime/examples/rust/` |
 //! |---|---|---|
 //! | join the job | [`init`], [`Universe::world`] | every one |
-//! | describe a layout in memory | [`Datatype`], [`commit`], or text: `"vector(4, 1, 4, double)".parse()` | `column.rs` |
+//! | describe a layout in memory | [`Datatype`], [`commit`], or text: `"vector(4, 1, 4, double)".parse()` | `shift_column.rs` |
 //! | send a value, a slice, a struct, a layout | [`send`](Communicator::send), [`recv`](Communicator::recv), [`sendrecv`](Communicator::sendrecv), [`recv_vec`](Communicator::recv_vec) | `ring.rs`, `shift.rs` |
 //! | send structs of my own | [`#[derive(Equivalence)]`](Equivalence) | `particles.rs` |
 //! | send parts of arrays without copying them first | [`Elements`], or views of `ndarray` (feature `ndarray`) | `views.rs` |

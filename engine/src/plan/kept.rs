@@ -22,11 +22,12 @@ pub(crate) enum Room {
     Signature,
     External32,
     FirstRun,
+    Uses,
 }
 
 /// The stored values, indexed by [`Room`].
 #[derive(Default)]
-pub(super) struct Kept([OnceLock<Box<dyn Any + Send + Sync>>; 4]);
+pub(super) struct Kept([OnceLock<Box<dyn Any + Send + Sync>>; 5]);
 
 impl Plan {
     /// Returns the value in slot `room`. If no value is stored there, `make` computes it. An error is

@@ -63,7 +63,7 @@ struct Inner {
     contiguous: Option<i64>,
     /// True if the first nest executes the whole program, including the loop over elements.
     whole: bool,
-    /// True if `uses` is set (`uses.rs`).
+    /// True if uses of the plan are counted (`uses.rs`).
     watched: AtomicBool,
     settings: Settings,
     nests: NestPlans,
@@ -74,7 +74,6 @@ struct Inner {
     datatype: Option<Datatype>,
     /// Values that other modules store with the plan.
     kept: OnceLock<Box<Kept>>,
-    uses: OnceLock<Arc<Uses>>,
 }
 
 impl Plan {
@@ -138,7 +137,6 @@ impl Plan {
             widths: (!matches!(widths, Widths::Native)).then(|| Box::new(widths)),
             datatype,
             kept: OnceLock::new(),
-            uses: OnceLock::new(),
         });
         // If all elements together are one run of memory, the plan needs no nest.
         if contiguous.is_none() {

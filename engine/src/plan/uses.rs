@@ -4,6 +4,7 @@
 //! load from a cache line that the call reads anyway.
 
 use super::Plan;
+use super::kept::Room;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,8 +32,8 @@ impl Plan {
     /// Counts all further uses of this plan, and of its clones, in `uses`. If the plan is watched already, nothing
     /// changes.
     pub fn watch(&self, uses: Arc<Uses>) {
-        let _watched_already = self.0.uses.set(uses);
-        self.0.watched.store(true, Ordering::Release);
+        let watched = self.kept(Room::Uses, || Ok(uses)).is_ok();
+        self.0.watched.store(watched, Ordering::Release);
     }
 
     /// Counts a use that moves the packed bytes `range`, if somebody watches the plan.
@@ -46,7 +47,10 @@ impl Plan {
     #[cold]
     #[inline(never)]
     fn count(&self, range: &Range<u64>) {
-        let Some(uses) = self.0.uses.get().filter(|_| range.start < range.end) else { return };
+        if range.start >= range.end {
+            return;
+        }
+        let Ok(uses) = self.kept(Room::Uses, || Ok(Arc::<Uses>::default())) else { return };
         uses.calls.fetch_add(u64::from(range.start == 0), Ordering::Relaxed);
         uses.bytes.fetch_add(range.end - range.start, Ordering::Relaxed);
     }

@@ -14,6 +14,7 @@ use crate::raw;
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use typepack::engine::reserve::Grow;
 
 /// The kind of object to which the attributes of a key can be attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,6 +163,11 @@ pub fn free(of: Of, keyval: InOut<c_int>) -> Result {
     Ok(())
 }
 
+#[cold]
+fn no_room() -> Failure {
+    Failure::new(abi::ERR_NO_MEM, "keyval", "there is no memory for another attribute")
+}
+
 /// A value, and its key.
 #[derive(Clone, Debug)]
 struct Value {
@@ -207,13 +213,13 @@ impl Attributes {
     /// delete function fails, returns the code of that function, and the old value stays.
     pub fn set(&self, of: Of, handle: usize, number: c_int, value: *mut c_void) -> Result {
         let key = find(of, number)?;
+        self.values().make_room(1).map_err(|_| no_room())?;
         if let Some(old) = self.value(number) {
             old.delete(handle, number)?;
         }
         let mut values = self.values();
         values.remove(&number);
-        values.set(number, Value { key, value: Pointer(value) });
-        Ok(())
+        values.set(number, Value { key, value: Pointer(value) }).map_err(|_| no_room())
     }
 
     /// Deletes the value of a key.
@@ -253,7 +259,14 @@ impl Attributes {
     /// Returns the code of the first copy function that fails. The values that have already been copied are
     /// deleted from the duplicate again. Their delete functions get `handle`, the handle of the duplicate.
     pub fn copy(&self, original: usize, duplicate: &Self, handle: usize) -> Result {
-        let values: Vec<_> = self.values().iter().cloned().collect();
+        let mut values: Vec<(c_int, Value)> = Vec::new();
+        let old = self.values();
+        values
+            .grow(old.len())
+            .and_then(|()| duplicate.values().make_room(old.len()))
+            .map_err(|_| no_room())?;
+        values.extend(old.iter().cloned());
+        drop(old);
         for (number, Value { key, value }) in values {
             let copied = match key.copy {
                 CopyFunction::Nothing => None,
@@ -274,7 +287,8 @@ impl Attributes {
                 }
             };
             if let Some(copied) = copied {
-                duplicate.values().set(number, Value { key, value: Pointer(copied) });
+                let copy = Value { key, value: Pointer(copied) };
+                duplicate.values().set(number, copy).map_err(|_| no_room())?;
             }
         }
         Ok(())

@@ -89,8 +89,11 @@ impl Info {
     }
 
     /// Sets the value of a key.
-    pub fn put(&self, key: &[u8], value: &[u8]) {
-        self.entries().set(key.into(), value.into());
+    ///
+    /// # Errors
+    /// Returns `MPI_ERR_NO_MEM` if there is no memory for another key.
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Result {
+        self.entries().set(key.into(), value.into()).map_err(|_| no_room())
     }
 
     /// Returns the value of a key; `None` if the key is not set.
@@ -105,6 +108,11 @@ impl Info {
 /// Returns `MPI_ERR_OTHER` if no handle is left.
 pub fn make(entries: Vec<Entry>) -> Result<raw::Info> {
     insert(entries.into_iter().collect())
+}
+
+#[cold]
+fn no_room() -> Failure {
+    Failure::new(abi::ERR_NO_MEM, "info", "there is no memory for another key")
 }
 
 fn insert(entries: Ordered<Vec<u8>, Vec<u8>>) -> Result<raw::Info> {
@@ -181,7 +189,12 @@ pub fn create_env(_argc: c_int, _argv: *mut *mut c_char, info: Output<raw::Info>
 /// `MPI_Info_dup`.
 pub fn dup(info: raw::Info, newinfo: Output<raw::Info>) -> Result {
     let out = newinfo.required("newinfo")?;
-    let entries = find(info)?.entries().clone();
+    let old = find(info)?;
+    let mut entries = Ordered::new();
+    entries.make_room(old.entries().len()).map_err(|_| no_room())?;
+    for (key, value) in old.entries().iter() {
+        entries.set(key.clone(), value.clone()).map_err(|_| no_room())?;
+    }
     out.set(insert(entries)?);
     Ok(())
 }
@@ -199,8 +212,7 @@ pub fn set(info: raw::Info, key: Text, value: Text) -> Result {
     let info = find_own(info)?;
     let (key, value) =
         (read_key(key)?, value.read(abi::MAX_INFO_VAL, "value", abi::ERR_INFO_VALUE)?);
-    info.put(&key, &value);
-    Ok(())
+    info.put(&key, &value)
 }
 
 /// `MPI_Info_delete`.

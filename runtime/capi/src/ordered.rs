@@ -6,7 +6,8 @@
 //! takes constant time as long as no key between two other keys is removed.
 
 use std::borrow::Borrow;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, TryReserveError, VecDeque};
+use typepack::engine::reserve::Grow;
 
 /// A map in the order of insertion.
 #[derive(Clone, Debug)]
@@ -53,7 +54,24 @@ impl<K: Clone + Ord, V> Ordered<K, V> {
     }
 
     /// Sets the value of a key. A new key comes last; a key that the map already has keeps its place.
-    pub fn set(&mut self, key: K, value: V) {
+    ///
+    /// # Errors
+    /// Returns an error if there is no memory for a new key. The map is then unchanged.
+    pub fn set(&mut self, key: K, value: V) -> Result<(), TryReserveError> {
+        self.make_room(1)?;
+        self.put(key, value);
+        Ok(())
+    }
+
+    /// Makes room for `more` further keys.
+    ///
+    /// # Errors
+    /// Returns an error if there is no memory.
+    pub fn make_room(&mut self, more: usize) -> Result<(), TryReserveError> {
+        self.entries.grow(more)
+    }
+
+    fn put(&mut self, key: K, value: V) {
         if let Some(number) = self.index.get(&key) {
             self.entries[(number - self.first) as usize] = Some((key, value));
         } else {
@@ -111,7 +129,7 @@ impl<K: Clone + Ord, V> FromIterator<(K, V)> for Ordered<K, V> {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
         let mut map = Self::new();
         for (key, value) in entries {
-            map.set(key, value);
+            map.put(key, value);
         }
         map
     }
@@ -135,7 +153,7 @@ mod tests {
             let at = list.iter().position(|(known, _)| *known == key);
             // The map grows for some thousand rounds, then shrinks, and so on.
             if next(10) < if round / 3000 % 2 == 0 { 7 } else { 2 } {
-                map.set(key, round);
+                map.set(key, round).expect("memory");
                 match at {
                     Some(at) => list[at].1 = round,
                     None => list.push((key, round)),

@@ -203,22 +203,6 @@ fn files() {
     }
 }
 
-/// Checks that the C program in the project's `README.md` compiles and prints the right result.
-#[test]
-fn readme() {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let text = std::fs::read_to_string(readme).expect("README.md");
-    let program = text.split("```c\n").nth(1).and_then(|rest| rest.split("```").next());
-    let source = library().join("readme.c");
-    std::fs::write(&source, program.expect("a program in C")).expect("a source file");
-    let mut command = Command::new(job::mpiexec());
-    command.args(["-n", "2"]).arg(program::compile("readme", &[source]));
-    command.env("LD_LIBRARY_PATH", library());
-    let output = job::run(command, "readme", &[]);
-    assert!(output.status.success(), "{}", job::text(&output));
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "4\n");
-}
-
 /// Runs the program that counts the library's calls of `memcpy` and `memmove`, with the default settings and
 /// with several others that change how messages move.
 #[test]

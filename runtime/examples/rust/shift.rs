@@ -3,7 +3,7 @@
 //!
 //! Run it with `mpiexec -n 2 shift`; any number of ranks works.
 
-use typepack::{Datatype, Named, commit};
+use typepack::{Datatype, Elements, ElementsMut, Named, commit};
 
 fn main() -> typepack::Result<()> {
     let universe = typepack::init()?; // joins the job of mpiexec, or makes a job of one rank
@@ -14,18 +14,9 @@ fn main() -> typepack::Result<()> {
     let (next, previous) = ((rank + 1) % size, (rank + size - 1) % size);
     let matrix = [rank as f64; 24]; // 4 rows of 6 doubles
     let mut result = matrix; // its last column will be the first column of the previous rank
-    world.sendrecv_elements(
-        &matrix,
-        &column,
-        1,
-        next,
-        0,
-        &mut result[5..],
-        &column,
-        1,
-        previous,
-        0,
-    )?;
+    let first = Elements::new(&matrix, &column, 1);
+    let mut last = ElementsMut::new(&mut result[5..], &column, 1);
+    world.sendrecv(&first, next, 0, &mut last, previous, 0)?;
     println!("rank {rank}: first row {:?}", &result[..6]);
     Ok(())
 }

@@ -238,7 +238,7 @@ impl Communicator {
             return self.same_ranks(numbers, None);
         }
         let mut number = [self.endpoint().new_context()];
-        self.broadcast(&mut number, 0)?;
+        self.broadcast_elements(&mut number, bytes()?, size_of::<u64>() as u64, 0)?;
         self.same_ranks([number[0], UNKNOWN], self.topology().cloned())
     }
 

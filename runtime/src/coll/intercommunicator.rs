@@ -100,7 +100,7 @@ impl Communicator {
             });
         }
         agreed?;
-        self.broadcast(&mut head, leader)?;
+        self.broadcast_elements(&mut head, bytes()?, size_of::<[u64; 3]>() as u64, leader)?;
         let [size, first, second] = head;
         let mut members = found?;
         if size == 0 {

@@ -285,7 +285,7 @@ pub fn split_type(
             // `MPI_INFO_ENV` cannot be changed.
             let own = hints.as_ref().filter(|_| info.0 != abi::INFO_ENV);
             if let (Some(_), Some(resource), Some(hints)) = (&made, resource, own) {
-                hints.put(RESOURCE, resource.uri().as_bytes());
+                hints.put(RESOURCE, resource.uri().as_bytes())?;
             }
             made
         }

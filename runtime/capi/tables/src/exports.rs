@@ -10,9 +10,8 @@
 //! code of its own. `MPI_X` and `PMPI_X` each have the whole body, so that a tool that replaces `MPI_X` still
 //! reaches the library through `PMPI_X`.
 
-use super::Tables;
 use super::ctype::rust;
-use super::rows::{Built, Function, HANDLES, Handled, Parameter};
+use super::rows::{Built, Callback, Function, HANDLES, Handled, Parameter};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -211,8 +210,12 @@ fn export(
 }
 
 /// Returns the Rust source of all exported functions.
-pub fn exports(tables: &Tables) -> String {
-    let Tables { functions, built, callbacks, handlers, .. } = tables;
+pub fn exports(
+    functions: &[Function],
+    built: &[Built],
+    callbacks: &[Callback],
+    handlers: &[Handled],
+) -> String {
     let types: Vec<String> = callbacks.iter().map(|c| c.name.clone()).collect();
     let mut rows: BTreeMap<String, (Built, bool)> = BTreeMap::new();
     for row in built {
