@@ -100,7 +100,7 @@ fn values_and_types_are_those_of_the_tables() {
 
 /// Checks that the header in the Python wheel of MPICH 5.0.2 has the values and types in the tables. If the
 /// wheel has not been fetched, the test is skipped. If the variable `TEST_MPICH` is set, as in
-/// `scripts/clients`, the test fails instead.
+/// `.ci/run`, the test fails instead.
 #[test]
 fn the_header_of_mpich_says_the_same() {
     let mpich = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers/mpich/include");

@@ -16,7 +16,10 @@ folder=$(cd "$folder" && pwd)
 rm -rf "$folder/new"
 mkdir -p "$folder/new/packages" "$folder/bin"
 # The libraries on which Debian's MPICH depends and which scripts/setup does not install.
-(cd "$folder/new/packages" && apt-get -qq -o APT::Sandbox::User=root download mpich libmpich12 libmpich-dev libucx0 libslurm38 hwloc-nox) >/dev/null
+packages="mpich libmpich12 libmpich-dev libucx0 libslurm38 hwloc-nox"
+fetch() { (cd "$folder/new/packages" && apt-get -qq -o APT::Sandbox::User=root download $packages) >/dev/null; }
+# A new system has no lists of packages yet.
+fetch || { [ "$(id -u)" = 0 ] && apt-get -qq update && fetch; }
 for package in "$folder"/new/packages/*.deb; do dpkg -x "$package" "$folder/new/root"; done
 rm -rf "$folder/new/packages" "$folder/root"
 mv "$folder/new/root" "$folder/root"

@@ -169,7 +169,7 @@ impl End {
     pub fn signalled(&mut self, signal: i32, now: Instant) -> Option<Action> {
         match self.phase {
             Phase::Running | Phase::Settling(_) => {
-                self.outcome.get_or_insert(Outcome::Signalled(signal));
+                self.end_with(Outcome::Signalled(signal));
                 Some(self.terminate(now, SIGNAL_GRACE, TERM))
             }
             Phase::Terminating(_) => Some(self.kill()),
@@ -177,10 +177,17 @@ impl End {
         }
     }
 
+    /// Records what ends the job. The failure of a rank whose job went on is no end, and has been told.
+    fn end_with(&mut self, outcome: Outcome) {
+        if self.is_natural() {
+            self.outcome = Some(outcome);
+        }
+    }
+
     /// Handles the end of the job's time limit in the same way as a first Ctrl-C. If the job is already
     /// ending, this has no effect.
     pub fn timed_out(&mut self, limit: Duration, now: Instant) -> Option<Action> {
-        self.outcome.get_or_insert(Outcome::TimedOut(limit));
+        self.end_with(Outcome::TimedOut(limit));
         match self.phase {
             Phase::Running | Phase::Settling(_) => Some(self.terminate(now, SIGNAL_GRACE, TERM)),
             _ => None,

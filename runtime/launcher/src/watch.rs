@@ -621,11 +621,12 @@ impl<'a> Job<'a> {
             return;
         }
         for watched in &self.ranks {
-            let child = watched.rank.child.pid();
+            // Other processes of the group need not handle the signal, so each process gets its own.
             let survives = |pid: Pid| inspect::survives(pid.as_raw_nonzero().get(), signal);
-            if survives(child) {
-                let _ = process::signal_group(child, signal);
-            } else if let Some(member) = &watched.member
+            if survives(watched.rank.child.pid()) {
+                let _ = process::signal_process(watched.rank.child.pidfd(), signal);
+            }
+            if let Some(member) = &watched.member
                 && watched.is_wrapped()
                 && !member.gone
                 && survives(member.pid)

@@ -9,7 +9,7 @@ use typepack::engine::{Datatype, Plan, Settings, Strategy, pack_range};
 
 /// The sizes in packed bytes.
 const SIZES: [u64; 6] = [1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
-/// The most memory that the elements of a size may span.
+/// The most memory, in bytes, that the elements of a size may span, and that their packed form may take.
 const MOST: i128 = 1 << 30;
 /// How often each time is measured. The least time counts, because other load only adds time.
 const ROUNDS: usize = 9;
@@ -42,11 +42,11 @@ pub fn table(ty: &Datatype, plan: &Plan) -> Result<String, String> {
         };
         let low = ends(ty.true_lb()).into_iter().min().unwrap_or(0).min(0);
         let high = ends(ty.true_ub()).into_iter().max().unwrap_or(0).max(0);
-        if high - low > MOST {
+        if (high - low).max(i128::from(bytes)) > MOST {
             let _infallible = writeln!(
                 text,
                 "  {bytes:>10}  the elements span {} bytes: not measured",
-                high - low
+                (high - low).max(i128::from(bytes))
             );
             continue;
         }
