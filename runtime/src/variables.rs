@@ -177,7 +177,8 @@ impl Variable {
             }
             "TYPEPACK_REPORT" => {
                 "1 prints a report of each rank at the end of the job: messages, bytes, kernels, choices. `types` adds \
-                 a line for each committed datatype, as an expression for `typepack explain`, with its uses and bytes."
+                 a line for each committed datatype, as an expression for `typepack explain`, with its uses and bytes \
+                 (those of external32 are not counted)."
             }
             "TYPEPACK_QUIET" => "1 silences warnings.",
             _ => "",
