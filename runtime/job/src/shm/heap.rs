@@ -209,7 +209,7 @@ impl Heap {
         let wanted = least.max(extents::step(state.extents.len()));
         let mut error = self.refused(bytes);
         for again in [true, false] {
-            for size in [wanted, least] {
+            for size in extents::lengths(wanted, least) {
                 let Some(at) = state.outside.find(size + GAP, huge, 0) else { continue };
                 match self.maps.add(at..at + size) {
                     Ok(()) => {
