@@ -205,12 +205,11 @@ impl Extents {
         if range.is_empty() {
             return Ok(());
         }
-        let list = self.read();
-        if let Some(extent) = find(&list, range) {
-            let at = range.start - extent.range.start;
-            extent.map.populate(at as usize, (range.end - range.start) as usize);
+        // This takes long, so the list is not locked meanwhile.
+        if let Some((start, map)) = self.find(range) {
+            let at = start.as_ptr().addr() - map.base().as_ptr().addr();
+            map.populate(at, (range.end - range.start) as usize);
         }
-        drop(list);
         let (at, len) = (self.segment.layout().heap_of(self.rank) as u64, range.end - range.start);
         memory::reserve(self.segment.fd(), at + range.start, len).map_err(|error| {
             Error::system(format!("cannot give memory to {len} bytes of shared memory"), error)
