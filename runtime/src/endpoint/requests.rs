@@ -133,7 +133,9 @@ impl Requests {
     /// Returns `ErrorKind::NoMemory` if memory ran out.
     #[inline]
     pub fn make_room(&mut self) -> Result<()> {
-        if self.unused.is_empty() && self.entries.len() == self.entries.capacity() {
+        let room = self.entries.capacity();
+        let is_full = self.entries.len() == room || self.unused.capacity() < room;
+        if self.unused.is_empty() && is_full {
             return self.grow().map_err(|_| no_memory("another request"));
         }
         Ok(())
@@ -401,7 +403,8 @@ impl Requests {
         self.unused.retain(|at| *at < len);
         // The entries at the start of the table are used first, so that those at its end stay free.
         self.unused.sort_unstable_by(|a, b| b.cmp(a));
-        self.unused.shrink_to_fit();
+        // The entries that are left still have room in the list.
+        self.unused.shrink_to(self.entries.capacity());
     }
 
     /// Returns the number of requests in flight.

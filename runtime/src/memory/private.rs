@@ -9,7 +9,7 @@ use crate::sys::limits;
 use crate::sys::memory::Private;
 use std::collections::HashMap;
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use typepack_job::{Error, ErrorKind};
 
@@ -53,7 +53,7 @@ impl Large {
         let whole = len.checked_add(slack).filter(|whole| isize::try_from(*whole).is_ok());
         let whole = whole.ok_or_else(|| refused("a process has less address space"))?;
         let bytes = len as u64;
-        ledger().promise(bytes, || open(bytes))?;
+        ledger().promise(bytes, open)?;
         let map = Private::new(whole, populate).map_err(|error| {
             ledger().release(bytes);
             refused(&format!("{error} (limit: {})", limits::refusing_map(whole as u64, true)))
@@ -85,8 +85,10 @@ fn lock() -> MutexGuard<'static, Option<HashMap<usize, Arc<Private>>>> {
     BLOCKS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns how many bytes of all blocks, and of a new one of `bytes` bytes, have no memory.
-fn open(bytes: u64) -> u64 {
-    let untouched = |map: &Arc<Private>| (map.len() as u64).saturating_sub(map.resident());
-    lock().iter().flat_map(HashMap::values).map(untouched).fold(bytes, u64::saturating_add)
+/// Returns how many promised bytes have no memory. The promise of a block counts before the block is in the table, so
+/// that threads which allocate at the same time see each other's promises.
+fn open() -> u64 {
+    let touched = |map: &Arc<Private>| map.resident().min(map.len() as u64);
+    let touched = lock().iter().flat_map(HashMap::values).map(touched).fold(0, u64::saturating_add);
+    PROMISED.load(Ordering::Relaxed).saturating_sub(touched)
 }

@@ -166,7 +166,7 @@ impl Window {
             flavor == Flavor::Shared && all.iter().any(|words| words[5] & APART == 0);
         // A sum that does not fit makes the allocation below fail.
         let before = all[..comm.rank()].iter().map(|words| words[2]).fold(0, u64::saturating_add);
-        hints.place(flavor, Some(before).filter(|_| in_one_piece));
+        hints.place(flavor, in_one_piece);
         let lengths = lengths(&all, flavor, in_one_piece);
         // If a sum does not fit, this rank asks for `usize::MAX` bytes, so that the allocation fails on all ranks.
         let more = lengths.as_ref().map_or(usize::MAX, |lengths| lengths[comm.rank()]);
@@ -196,6 +196,7 @@ impl Window {
             words.region()?.populate(0, start..start + own)?;
         }
         let targets = targets(comm, &words, flavor, in_one_piece, &all, &pads)?;
+        hints.align(flavor, targets[comm.rank()].base.addr());
         for (rank, said) in all.iter().enumerate() {
             mechanism::fix(&words, rank, said[8])?;
         }

@@ -29,6 +29,7 @@ use std::ops::{Bound, Range};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use typepack_engine::Cursor;
+use typepack_engine::reserve::Grow;
 
 /// The words of an entry: address, length, heap and offset of a piece of memory.
 pub(super) type Entry = [u64; 4];
@@ -63,6 +64,9 @@ pub(super) struct Attached {
     own: Arc<Mutex<Own>>,
     /// For each rank, the table that this rank has read last.
     copies: Box<[Mutex<ReadTable>]>,
+    /// For each rank, the mappings of the pieces that this rank has accessed there. A heap unmaps what nobody holds, so
+    /// they stay here until the window is freed.
+    held: Box<[Mutex<Vec<Arc<Mapping>>>]>,
 }
 
 /// A piece of memory that this rank has attached, and that has at least one byte.
@@ -180,7 +184,21 @@ fn find_in(table: &[Entry], at: i128) -> Option<Entry> {
 impl Attached {
     pub fn new(ranks: usize) -> Self {
         let none = || Mutex::new((0, Arc::from([])));
-        Self { own: Arc::default(), copies: (0..ranks).map(|_| none()).collect() }
+        let copies = (0..ranks).map(|_| none()).collect();
+        Self { own: Arc::default(), copies, held: (0..ranks).map(|_| Mutex::default()).collect() }
+    }
+
+    /// Keeps a mapping of memory at `target` until the window is freed. Returns false if memory has run out.
+    fn hold(&self, target: usize, map: Arc<Mapping>) -> bool {
+        let mut held = self.held[target].lock().unwrap_or_else(PoisonError::into_inner);
+        if held.iter().any(|other| Arc::ptr_eq(other, &map)) {
+            return true;
+        }
+        let has_room = held.grow(1).is_ok();
+        if has_room {
+            held.push(map);
+        }
+        has_room
     }
 
     /// Returns what this rank has attached.
@@ -371,14 +389,16 @@ impl Window {
         let at = i128::from(address as u64);
         if target == self.rank() {
             let own = self.attached.own()?;
-            Places::of(|at| own.find(at), target, at, (plan, count))?;
+            // The program's own address serves, and no mapping.
+            Places::of(|at| own.find(at), |_| true, target, at, (plan, count))?;
             return Ok(Located::Here(address as *mut u8));
         }
         let table = self.table_of(target)?;
-        let places = Places::of(|at| find_in(&table, at), target, at, (plan, count))?;
+        let hold = |map| self.attached.hold(target, map);
+        let places = Places::of(|at| find_in(&table, at), hold, target, at, (plan, count))?;
         Ok(match places.shift {
-            // All pieces are mapped at the same distance from their addresses in the target's process. The process's
-            // table of heaps keeps each heap mapped until the process ends.
+            // All pieces are mapped at the same distance from their addresses in the target's process. The window holds
+            // the mappings (`hold`), so the address is valid until the window is freed.
             Some(Some(shift)) => Located::Here((address as u64).wrapping_add(shift) as *mut u8),
             _ => Located::There(address),
         })
@@ -441,19 +461,21 @@ struct Places {
 
 impl Places {
     /// Returns the pieces that hold `count` elements of `plan` whose origin has the address `at` at `target`. `find`
-    /// returns the piece that holds an address.
+    /// returns the piece that holds an address. `hold` keeps a mapping as long as an address in it may be used, and
+    /// returns false if it cannot.
     ///
     /// # Errors
     /// Returns `WindowErrorKind::Range` if some data of the elements is not attached.
     fn of(
         find: impl Fn(i128) -> Option<Entry>,
+        hold: impl Fn(Arc<Mapping>) -> bool,
         target: usize,
         at: i128,
         (plan, count): (&Plan, u64),
     ) -> Result<Self> {
         let (first, end) = reach(plan, count);
         let mut places = Self::default();
-        if places.add(&find, at + first..at + end) {
+        if places.add(&find, &hold, at + first..at + end) {
             return Ok(places);
         }
         // The elements have gaps that are not attached, or some of their data is not attached.
@@ -462,7 +484,7 @@ impl Places {
         while let Some(run) = cursor.run() {
             let start = at + i128::from(run.offset);
             let addresses = start..start + i128::from(run.bytes);
-            if !places.add(&find, addresses.clone()) {
+            if !places.add(&find, &hold, addresses.clone()) {
                 return Err(not_attached(target, addresses));
             }
             cursor.advance(run.bytes);
@@ -471,11 +493,16 @@ impl Places {
     }
 
     /// Adds the pieces that hold a range of addresses. Returns false if an address lies in no piece.
-    fn add(&mut self, find: &impl Fn(i128) -> Option<Entry>, addresses: Range<i128>) -> bool {
+    fn add(
+        &mut self,
+        find: &impl Fn(i128) -> Option<Entry>,
+        hold: &impl Fn(Arc<Mapping>) -> bool,
+        addresses: Range<i128>,
+    ) -> bool {
         cover(find, addresses, |entry| {
-            let mapped: Option<(*mut u8, Option<Arc<Mapping>>)> =
-                mapped_at(entry[2], entry[3], entry[1]);
-            let shift = mapped.map(|(base, _heap)| (base as u64).wrapping_sub(entry[0]));
+            let mapped = mapped_at(entry[2], entry[3], entry[1]);
+            let mapped = mapped.and_then(|(base, map)| map.is_none_or(hold).then_some(base));
+            let shift = mapped.map(|base| (base as u64).wrapping_sub(entry[0]));
             self.shift = match self.shift {
                 None => Some(shift),
                 Some(before) => Some(before.filter(|_| before == shift)),
@@ -495,7 +522,26 @@ fn not_attached(target: usize, addresses: Range<i128>) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::{Entry, Own, cover, find_in};
+    use super::{Attached, Entry, Own, cover, find_in};
+    use crate::shm::Segment;
+    use crate::shm::extents::Extents;
+    use crate::shm::segment::JobFlags;
+    use crate::sys::memory::Inherit;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_window_holds_each_mapping_once_until_it_is_freed() {
+        let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
+        let extents = Extents::new(Arc::new(segment), 1, Inherit::No);
+        let attached = Attached::new(2);
+        for _ in 0..2 {
+            let (_, map) = extents.map(&(0..8)).expect("address space");
+            assert!(attached.hold(1, map) && !extents.remove_unused());
+        }
+        assert_eq!(attached.held[1].lock().expect("the mappings").len(), 1);
+        drop(attached);
+        assert!(extents.remove_unused());
+    }
 
     #[test]
     fn ranges_may_lie_in_several_pieces() {

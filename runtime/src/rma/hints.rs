@@ -31,15 +31,16 @@ pub struct WindowHints {
     pub accumulate_granularity: u64,
     /// The alignment of memory that the window allocates, in bytes: a power of two from 64 to 2^21. If the memory of
     /// all ranks is in one piece, the memory of a rank begins where that of the rank below ends. Then the piece has the
-    /// largest alignment of all ranks, and the memory of a rank has its alignment only if the sizes below it add up to
-    /// a multiple of the alignment.
+    /// largest alignment of all ranks at rank 0, and the memory of a rank has its alignment only if the sizes below it
+    /// add up to a multiple of the alignment. The other ranks map the piece at any page, so above 4096 bytes their
+    /// memory has its alignment only by chance.
     pub alignment: usize,
     /// True if memory that the window allocates takes all its pages at once, and not when they are touched
     /// (`typepack_populate`).
     pub populate: bool,
     /// Whether `noncontiguous` has a meaning for the window.
     pub(super) may_be_noncontiguous: bool,
-    /// Whether the memory of each rank has the alignment.
+    /// Whether this rank's memory has the alignment, at its address in this process.
     pub(super) is_aligned: bool,
 }
 
@@ -82,16 +83,22 @@ fn orders(value: &str) -> Option<String> {
     Some(kept.join(","))
 }
 
+/// Returns whether the window allocates its memory.
+fn is_allocated(flavor: Flavor) -> bool {
+    matches!(flavor, Flavor::Allocate | Flavor::Shared)
+}
+
 impl WindowHints {
-    /// Corrects the hints about the placement of memory, once the ranks agree on the kind of window. `before` is the
-    /// number of bytes of the ranks below this one if the memory of all ranks is in one piece.
-    pub(super) fn place(&mut self, flavor: Flavor, before: Option<u64>) {
+    /// Corrects the hints about the placement of memory, once the ranks agree on the kind of window.
+    pub(super) fn place(&mut self, flavor: Flavor, in_one_piece: bool) {
         self.may_be_noncontiguous = flavor == Flavor::Shared;
-        self.noncontiguous = flavor == Flavor::Shared && before.is_none();
-        let is_allocated = matches!(flavor, Flavor::Allocate | Flavor::Shared);
-        let is_multiple = before.is_none_or(|before| before.is_multiple_of(self.alignment as u64));
-        self.is_aligned = is_allocated && is_multiple;
-        self.populate &= is_allocated;
+        self.noncontiguous = flavor == Flavor::Shared && !in_one_piece;
+        self.populate &= is_allocated(flavor);
+    }
+
+    /// Notes whether the alignment is in force, once this rank's memory has the address `base`.
+    pub(super) fn align(&mut self, flavor: Flavor, base: usize) {
+        self.is_aligned = is_allocated(flavor) && base.is_multiple_of(self.alignment);
     }
 
     /// Sets the hints of a list of keys and values. `new` says whether the window is being made. If `new` is false, the
@@ -193,13 +200,13 @@ mod tests {
     #[test]
     fn the_alignment_is_in_force_where_it_holds() {
         let mut hints = WindowHints { alignment: 4096, populate: true, ..WindowHints::default() };
-        let mut holds = |flavor, before| {
-            hints.place(flavor, before);
+        let mut holds = |flavor, base| {
+            hints.place(flavor, true);
+            hints.align(flavor, base);
             hints.all().iter().any(|(key, _)| *key == "mpi_minimum_memory_alignment")
         };
-        assert!(holds(Flavor::Allocate, None) && holds(Flavor::Shared, None));
-        assert!(holds(Flavor::Shared, Some(0)) && holds(Flavor::Shared, Some(8192)));
-        assert!(!holds(Flavor::Shared, Some(64)) && !holds(Flavor::Create, None));
+        assert!(holds(Flavor::Allocate, 4096) && holds(Flavor::Shared, 0x7000));
+        assert!(!holds(Flavor::Shared, 0x7040) && !holds(Flavor::Create, 4096));
         assert!(!hints.populate);
     }
 }

@@ -25,6 +25,14 @@ pub(super) fn step(count: usize) -> u64 {
     STEP << count.min(16)
 }
 
+/// Returns the lengths to try for an extent, because address space may be short: `wanted` first, then half as much each
+/// time, in whole huge pages, and `least` last. `wanted` must not be below `least`.
+pub(super) fn lengths(wanted: u64, least: u64) -> impl Iterator<Item = u64> {
+    let huge = HUGE_PAGE as u64;
+    let next = move |len: &u64| (*len > least).then(|| (len / 2 / huge * huge).max(least));
+    std::iter::successors(Some(wanted), next)
+}
+
 /// An extent.
 #[derive(Debug)]
 struct Extent {
@@ -120,10 +128,10 @@ impl Extents {
             range.start / size * size..end.min(len)
         };
         if find(&list, range).is_none() {
-            let extent = self.mapped(around(step(list.len())));
-            // If address space is short, a smaller extent may have room.
-            let extent = extent.or_else(|_| self.mapped(around(HUGE_PAGE as u64)))?;
-            list.push(extent);
+            let wanted = step(list.len());
+            let smaller = lengths(wanted, HUGE_PAGE as u64).skip(1);
+            let first = self.mapped(around(wanted));
+            list.push(smaller.fold(first, |got, len| got.or_else(|_| self.mapped(around(len))))?);
         }
         let extent = find(&list, range).ok_or_else(|| {
             Error::new(ErrorKind::System, "a new extent does not hold the range for which it is")
@@ -197,12 +205,11 @@ impl Extents {
         if range.is_empty() {
             return Ok(());
         }
-        let list = self.read();
-        if let Some(extent) = find(&list, range) {
-            let at = range.start - extent.range.start;
-            extent.map.populate(at as usize, (range.end - range.start) as usize);
+        // This takes long, so the list is not locked meanwhile.
+        if let Some((start, map)) = self.find(range) {
+            let at = start.as_ptr().addr() - map.base().as_ptr().addr();
+            map.populate(at, (range.end - range.start) as usize);
         }
-        drop(list);
         let (at, len) = (self.segment.layout().heap_of(self.rank) as u64, range.end - range.start);
         memory::reserve(self.segment.fd(), at + range.start, len).map_err(|error| {
             Error::system(format!("cannot give memory to {len} bytes of shared memory"), error)
@@ -218,6 +225,15 @@ mod tests {
     fn extents() -> Extents {
         let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
         Extents::new(Arc::new(segment), 1, Inherit::No)
+    }
+
+    #[test]
+    fn lengths_fall_by_halves() {
+        const MIB: u64 = 1 << 20;
+        let all = |wanted, least| lengths(wanted * MIB, least * MIB).map(|len| len / MIB).collect();
+        let (few, many): (Vec<u64>, Vec<u64>) = (all(16, 2), all(50, 6));
+        assert_eq!((few, many), (vec![16, 8, 4, 2], vec![50, 24, 12, 6]));
+        assert_eq!((all(7, 7), all(16, 7)), (vec![7], vec![16, 8, 7]));
     }
 
     #[test]

@@ -209,7 +209,7 @@ impl Heap {
         let wanted = least.max(extents::step(state.extents.len()));
         let mut error = self.refused(bytes);
         for again in [true, false] {
-            for size in [wanted, least] {
+            for size in extents::lengths(wanted, least) {
                 let Some(at) = state.outside.find(size + GAP, huge, 0) else { continue };
                 match self.maps.add(at..at + size) {
                     Ok(()) => {
@@ -373,10 +373,11 @@ mod tests {
         let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0).expect("a segment"));
         let heap = Heap::new(segment.clone(), 1).expect("a heap");
         let taken = || memory::resident(segment.fd());
-        let before = taken();
+        // What a few touched pages take at most: the kernel may give huge pages.
+        let before = taken() + 5 * MIB;
         for zeroed in [true, false, true] {
             let start = heap.alloc(LEN, 64, zeroed).expect("room");
-            assert!(heap.promised() >= LEN as u64 && taken() < before + MIB, "{}", taken());
+            assert!(heap.promised() >= LEN as u64 && taken() < before, "{}", taken());
             // SAFETY: the bytes lie in the piece, which only this test uses.
             unsafe {
                 assert!(!zeroed || start.as_ptr().add(LEN / 2).read_volatile() == 0);
@@ -388,10 +389,10 @@ mod tests {
         let start = heap.alloc(20 << 20, 64, true).expect("room");
         assert!(heap.free(start.as_ptr()) && heap.promised() >= 20 << 20);
         let start = heap.alloc(20 << 20, 64, true).expect("room");
-        assert!(taken() < before + MIB, "{}", taken());
+        assert!(taken() < before, "{}", taken());
         let offset = heap.offset_of(start.as_ptr(), 1).expect("in the heap");
         heap.extents().populate(&(offset..offset + (20 << 20))).expect("memory");
-        assert!(taken() >= before + (20 << 20));
+        assert!(taken() >= before + 15 * MIB);
     }
 
     /// Checks that heaps promise no more together than the memory that is left, and that small promises need no look.
@@ -399,14 +400,18 @@ mod tests {
     fn promises_of_all_ranks_count_together() {
         let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0).expect("a segment"));
         let heaps = [0, 1].map(|rank| Heap::new(segment.clone(), rank).expect("a heap"));
-        let left = limits::available_memory() as usize;
-        let most = left.min(heaps[0].extents().len() as usize);
-        let first = heaps[0].alloc(most / 4 * 3, 64, true).expect("a promise");
-        let error = heaps[1].alloc(most / 4 * 3, 64, true).expect_err("too much");
+        // Other programs take and free memory meanwhile. So what must succeed is small, and what must fail is large.
+        let most = || {
+            let left = limits::available_memory() as usize;
+            left.min(heaps[0].extents().len() as usize)
+        };
+        let whole = most();
+        let first = heaps[0].alloc(whole / 2, 64, true).expect("a promise");
+        let error = heaps[1].alloc(whole / 8 * 7, 64, true).expect_err("too much");
         assert_eq!(error.kind(), ErrorKind::NoMemory);
         assert!(error.to_string().contains("(limit: "), "{error}");
         assert!(heaps[0].free(first.as_ptr()));
-        let again = heaps[1].alloc(most / 4 * 3, 64, true).expect("a promise");
+        let again = heaps[1].alloc(most() / 2, 64, true).expect("a promise");
         assert!(heaps[1].free(again.as_ptr()));
         let _small = heaps[1].alloc(1 << 20, 64, true).expect("a promise");
         let before = limits::READS.get();

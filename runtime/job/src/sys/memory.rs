@@ -286,10 +286,12 @@ impl Mapping {
         if offset.checked_add(len).is_none_or(|end| end > self.len) || !asks_for_huge_pages() {
             return;
         }
-        let start = self.base.as_ptr().wrapping_add(offset);
-        // SAFETY: the range lies within the mapping (checked above), and the advice changes no byte. If there
-        // is no memory, the call returns an error; it sends no signal.
-        let _ = unsafe { mm::madvise(start.cast(), len, Advice::LinuxPopulateWrite) };
+        // The kernel wants the start of a page, and rounds the length up itself. The mapping begins at a page.
+        let rest = offset % rustix::param::page_size();
+        let start = self.base.as_ptr().wrapping_add(offset - rest);
+        // SAFETY: the range lies within the pages of the mapping (checked above), and the advice changes no byte. If
+        // there is no memory, the call returns an error; it sends no signal.
+        let _ = unsafe { mm::madvise(start.cast(), len + rest, Advice::LinuxPopulateWrite) };
     }
 
     /// Returns the address of the mapping's first byte. The address is a multiple of the page size.

@@ -184,6 +184,7 @@ impl Messages {
         for Entry { context, source, message, .. } in left {
             self.keep(context, source, message);
         }
+        self.free.reserve(self.entries.capacity());
     }
 
     /// Returns whether no message is waiting.
