@@ -5,7 +5,7 @@
 //! it, and every send packs directly into the transport.
 //!
 //! ```
-//! use typepack::{Datatype, Named, commit};
+//! use typepack::{Datatype, Elements, ElementsMut, Named, commit};
 //!
 //! let universe = typepack::init()?; // one of N ranks; without mpiexec the only rank
 //! let world = universe.world();
@@ -15,10 +15,9 @@
 //! let matrix: Vec<f64> = (0..16).map(f64::from).collect();
 //! let mut result = matrix.clone();
 //! let (rank, size) = (world.rank(), world.size());
-//! world.sendrecv(
-//!     &matrix, &column, 1, (rank + 1) % size, 7,
-//!     &mut result[3..], &column, 1, (rank + size - 1) % size, 7,
-//! )?;
+//! let first = Elements::new(&matrix, &column, 1);
+//! let mut last = ElementsMut::new(&mut result[3..], &column, 1);
+//! world.sendrecv(&first, (rank + 1) % size, 7, &mut last, (rank + size - 1) % size, 7)?;
 //! assert_eq!(result[3..8], [0.0, 4.0, 5.0, 6.0, 4.0]);
 //! # Ok::<(), typepack::Error>(())
 //! ```
