@@ -314,7 +314,12 @@ fn memory_follows_use(world: &Communicator) {
     let make = |kind: usize, hints: &[(String, String)]| match kind {
         0 => Window::allocate(world, LEN as i64, 1, hints),
         1 => Window::allocate_shared(world, LEN as i64, 1, hints),
-        _ => Window::allocate_shared(world, LEN as i64, 1, &[hints, &[apart.clone()]].concat()),
+        _ => Window::allocate_shared(
+            world,
+            LEN as i64,
+            1,
+            &[hints, std::slice::from_ref(&apart)].concat(),
+        ),
     };
     for round in 0..6 {
         world.barrier().expect("a barrier");

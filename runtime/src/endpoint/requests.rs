@@ -583,6 +583,31 @@ mod tests {
     }
 
     #[test]
+    fn all_entries_have_room_in_the_list_of_unused_ones() {
+        let mut requests = Requests::new(0);
+        let mut ids = Vec::new();
+        for _ in 0..20 * SMALL {
+            requests.make_room().expect("room");
+            ids.push(requests.open(receive()));
+        }
+        // As if there had been memory for more entries and not for the list.
+        requests.unused = Vec::new();
+        requests.make_room().expect("room");
+        for id in ids {
+            assert!(requests.unused.capacity() >= requests.entries.capacity());
+            requests.cancel(id);
+        }
+        // After as many requests one at a time, the table shrinks.
+        for _ in 0..20 * SMALL {
+            requests.make_room().expect("room");
+            let id = requests.open(receive());
+            requests.cancel(id);
+            assert!(requests.unused.capacity() >= requests.entries.capacity());
+        }
+        assert!(requests.entries.len() < 20 * SMALL);
+    }
+
+    #[test]
     fn sends_to_other_ranks_are_counted_until_they_end() {
         let mut requests = Requests::new(1);
         let label = Label { context: 0, tag: 0, bytes: 0, types: 0 };

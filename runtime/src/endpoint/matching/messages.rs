@@ -91,33 +91,52 @@ impl Messages {
     }
 
     #[inline]
-    fn find(&mut self, key: Key) -> Option<u32> {
+    pub(super) fn find(&mut self, key: Key) -> Option<u32> {
         if self.lists.is_empty() {
             return None;
         }
         let form = key.form();
-        if !self.listed[form] {
-            self.list(form);
+        if !self.listed[form] && self.list(form).is_err() {
+            return self.search(key);
         }
         self.lists.first(key)
     }
 
+    /// Finds a message without the lists, because there is no memory for them.
+    #[cold]
+    pub(super) fn search(&self, key: Key) -> Option<u32> {
+        let all = self.all(key.form()).filter(|(.., of)| *of == key);
+        all.min_by_key(|(stamp, ..)| *stamp).map(|(_, at, _)| at)
+    }
+
     /// Puts all messages into lists of the form `form`, because a receive or probe has just asked in this
     /// form for the first time.
+    ///
+    /// # Errors
+    /// Returns an error if there is not enough memory. No message is in a list of this form then.
     #[cold]
-    fn list(&mut self, form: usize) {
-        self.listed[form] = true;
+    fn list(&mut self, form: usize) -> Result<(), TryReserveError> {
         let mut all: Vec<(u64, u32, Key)> = Vec::new();
-        for (at, entry) in (0..).zip(&self.entries) {
-            if let Some(Entry { context, source, stamp, message }) = entry {
-                let key = Key::of_message(*context, *source, message.tag, form);
-                all.push((*stamp, at, key));
-            }
-        }
+        all.grow(self.entries.len())?;
+        all.extend(self.all(form));
         all.sort_unstable_by_key(|(stamp, ..)| *stamp);
-        for (_, at, key) in all {
-            self.lists.push(at, form, key);
+        for (count, (_, at, key)) in all.iter().enumerate() {
+            if let Err(error) = self.lists.make_room(*at) {
+                all[..count].iter().for_each(|(_, at, _)| self.lists.remove(*at, form));
+                return Err(error);
+            }
+            self.lists.push(*at, form, *key);
         }
+        self.listed[form] = true;
+        Ok(())
+    }
+
+    /// Returns the stamps, the entries and the keys in the form `form` of all messages, in no order.
+    fn all(&self, form: usize) -> impl Iterator<Item = (u64, u32, Key)> {
+        (0..).zip(&self.entries).filter_map(move |(at, entry)| {
+            let Entry { context, source, stamp, message } = entry.as_ref()?;
+            Some((*stamp, at, Key::of_message(*context, *source, message.tag, form)))
+        })
     }
 
     /// Returns the first message that matches a receive with this key, and the message's source.
