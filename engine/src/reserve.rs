@@ -350,7 +350,7 @@ mod tests {
     fn a_block_moves_between_the_reserve_and_the_system() {
         let layout = Layout::from_size_align(1000, 64).expect("a layout");
         let block = reserved(layout);
-        assert!(is_reserved(block) && block.addr() % 64 == 0 && is_short());
+        assert!(is_reserved(block) && block.addr().is_multiple_of(64) && is_short());
         // SAFETY: the block has 1000 bytes. It is reallocated and freed with its layouts.
         unsafe {
             block.write_bytes(7, 1000);
