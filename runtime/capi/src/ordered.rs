@@ -7,7 +7,7 @@
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, TryReserveError, VecDeque};
-use typepack::engine::reserve::Grow;
+use typepack::engine::reserve::{self, Grow};
 
 /// A map in the order of insertion.
 #[derive(Clone, Debug)]
@@ -68,6 +68,15 @@ impl<K: Clone + Ord, V> Ordered<K, V> {
     /// # Errors
     /// Returns an error if there is no memory.
     pub fn make_room(&mut self, more: usize) -> Result<(), TryReserveError> {
+        if self.entries.capacity() - self.entries.len() >= more {
+            return Ok(());
+        }
+        let wanted = (2 * self.entries.capacity()).max(self.entries.len().saturating_add(more));
+        if reserve::room(wanted.saturating_mul(size_of::<Option<(K, V)>>())) {
+            // For few entries, the reserve is there at worst.
+            self.entries.reserve(more);
+            return Ok(());
+        }
         self.entries.grow(more)
     }
 

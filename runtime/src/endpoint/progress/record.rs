@@ -52,8 +52,11 @@ pub enum Awaited {
     Served,
 }
 
+/// Number of long waits that need no allocation.
+const THREADS: usize = 8;
+
 /// The waits of this rank that are long.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Waits {
     /// The waits, each with its number. The last one is in the record.
     list: Vec<(u64, Wait)>,
@@ -61,6 +64,12 @@ pub(super) struct Waits {
     count: u64,
     /// What [`State::activity`] returned at the last look.
     activity: u64,
+}
+
+impl Default for Waits {
+    fn default() -> Self {
+        Self { list: Vec::with_capacity(THREADS), count: 0, activity: 0 }
+    }
 }
 
 /// A wait that may be in the list. The wait leaves the list when this value is dropped, which must not happen under the
