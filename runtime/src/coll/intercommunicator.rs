@@ -109,7 +109,8 @@ impl Communicator {
             return Err(Error::new(ErrorKind::Other, "remote_leader", detail));
         }
         members.resize(size as usize, 0);
-        self.broadcast(&mut members, leader)?;
+        let length = size_of_val(members.as_slice()) as u64;
+        self.broadcast_elements(&mut members, bytes()?, length, leader)?;
         let remote = self.group_of(&members)?;
         if let Some(rank) =
             members.iter().find(|&&rank| self.group().rank_of(rank as usize).is_some())
