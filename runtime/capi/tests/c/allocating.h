@@ -16,10 +16,12 @@ void *__libc_memalign(size_t alignment, size_t bytes);
 
 static atomic_int counts_allocations, allocations, allocations_seen;
 
-/* The allocations that fail: those with a number from first_failing to last_failing, counted from the call of
-   fail_allocations on. */
-static atomic_int fails_allocations, tried, failed_allocations;
+/* The allocations that fail: those of the thread that has called fail_allocations, with a number from first_failing to
+   last_failing, counted from that call on. A thread that the library starts has memory: the system's library ends the
+   process if a new thread has none for its first thread-local variable. */
+static atomic_int tried, failed_allocations;
 static int first_failing, last_failing;
+static __thread int fails_here;
 
 /* Counts an allocation. Returns whether it must fail. */
 static int count_allocation(void)
@@ -27,7 +29,7 @@ static int count_allocation(void)
     atomic_fetch_add(&allocations_seen, 1);
     if (atomic_load(&counts_allocations))
         atomic_fetch_add(&allocations, 1);
-    if (!atomic_load(&fails_allocations))
+    if (!fails_here)
         return 0;
     int number = atomic_fetch_add(&tried, 1);
     if (number < first_failing || number > last_failing)
@@ -37,19 +39,19 @@ static int count_allocation(void)
     return 1;
 }
 
-/* From now on, the allocations with the numbers from `first` to `last` fail. The next one has the number 0. */
+/* From now on, this thread's allocations with the numbers from `first` to `last` fail. The next one has the number 0. */
 static inline void fail_allocations(int first, int last)
 {
     first_failing = first, last_failing = last;
     atomic_store(&tried, 0);
     atomic_store(&failed_allocations, 0);
-    atomic_store(&fails_allocations, 1);
+    fails_here = 1;
 }
 
 /* From now on, no allocation fails. Returns how many have failed. */
 static inline int end_of_failing_allocations(void)
 {
-    atomic_store(&fails_allocations, 0);
+    fails_here = 0;
     return atomic_load(&failed_allocations);
 }
 
