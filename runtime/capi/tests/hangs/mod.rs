@@ -75,6 +75,8 @@ impl Hang {
     /// Asks for the lines about both ranks until `is_right` accepts them, and returns them.
     fn ask_until(&self, signal: &str, is_right: impl Fn(&[String; 2]) -> bool) -> [String; 2] {
         let start = Instant::now();
+        // Before mpiexec has started ranks, the signal may end it.
+        self.rank(1);
         loop {
             Self::signal(self.child.id(), signal);
             let table = self.table();
