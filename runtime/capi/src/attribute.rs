@@ -175,7 +175,8 @@ struct Value {
     value: Pointer,
 }
 
-/// The attributes of one object by the numbers of their keys, in the order in which they were last set. They are deleted in the reverse
+/// The attributes of one object by the numbers of their keys, in the order in which they were last set. They are
+/// deleted in the reverse
 /// order, as the standard requires for the attributes of `MPI_COMM_SELF` in `MPI_Finalize` (MPI-5.0 section
 /// 11.2.4).
 #[derive(Debug, Default)]

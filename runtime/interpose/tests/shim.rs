@@ -1,5 +1,6 @@
 //! Runs programs of MPI libraries without the MPI 5 standard ABI, with the library behind a shim that `typepack shim`
-//! has compiled: Open MPI 5.0.11 and Debian's MPICH. `scripts/setup --tests` fetches both into `target/peers`. Without them, the tests that need them are skipped.
+//! has compiled: Open MPI 5.0.11 and Debian's MPICH. `scripts/setup --tests` fetches both into `target/peers`.
+//! Without them, the tests that need them are skipped.
 //!
 //! `INTERPOSE_PAIRS=1000` lets the differential test compare as many pairs of types in each of its jobs.
 

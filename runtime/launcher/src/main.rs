@@ -3,7 +3,8 @@
 //! The steps of a job: `args/` parses the command line, `program.rs` finds the files to execute,
 //! `topology.rs`, `placement.rs` and `core_reservation.rs` choose the cores, `start.rs` starts the
 //! processes, and `watch.rs` runs until all ranks have ended. `watch.rs` uses `forward.rs` and `lines.rs`
-//! for output, `input.rs` for input, `waits.rs` to tell what the ranks wait for, and `ending.rs` to decide how the job ends. README.md next to `src`
+//! for output, `input.rs` for input, `waits.rs` to tell what the ranks wait for, and `ending.rs` to decide how the
+//! job ends. README.md next to `src`
 //! describes the behaviour for users.
 //!
 //! Invariant: mpiexec has only one thread. The kernel kills the ranks when the thread that forked them ends,
@@ -196,7 +197,8 @@ fn discover() -> &'static [CpuInfo] {
     TABLE.get_or_init(|| topology::discover(process::allowed_cpus().ok().as_ref()))
 }
 
-/// Returns the number of parts of this machine at a level. Without a level, returns the number of ranks of a program for
+/// Returns the number of parts of this machine at a level. Without a level, returns the number of ranks of a program
+/// for
 /// which the user gives no number: the number of usable cores.
 fn parts(level: Option<Level>) -> usize {
     let table = discover();

@@ -1,7 +1,8 @@
 //! Watches a started job until all its ranks have ended.
 //!
 //! `start.rs` starts the job. This file polls all descriptors, passes events to `ending.rs`, output to
-//! `forward.rs` and input to `input.rs`, prints what the ranks wait for (`waits.rs`), and answers each process that registers as a rank (`shm/attach.rs`).
+//! `forward.rs` and input to `input.rs`, prints what the ranks wait for (`waits.rs`), and answers each process that
+//! registers as a rank (`shm/attach.rs`).
 //!
 //! Invariants:
 //! - While it watches a job, mpiexec blocks nowhere except in `poll`.
@@ -568,7 +569,8 @@ impl<'a> Job<'a> {
         self.carry_out(action);
     }
 
-    /// Handles the failure of a rank in a job whose other ranks go on. The other ranks do not learn of the failure: their
+    /// Handles the failure of a rank in a job whose other ranks go on. The other ranks do not learn of the failure:
+    /// their
     /// calls go on, and a call that needs the dead rank waits until the user ends the job.
     fn survive(&mut self, failure: Failure, pid: i32) {
         let why = Outcome::Failed(failure, pid);

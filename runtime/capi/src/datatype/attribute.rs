@@ -60,7 +60,8 @@ pub fn delete(datatype: raw::Datatype, keyval: c_int) -> Result {
     attributes(&*find(datatype)?)?.delete(Of::Type, datatype.0, keyval)
 }
 
-/// `MPI_Type_dup`. The duplicate is committed if the original is committed, and shares its plan. The copy functions decide which
+/// `MPI_Type_dup`. The duplicate is committed if the original is committed, and shares its plan. The copy functions
+/// decide which
 /// attributes the duplicate gets.
 pub fn dup(oldtype: raw::Datatype, newtype: Output<raw::Datatype>) -> Result {
     let out = newtype.required("newtype")?;

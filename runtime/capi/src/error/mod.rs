@@ -4,7 +4,8 @@
 //! A function that implements an MPI call returns a [`Failure`] if it fails. `entry.rs` then calls the
 //! error handler of the call's object (`handler.rs`). `objects.rs` has the tables of files, windows and
 //! sessions, and the calls on their error handlers. `codes.rs` has the error classes and codes of the
-//! standard and of the user. `last.rs` keeps the texts of each thread's last failure. `panics.rs` turns a panic into a failure.
+//! standard and of the user. `last.rs` keeps the texts of each thread's last failure. `panics.rs` turns a panic into
+//! a failure.
 
 pub mod codes;
 pub mod handler;

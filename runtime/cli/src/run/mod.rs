@@ -3,7 +3,8 @@
 //! The command is usually a launcher (`mpiexec`, `srun`) with its arguments. This file finds the library, sets
 //! `LD_PRELOAD`, and becomes the command. Before that, it looks at the files that the words of the command name, and
 //! says what keeps the library from working: an ELF file that needs another MPI library, is linked statically, or
-//! changes the user (`typepack_job::program` reads the files). The command runs in every case, because a launcher may start programs
+//! changes the user (`typepack_job::program` reads the files). The command runs in every case, because a launcher may
+//! start programs
 //! that no word names.
 
 use crate::agree::{FAILURE, USAGE, say};

@@ -1,7 +1,8 @@
 //! Parses the command line of `mpiexec`.
 //!
 //! This is the first step of `main.rs`; afterwards `program.rs` finds the programs. `options.rs` has the
-//! table of options. `places.rs` reads the values of the options about cores, `hosts.rs` checks the names of machines, and `words.rs` reads the file of `-configfile`.
+//! table of options. `places.rs` reads the values of the options about cores, `hosts.rs` checks the names of
+//! machines, and `words.rs` reads the file of `-configfile`.
 //! The parser is written by hand for two reasons: everything after a program's name belongs to the program,
 //! and MPI's options have one dash and several letters (MPI-5.0 section 11.5).
 

@@ -10,7 +10,8 @@
 //! prescribes for an array.
 //!
 //! If a pointer is null where the standard requires an address, or another constant that stands for no memory
-//! (`MPI_IN_PLACE`, `MPI_UNWEIGHTED`), the call returns `MPI_ERR_ARG`, and the error text names the argument. A function checks its pointers before it changes anything. All reads and writes
+//! (`MPI_IN_PLACE`, `MPI_UNWEIGHTED`), the call returns `MPI_ERR_ARG`, and the error text names the argument. A
+//! function checks its pointers before it changes anything. All reads and writes
 //! are unaligned accesses, because a C program may pass an address that is not aligned for the type.
 //!
 //! Buffers of elements stay raw pointers, because two other arguments, the count and the datatype, describe
