@@ -474,3 +474,29 @@ fn modes_without_eager_messages() {
 fn requests_without_spinning() {
     run_with("requests", &[2], &[("TYPEPACK_SPIN_US", "0")]);
 }
+
+/// `scripts/demo` runs this program with MPICH. Its table must have the cases of `typepack demo`
+/// (cli/tests/halo.rs).
+#[test]
+fn the_demo_for_mpich_exchanges_the_cases_of_the_demo() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/src/demo/datatypes.c");
+    program::compile("datatypes", &[source]);
+    let table = library().join("datatypes.csv");
+    let mut command = Command::new(job::mpiexec());
+    command.args(["-n", "2"]).arg(library().join("datatypes")).arg("mpich").arg(&table);
+    command.env("LD_LIBRARY_PATH", library());
+    let output = job::run(command, "datatypes", &[]);
+    assert!(output.status.success(), "{}", job::text(&output));
+    let table = std::fs::read_to_string(table).expect("a table");
+    let wanted = [
+        "bar,case,what,bytes,us,probe_ns",
+        "mpich,doubles,\"exchange: x faces, 64^3 doubles\",131072,",
+        "mpich,structs,\"exchange: x faces, 64^3 {char, int, double}\",212992,",
+        "mpich,rows,\"exchange: z faces, 64^3 {char, int, double}\",212992,",
+    ];
+    let mut lines = table.lines();
+    for begin in wanted {
+        assert!(lines.next().is_some_and(|line| line.starts_with(begin)), "{begin} in {table}");
+    }
+    assert_eq!(lines.next(), None, "{table}");
+}

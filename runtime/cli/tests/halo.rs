@@ -121,6 +121,15 @@ fn the_demo_compares_three_ways() {
         assert_eq!(said, verified, "{}", outcome.stdout);
         let whole = outcome.stdout.matches("verified bit for bit, whole cells").count();
         assert_eq!(whole, verified - 3, "{}", outcome.stdout);
+        // The C program that measures MPICH writes the same cases and numbers of bytes (capi/tests/c.rs).
+        let table = std::fs::read_to_string(&csv).expect("a table");
+        for case in [
+            "doubles,\"exchange: x faces, 64^3 doubles\",131072,",
+            "structs,\"exchange: x faces, 64^3 {char, int, double}\",212992,",
+            "rows,\"exchange: z faces, 64^3 {char, int, double}\",212992,",
+        ] {
+            assert!(table.contains(&format!("{way},{case}")), "{case} in {table}");
+        }
         tables += &format!(" --draw {csv}");
     }
     let svg = path("demo.svg");

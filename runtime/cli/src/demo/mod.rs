@@ -3,7 +3,7 @@
 //!
 //! `scripts/demo` starts several jobs per way, each with `--csv`, and then draws all tables with `--draw`.
 //! `exchange.rs` measures (`cells.rs` has the cells, `verify.rs` the verification), `record.rs` writes and reads the
-//! tables, and `picture.rs` draws them.
+//! tables, and `picture.rs` draws them. `datatypes.c` measures the same exchanges in another MPI library.
 
 mod cells;
 mod exchange;

@@ -20,6 +20,8 @@ pub enum Bar {
     Hand,
     /// Hand-written loops that copy whole cells, including gaps.
     HandWhole,
+    /// Datatypes in MPICH, measured by `datatypes.c`.
+    Mpich,
     /// Datatypes with kernels.
     Typepack,
 }
