@@ -1,9 +1,6 @@
 //! Checks the command line of `typepack-bench`: its output, and that an error gives one line and an exit
 //! code other than 0.
 
-#[path = "../../fuzz/support/fault_lines.rs"]
-mod fault_lines;
-
 use std::process::{Command, Output};
 
 fn run(arguments: &[&str]) -> Output {
@@ -61,7 +58,7 @@ fn faults_are_one_line_naming_the_argument() {
         (&["pack", "--definitions", "/nonexistent.toml"], "--definitions /nonexistent.toml: "),
         (&["peck"], "peck"),
     ];
-    fault_lines::refused(run, "typepack-bench: ", &faults);
+    typepack_test_support::fault_lines::refused(run, "typepack-bench: ", &faults);
 }
 
 #[test]

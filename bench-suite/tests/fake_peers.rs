@@ -4,10 +4,6 @@
 //! The peers are shared objects made from `peer/fake.c`, and the tests run the whole command with them.
 //! `peers.rs` tests the protocol between the command and its child processes.
 
-#[path = "../../fuzz/support/skipped.rs"]
-mod skipped;
-
-use skipped::skipped;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, PoisonError};
@@ -15,6 +11,7 @@ use std::time::Duration;
 use typepack_bench::layout::Layout;
 use typepack_bench::peer::{Peer, Session};
 use typepack_bench::prepare::Bench;
+use typepack_test_support::skipped::skipped;
 
 /// Compiles `peer/fake.c` with the fault `mode`, a constant of that file, and returns the path of the
 /// library. Returns `None` if there is no C compiler.

@@ -4,16 +4,7 @@
 //! The runs need a C compiler, and this build's `mpiexec`, `mpicc` and library. If one of these is missing,
 //! the tests print a message and pass.
 
-#[path = "../../fuzz/support/fault_lines.rs"]
-mod fault_lines;
-#[path = "support/prefix.rs"]
-mod prefix;
-#[path = "../../fuzz/support/script.rs"]
-mod script;
-#[path = "../../fuzz/support/skipped.rs"]
-mod skipped;
-
-use prefix::{prefix, text};
+use crate::prefix::{prefix, text};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -38,7 +29,7 @@ fn faults_are_one_line_naming_the_argument() {
         (&["--size", "1"], "--size"),
         (&["--limit", "0"], "--limit"),
     ];
-    fault_lines::refused(run, "typepack-bench: ", &faults);
+    typepack_test_support::fault_lines::refused(run, "typepack-bench: ", &faults);
 }
 
 #[test]
@@ -151,5 +142,5 @@ fn fake(prefix: &Path, peers: &Path, name: &str, body: &str) {
         library.display(),
         launcher.display()
     );
-    script::executable(&bin.join("mpiexec"), &text);
+    typepack_test_support::script::executable(&bin.join("mpiexec"), &text);
 }

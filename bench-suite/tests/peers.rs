@@ -2,12 +2,6 @@
 //! real peers that `scripts/bench peers` has fetched, if there are any, and scripts that misbehave like
 //! faulty peers.
 
-#[path = "../../fuzz/support/script.rs"]
-mod script;
-#[path = "../../fuzz/support/skipped.rs"]
-mod skipped;
-
-use skipped::skipped;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use typepack_bench::definition::Definitions;
@@ -17,6 +11,7 @@ use typepack_bench::peer::{Peer, Session, found};
 use typepack_bench::prepare::Bench;
 use typepack_bench::storm;
 use typepack_engine::kernel::Direction;
+use typepack_test_support::skipped::skipped;
 
 fn command() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_typepack-bench"))
@@ -105,7 +100,7 @@ fn darray_is_made_through_the_standard_abi() {
 /// Starts a peer whose child process runs the shell script `script`.
 fn scripted(name: &str, script: &str) -> Result<Session, String> {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    script::executable(&path, &format!("#!/bin/sh\n{script}\n"));
+    typepack_test_support::script::executable(&path, &format!("#!/bin/sh\n{script}\n"));
     Session::start(Peer::parse("fake=/lib/fake.so").expect("a peer"), path)
 }
 

@@ -4,20 +4,11 @@
 //! The runs need a C compiler, and this build's `mpiexec`, `mpicc` and library. If one of these is
 //! missing, the tests print a message and pass.
 
-#[path = "../../fuzz/support/fault_lines.rs"]
-mod fault_lines;
-#[path = "support/prefix.rs"]
-mod prefix;
-#[path = "../../fuzz/support/script.rs"]
-mod script;
-#[path = "../../fuzz/support/skipped.rs"]
-mod skipped;
-
-use prefix::{prefix, text};
-use skipped::skipped;
+use crate::prefix::{prefix, text};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
+use typepack_test_support::skipped::skipped;
 
 fn run(arguments: &[&str]) -> Output {
     command("pingpong", arguments)
@@ -39,7 +30,10 @@ fn fake(folder: &Path, name: &str, compiler: &Path, mpiexec: &str) {
     fs::create_dir_all(&bin).expect("a directory");
     fs::write(bin.join("hydra_pmi_proxy"), "").expect("a file");
     std::os::unix::fs::symlink(compiler, bin.join("mpicc")).expect("a link");
-    script::executable(&bin.join("mpiexec"), &format!("#!/bin/sh\n{mpiexec}\n"));
+    typepack_test_support::script::executable(
+        &bin.join("mpiexec"),
+        &format!("#!/bin/sh\n{mpiexec}\n"),
+    );
 }
 
 #[test]
@@ -59,7 +53,7 @@ fn faults_are_one_line_naming_the_argument() {
         (&["--memory", "disk"], "disk"),
         (&["--milliseconds", "0"], "--milliseconds"),
     ];
-    fault_lines::refused(run, "typepack-bench: ", &faults);
+    typepack_test_support::fault_lines::refused(run, "typepack-bench: ", &faults);
 }
 
 #[test]

@@ -4,23 +4,12 @@
 //! The runs of messages need a C compiler, and this build's `mpiexec`, `mpicc` and library. If one of these is
 //! missing, the tests print a message and pass.
 
-#[path = "../../fuzz/support/attempts.rs"]
-mod attempts;
-#[path = "../../fuzz/support/fault_lines.rs"]
-mod fault_lines;
-#[path = "support/prefix.rs"]
-mod prefix;
-#[path = "../../fuzz/support/script.rs"]
-mod script;
-#[path = "../../fuzz/support/skipped.rs"]
-mod skipped;
-
-use attempts::attempts;
-use prefix::{prefix, text};
-use skipped::skipped;
+use crate::prefix::{prefix, text};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
+use typepack_test_support::attempts::attempts;
+use typepack_test_support::skipped::skipped;
 
 fn command(arguments: &[&str]) -> Command {
     // On a busy machine, two spinning ranks may make the test slow. The only purpose of the time limit is
@@ -61,7 +50,10 @@ fn small(prefix: &Path, milliseconds: &str, more: &[&str]) -> Option<(String, Ve
 fn wrap_launcher(prefix: &Path, lines: &str) {
     let (launcher, own) = (prefix.join("bin/mpiexec"), prefix.join("bin/own-mpiexec"));
     fs::rename(&launcher, &own).expect("the launcher");
-    script::executable(&launcher, &format!("#!/bin/sh\n{lines}\nexec {} \"$@\"\n", own.display()));
+    typepack_test_support::script::executable(
+        &launcher,
+        &format!("#!/bin/sh\n{lines}\nexec {} \"$@\"\n", own.display()),
+    );
 }
 
 #[test]
@@ -81,7 +73,7 @@ fn faults_are_one_line_naming_the_argument() {
         (&["collectives", "--only", "bcast-9B"], "--only bcast-9B: no such row"),
         (&["files", "--prefix", "/nonexistent"], "--prefix /nonexistent: "),
     ];
-    fault_lines::refused(run, "typepack-bench: ", &faults);
+    typepack_test_support::fault_lines::refused(run, "typepack-bench: ", &faults);
 }
 
 #[test]

@@ -2,9 +2,7 @@
 //! begin and end at every byte, or at many bytes, of the packed form. The chosen types reach every
 //! operation of the program and every branch of the executors. The fuzz crate tests random types.
 
-mod layouts;
-
-use layouts::memory;
+use crate::layouts::memory;
 use std::ops::Range;
 use typepack_engine::{Datatype, Named, Order, pack_range, typemap, unpack_range};
 
@@ -18,7 +16,7 @@ fn types() -> Vec<(&'static str, Datatype)> {
     let long = Datatype::contiguous(300, &byte).unwrap();
     let rows = Datatype::hvector(3, 1, 320, &long).unwrap();
     let many: Vec<i64> = (0..40).map(|i| i * i).collect();
-    let mut types = layouts::small();
+    let mut types = crate::layouts::small();
     types.extend([
         ("wide table", Datatype::hindexed_block(1, &many, &byte).unwrap()),
         ("long rows", rows.clone()),

@@ -1,15 +1,11 @@
 //! Compares the facts that `analysis` computes with naive computations: compares the overlap test with
 //! a count of how often every byte is used, and the block statistics with the list of runs.
 
-mod random;
-#[path = "../../fuzz/support/walk.rs"]
-mod walk;
-
+use crate::walk::places;
 use std::collections::HashSet;
 use typepack_engine::analysis::{Answer, Facts};
 use typepack_engine::iov::Iov;
 use typepack_engine::{Datatype, Named, Order};
-use walk::places;
 
 fn overlaps(ty: &Datatype, count: u64) -> bool {
     let mut seen = HashSet::new();
@@ -62,7 +58,7 @@ fn check_facts(ty: &Datatype) {
 
 #[test]
 fn chosen_types() {
-    for ty in random::chosen() {
+    for ty in crate::random::chosen() {
         check_facts(&ty);
         check_overlap(&ty);
     }
@@ -71,7 +67,7 @@ fn chosen_types() {
 #[test]
 fn random_types() {
     let mut decided = [0; 2];
-    for ty in random::datatypes(6, 1500, 200) {
+    for ty in crate::random::datatypes(6, 1500, 200) {
         check_facts(&ty);
         for (sum, n) in decided.iter_mut().zip(check_overlap(&ty)) {
             *sum += n;
@@ -192,7 +188,7 @@ fn an_interleaved_tower_is_sorted_once() {
 #[test]
 fn random_types_many_times() {
     let mut decided = [0; 2];
-    for ty in random::datatypes(7, 500, 200) {
+    for ty in crate::random::datatypes(7, 500, 200) {
         let apart = Datatype::resized(0, 1 << 20, &ty).unwrap();
         let expected = if overlaps(&ty, 1) { Answer::Yes } else { Answer::No };
         let plan = apart.commit().unwrap();

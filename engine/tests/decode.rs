@@ -3,15 +3,12 @@
 //! original. Also compares the sizes, bounds, element counts and packed bytes of random trees with the
 //! oracle, the simple implementation in `typemap.rs`.
 
-#[path = "../../fuzz/support/random.rs"]
-mod random;
-
-use random::Random;
 use std::collections::BTreeSet;
 use typepack_engine::{
     Binding, Combiner, Contents, DEFAULT_ARGUMENT, Datatype, Distribution, Envelope, Form, Named,
     Order, TypeClass, UNDEFINED, pack_range, typemap,
 };
+use typepack_test_support::random::Random as Numbers;
 
 fn named(named: Named) -> Datatype {
     Datatype::named(named)
@@ -303,11 +300,24 @@ fn what_contents_return_can_be_used_and_dropped() {
     assert_eq!(back.commit().unwrap().packed_bytes(3).unwrap(), 24);
 }
 
-impl Random {
-    fn list(&mut self, length: i64, low: i64, high: i64) -> Vec<i64> {
-        (0..length).map(|_| self.between(low, high)).collect()
-    }
+/// Makes random types.
+struct Random(Numbers);
 
+impl std::ops::Deref for Random {
+    type Target = Numbers;
+
+    fn deref(&self) -> &Numbers {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Random {
+    fn deref_mut(&mut self) -> &mut Numbers {
+        &mut self.0
+    }
+}
+
+impl Random {
     fn leaf(&mut self) -> Datatype {
         match self.below(8) {
             0 => Datatype::f90_real(Some(self.between(0, 33) as i32), None).unwrap(),
@@ -443,7 +453,7 @@ fn rebuild_all(ty: &Datatype, met: &mut BTreeSet<i32>) -> Datatype {
 
 #[test]
 fn random_trees_survive_decoding() {
-    let mut random = Random(2024);
+    let mut random = Random(Numbers(2024));
     let mut met = BTreeSet::new();
     for i in 0..6000 {
         let ty = random.tree(i % 5 + 1);
@@ -454,7 +464,7 @@ fn random_trees_survive_decoding() {
 
 #[test]
 fn random_trees_agree_with_the_oracle() {
-    let mut random = Random(77);
+    let mut random = Random(Numbers(77));
     for i in 0..4000 {
         let ty = random.tree(i % 5 + 1);
         let entries = typemap::typemap(&ty);

@@ -5,16 +5,13 @@
 
 #![cfg(target_endian = "little")]
 
-#[path = "../../fuzz/support/random.rs"]
-mod random;
-
-use random::Random;
 use std::ops::Range;
 use typepack_engine::{
     Datatype, ErrorClass, ErrorKind, External32, Isa, Named, Order, Settings, Strategy,
     pack_external, pack_external_size, typemap, unpack_external,
 };
 use typepack_engine::{external32::size_of, pack_external_range, unpack_external_range};
+use typepack_test_support::random::Random;
 
 fn named(n: Named) -> Datatype {
     Datatype::named(n)

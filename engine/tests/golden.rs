@@ -7,16 +7,10 @@
 //! `golden/ddtbench.rs` turns them into expressions. The file `ddtbench.programs` contains their final
 //! programs.
 //!
-//! `TYPEPACK_BLESS=1 cargo test -p typepack-engine --test golden` rewrites the programs in these files.
+//! `TYPEPACK_BLESS=1 cargo test -p typepack-engine --test engine golden::` rewrites the programs in these files.
 //! The command still fails if the types of one case have different programs, or if the number of runs
 //! or of bytes of a layout is wrong.
 
-#[path = "../../fuzz/support/blessed.rs"]
-mod blessed;
-#[path = "golden/ddtbench.rs"]
-mod ddtbench;
-
-use blessed::blessed;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
@@ -24,6 +18,7 @@ use std::path::{Path, PathBuf};
 use typepack_engine::analysis::Facts;
 use typepack_engine::text::parse;
 use typepack_engine::{Datatype, inspect};
+use typepack_test_support::blessed::blessed;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
@@ -94,10 +89,10 @@ fn every_pass_does_what_it_did_and_equal_layouts_meet() {
 #[test]
 fn ddtbench_has_its_runs_its_bytes_and_its_programs() {
     let text = fs::read_to_string(folder().join("ddtbench.csv")).unwrap();
-    let rows = ddtbench::rows(&text);
+    let rows = crate::ddtbench::rows(&text);
     assert_eq!(rows.len(), 90);
     let (mut found, mut programs) = (String::new(), BTreeMap::new());
-    for ddtbench::Row { name, expression, runs, bytes } in rows {
+    for crate::ddtbench::Row { name, expression, runs, bytes } in rows {
         let ty = parse(&expression).unwrap_or_else(|e| panic!("{name}: {e}"));
         let plan = ty.commit().unwrap();
         let facts = Facts::of(&plan);

@@ -1,14 +1,10 @@
 //! Compares the run lists of `Iov` with the simple implementation in `typemap.rs`. A list can begin at
 //! any run, and must then describe the memory of all packed bytes from that run on.
 
-mod random;
-#[path = "../../fuzz/support/walk.rs"]
-mod walk;
-
+use crate::walk::places;
 use typepack_engine::iov::Iov;
 use typepack_engine::kernel::Run;
 use typepack_engine::{Datatype, Named};
-use walk::places;
 
 fn check(ty: &Datatype, count: u64) {
     let plan = ty.commit().unwrap();
@@ -38,7 +34,7 @@ fn check(ty: &Datatype, count: u64) {
 
 #[test]
 fn chosen_types_from_every_run() {
-    for ty in random::chosen() {
+    for ty in crate::random::chosen() {
         for count in [0, 1, 2, 3] {
             check(&ty, count);
         }
@@ -47,7 +43,7 @@ fn chosen_types_from_every_run() {
 
 #[test]
 fn random_types_from_every_run() {
-    for ty in random::datatypes(4, 800, 150) {
+    for ty in crate::random::datatypes(4, 800, 150) {
         check(&ty, 1);
         check(&ty, 2);
     }
@@ -96,7 +92,7 @@ fn huge_types_answer_at_once() {
 
 #[test]
 fn a_million_entries_start_anywhere() {
-    let mut numbers = random::Random(5);
+    let mut numbers = crate::random::Random(5);
     let lengths: Vec<i64> = (0..1_000_000).map(|_| numbers.below(4) as i64).collect();
     let at: Vec<i64> = (0..1_000_000).map(|i| i * 5).collect();
     for old in [

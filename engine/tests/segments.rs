@@ -2,9 +2,7 @@
 //! Also checks that packing into a packing unit gives the bytes of the packed form at any start
 //! position.
 
-mod layouts;
-
-use layouts::memory;
+use crate::layouts::memory;
 use typepack_engine::{Datatype, Plan, pack_at_raw};
 use typepack_engine::{pack_range, typemap, unpack_at_raw, unpack_range};
 
@@ -14,7 +12,7 @@ fn segments(plan: &Plan, count: u64, wish: u64) -> Vec<std::ops::Range<u64>> {
 
 #[test]
 fn proposed_pieces_make_the_packed_form_both_ways() {
-    for (name, ty) in layouts::small() {
+    for (name, ty) in crate::layouts::small() {
         let plan = ty.commit().unwrap();
         for count in [1, 2, 5] {
             let (memory, origin) = memory(&ty, count, 1);
@@ -46,7 +44,7 @@ fn proposed_pieces_make_the_packed_form_both_ways() {
 /// whole, and cuts long runs only at multiples of 64 bytes.
 #[test]
 fn basic_elements_are_not_cut() {
-    for (name, ty) in layouts::small() {
+    for (name, ty) in crate::layouts::small() {
         let plan = ty.commit().unwrap();
         let mut ends = vec![0];
         for entry in typemap::typemap(&ty) {
@@ -66,7 +64,7 @@ fn basic_elements_are_not_cut() {
 fn every_layout_packs_into_a_unit_at_any_position() {
     let mut unit = vec![0u8; 64 << 10];
     let (mut position, mut packed) = (0, vec![]);
-    let types: Vec<(&str, Datatype)> = layouts::small();
+    let types: Vec<(&str, Datatype)> = crate::layouts::small();
     for (name, ty) in &types {
         let plan = ty.commit().unwrap();
         for count in [0, 1, 3] {

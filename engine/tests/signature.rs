@@ -1,9 +1,7 @@
 //! Compares signatures with the typemap: the runs, the hashes of every prefix, and matching. Also
 //! tests types that are too large to expand.
 
-mod random;
-
-use random::Random;
+use crate::random::Random;
 use typepack_engine::signature::{Basic, Sameness, Signature, SignatureHash, SignatureRun};
 use typepack_engine::{Datatype, ErrorClass, Named, typemap};
 
@@ -72,7 +70,7 @@ fn check(ty: &Datatype, count: u64, sameness: Sameness) {
 
 #[test]
 fn chosen_types_agree_with_the_typemap() {
-    for ty in random::chosen() {
+    for ty in crate::random::chosen() {
         for count in [0, 1, 2, 3] {
             check(&ty, count, Sameness::Representation);
         }
@@ -82,7 +80,7 @@ fn chosen_types_agree_with_the_typemap() {
 
 #[test]
 fn random_types_agree_with_the_typemap() {
-    for ty in random::datatypes(1, 600, 100) {
+    for ty in crate::random::datatypes(1, 600, 100) {
         check(&ty, 1, Sameness::Representation);
         check(&ty, 2, Sameness::Name);
     }
@@ -90,7 +88,7 @@ fn random_types_agree_with_the_typemap() {
 
 #[test]
 fn random_types_match_as_their_typemaps_do() {
-    let types = random::datatypes(2, 120, 80);
+    let types = crate::random::datatypes(2, 120, 80);
     let mut verdicts = [0; 3];
     for send in &types {
         for recv in &types {

@@ -1,14 +1,10 @@
 //! Compares fused copies of many ranges with a pack by the oracle (the simple implementation in
 //! `typemap.rs`), followed by an unpack. The pairs of layouts reach every executor.
 
-mod layouts;
-#[path = "../../fuzz/support/walk.rs"]
-mod walk;
-
-use layouts::{memory, small};
+use crate::layouts::{memory, small};
+use crate::walk::places;
 use std::ops::Range;
 use typepack_engine::{Datatype, Named, Side, copy, copy_range, stats, typemap, unpack_range};
-use walk::places;
 
 /// Copies `range` and compares the whole destination with the expected bytes, including gaps and
 /// the memory around the elements.

@@ -2,20 +2,13 @@
 //! memory and a file from any position of either side, natively and in external32. Each comparison covers
 //! the whole file and the whole memory, because a copy must not change any other byte.
 
-#[expect(dead_code, reason = "other tests use the rest")]
-mod layouts;
-#[expect(dead_code, reason = "other tests use the rest")]
-mod random;
-#[path = "../../fuzz/support/walk.rs"]
-mod walk;
-
-use layouts::small;
-use random::Random;
+use crate::layouts::small;
+use crate::random::Random;
+use crate::walk::places;
 use typepack_engine::{
     Datatype, ErrorKind, FileView, Named, Order, Plan, Settings, Side, external32, pack_external,
     typemap, view,
 };
-use walk::places;
 
 /// Returns a random filetype over `leaf`. In most of these filetypes, the displacements never decrease; the
 /// tests check this with [`is_ordered`]. Two calls with the same state of `random` and different leaves make
@@ -172,7 +165,7 @@ fn views_are_made_of_ordered_types_only() {
     }
     for _ in 0..4000 {
         let levels = random.between(0, 2) as u32;
-        let ty = random::datatype(&mut random, levels);
+        let ty = crate::random::datatype(&mut random, levels);
         if typemap::typemap(&ty).len() < 400 {
             check(&ty, "random");
         }
@@ -301,7 +294,7 @@ fn random_memory_and_random_views() {
     let mut copied = 0;
     for round in 0..3000 {
         let levels = random.between(0, 2) as u32;
-        let memory = random::datatype(&mut random, levels);
+        let memory = crate::random::datatype(&mut random, levels);
         let leaf = [Named::BYTE, Named::SHORT, Named::INT, Named::DOUBLE][round % 4];
         let levels = 1 + random.below(3) as u32;
         let mut file = ascending(&mut random, levels, &Datatype::named(leaf));
@@ -509,7 +502,7 @@ fn native_bytes_of_external_bytes() {
         let mut ty = ascending(&mut random, round % 3, &leaf);
         if round % 5 == 0 {
             let levels = random.between(0, 2) as u32;
-            ty = random::datatype(&mut random, levels);
+            ty = crate::random::datatype(&mut random, levels);
         }
         let entries = typemap::typemap(&ty);
         if entries.is_empty() || entries.len() > 200 {

@@ -2,11 +2,8 @@
 //! bytes, the decoder must refuse them, or the decoded layout must stay within the bounds that its
 //! header states.
 
-mod handmade;
-mod layouts;
-
-use handmade::{handmade, node};
-use layouts::{memory, small};
+use crate::handmade::{handmade, node};
+use crate::layouts::{memory, small};
 use typepack_engine::{
     Cursor, Datatype, ErrorKind, Named, Plan, Side, copy_range, pack_range, typemap, unpack_range,
     wire,

@@ -2,13 +2,14 @@
 //! test has a test binary of its own, because the counting allocator counts all allocations of the
 //! process.
 
-#[path = "../../fuzz/support/counting_allocator.rs"]
-mod counting_allocator;
 mod handmade;
 
-use counting_allocator::most_allocated;
 use handmade::{handmade, node};
 use typepack_engine::{Datatype, Named, wire};
+use typepack_test_support::counting_allocator::{Counting, most_allocated};
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
 
 /// Decodes `bytes` and returns true if that succeeded. Panics if the decoder allocated more than four
 /// times the length of `bytes`, plus 64 KiB.

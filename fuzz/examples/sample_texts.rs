@@ -7,16 +7,10 @@
 //! sample, and a reader can repeat the sample of an old commit. By default the sample has 60 comments and
 //! 30 error messages.
 
-#[expect(dead_code, reason = "a sample needs numbers below a bound only")]
-#[path = "../support/random.rs"]
-mod random;
-#[path = "../support/source_texts.rs"]
-mod source_texts;
-
-use random::Random;
-use source_texts::Text;
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use typepack_test_support::random::Random;
+use typepack_test_support::source_texts::{self, Text};
 
 /// If the code before a string literal contains one of these words, the literal is an error message.
 const ERRORS: &[&str] = &[

@@ -1,7 +1,7 @@
 //! Measures the largest amount of memory that is allocated at one moment during a call.
 //!
-//! The allocator counts for the whole process. So a test that includes this file must have a test
-//! binary of its own, in which nothing else runs during a measurement.
+//! The allocator counts for the whole process. So a test program that makes [`Counting`] its global allocator contains
+//! one test, and nothing else runs during a measurement.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ static NOW: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
 /// The system's allocator, with counters for the allocated bytes.
-struct Counting;
+pub struct Counting;
 
 // SAFETY: every block comes from the system's allocator and returns to it with the layout of its
 // allocation. The counters are atomics, so counting neither unwinds nor allocates.
@@ -31,9 +31,6 @@ unsafe impl GlobalAlloc for Counting {
         unsafe { System.dealloc(block, layout) }
     }
 }
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 /// Returns the result of `call`, and the largest number of bytes that were allocated at one moment
 /// during the call. Bytes that were allocated before the call do not count.

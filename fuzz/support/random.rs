@@ -21,4 +21,32 @@ impl Random {
     pub fn between(&mut self, low: i64, high: i64) -> i64 {
         low + self.below((high - low + 1) as u64) as i64
     }
+
+    /// Returns a random count up to `high`. The count is rarely 0, because a count of 0 makes every
+    /// type above it empty.
+    pub fn count(&mut self, high: i64) -> i64 {
+        if self.below(16) == 0 { 0 } else { self.between(1, high) }
+    }
+
+    /// Returns `length` counts up to `high`, every fifth of them 0.
+    pub fn counts(&mut self, length: i64, high: i64) -> Vec<i64> {
+        (0..length).map(|_| if self.below(5) == 0 { 0 } else { self.between(1, high) }).collect()
+    }
+
+    /// Returns `length` numbers from `low` to `high`, both included.
+    pub fn list(&mut self, length: i64, low: i64, high: i64) -> Vec<i64> {
+        (0..length).map(|_| self.between(low, high)).collect()
+    }
+
+    /// Returns `true` with a probability of 1 in `n`.
+    pub fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    /// Fills `bytes` with random bytes.
+    pub fn fill(&mut self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            chunk.copy_from_slice(&self.next().to_le_bytes()[..chunk.len()]);
+        }
+    }
 }

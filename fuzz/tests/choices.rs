@@ -5,11 +5,6 @@
 //! `FUZZ_SEED` selects other streams. From `FUZZ_CASES=1000` on, every transport is also combined with
 //! every copy method and with every kernel strategy; otherwise each choice is forced alone.
 
-#![expect(dead_code, reason = "each test binary uses a part of the harness")]
-
-#[path = "../../runtime/tests/job/mod.rs"]
-mod job;
-
 use arbitrary::Unstructured;
 use std::process::Command;
 use typepack::engine::contiguous::{self, Method};
@@ -193,18 +188,18 @@ fn settings(combined: bool) -> Vec<Vec<(&'static str, &'static str)>> {
 
 #[test]
 fn random_types_arrive_whatever_is_chosen() {
-    if job::is_rank() {
+    if crate::job::is_rank() {
         return exchange(&typepack::init().expect("joining the job"));
     }
     let list = settings(number("FUZZ_CASES", 100) >= CAMPAIGN);
     for variables in &list {
-        let mut command = Command::new(job::mpiexec());
+        let mut command = Command::new(crate::job::mpiexec());
         for name in typepack::variables::variables().iter().map(|variable| variable.name) {
             command.env_remove(name);
         }
-        command.args(["-n", "2"]).args(job::body(NAME));
-        let output = job::run(command, NAME, variables);
-        let text = job::text(&output);
+        command.args(["-n", "2"]).args(crate::job::body(NAME));
+        let output = crate::job::run(command, NAME, variables);
+        let text = crate::job::text(&output);
         assert!(output.status.success(), "{variables:?}: {}\n{text}", output.status);
         assert_eq!(text.matches("1 passed").count(), 2, "{variables:?}\n{text}");
     }

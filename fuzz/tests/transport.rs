@@ -5,14 +5,14 @@
 //! `FUZZ_SEED` selects other streams, `FUZZ_TRACE=1` prints the number of each case before it runs, and
 //! `FUZZ_ONLY=17` runs only case 17.
 
-#[path = "../support/counting_allocator.rs"]
-mod counting_allocator;
-
 use arbitrary::Unstructured;
-use counting_allocator::most_allocated;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use typepack_fuzz::{Stream, TransportChecker};
+use typepack_test_support::counting_allocator::{Counting, most_allocated};
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
 
 const SEED: u64 = 0x7261_6e6b_735f_7631;
 const CASES: u64 = 6000;

@@ -1,10 +1,7 @@
 //! Compares the translator's output for some shapes with golden files: CLIF as text, in `clif/`.
 //!
 //! A change of the translator shows as a difference from these files. If the change is intended,
-//! write the new text with `TYPEPACK_BLESS=1 cargo test -p typepack-jit --test clif` and commit it.
-
-#[path = "../../fuzz/support/blessed.rs"]
-mod blessed;
+//! write the new text with `TYPEPACK_BLESS=1 cargo test -p typepack-jit --test jit clif::` and commit it.
 
 use std::path::Path;
 use typepack_engine::kernel::{
@@ -71,5 +68,5 @@ fn golden_pairs() {
 fn compare(name: &str, shape: &str, target: Target, text: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clif");
     let text = format!("; {shape}, {target:?}\n{text}");
-    blessed::blessed(&folder.join(format!("{name}.clif")), &text);
+    typepack_test_support::blessed::blessed(&folder.join(format!("{name}.clif")), &text);
 }

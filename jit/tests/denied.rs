@@ -5,14 +5,11 @@
 //! This file has only one test, because the denial holds for the whole process and the order of the
 //! steps matters.
 
-#[path = "../../fuzz/support/skipped.rs"]
-mod skipped;
-
-use skipped::skipped;
 use typepack_engine::kernel::{
     Compiler, Direction, LeafShape, LevelShape, Shape, TransferLeaf, TransferRun, TransferShape,
 };
 use typepack_jit::{ErrorKind, Jit, Mode, Settings};
+use typepack_test_support::skipped::skipped;
 
 /// Constants of `linux/prctl.h` (since Linux 6.3).
 const PR_SET_MDWE: libc::c_int = 65;

@@ -2,9 +2,7 @@
 //! packing and unpacking by the typemap: with and without code memory, with `verify`, and with a
 //! lazy JIT that compiles the kernel after some of the copies.
 
-#[path = "../../fuzz/support/walk.rs"]
-mod walk;
-
+use crate::walk::places;
 use std::ops::Range;
 use std::sync::Arc;
 use typepack_engine::{
@@ -12,7 +10,6 @@ use typepack_engine::{
     stats,
 };
 use typepack_jit::{Jit, Mode, Settings};
-use walk::places;
 
 /// Number of doubles in every layout.
 const DOUBLES: i64 = 240;

@@ -1,10 +1,7 @@
 //! Tests of arrays and views of `ndarray` as buffers of messages and collective calls.
 #![cfg(feature = "ndarray")]
-#![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
-mod job;
-
-use job::{Random, ranks};
+use crate::job::{Random, ranks};
 use ndarray::{Array, Array1, Array2, Array3, ArrayD, Axis, IxDyn, s};
 use typepack::{Communicator, Equivalence, ErrorKind};
 

@@ -1,10 +1,7 @@
 //! Tests of blocking collective calls whose ways are chosen by measurement: whatever way a call goes, its result has
 //! the same bits, and ranks with wrong arguments get errors.
-#![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
-mod job;
-
-use job::{is_rank, ranks_with};
+use crate::job::{is_rank, ranks_with};
 use typepack::{Communicator, ErrorKind, Op};
 
 /// Number of rounds. The ranks compare all ways of a call within the first few hundred ones.

@@ -2,19 +2,14 @@
 //! differ, absent neighbours, and neighbours that occur many times.
 //!
 //! `cells.rs` has the tests of the other calls through cells, and of exchanges without failures.
-#![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
-#[path = "../../fuzz/support/attempts.rs"]
-mod attempts;
-mod job;
-
-use attempts::attempts;
-use job::{is_rank, ranks, ranks_with};
+use crate::job::{is_rank, ranks, ranks_with};
 use std::time::Duration;
 use typepack::topo::{Adjacency, Grid};
 use typepack::{
     Collective, Combine, Communicator, Datatype, ErrorKind, Named, Op, Part, Plan, Result, commit,
 };
+use typepack_test_support::attempts::attempts;
 
 /// Lets the ranks of a job sleep at once when they wait.
 const SLEEPS: (&str, &str) = ("TYPEPACK_SPIN_US", "0");

@@ -2,11 +2,8 @@
 //!
 //! `collectives.rs` and the C program `campaign.c` check the results of such calls; here are the properties that
 //! results do not show: no messages, the same bits as by messages, ranks that run ahead, and ranks that fail.
-#![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
-mod job;
-
-use job::{Random, is_rank, ranks, ranks_with};
+use crate::job::{Random, is_rank, ranks, ranks_with};
 use std::time::Duration;
 use typepack::topo::{Adjacency, Grid};
 use typepack::{

@@ -1,12 +1,8 @@
 //! Tests of collective calls and of grids. The tests compare the results with results that they compute
 //! serially.
-#![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
-mod forbid;
-mod job;
-
-use forbid::forbid;
-use job::{Random, ranks, ranks_with};
+use crate::forbid::forbid;
+use crate::job::{Random, ranks, ranks_with};
 use typepack::topo::Grid;
 use typepack::{Communicator, Datatype, ErrorKind, Named, Op, Plan, commit, dims_create};
 

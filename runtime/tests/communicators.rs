@@ -1,10 +1,7 @@
 //! Tests of communicators that contain only some of the ranks, and of collective calls on data with different
 //! layouts.
-#![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
-mod job;
-
-use job::{ranks, ranks_with};
+use crate::job::{ranks, ranks_with};
 use typepack::{
     Combine, Communicator, Comparison, Datatype, ErrorKind, Named, Op, Operator, Part, Plan,
     Source, Tag, commit,

@@ -1,9 +1,6 @@
 //! Tests of Rust structs with a datatype: `#[derive(Equivalence)]`, messages and collective calls of their values.
-#![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
-mod job;
-
-use job::ranks;
+use crate::job::ranks;
 use std::mem::{MaybeUninit, offset_of};
 use typepack::engine::typemap::typemap;
 use typepack::{Datatype, Equivalence, ErrorKind, Named, Source};

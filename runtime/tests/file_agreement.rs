@@ -1,13 +1,8 @@
 //! Tests of what the ranks of a file agree on before they act: positions of the shared file pointer, and arguments of
 //! collective writes. Also tests of the order of accesses to streams, and of the death of a rank.
 
-#[expect(dead_code, reason = "these tests need a part of the module")]
-mod file_scene;
-#[expect(dead_code, reason = "these tests need a part of the harness")]
-mod job;
-
-use file_scene::{new_file, path};
-use job::{body, is_rank, mpiexec, ranks, ranks_with, run, text};
+use crate::file_scene::{new_file, path};
+use crate::job::{body, is_rank, mpiexec, ranks, ranks_with, run, text};
 use std::ffi::CString;
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;

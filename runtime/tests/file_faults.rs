@@ -2,12 +2,8 @@
 //! tests print the results as a table, the fault matrix. In other tests, mapped pages disappear. `file_space.rs` has the
 //! tests of full file systems.
 
-mod file_scene;
-#[expect(dead_code, reason = "these tests need a part of the harness")]
-mod job;
-
-use file_scene::{Scene, at, new_file, path, shared, started};
-use job::ranks_with;
+use crate::file_scene::{Scene, at, new_file, path, shared, started};
+use crate::job::ranks_with;
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::io::{Read, Write};

@@ -1,9 +1,6 @@
 //! Tests that the hints which a file returns have an effect.
 
-#[expect(dead_code, reason = "these tests need a part of the harness")]
-mod job;
-
-use job::ranks_with;
+use crate::job::ranks_with;
 use std::sync::atomic::{AtomicU64, Ordering};
 use typepack::io::{File, Mode};
 use typepack::{Datatype, Named};

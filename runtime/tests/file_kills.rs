@@ -1,10 +1,7 @@
 //! A rank is killed in each phase of a collective call on a file. The other ranks get an error and do not hang. Also two
 //! jobs that use files of the same name at the same time.
 
-#[expect(dead_code, reason = "these tests need a part of the harness")]
-mod job;
-
-use job::{body, is_rank, mpiexec, run, text};
+use crate::job::{body, is_rank, mpiexec, run, text};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};

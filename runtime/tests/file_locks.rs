@@ -1,16 +1,8 @@
 //! Tests of ranks that wait for each other in accesses to files: the locks of atomic mode, streams, and the progress that
 //! a waiting rank makes.
 
-#[path = "../../fuzz/support/attempts.rs"]
-mod attempts;
-#[expect(dead_code, reason = "these tests need a part of the module")]
-mod file_scene;
-#[expect(dead_code, reason = "these tests need a part of the harness")]
-mod job;
-
-use attempts::attempts;
-use file_scene::path;
-use job::{body, is_rank, mpiexec, ranks_with, run, text};
+use crate::file_scene::path;
+use crate::job::{body, is_rank, mpiexec, ranks_with, run, text};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -20,6 +12,7 @@ use std::time::{Duration, Instant};
 use typepack::io::{Access, File, Mode, Position, Started};
 use typepack::{Communicator, Datatype, ErrorKind, Named, Part, Plan, commit};
 use typepack_job::sys::files::{self, Table};
+use typepack_test_support::attempts::attempts;
 
 fn byte() -> Plan {
     commit(&Datatype::named(Named::U8)).expect("a plan")

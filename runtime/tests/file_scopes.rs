@@ -1,9 +1,7 @@
 //! Tests of the Rust API of files: accesses in the background that borrow their buffers for a scope, and arrays
 //! of any layout.
 
-mod job;
-
-use job::{Random, ranks};
+use crate::job::{Random, ranks};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

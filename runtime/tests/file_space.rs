@@ -1,21 +1,14 @@
 //! Tests of files without space: file systems that are full, also under a mapping, and limits for the sizes of files.
 //! `file_faults.rs` has the tests of all other faults.
 
-#[expect(dead_code, reason = "these tests use no second file")]
-mod file_scene;
-#[expect(dead_code, reason = "these tests need a part of the harness")]
-mod job;
-#[path = "../../fuzz/support/skipped.rs"]
-mod skipped;
-
-use file_scene::{Scene, at, new_file, path, shared, started};
-use job::{body, is_rank, mpiexec, ranks_with, run, text};
-use skipped::skipped;
+use crate::file_scene::{Scene, at, new_file, path, shared, started};
+use crate::job::{body, is_rank, mpiexec, ranks_with, run, text};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use typepack::io::Whence;
 use typepack::{Communicator, Datatype, ErrorKind, FileErrorKind, Named, commit};
 use typepack_job::sys::files::{self, Table};
+use typepack_test_support::skipped::skipped;
 
 /// The number of bytes for which `FULL` has space.
 static BUDGET: AtomicU64 = AtomicU64::new(0);

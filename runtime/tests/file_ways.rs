@@ -2,19 +2,13 @@
 //! accesses of each kind, so that the library tries both ways if it may choose by measurement. Other tests switch the
 //! measurement off or force one way. The tests count the system calls that write, to see which way was used.
 
-#[expect(dead_code, reason = "these tests need a part of the harness")]
-mod job;
-
-#[path = "../../fuzz/support/attempts.rs"]
-mod attempts;
-
-use attempts::attempts;
-use job::ranks_with;
+use crate::job::ranks_with;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use typepack::io::{Access, File, Mode, Position};
 use typepack::{Communicator, Datatype, Named, commit};
 use typepack_job::sys::files::{self, Table};
+use typepack_test_support::attempts::attempts;
 
 /// Number of accesses of each kind. A chooser tries the other way after 20 accesses or so.
 const ACCESSES: u64 = 120;
@@ -150,12 +144,12 @@ fn without_measuring_the_static_order_stays() {
 #[test]
 fn a_forced_way_is_not_left() {
     let name = "a_forced_way_is_not_left";
-    if !job::is_rank() || std::env::var("TYPEPACK_IO").as_deref() == Ok("pwrite") {
+    if !crate::job::is_rank() || std::env::var("TYPEPACK_IO").as_deref() == Ok("pwrite") {
         ranks_with(2, name, &[("TYPEPACK_TUNE", "on"), ("TYPEPACK_IO", "pwrite")], |world| {
             assert_eq!(exchange_all(world), [[1, LATER], [1, LATER], [8, 8 * LATER]]);
         });
     }
-    if !job::is_rank() || std::env::var("TYPEPACK_IO").as_deref() == Ok("mmap") {
+    if !crate::job::is_rank() || std::env::var("TYPEPACK_IO").as_deref() == Ok("mmap") {
         ranks_with(2, name, &[("TYPEPACK_TUNE", "on"), ("TYPEPACK_IO", "mmap")], |world| {
             let all = exchange_all(world);
             // Only writes that extend the file make system calls: one for the last piece, or one for each piece while

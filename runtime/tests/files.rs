@@ -1,12 +1,8 @@
 //! Tests of files. The tests compare random sequences of accesses with a model of the file: a vector of bytes, in which
 //! the tests find each byte by the type maps. `file_faults.rs` has the tests with faults.
 
-#[expect(dead_code, reason = "these tests need a part of the module")]
-mod file_scene;
-mod job;
-
-use file_scene::path;
-use job::{Random, ranks, ranks_with};
+use crate::file_scene::path;
+use crate::job::{Random, ranks, ranks_with};
 use std::path::PathBuf;
 use typepack::engine::typemap::typemap;
 use typepack::io::{Access, File, Mode, Position, Whence};

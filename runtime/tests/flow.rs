@@ -5,10 +5,7 @@
 //!
 //! `FLOW_MESSAGES` sets the number of messages of 64 bytes.
 
-#[expect(dead_code, reason = "no random numbers here")]
-mod job;
-
-use job::ranks_with;
+use crate::job::ranks_with;
 use typepack::{
     Communicator, Datatype, Named, Operation, Plan, SendMode, Source, Tag, commit, init,
 };
@@ -268,13 +265,16 @@ fn a_bound_of_nothing() {
 /// allowed.
 #[test]
 fn bad_bounds_are_errors() {
-    if !job::is_rank() {
+    if !crate::job::is_rank() {
         for value in ["16M", "-1", "", "99999999999999999999999"] {
-            let mut command = std::process::Command::new(job::mpiexec());
-            command.args(["-n", "1"]).args(job::body("bad_bounds_are_errors"));
-            let output =
-                job::run(command, "bad", &[("TYPEPACK_UNEXPECTED_MAX", value), ("FLOW_BAD", "1")]);
-            let text = job::text(&output);
+            let mut command = std::process::Command::new(crate::job::mpiexec());
+            command.args(["-n", "1"]).args(crate::job::body("bad_bounds_are_errors"));
+            let output = crate::job::run(
+                command,
+                "bad",
+                &[("TYPEPACK_UNEXPECTED_MAX", value), ("FLOW_BAD", "1")],
+            );
+            let text = crate::job::text(&output);
             let wanted = format!(
                 "TYPEPACK_UNEXPECTED_MAX: \"{value}\" is not a valid number of bytes; it must be 0 or more"
             );

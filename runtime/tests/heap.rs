@@ -1,18 +1,13 @@
 //! Tests of messages between real ranks, from and to the shared heap. The tests cover all combinations of
 //! layouts and memory with every protocol, the memory of abandoned operations, deaths in the middle of a
 //! message, and too little memory.
-#![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
-mod job;
-#[path = "../../fuzz/support/skipped.rs"]
-mod skipped;
-
-use job::{Random, body, is_rank, mpiexec, ranks, ranks_with, run, text};
-use skipped::skipped;
+use crate::job::{Random, body, is_rank, mpiexec, ranks, ranks_with, run, text};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use typepack::memory::Block;
 use typepack::{Communicator, Datatype, ErrorKind, Named, Plan, SharedBuffer, Source, Tag, commit};
+use typepack_test_support::skipped::skipped;
 
 /// A buffer in shared or in private memory.
 enum Buffer {

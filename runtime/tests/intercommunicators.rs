@@ -1,9 +1,6 @@
 //! Tests of intercommunicators: making, merging and splitting them, messages, and collective calls between groups.
-#![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
-mod job;
-
-use job::ranks;
+use crate::job::ranks;
 use typepack::{
     Collective, Combine, Communicator, Comparison, Datatype, ErrorKind, Messages, Named, Op,
     Operation, Part, Plan, Root, SharedRegion, Source, Tag, commit,

@@ -4,25 +4,14 @@
 //! measure the times from the kill to the end of `mpiexec` and print them, but assert no limit. The requirement for a
 //! release is at most half a second.
 
-#[path = "../launcher/tests/harness/mod.rs"]
-mod harness;
-#[expect(dead_code, reason = "only where the launcher is")]
-mod job;
-mod role;
-
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use harness::attempts::attempts;
-use harness::{
+use crate::harness::{
     Signs, expect_no_shared_name_but, kill, shared_names, start, thread_sleeps_in_futex,
 };
-use role::{job, play};
-
-#[test]
-fn as_rank() {
-    play();
-}
+use crate::role::job;
+use typepack_test_support::attempts::attempts;
 
 /// A small random generator (xorshift). Every run uses a different seed, and therefore kills at different
 /// moments. The test prints the seed.

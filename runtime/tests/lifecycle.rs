@@ -1,15 +1,10 @@
 //! Tests of the beginning and the end of a rank: a rank without `mpiexec`, settings, launchers of another
 //! MPI, forks, and deaths.
-#![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
-#[path = "../../fuzz/support/attempts.rs"]
-mod attempts;
-mod job;
-
-use attempts::attempts;
-use job::{body, is_rank, mpiexec, ranks, ranks_with, run, text};
+use crate::job::{body, is_rank, mpiexec, ranks, ranks_with, run, text};
 use std::process::{Command, Output};
 use typepack::{Communicator, Datatype, Error, ErrorKind, Named, Op, Source, Tag, commit};
+use typepack_test_support::attempts::attempts;
 
 /// Runs test `name` of this binary again, without `mpiexec`.
 fn alone(name: &str, env: &[(&str, &str)]) -> Output {

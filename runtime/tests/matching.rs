@@ -5,10 +5,7 @@
 //!
 //! `MATCHING_MESSAGES` sets the number of messages. With `--nocapture`, each test prints its times.
 
-#[expect(dead_code, reason = "no random numbers here")]
-mod job;
-
-use job::ranks;
+use crate::job::ranks;
 use std::time::Instant;
 use typepack::{Communicator, Datatype, Named, Operation, Plan, Source, Tag, commit};
 

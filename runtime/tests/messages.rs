@@ -1,8 +1,6 @@
 //! Tests of point-to-point messages between real ranks.
 
-mod job;
-
-use job::{Random, ranks, ranks_with};
+use crate::job::{Random, ranks, ranks_with};
 use typepack::{
     Communicator, Datatype, ErrorKind, Named, Order, Plan, Source, Status, Tag, commit,
 };

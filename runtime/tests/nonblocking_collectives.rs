@@ -1,10 +1,7 @@
 //! Tests of nonblocking and persistent collective calls. Most tests compare the results with those of
 //! blocking calls.
-#![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
-mod job;
-
-use job::{Random, is_rank, mpiexec, ranks, ranks_with, run};
+use crate::job::{Random, is_rank, mpiexec, ranks, ranks_with, run};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use std::time::Duration;
@@ -14,7 +11,6 @@ use typepack::{
 };
 
 /// Number of words in one element. It is the same in every layout of `Types::plans`.
-const WORDS: usize = 3;
 
 /// The types of the calls. `plans` has types of three words: contiguous, with gaps, and permuted. The other
 /// types are for reductions.
@@ -680,9 +676,9 @@ fn a_death_ends_nonblocking_calls() {
     }
     let mut command = Command::new(mpiexec());
     // SIGKILL must not come before the other ranks have told of the error, so it comes a minute after SIGTERM.
-    command.args(["-n", "3", "-kill-after", "60"]).args(job::body(name));
+    command.args(["-n", "3", "-kill-after", "60"]).args(crate::job::body(name));
     let output = run(command, name, &[]);
-    let text = job::text(&output);
+    let text = crate::job::text(&output);
     assert_eq!(output.status.code(), Some(3), "{text}");
     for rank in 0..2 {
         assert!(text.contains(&format!("rank {rank} was told")), "{text}");

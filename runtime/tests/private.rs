@@ -1,24 +1,16 @@
 //! Tests of messages between private memories of real ranks. The tests force copies between private
 //! memories, forbid them with a filter of system calls in one rank or in both, kill a rank, and send a
 //! message longer than two gibibytes. Further tests get data from windows of private memory.
-#![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
-#[path = "../../fuzz/support/attempts.rs"]
-mod attempts;
-mod forbid;
-mod job;
-#[path = "../../fuzz/support/skipped.rs"]
-mod skipped;
-
-use attempts::attempts;
-use forbid::forbid;
-use job::{Random, body, is_rank, mpiexec, ranks, ranks_with, run, text};
-use skipped::skipped;
+use crate::forbid::forbid;
+use crate::job::{Random, body, is_rank, mpiexec, ranks, ranks_with, run, text};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use typepack::rma::{Assertions, LockKind, Window, WindowOf};
 use typepack::{Communicator, Datatype, ErrorKind, Named, Part, Plan, commit};
+use typepack_test_support::attempts::attempts;
+use typepack_test_support::skipped::skipped;
 
 fn byte() -> Plan {
     commit(&Datatype::named(Named::U8)).unwrap()
@@ -159,7 +151,7 @@ fn one_side_may_be_refused() {
 /// Checks that no rank writes to the memory of other processes: a filter ends every process that tries to.
 #[test]
 fn no_rank_writes_to_another_process() {
-    let end = |_| forbid::end_at(libc::SYS_process_vm_writev);
+    let end = |_| crate::forbid::end_at(libc::SYS_process_vm_writev);
     let name = "no_rank_writes_to_another_process";
     if let Some(copied) = copied(name, end, &[("TYPEPACK_TRANSPORT", "cma")]) {
         assert_eq!(copied, [COUNT; 2]);

@@ -5,10 +5,7 @@
 //! Rank `r` puts to the part of rank `t` that belongs to `r`, so no two ranks write the same words. Each rank draws the
 //! same numbers, so each rank knows what its own memory must hold.
 
-#[expect(dead_code, reason = "no variables and no bytes are made up here")]
-mod job;
-
-use job::{Random, ranks, ranks_with};
+use crate::job::{Random, ranks, ranks_with};
 use std::sync::atomic::{AtomicBool, Ordering};
 use typepack::rma::{Assertions, LockKind, Update, Window};
 use typepack::{Communicator, ErrorKind, Op, Part, Plan, SharedBuffer, commit};

@@ -1,22 +1,11 @@
 //! Tests of jobs of real ranks: how ranks join and leave, shell scripts that wrap a rank, and the
 //! ways in which a rank can end.
 
-#[path = "../launcher/tests/harness/mod.rs"]
-mod harness;
-#[expect(dead_code, reason = "only where the launcher is")]
-mod job;
-mod role;
-
-use harness::attempts::attempts;
-use harness::{Finished, Signs, run, start, start_as_is};
-use role::{command, job, play, rank};
+use crate::harness::{Finished, Signs, run, start, start_as_is};
+use crate::role::{command, job, rank};
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
-
-#[test]
-fn as_rank() {
-    play();
-}
+use typepack_test_support::attempts::attempts;
 
 /// Returns the end of the line that `mpiexec` prints about rank 1: what follows the process id.
 fn verdict(done: &Finished) -> String {
@@ -155,7 +144,7 @@ fn killing_mpiexec_kills_real_ranks_wherever_they_hide() {
         let job = start(job(2, "wait", wrapper));
         job.wait_for("registered ranks", || {
             let ranks = job.processes().into_iter().filter(|p| p.command.contains("as_rank"));
-            let asleep = ranks.filter(|p| harness::sleeps_in_futex(p.pid)).count();
+            let asleep = ranks.filter(|p| crate::harness::sleeps_in_futex(p.pid)).count();
             (asleep >= 2).then_some(())
         });
         job.signal(libc::SIGKILL);
@@ -171,7 +160,7 @@ fn killing_mpiexec_kills_ranks_that_compute() {
         let job = start(job(2, "spin", wrapper));
         job.wait_for("ranks that have joined", || {
             let ranks = job.processes().into_iter().filter(|p| p.command.contains("as_rank"));
-            let busy = ranks.filter(|p| harness::has_used_cpu(p.pid)).count();
+            let busy = ranks.filter(|p| crate::harness::has_used_cpu(p.pid)).count();
             (busy >= 2).then_some(())
         });
         job.signal(libc::SIGKILL);

@@ -1,19 +1,14 @@
 //! Tests of regions that ranks share: every rank sees every part, all ranks get an error if memory runs out
 //! at one rank, and no rank hangs if another rank dies.
 
-#[path = "../../fuzz/support/attempts.rs"]
-mod attempts;
-#[expect(dead_code, reason = "no bytes are made up here")]
-mod job;
-
-use attempts::attempts;
-use job::{Random, body, is_rank, mpiexec, ranks, run, text};
+use crate::job::{Random, body, is_rank, mpiexec, ranks, run, text};
 use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use typepack::io::{File, Mode};
 use typepack::rma::Window;
 use typepack::{Communicator, ErrorKind, Op, SharedRegion, WindowErrorKind};
+use typepack_test_support::attempts::attempts;
 
 /// Returns the value with which `fill` marks word `word` in the part of rank `rank`.
 fn mark(rank: usize, word: usize, seed: u64) -> u64 {

@@ -1,15 +1,8 @@
 //! Tests of nonblocking operations: scopes, leaked requests, panics in scopes, and raw operations.
-#![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
-mod job;
-
-use job::{ranks, ranks_with};
+use crate::job::{ranks, ranks_with};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use typepack::{Datatype, ErrorKind, Named, Plan, ReserveAllocator, SendMode, Source, Tag, commit};
-
-/// Turns the end of memory into errors (`starts_without_memory_are_errors`).
-#[global_allocator]
-static ALLOCATOR: ReserveAllocator = ReserveAllocator;
+use typepack::{Datatype, ErrorKind, Named, Plan, SendMode, Source, Tag, commit};
 
 fn word() -> Plan {
     commit(&Datatype::named(Named::U64)).unwrap()

@@ -1,10 +1,7 @@
 //! Tests of the shared memory that a job of many ranks takes, and of the collective calls and transfers that
 //! keep this memory small.
-#![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
-mod job;
-
-use job::{body, is_rank, mpiexec, ranks, ranks_with, run, text};
+use crate::job::{body, is_rank, mpiexec, ranks, ranks_with, run, text};
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 use typepack::{Collective, Communicator, Datatype, ErrorKind, Named, Part, Plan, commit};

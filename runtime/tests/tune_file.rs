@@ -1,11 +1,7 @@
 //! Tests of the file of `TYPEPACK_TUNE_FILE` over whole jobs: one job writes which way of copying it has found to be
 //! the fastest, the next job starts with the file, and a job prints one line about a file that it cannot use.
 
-#![expect(dead_code, reason = "each test binary uses a part of the harness")]
-
-mod job;
-
-use job::{body, is_rank, mpiexec, run, text};
+use crate::job::{body, is_rank, mpiexec, run, text};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

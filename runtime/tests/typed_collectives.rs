@@ -1,10 +1,7 @@
 //! Tests of the collective calls of buffers: slices, values, layouts and structs. The tests compare the results with
 //! plain computations. `arrays.rs` tests the buffers of `ndarray`.
-#![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
-mod job;
-
-use job::{ranks, ranks_with};
+use crate::job::{ranks, ranks_with};
 use typepack::topo::{Adjacency, Grid};
 use typepack::{
     Communicator, Datatype, Elements, ElementsMut, Equivalence, ErrorKind, Named, Op, Plan, Root,

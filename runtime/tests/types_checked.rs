@@ -1,10 +1,7 @@
 //! Tests of `TYPEPACK_CHECK_TYPES`. If the types of a message and of its receive differ, the receiver must
 //! get an error, with every protocol. Types that match by the rules of the standard must be accepted.
-#![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
-mod job;
-
-use job::ranks_with;
+use crate::job::ranks_with;
 use typepack::topo::Grid;
 use typepack::{
     Collective, Combine, Communicator, Datatype, Error, ErrorClass, ErrorKind, Named, Operation,

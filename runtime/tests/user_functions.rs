@@ -2,11 +2,8 @@
 //! if such a function panics.
 //!
 //! `nonblocking_collectives.rs` checks the results of such reductions.
-#![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
-mod job;
-
-use job::ranks;
+use crate::job::ranks;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::channel;

@@ -1,10 +1,7 @@
 //! Tests of windows of Rust values: the guards of all kinds of epochs, operations on layouts, atomic updates of one
 //! and of many values at the same time, and errors.
 
-#[expect(dead_code, reason = "no variables and no bytes are made up here")]
-mod job;
-
-use job::{Random, ranks};
+use crate::job::{Random, ranks};
 use typepack::rma::{LockKind, Update, WindowOf};
 use typepack::{Communicator, ErrorKind, Op, WindowErrorKind, commit};
 

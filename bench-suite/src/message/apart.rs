@@ -76,16 +76,12 @@ fn say(file: &CStr, text: &str) -> Result<(), Errno> {
 }
 
 #[cfg(test)]
-#[path = "../../../fuzz/support/skipped.rs"]
-mod skipped;
-
-#[cfg(test)]
 mod tests {
-    use super::skipped::skipped;
     use super::{check, reserve_apart};
     use std::os::linux::net::SocketAddrExt;
     use std::os::unix::net::{SocketAddr, UnixDatagram};
     use std::process::Command;
+    use typepack_test_support::skipped::skipped;
 
     /// Checks that a process that is started by [`reserve_apart`] does not see an abstract name that this
     /// process has bound, and that other processes see it. `mpiexec` reserves cores with such names.

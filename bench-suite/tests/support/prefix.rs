@@ -2,10 +2,10 @@
 //!
 //! `io.rs`, `pingpong.rs` and `regret.rs` use this file; they also have the module `skipped`, which this file needs.
 
-use super::skipped::skipped;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use typepack_test_support::skipped::skipped;
 
 /// Returns the bytes as text.
 pub fn text(bytes: &[u8]) -> String {

@@ -4,8 +4,6 @@
 //! The drawings in `golden/drawings.txt` were checked by hand; `TYPEPACK_BLESS=1 cargo test -p
 //! typepack-explain` rewrites the file.
 
-#[path = "../../../fuzz/support/blessed.rs"]
-mod blessed;
 #[path = "../../tests/golden/ddtbench.rs"]
 mod ddtbench;
 
@@ -30,7 +28,7 @@ fn drawings_are_as_looked_at() {
         let drawing = explain::drawing(&ty, count.parse().unwrap(), false);
         write!(found, "== {case}\n{drawing}").unwrap();
     }
-    blessed::blessed(&path, &found);
+    typepack_test_support::blessed::blessed(&path, &found);
 }
 
 /// Parses views such as `0 vector(2, 1, 4, int); 4 int`: displacements and filetypes.
@@ -52,7 +50,7 @@ fn file_views_are_as_looked_at() {
         let ranks = explain::FileRanks::new(&views(text), count.parse().unwrap()).unwrap();
         write!(found, "== {case}\n{}", ranks.report(false).unwrap()).unwrap();
     }
-    blessed::blessed(&path, &found);
+    typepack_test_support::blessed::blessed(&path, &found);
 }
 
 /// Compares the table and the coverage with a naive walk over the type maps.

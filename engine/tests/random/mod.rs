@@ -2,27 +2,8 @@
 //! enough to expand. The project's full generator is in the crate `typepack-fuzz`, which the engine's
 //! tests cannot use, because that crate depends on the engine.
 
-#[path = "../../../fuzz/support/random.rs"]
-mod numbers;
-
-pub use numbers::Random;
 use typepack_engine::{Datatype, Named, Order};
-
-impl Random {
-    /// Returns a random count up to `high`. The count is rarely 0, because a count of 0 makes every
-    /// type above it empty.
-    fn count(&mut self, high: i64) -> i64 {
-        if self.below(16) == 0 { 0 } else { self.between(1, high) }
-    }
-
-    fn counts(&mut self, length: i64, high: i64) -> Vec<i64> {
-        (0..length).map(|_| if self.below(5) == 0 { 0 } else { self.between(1, high) }).collect()
-    }
-
-    fn list(&mut self, length: i64, low: i64, high: i64) -> Vec<i64> {
-        (0..length).map(|_| self.between(low, high)).collect()
-    }
-}
+pub use typepack_test_support::random::Random;
 
 /// Returns a random tree of at most `levels` levels of constructors above the named types.
 pub fn datatype(random: &mut Random, levels: u32) -> Datatype {

@@ -16,8 +16,8 @@ use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
-use crate::resolve::Home;
-use crate::source::{Namespace, Tree, attributes, flatten, only_tests};
+use super::resolve::Home;
+use super::source::{Namespace, Tree, attributes, flatten, only_tests};
 
 /// One import: the file `from` uses the path `written` in line `line`, and the file `to` defines what
 /// the path names.

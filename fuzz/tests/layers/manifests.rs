@@ -8,7 +8,7 @@ use std::path::Path;
 
 use toml::{Table, Value};
 
-use crate::order::List;
+use super::order::List;
 
 /// Returns the folders of the workspace's crates, and a map from the name of each crate to its folder.
 fn members(root: &Path) -> (Vec<String>, BTreeMap<String, String>) {

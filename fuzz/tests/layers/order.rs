@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::imports::{Import, imports};
-use crate::source::{Sources, Tree};
+use super::imports::{Import, imports};
+use super::source::{Sources, Tree};
 
 /// The contents of `order.toml`.
 #[derive(serde::Deserialize)]

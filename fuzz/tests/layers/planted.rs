@@ -2,8 +2,8 @@
 //! the order of layers, and each import is written in a different way. The check must report every one
 //! of them.
 
-use crate::order::check;
-use crate::source::Sources;
+use super::order::check;
+use super::source::Sources;
 
 fn faults(layers: &[&str], files: &[(&str, &str)]) -> Vec<String> {
     let sources: Sources =

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use crate::source::{Meaning, Namespace, Tree};
+use super::source::{Meaning, Namespace, Tree};
 
 /// The place that defines what a path names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

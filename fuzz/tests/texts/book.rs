@@ -6,11 +6,11 @@
 //! `TEST_MDBOOK=required` is set (as in `scripts/clients`), it fails instead.
 
 use super::programs::mdbook;
-use super::skipped::skipped;
 use super::{GUIDE, files, markdown, none, repository, text};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
+use typepack_test_support::skipped::skipped;
 
 #[test]
 fn the_summary_lists_every_page() {

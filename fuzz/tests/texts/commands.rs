@@ -16,10 +16,10 @@
 //! C program, that program replaces the example of the same name.
 
 use super::programs::{Scratch, built, shell};
-use super::skipped::skipped;
 use super::{GUIDE, files, markdown, none, repository, text};
 use std::collections::BTreeSet;
 use std::path::Path;
+use typepack_test_support::skipped::skipped;
 
 /// The script that CI runs.
 const CI: &str = ".ci/run";

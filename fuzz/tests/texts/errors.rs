@@ -4,7 +4,8 @@
 //! brackets stands for text that differs from job to job. The parts between these words must occur in
 //! the string literals of the crates that print.
 
-use super::{GUIDE, files, none, source_texts, text};
+use super::{GUIDE, files, none, text};
+use typepack_test_support::source_texts;
 
 /// The folders of the code that prints lines for users, except that of the command `typepack`.
 const FOLDERS: &[&str] =

@@ -2,8 +2,9 @@
 //!
 //! A text that fits many places gives no reason for any of them.
 
-use super::{files, none, source_texts, text};
+use super::{files, none, text};
 use std::collections::BTreeMap;
+use typepack_test_support::source_texts;
 
 /// Maximum number of places in the tree that may have the same `SAFETY` text.
 const TIMES: usize = 5;

@@ -1,9 +1,9 @@
 //! Tests that the top level of the repository has exactly the entries that this file lists, and that
 //! the README is short.
 
-use super::skipped::skipped;
 use super::{none, repository, text};
 use std::process::Command;
+use typepack_test_support::skipped::skipped;
 
 /// All entries of the top level except names that begin with a dot.
 const TOP: &[&str] = &[

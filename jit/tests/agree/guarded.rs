@@ -1,6 +1,6 @@
 //! Allocates memory between guard pages, which are pages without access.
 
-use super::{Random, block, reference};
+use super::{block, random, reference};
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 use typepack_engine::kernel::{Compiler, Direction, Level};
 use typepack_jit::Jit;
@@ -76,7 +76,7 @@ pub fn fenced_runs(jit: &Jit, bytes: u64, count: u64, edge: Edge) {
     let page = rustix::param::page_size();
     let stride = 2 * page;
     let mut mem = Guarded::new(stride * count as usize, Edge::Start);
-    Random::new(bytes).fill(mem.bytes_mut());
+    random::seeded(bytes).fill(mem.bytes_mut());
     let before = mem.bytes().to_vec();
     let first = if edge == Edge::Start { 0 } else { page - bytes as usize };
     let levels = vec![Level::Loop { count, stride: stride as i64 }];
@@ -99,7 +99,7 @@ pub fn fenced_runs(jit: &Jit, bytes: u64, count: u64, edge: Edge) {
     for direction in [Direction::Pack, Direction::Unpack] {
         let kernel = jit.kernel(&nest.shape(direction)).expect("the shape has a kernel");
         if direction == Direction::Unpack {
-            Random::new(bytes + 1).fill(packed.bytes_mut());
+            random::seeded(bytes + 1).fill(packed.bytes_mut());
         }
         let base = mem.bytes_mut()[base as usize..].as_mut_ptr();
         fence(&mut mem, MprotectFlags::empty());

@@ -4,26 +4,11 @@ use std::sync::Arc;
 use typepack_engine::Table;
 use typepack_engine::kernel::{Leaf, Level, Nest, Run};
 
-#[path = "../../../fuzz/support/random.rs"]
-mod numbers;
+pub use typepack_test_support::random::Random;
 
-pub use numbers::Random;
-
-impl Random {
-    pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def0)
-    }
-
-    /// Returns `true` with a probability of 1 in `n`.
-    pub fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-
-    pub fn fill(&mut self, bytes: &mut [u8]) {
-        for chunk in bytes.chunks_mut(8) {
-            chunk.copy_from_slice(&self.next().to_le_bytes()[..chunk.len()]);
-        }
-    }
+/// Returns a generator for case `seed`.
+pub fn seeded(seed: u64) -> Random {
+    Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def0)
 }
 
 /// Returns a nest of one to eight levels with at most a few thousand leaves.

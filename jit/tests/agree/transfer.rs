@@ -109,7 +109,7 @@ pub fn agree_at(jit: &Jit, transfer: &Transfer, edge: Edge, insets: [usize; 2], 
     let (place, bytes) = span(runs.iter().map(|r| Run { offset: r.to, bytes: r.bytes }));
     let mut dst = Guarded::new(bytes + insets[1], edge);
     let place = place - skip[1] as i64;
-    let mut random = Random::new(runs.len() as u64 ^ 0x5eed);
+    let mut random = random::seeded(runs.len() as u64 ^ 0x5eed);
     random.fill(src.bytes_mut());
     random.fill(dst.bytes_mut());
     let source = src.bytes().to_vec();
@@ -142,7 +142,7 @@ fn both(jit: &Jit, transfer: &Transfer, name: &str) {
 fn random_pairs() {
     let jit = super::jit();
     for seed in 0..CASES {
-        let mut r = Random::new(seed ^ 0xfa1e);
+        let mut r = random::seeded(seed ^ 0xfa1e);
         let mut budget = 1500;
         let depth = r.between(1, 5);
         let levels = (0..depth)

@@ -4,28 +4,20 @@
 //! A program exits with code 0 if all its checks hold (`c/check.h`). The programs use the library that cargo
 //! has built for these tests. If a job hangs, the test kills it and fails (`job/`).
 
-mod hangs;
-#[path = "../../tests/job/mod.rs"]
-#[expect(dead_code, reason = "the part that runs bodies in Rust")]
-mod job;
-mod program;
-#[path = "../../../fuzz/support/skipped.rs"]
-mod skipped;
-
-use program::library;
-use skipped::skipped;
+use crate::program::library;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
+use typepack_test_support::skipped::skipped;
 
 /// Compiles `c/NAME.c` unless an earlier call has compiled it. Several tests run the same program, and they
 /// must not write the executable at the same time.
-fn compile(name: &str) -> PathBuf {
+pub fn compile(name: &str) -> PathBuf {
     static COMPILED: Mutex<Vec<String>> = Mutex::new(Vec::new());
     let mut compiled = COMPILED.lock().expect("no compilation failed");
     if !compiled.iter().any(|other| other == name) {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        program::compile(name, &[root.join(format!("tests/c/{name}.c"))]);
+        crate::program::compile(name, &[root.join(format!("tests/c/{name}.c"))]);
         compiled.push(name.to_owned());
     }
     library().join(name)
@@ -44,7 +36,7 @@ fn run_with(name: &str, sizes: &[usize], env: &[(&str, &str)]) {
         let mut command = match size {
             0 => Command::new(&exe),
             _ => {
-                let mut command = Command::new(job::mpiexec());
+                let mut command = Command::new(crate::job::mpiexec());
                 command.args(["-n", &size.to_string()]).arg(&exe);
                 command
             }
@@ -52,9 +44,9 @@ fn run_with(name: &str, sizes: &[usize], env: &[(&str, &str)]) {
         // cargo sets `LD_LIBRARY_PATH` to directories that may contain an older library, so this line
         // replaces it.
         command.env("LD_LIBRARY_PATH", library());
-        let output = job::run(command, name, env);
+        let output = crate::job::run(command, name, env);
         let ended = output.status;
-        assert!(ended.success(), "{name}, {size} ranks: {ended}\n{}", job::text(&output));
+        assert!(ended.success(), "{name}, {size} ranks: {ended}\n{}", crate::job::text(&output));
     }
 }
 
@@ -130,8 +122,8 @@ programs! {
 fn printed(name: &str, env: &[(&str, &str)]) -> (String, bool) {
     let mut command = Command::new(compile(name));
     command.env("LD_LIBRARY_PATH", library());
-    let output = job::run(command, name, env);
-    (job::text(&output), output.status.success())
+    let output = crate::job::run(command, name, env);
+    (crate::job::text(&output), output.status.success())
 }
 
 #[test]
@@ -246,11 +238,11 @@ fn short_memory() {
 /// it cannot count on this machine.
 #[test]
 fn small_collectives() {
-    let mut command = Command::new(job::mpiexec());
+    let mut command = Command::new(crate::job::mpiexec());
     command.args(["-n", "2"]).arg(compile("small_collectives"));
     command.env("LD_LIBRARY_PATH", library());
-    let output = job::run(command, "small_collectives", &[]);
-    assert!(output.status.success(), "{}", job::text(&output));
+    let output = crate::job::run(command, "small_collectives", &[]);
+    assert!(output.status.success(), "{}", crate::job::text(&output));
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         skipped(line.strip_prefix("SKIPPED: ").unwrap_or(line));
     }
@@ -288,11 +280,11 @@ fn a_program_runs_under_valgrind() {
     if let Some(reason) = no_valgrind() {
         return skipped(reason);
     }
-    let mut command = Command::new(job::mpiexec());
+    let mut command = Command::new(crate::job::mpiexec());
     command.args(["-n", "2", "valgrind", "-q", "--tool=none"]).arg(compile("lecture"));
     command.env("LD_LIBRARY_PATH", library());
-    let output = job::run(command, "lecture", &[NO_AVX512]);
-    assert!(output.status.success(), "{}", job::text(&output));
+    let output = crate::job::run(command, "lecture", &[NO_AVX512]);
+    assert!(output.status.success(), "{}", crate::job::text(&output));
 }
 
 /// Checks that the cost of each object and list grows with the work: four times as many objects must not take more
@@ -310,8 +302,8 @@ fn costs_grow_with_the_work() {
     command.args(["--separate-threads=yes", "--dump-line=no"]);
     command.arg(format!("--callgrind-out-file={}", counts.display()));
     command.arg(exe).env("LD_LIBRARY_PATH", library());
-    let output = job::run(command, "growth", &[NO_AVX512, ("TYPEPACK_TUNE", "off")]);
-    assert!(output.status.success(), "{}", job::text(&output));
+    let output = crate::job::run(command, "growth", &[NO_AVX512, ("TYPEPACK_TUNE", "off")]);
+    assert!(output.status.success(), "{}", crate::job::text(&output));
     // The program prints one line for each call of `measured`, and callgrind writes one file for each call and thread.
     let instructions = |call: usize| {
         let file = format!("{}.{}-01", counts.display(), call + 1);
@@ -358,11 +350,11 @@ fn types() {
 #[test]
 fn reloaded() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/reloaded.c");
-    let exe = program::compile_with("reloaded", &[source], &["-ldl"]);
+    let exe = crate::program::compile_with("reloaded", &[source], &["-ldl"]);
     let mut command = Command::new(exe);
     command.env("LD_LIBRARY_PATH", library());
-    let output = job::run(command, "reloaded", &[]);
-    assert!(output.status.success(), "{}", job::text(&output));
+    let output = crate::job::run(command, "reloaded", &[]);
+    assert!(output.status.success(), "{}", crate::job::text(&output));
 }
 
 /// Runs random collective calls with settings that change how messages move and who waits.
@@ -480,13 +472,13 @@ fn requests_without_spinning() {
 #[test]
 fn the_demo_for_mpich_exchanges_the_cases_of_the_demo() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/src/demo/datatypes.c");
-    program::compile("datatypes", &[source]);
+    crate::program::compile("datatypes", &[source]);
     let table = library().join("datatypes.csv");
-    let mut command = Command::new(job::mpiexec());
+    let mut command = Command::new(crate::job::mpiexec());
     command.args(["-n", "2"]).arg(library().join("datatypes")).arg("mpich").arg(&table);
     command.env("LD_LIBRARY_PATH", library());
-    let output = job::run(command, "datatypes", &[]);
-    assert!(output.status.success(), "{}", job::text(&output));
+    let output = crate::job::run(command, "datatypes", &[]);
+    assert!(output.status.success(), "{}", crate::job::text(&output));
     let table = std::fs::read_to_string(table).expect("a table");
     let wanted = [
         "bar,case,what,bytes,us,probe_ns",

@@ -3,16 +3,11 @@
 //!
 //! With `TYPEPACK_BLESS=1`, the first test rewrites the file instead of comparing it.
 
-#[path = "../../../fuzz/support/blessed.rs"]
-mod blessed;
-#[path = "../../../fuzz/support/skipped.rs"]
-mod skipped;
-
-use skipped::skipped;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 use typepack_capi_tables::{Constant, Function, Tables, header};
+use typepack_test_support::skipped::skipped;
 
 fn include() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/include"))
@@ -22,7 +17,7 @@ fn include() -> &'static Path {
 fn the_file_is_what_the_tables_say() {
     let Tables { functions, constants, callbacks, compat, .. } = Tables::read();
     let made = header(&functions, &constants, &callbacks, &compat);
-    blessed::blessed(&include().join("mpi.h"), &made);
+    typepack_test_support::blessed::blessed(&include().join("mpi.h"), &made);
 }
 
 /// Compiles a source text against `include/mpi.h`.

@@ -7,11 +7,6 @@
 //! large-count form, each under its names `MPI_X` and `PMPI_X`. `hostile/kinds.c` has the valid and the wrong
 //! values of each kind, and the error classes that the wrong values raise.
 
-#[path = "../../tests/job/mod.rs"]
-#[expect(dead_code, reason = "the part that runs bodies in Rust")]
-mod job;
-mod program;
-
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write;
 use std::path::Path;
@@ -290,7 +285,7 @@ fn unbuilt() -> String {
 #[test]
 fn functions_that_are_not_built_set_their_outputs() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hostile");
-    let folder = program::library().join("unbuilt-source");
+    let folder = crate::program::library().join("unbuilt-source");
     std::fs::create_dir_all(&folder).expect("a folder");
     for header in ["hostile.h", "unbuilt.h"] {
         std::fs::copy(root.join(header), folder.join(header)).expect(header);
@@ -298,10 +293,10 @@ fn functions_that_are_not_built_set_their_outputs() {
     let calls = folder.join("unbuilt_calls.c");
     std::fs::write(&calls, unbuilt()).expect("unbuilt_calls.c");
     let sources = [root.join("unbuilt.c"), root.join("handlers.c"), calls];
-    let mut command = Command::new(program::compile("unbuilt", &sources));
-    command.env("LD_LIBRARY_PATH", program::library());
-    let output = job::run(command, "unbuilt", &[]);
-    let text = job::text(&output);
+    let mut command = Command::new(crate::program::compile("unbuilt", &sources));
+    command.env("LD_LIBRARY_PATH", crate::program::library());
+    let output = crate::job::run(command, "unbuilt", &[]);
+    let text = crate::job::text(&output);
     println!("{text}");
     assert!(output.status.success(), "{}\n{text}", output.status);
 }
@@ -309,19 +304,19 @@ fn functions_that_are_not_built_set_their_outputs() {
 #[test]
 fn wrong_arguments_are_errors_and_nothing_else() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hostile");
-    let calls = program::library().join("calls.c");
+    let calls = crate::program::library().join("calls.c");
     std::fs::write(&calls, source()).expect("calls.c");
     let include = root.join("hostile.h");
     let text = std::fs::read_to_string(&include).expect("hostile.h");
-    std::fs::write(program::library().join("hostile.h"), text).expect("hostile.h");
+    std::fs::write(crate::program::library().join("hostile.h"), text).expect("hostile.h");
     let sources = [root.join("driver.c"), root.join("kinds.c"), root.join("handlers.c"), calls];
-    let exe = program::compile("hostile", &sources);
+    let exe = crate::program::compile("hostile", &sources);
     let mut command = Command::new(exe);
-    command.env("LD_LIBRARY_PATH", program::library());
+    command.env("LD_LIBRARY_PATH", crate::program::library());
     // A value such as `HOSTILE_ONLY=MPI_Send` restricts the test to the named functions.
     command.args(std::env::var("HOSTILE_ONLY").iter().flat_map(|names| names.split(' ')));
-    let output = job::run(command, "hostile", &[]);
-    let text = job::text(&output);
+    let output = crate::job::run(command, "hostile", &[]);
+    let text = crate::job::text(&output);
     println!("{text}");
     assert!(output.status.success(), "{}\n{text}", output.status);
 }

@@ -2,14 +2,12 @@
 //! as a run that was never interrupted. A job that is killed at any moment must leave the last checkpoint whole.
 //! Damaged files, and files that are not checkpoints, must be refused.
 
-mod tool;
-
+use crate::tool::{DEADLINE, Folder, Outcome, bin, refused, typepack, verified, wait};
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use tool::{DEADLINE, Folder, Outcome, bin, refused, typepack, verified, wait};
 
 /// Number of bytes of the header of a checkpoint.
 const HEADER: usize = 4096;
@@ -232,7 +230,7 @@ fn damaged_and_foreign_files_are_refused() {
         let file = folder.file("values", &changed(at));
         let outcome = typepack(3, &format!("halo {options} --restart {file}"), &[]);
         let wanted = format!("typepack: --restart: {file}: the values are damaged: their checksum");
-        assert!(tool::said(&outcome).starts_with(&wanted), "{}", outcome.stderr);
+        assert!(crate::tool::said(&outcome).starts_with(&wanted), "{}", outcome.stderr);
         assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(2), ""), "byte {at}");
     }
     for (options, what) in [
@@ -316,10 +314,10 @@ fn a_checkpoint_that_cannot_be_written_is_refused_before_the_first_step() {
         bin().join("mpiexec").display(),
         env!("CARGO_BIN_EXE_typepack")
     );
-    let outcome = tool::run(Command::new("sh").args(["-c", &limited]));
+    let outcome = crate::tool::run(Command::new("sh").args(["-c", &limited]));
     assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
     assert!(
-        tool::said(&outcome)
+        crate::tool::said(&outcome)
             .starts_with(&format!("typepack: --checkpoint: {old}: file: File too large")),
         "{}",
         outcome.stderr

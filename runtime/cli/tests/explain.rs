@@ -1,12 +1,9 @@
 //! Runs `typepack explain` as a user would, and checks its reports, drawings, files, and answers to bad
 //! arguments.
 
-#[path = "../../../fuzz/support/skipped.rs"]
-mod skipped;
-
-use skipped::skipped;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use typepack_test_support::skipped::skipped;
 
 fn explain(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_typepack")).arg("explain").args(arguments).output().unwrap()

@@ -2,17 +2,13 @@
 //! decomposition, boundary, stencil, halo width and number of fields give the serial solution, and that bad
 //! input gives the right line on stderr.
 
-#[path = "../../../fuzz/support/attempts.rs"]
-mod attempts;
-mod tool;
-
-use attempts::attempts;
+use crate::tool::{DEADLINE, Folder, bin, refused, said, typepack, verified, wait};
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use tool::{DEADLINE, Folder, bin, refused, said, typepack, verified, wait};
+use typepack_test_support::attempts::attempts;
 
 #[test]
 fn every_decomposition_gives_the_serial_solution() {

@@ -1,11 +1,8 @@
 //! Runs `typepack info` as a user would and checks what it prints.
 
-#[path = "../../../fuzz/support/attempts.rs"]
-mod attempts;
-
-use attempts::attempts;
 use std::path::Path;
 use std::process::{Command, Output};
+use typepack_test_support::attempts::attempts;
 
 fn info(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_typepack"));

@@ -2,16 +2,13 @@
 //! generated from the runtime's list of variables, and `runtime/guide/reference/functions.md` from the tables
 //! of the C library.
 //!
-//! `TYPEPACK_BLESS=1 cargo test -p typepack-cli --test reference` writes the two pages.
+//! `TYPEPACK_BLESS=1 cargo test -p typepack-cli --test cli reference::` writes the two pages.
 
-#[path = "../../../fuzz/support/blessed.rs"]
-mod blessed;
-
-use blessed::blessed;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use typepack::variables::variables;
+use typepack_test_support::blessed::blessed;
 
 /// The table of all functions of the MPI ABI.
 const FUNCTIONS: &str = include_str!("../../capi/abi/functions.csv");

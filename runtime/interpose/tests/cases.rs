@@ -1,10 +1,8 @@
 //! Single cases that the random types of `interpose.rs` do not reach, each a regression test. The programs are
 //! `c/cases.c`, `c/errors.c` and `c/threads.c`.
 
-mod support;
-
+use crate::support::{Variables, alone, compiled, counted, good, job, library, mpich};
 use std::path::Path;
-use support::{Variables, alone, compiled, counted, good, job, library, mpich};
 
 /// The calls that the library must have done in a case, on rank 0.
 #[derive(Clone, Copy)]
@@ -188,7 +186,8 @@ fn an_aborted_job_ends_with_its_code() {
     let library = library.to_str().expect("UTF-8");
     let all: Variables = &[("LD_PRELOAD", library), ("TYPEPACK_INTERPOSE", "all")];
     for variables in [&[] as Variables, &[("LD_PRELOAD", library)], all] {
-        let done = support::run(&mut support::long_job(60, &mpich, &[variables; 2], &words));
+        let done =
+            crate::support::run(&mut crate::support::long_job(60, &mpich, &[variables; 2], &words));
         let err = String::from_utf8_lossy(&done.stderr);
         assert_eq!(done.status.code(), Some(3), "{variables:?}: {err}");
         assert!(!err.contains("typepack"), "{err}");
@@ -240,7 +239,7 @@ fn the_copy_of_a_type_is_freed_with_the_type() {
     let shared = ["-shared", "-fPIC", "-DCOUNT"];
     let tool = compiled(&mpich, "mpicc_abi", "tool.c", "libtool-count.so", &shared);
     let program = compiled(&mpich, "mpicc_abi", "threads.c", "threads-end", &["-pthread"]);
-    let mut command = support::limited(60, Path::new(&program));
+    let mut command = crate::support::limited(60, Path::new(&program));
     command.env("LD_PRELOAD", format!("{} {}", library().display(), tool.display()));
     let [out, err] = good(command.arg("end"));
     assert_eq!(out, "end: no difference\n", "{err}");

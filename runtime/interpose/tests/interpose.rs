@@ -4,13 +4,11 @@
 //! are skipped, unless `TEST_MPICH` is set, as in `.ci/run`. `INTERPOSE_PAIRS=10000` lets the differential test
 //! compare as many pairs of types in each of its jobs.
 
-mod support;
-
-use std::path::{Path, PathBuf};
-use support::{
+use crate::support::{
     Variables, alone, compared, compiled, counted, good, job, library, limited, long_job, mpich,
     run, skipped, until,
 };
+use std::path::{Path, PathBuf};
 
 #[test]
 fn programs_without_mpi_do_not_notice() {

@@ -4,14 +4,12 @@
 //!
 //! `INTERPOSE_PAIRS=1000` lets the differential test compare as many pairs of types in each of its jobs.
 
-mod support;
-
+use crate::support::{
+    Variables, alone, compared, compiled, counted, good, library, limited, run, skipped,
+};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
-use support::{
-    Variables, alone, compared, compiled, counted, good, library, limited, run, skipped,
-};
 
 /// An MPI library without the ABI.
 struct Host {

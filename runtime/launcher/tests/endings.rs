@@ -1,16 +1,14 @@
 //! Tests of how jobs end: exit codes, signals, deaths of ranks, and the death of `mpiexec`. The tests also
 //! check that no process is left behind.
 
-mod harness;
-
 use std::os::unix::process::CommandExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use harness::attempts::attempts;
-use harness::{
+use crate::harness::{
     Job, Signs, expect_no_shared_name_but, kill, mpiexec, run, shared_names, shell, start,
 };
+use typepack_test_support::attempts::attempts;
 
 /// Waits until the shells of all ranks have started `sleep`.
 fn wait_for_sleepers(job: &Job, ranks: usize) {

@@ -6,14 +6,9 @@
 //! `*italic*`. Such a short generator costs less than a tool that every developer would have to install.
 //! The roff files are in the repository, so no generator is needed to install typepack.
 
-#[path = "../../../fuzz/support/blessed.rs"]
-mod blessed;
-#[path = "../../../fuzz/support/skipped.rs"]
-mod skipped;
-
-use skipped::skipped;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use typepack_test_support::skipped::skipped;
 
 const PAGES: [&str; 2] = ["mpiexec", "mpicc"];
 
@@ -100,7 +95,7 @@ fn the_pages_are_what_the_guide_says() {
         let markdown = std::fs::read_to_string(guide().join(format!("{page}.1.md")));
         let made = roff(&markdown.expect("the page of the guide can be read"));
         let file = guide().join(format!("man/{page}.1"));
-        blessed::blessed(&file, &made);
+        typepack_test_support::blessed::blessed(&file, &made);
     }
 }
 

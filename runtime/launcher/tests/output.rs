@@ -1,15 +1,13 @@
 //! Tests of output and input: lines, labels, standard input, readers that are slow or have gone, and
 //! descriptors.
 
-mod harness;
-
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
-use harness::{mpiexec, run, shell, start, start_as_is};
+use crate::harness::{mpiexec, run, shell, start, start_as_is};
 
 fn sorted(text: &str) -> Vec<&str> {
     let mut lines: Vec<_> = text.lines().collect();
@@ -260,7 +258,7 @@ fn a_process_that_outlives_its_rank_is_left_alone() {
     assert_eq!(job.wait(), 0);
     let left = job.processes();
     assert_eq!(left.len(), 1, "{left:?}");
-    harness::kill(left[0].pid, libc::SIGKILL);
+    crate::harness::kill(left[0].pid, libc::SIGKILL);
     let done = job.finish();
     assert_eq!(done.out, format!("{}\n", left[0].pid), "{done:?}");
 }

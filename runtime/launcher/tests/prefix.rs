@@ -5,15 +5,12 @@
 //!
 //! The tests install the build to which they belong, debug or release (`scripts/install --from`).
 
-#[path = "../../../fuzz/support/skipped.rs"]
-mod skipped;
-
-use skipped::skipped;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use typepack_test_support::skipped::skipped;
 
 const HELLO: &str = r#"
 #include <mpi.h>

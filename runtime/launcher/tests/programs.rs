@@ -1,16 +1,12 @@
 //! Tests of jobs with several programs, of options for one program (directory, search path, variables), and
 //! of options for the whole job (variables, files, time limit, placement).
 
-mod harness;
-#[path = "../../../fuzz/support/skipped.rs"]
-mod skipped;
-
 use std::fs;
 use std::path::PathBuf;
 
-use harness::script::executable;
-use harness::{mpiexec, run, shell, start};
-use skipped::skipped;
+use crate::harness::{mpiexec, run, shell, start};
+use typepack_test_support::script::executable;
+use typepack_test_support::skipped::skipped;
 
 fn sorted(text: &str) -> Vec<&str> {
     let mut lines: Vec<_> = text.lines().collect();

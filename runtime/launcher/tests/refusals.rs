@@ -2,10 +2,8 @@
 //! bad argument, exit with a code other than 0, and leave no process running. Some tests also check a
 //! similar command line that is valid. The tests of the parser are in `src/args/tests.rs`.
 
-mod harness;
-
-use harness::script::executable;
-use harness::{Finished, mpiexec, run, start};
+use crate::harness::{Finished, mpiexec, run, start};
+use typepack_test_support::script::executable;
 
 fn refused(arguments: &[&str], code: i32, line: &str) {
     let job = start(mpiexec(arguments));

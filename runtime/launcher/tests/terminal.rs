@@ -2,8 +2,6 @@
 //! exactly once, through `mpiexec`. Typed input must reach rank 0, even though rank 0 is in the background of
 //! the terminal.
 
-mod harness;
-
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -12,8 +10,8 @@ use std::process::Stdio;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use harness::attempts::attempts;
-use harness::{Job, mpiexec, start_as_is};
+use crate::harness::{Job, mpiexec, start_as_is};
+use typepack_test_support::attempts::attempts;
 
 /// Starts a job of 2 shells with labelled output on a new terminal. Returns the job and the master side of
 /// the terminal.
@@ -52,7 +50,7 @@ fn read_until(terminal: &mut File, text: &str, count: usize) -> Result<String, S
     while seen.matches(text).count() < count {
         // If the job neither writes nor ends, the poll times out.
         let mut ready = [PollFd::new(terminal, PollFlags::IN)];
-        let limit = Timespec { tv_sec: harness::LIMIT.as_secs() as i64, tv_nsec: 0 };
+        let limit = Timespec { tv_sec: crate::harness::LIMIT.as_secs() as i64, tv_nsec: 0 };
         let events =
             rustix::event::poll(&mut ready, Some(&limit)).expect("the terminal can be polled");
         assert_eq!(events, 1, "nothing more after {seen:?}");

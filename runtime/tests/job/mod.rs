@@ -54,10 +54,14 @@ pub fn is_rank() -> bool {
     std::env::var_os(MARK).is_some()
 }
 
-/// Returns the command line that runs test `name` of this binary as a rank.
+/// Returns the command line that runs test `name` of the caller's file as a rank. The file is a module of the test program.
+#[track_caller]
 pub fn body(name: &str) -> Vec<String> {
     let exe = std::env::current_exe().expect("the test binary's path");
     let exe = exe.to_str().expect("a path in UTF-8").to_owned();
+    let file = PathBuf::from(std::panic::Location::caller().file());
+    let module = file.file_stem().expect("the name of a file").to_str().expect("text");
+    let name = &format!("{module}::{name}");
     [exe.as_str(), "--exact", name, "--nocapture", "--test-threads=1"].map(String::from).to_vec()
 }
 
@@ -110,13 +114,15 @@ pub fn text(output: &Output) -> String {
     format!("{}\n{}", String::from_utf8_lossy(out), String::from_utf8_lossy(err))
 }
 
-/// Runs `body` as `size` ranks under `mpiexec`.
+/// Runs `body` as `size` ranks under `mpiexec`. `name` is the name of the test in the caller's file.
+#[track_caller]
 pub fn ranks(size: usize, name: &str, body: impl FnOnce(&Communicator)) {
     ranks_with(size, name, &[], body);
 }
 
 /// Runs `as_rank` as `size` ranks under `mpiexec`, with the variables `env` in their environment. Returns the output
 /// of the ranks; in a rank, nothing.
+#[track_caller]
 pub fn ranks_with(
     size: usize,
     name: &str,

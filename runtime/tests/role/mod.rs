@@ -2,9 +2,8 @@
 //! the ranks do. The tests of how ranks begin and end use this module. The launcher's own tests
 //! (`launcher/tests/`) use shells as ranks.
 //!
-//! A test file that uses this module has a test `as_rank`, which calls [`play`]. A job runs `<this
-//! executable> as_rank --exact --nocapture` with the role in the environment. In the test runner there is no
-//! role, and `as_rank` does nothing.
+//! A job runs `<this executable> role::as_rank --exact --nocapture` with the role in the environment. In the test runner
+//! there is no role, and the test [`as_rank`] does nothing.
 
 use std::io::{BufRead, BufReader};
 use std::process::Command;
@@ -45,11 +44,12 @@ pub fn command(arguments: &[&str], role: &str) -> Command {
 pub fn rank() -> [String; 5] {
     let exe = std::env::current_exe().expect("our own path");
     let exe = exe.to_str().expect("text");
-    [exe, "as_rank", "--exact", "--nocapture", "--test-threads=1"].map(str::to_owned)
+    [exe, "role::as_rank", "--exact", "--nocapture", "--test-threads=1"].map(str::to_owned)
 }
 
 /// Plays the role in the environment. Does nothing if there is no role.
-pub fn play() {
+#[test]
+fn as_rank() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let rank: usize = std::env::var("TYPEPACK_RANK").expect("a rank").parse().expect("a number");
     if role == "never join" && rank == 1 {
@@ -116,7 +116,8 @@ pub fn play() {
             world.barrier().expect("a barrier");
             // Start a child process. A child of a rank is not a rank, so it must be refused.
             let exe = std::env::current_exe().expect("our own path");
-            let status = Command::new(exe).args(["as_rank", "--exact", "--nocapture"]).status();
+            let status =
+                Command::new(exe).args(["role::as_rank", "--exact", "--nocapture"]).status();
             println!("child: {}", status.expect("a child").code().expect("a code"));
         }
         "exchange" => exchange(&world, peer),

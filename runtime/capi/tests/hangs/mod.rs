@@ -3,8 +3,8 @@
 //! No test depends on time: each waits for lines. The tests of jobs that do not hang wait until a rank has used the CPU
 //! for several periods of the watchdog.
 
-use super::job;
-use super::library;
+use crate::job;
+use crate::program::library;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -32,7 +32,7 @@ impl Hang {
         // A file of this name may have stayed behind if an earlier process of this number was killed.
         let _ = std::fs::remove_file(&file);
         let mut command = Command::new(job::mpiexec());
-        command.args(["-n", "2"]).args(options).arg(super::compile("hang")).arg(how).arg(&file);
+        command.args(["-n", "2"]).args(options).arg(crate::c::compile("hang")).arg(how).arg(&file);
         command.env("LD_LIBRARY_PATH", library()).env("TYPEPACK_WATCHDOG", watchdog);
         command.env_remove("MPIEXEC_TIMEOUT").stdin(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("mpiexec starts");

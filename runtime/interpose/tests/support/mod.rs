@@ -2,14 +2,11 @@
 
 #![allow(dead_code, unused_imports, reason = "not every test uses everything")]
 
-#[path = "../../../../fuzz/support/skipped.rs"]
-mod skipped_tests;
-
-pub use skipped_tests::skipped;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+pub use typepack_test_support::skipped::skipped;
 
 /// Lets one test at a time run jobs: waiting ranks of MPICH spin, and would take the CPUs of another job.
 pub fn alone() -> MutexGuard<'static, ()> {

@@ -2,13 +2,6 @@
 //! processes of the job inherit the variable, so a test can find them in `/proc`, even a process whose
 //! parent has ended.
 
-#![expect(dead_code, reason = "each test file uses another part")]
-
-#[path = "../../../../fuzz/support/attempts.rs"]
-pub mod attempts;
-#[path = "../../../../fuzz/support/script.rs"]
-pub mod script;
-
 use std::fs;
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};

@@ -17,11 +17,7 @@ mod examples;
 mod links;
 mod markdown;
 mod programs;
-#[path = "../../support/skipped.rs"]
-mod skipped;
 mod snippets;
-#[path = "../../support/source_texts.rs"]
-mod source_texts;
 mod sources;
 mod top;
 

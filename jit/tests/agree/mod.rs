@@ -7,7 +7,7 @@
 //! included.
 //!
 //! The message of a failing case names its seed. Run the case alone with `JIT_TEST_SEED=<seed>
-//! cargo test -p typepack-jit --test agree random`.
+//! cargo test -p typepack-jit --test jit agree::`.
 
 mod classes;
 mod gaps;
@@ -41,7 +41,7 @@ fn random_nests() {
 }
 
 fn case(jit: &Jit, seed: u64) {
-    let mut random = Random::new(seed);
+    let mut random = random::seeded(seed);
     let nest = random::nest(&mut random);
     let name = format!("seed {seed}");
     agree(jit, &nest, &full(&nest), Edge::End, &name);
@@ -76,7 +76,7 @@ fn agree_at(
     let skip = insets.map(|inset| if edge == Edge::Start { inset } else { 0 });
     let origin = skip[0] as i64 - low;
 
-    let mut random = Random::new(bytes ^ 0x5eed);
+    let mut random = random::seeded(bytes ^ 0x5eed);
     let mut mem = Guarded::new((high - low) as usize + insets[0], edge);
     let mut packed = Guarded::new(bytes as usize + insets[1], edge);
     random.fill(mem.bytes_mut());

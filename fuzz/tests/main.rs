@@ -1,0 +1,16 @@
+//! The tests of the fuzzer's generators and oracles, and of the repository as a whole (`layers`, `paths`, `rooms`, `texts`):
+//! one program, so that it is linked once. A test that counts allocations has a program of its own (`transport.rs`).
+
+#[path = "../../runtime/tests/job/mod.rs"]
+#[expect(dead_code, reason = "the tests of the runtime use the rest")]
+mod job;
+
+mod catches;
+mod choices;
+mod layers;
+mod paths;
+mod properties;
+mod regressions;
+mod rooms;
+mod texts;
+mod threads;

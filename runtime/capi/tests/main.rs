@@ -1,0 +1,11 @@
+//! The tests of the C library: one program, so that it is linked once.
+
+mod hangs;
+#[path = "../../tests/job/mod.rs"]
+#[expect(dead_code, reason = "the part that runs bodies in Rust")]
+mod job;
+mod program;
+
+mod c;
+mod header;
+mod hostile;
