@@ -4,6 +4,7 @@
 #[path = "../../engine/tests/walk.rs"]
 mod walk;
 
+mod aarch64;
 mod agree;
 mod clif;
 mod engine;

@@ -229,7 +229,7 @@ impl Tree {
             if !sources.contains_key(&path) {
                 // The shared test support in `fuzz/support` lies outside the crate's folder, so it is
                 // not in `sources`. It does not count as missing.
-                let shared = path.starts_with("fuzz/support/") && only_tests(&child.attrs);
+                let shared = path.starts_with("fuzz/support/src/") && only_tests(&child.attrs);
                 if !shared {
                     self.missing.push(path);
                 }

@@ -8,17 +8,15 @@
 //! If one of these two tools is missing, the test reports that it is skipped, and passes. In CI (the
 //! variable `CI` is set) a missing tool is a failure, because `scripts/setup --tests` installs the tools there.
 
-#[path = "../../../fuzz/support/skipped.rs"]
-mod skipped;
 mod transfer;
 
-use skipped::skipped;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use typepack_engine::Table;
 use typepack_engine::kernel::{Direction, Leaf, Level, Nest, Run};
 use typepack_jit::{Target, emit};
+use typepack_test_support::skipped::skipped;
 
 const COMPILER: &str = "aarch64-linux-gnu-gcc";
 const EMULATOR: &str = "qemu-aarch64-static";

@@ -1,5 +1,5 @@
 //! Compares a file in the repository with the text that a test makes (golden files, generated pages),
-//! and rewrites the file on demand. The tests of several crates include this file.
+//! and rewrites the file on demand.
 //!
 //! `TYPEPACK_BLESS=1 cargo test …` writes the text into the file; read the diff before you commit it. A
 //! snapshot library is unsuitable for two reasons. A golden file here contains inputs and comments as
