@@ -7,9 +7,10 @@ job ended before its end, which is a failure.
 """
 
 import sys
+from pathlib import Path
 from xml.etree import ElementTree
 
-ranks, files = int(sys.argv[1]), sys.argv[2:]
+ranks, files = int(sys.argv[1]), [file for file in sys.argv[2:] if Path(file).exists()]
 verdicts = {}
 for file in files:
     for case in ElementTree.parse(file).iter("testcase"):
