@@ -42,8 +42,8 @@ work=$(cd "$1" && pwd)
 shift
 pins=$(cd "$(dirname "$0")" && pwd)
 jobs=$(nproc)
-# No job of a suite takes as long.
-export MPIEXEC_TIMEOUT=1200
+# No job of a suite takes as long. HDF5's t_cache_image uses 15 minutes of processor time.
+export MPIEXEC_TIMEOUT=3600
 
 quietly() { # what, command...: the log is that of the client
   local what=$1
