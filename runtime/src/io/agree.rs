@@ -7,6 +7,7 @@ use crate::coll::Op;
 use crate::comm::Communicator;
 use crate::sys::limits;
 use crate::{Error, ErrorClass, ErrorKind, FileErrorKind, Result};
+use std::ffi::CStr;
 use std::io;
 
 /// Returns the word for an outcome: 0 for success, else a number that grows with the error class. Of two
@@ -128,6 +129,21 @@ fn kind_of(class: ErrorClass) -> ErrorKind {
 /// Returns the error for a failed system call on the file `what`.
 #[cold]
 pub(super) fn system(what: &'static str, error: &io::Error) -> Error {
+    Error::new(system_kind(error), what, limits::reason(error))
+}
+
+/// Returns the error for a failed system call on a file that the call has named.
+#[cold]
+pub(super) fn system_named(name: &CStr, error: &io::Error) -> Error {
+    Error::new(system_kind(error), "filename", about(name, &limits::reason(error)))
+}
+
+/// Adds the name of a file to a text. The text comes first, because a long name is cut.
+pub(super) fn about(name: &CStr, detail: &str) -> String {
+    format!("{detail}: '{}'", name.to_string_lossy())
+}
+
+fn system_kind(error: &io::Error) -> ErrorKind {
     use FileErrorKind as F;
     let kind = match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENOTDIR) => F::NoSuchFile,
@@ -138,11 +154,11 @@ pub(super) fn system(what: &'static str, error: &io::Error) -> Error {
         Some(libc::EDQUOT) => F::Quota,
         Some(libc::EBUSY | libc::ETXTBSY) => F::InUse,
         Some(libc::ENAMETOOLONG | libc::ELOOP | libc::EISDIR) => F::BadFile,
-        Some(libc::ENOMEM) => return Error::new(ErrorKind::NoMemory, what, error.to_string()),
+        Some(libc::ENOMEM) => return ErrorKind::NoMemory,
         _ if error.kind() == io::ErrorKind::NotFound => F::NoSuchFile,
         _ => F::Io,
     };
-    Error::new(ErrorKind::File(kind), what, limits::reason(error))
+    ErrorKind::File(kind)
 }
 
 #[cfg(test)]
