@@ -4,7 +4,7 @@
 //! changes anything. So a wrong argument on one rank is an error on all ranks.
 
 use super::access::Position;
-use super::agree::{agree, agree_same, system, system_named, text_words, told, verdict, word};
+use super::agree::{agree, agree_same, settled, system, system_named, text_words, told, word};
 use super::background::Lane;
 use super::hints::Hints;
 use super::locks::Span;
@@ -238,7 +238,7 @@ impl Inner {
         let mine = word(own.as_ref().err(), self.comm.rank());
         let mut agreed = 0;
         self.words.meet(&self.comm, mine as u64, |word| agreed = agreed.max(word as i64))?;
-        verdict(agreed, own)
+        settled(&self.comm, agreed, own)
     }
 
     /// Checks that no access is under way.

@@ -656,7 +656,7 @@ static void no_descriptor_left(void)
     CHECK(strstr(text, "EMFILE") != NULL && strstr(text, "ulimit -n") != NULL);
 }
 
-/* The text of an error about a file has the name of the file. */
+/* The text of an error about a file has the name of the file, on all ranks, though only rank 0 opens a file first. */
 static void texts_name_the_file(void)
 {
     static const char *const names[] = {"/nonexistent/file", "a-file-that-is-missing", "/proc/self"};
@@ -669,6 +669,10 @@ static void texts_name_the_file(void)
         OK(MPI_Error_string(code, text, &length));
         CHECK(strstr(text, names[i]) != NULL);
     }
+    code = MPI_File_open(MPI_COMM_WORLD, names[1], MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
+    RAISES(MPI_ERR_NO_SUCH_FILE, code);
+    OK(MPI_Error_string(code, text, &length));
+    CHECK(strstr(text, names[1]) != NULL);
     code = MPI_File_delete(names[1], MPI_INFO_NULL);
     RAISES(MPI_ERR_NO_SUCH_FILE, code);
     OK(MPI_Error_string(code, text, &length));
