@@ -2,9 +2,9 @@
 
     more.py CLIENT VERSION SECONDS RESULTS EXCLUDED
 
-RESULTS has a line for each test: PASS, FAIL, SKIP or another word that counts as FAIL, and the name of the test. EXCLUDED
-lists tests that may fail: CLIENT TEST # REASON. The exit code is 1 if another test failed, if no test ran, or if EXCLUDED
-is wrong. A listed test that passed is named, so that it can be removed from the list.
+RESULTS has a line for each test: PASS, FAIL, SKIP or another word that counts as FAIL, and the name of the test.
+EXCLUDED lists tests that may fail: CLIENT TEST # REASON. The exit code is 1 if another test failed, if no test ran, or
+if EXCLUDED is wrong. A listed test that passed is named, so that it can be removed from the list.
 """
 
 import sys

@@ -7,7 +7,8 @@
 #   more.sh --packages NAME...        prints the Debian packages that the clients need and that are missing
 #   more.sh FOLDER NAME...            builds and runs; one line of results for each client
 #
-# A test that fails must be in more.excluded, which states a reason for each entry. If another fails, the exit code is 1.
+# A test that fails must be in more.excluded, which states a reason for each entry. If another fails, the exit code is
+# 1.
 # FOLDER/NAME.log has the output of each client, and FOLDER/NAME.results one line for each test.
 set -euo pipefail
 
