@@ -11,7 +11,7 @@
 //! right, so that a wrong argument on one rank keeps all ranks from writing. Then every rank moves its own part, and
 //! the ranks agree on the error. Each rank reports its own number of bytes.
 
-use super::agree::{told, verdict, word};
+use super::agree::{settled, told, word};
 use super::background::{self, Agreement, Job, Task, counted};
 use super::file::{File, Inner, Split, refused};
 use super::mode::Mode;
@@ -223,7 +223,7 @@ impl Inner {
         // elements of `all`, which no other code accesses before the call returns.
         unsafe { self.comm.allgather_raw(Some(own), &parts)? };
         let agreed = all.iter().map(|words| words[0]).max().unwrap_or(0);
-        let checked = verdict(agreed, checked)?;
+        let checked = settled(&self.comm, agreed, checked)?;
         let sum = |words: &[[i64; 2]]| {
             words.iter().try_fold(0u64, |sum, words| sum.checked_add(words[1] as u64))
         };

@@ -7,6 +7,7 @@ use crate::coll::Op;
 use crate::comm::Communicator;
 use crate::sys::limits;
 use crate::{Error, ErrorClass, ErrorKind, FileErrorKind, Result};
+use std::ffi::CStr;
 use std::io;
 
 /// Returns the word for an outcome: 0 for success, else a number that grows with the error class. Of two
@@ -21,8 +22,9 @@ pub(super) fn word(outcome: Option<&Error>, rank: usize) -> i64 {
 }
 
 /// Returns `own` if `agreed`, the greatest word of all ranks, says that all have succeeded. Otherwise
-/// returns an error of the agreed class, which is the own error if the own error has this class.
-pub(super) fn verdict<T>(agreed: i64, own: Result<T>) -> Result<T> {
+/// returns an error of the agreed class, which is the own error if the own error has this class. `text` is that of the
+/// rank that has failed, or empty.
+fn judged<T>(agreed: i64, own: Result<T>, text: &str) -> Result<T> {
     if agreed == 0 {
         return own;
     }
@@ -30,18 +32,48 @@ pub(super) fn verdict<T>(agreed: i64, own: Result<T>) -> Result<T> {
     match own {
         Err(error) if error.class() == class => Err(error),
         _ => {
-            let rank = i64::from(u32::MAX) - (agreed & i64::from(u32::MAX));
-            let detail = format!("the call failed on rank {rank} of the file's ranks");
+            let rank = failed_rank(agreed);
+            let colon = if text.is_empty() { "" } else { ": " };
+            let detail = format!("the call failed on rank {rank} of the file's ranks{colon}{text}");
             Err(Error::new(kind_of(class), "file", detail))
         }
     }
+}
+
+fn failed_rank(agreed: i64) -> usize {
+    (i64::from(u32::MAX) - (agreed & i64::from(u32::MAX))) as usize
+}
+
+/// The judgement of a nonblocking operation, which cannot ask for the text of the rank that has failed.
+pub(super) fn verdict<T>(agreed: i64, own: Result<T>) -> Result<T> {
+    judged(agreed, own, "")
+}
+
+/// Most bytes of the text of a rank that has failed.
+const TEXT: usize = 320;
+
+/// Like [`verdict`], and tells all ranks the text of the rank that has failed. Collective if `agreed` is an error.
+pub(super) fn settled<T>(comm: &Communicator, agreed: i64, own: Result<T>) -> Result<T> {
+    if agreed == 0 {
+        return own;
+    }
+    let root = failed_rank(agreed);
+    let mut text = [0u8; TEXT];
+    if let (true, Err(error)) = (comm.rank() == root, &own) {
+        let words = error.to_string();
+        let length = words.floor_char_boundary(TEXT);
+        text[..length].copy_from_slice(&words.as_bytes()[..length]);
+    }
+    comm.broadcast(&mut text, root)?;
+    let text = String::from_utf8_lossy(&text);
+    judged(agreed, own, text.trim_end_matches('\0'))
 }
 
 /// Returns `own` if all ranks have succeeded, and otherwise an error of the same class on all ranks.
 pub(super) fn agree<T>(comm: &Communicator, own: Result<T>) -> Result<T> {
     let mut words = [word(own.as_ref().err(), comm.rank())];
     comm.all_reduce_in_place(&mut words, Op::Max)?;
-    verdict(words[0], own)
+    settled(comm, words[0], own)
 }
 
 /// Lets rank 0 find out a number, and returns the number on all ranks. If rank 0 fails, all ranks return an error
@@ -50,7 +82,7 @@ pub(super) fn told(comm: &Communicator, find: impl FnOnce() -> Result<u64>) -> R
     let own = if comm.rank() == 0 { find() } else { Ok(0) };
     let mut words = [word(own.as_ref().err(), 0), *own.as_ref().unwrap_or(&0) as i64];
     comm.broadcast(&mut words, 0)?;
-    verdict(words[0], own.map(|_| words[1] as u64))
+    settled(comm, words[0], own.map(|_| words[1] as u64))
 }
 
 /// Like [`agree`], and also checks that all ranks passed the same `words`. `what` names them in the error.
@@ -83,7 +115,7 @@ pub(super) fn compared<T>(
         Err(_) => [i64::MIN; 2],
     }));
     comm.all_reduce_in_place(&mut all, Op::Max)?;
-    let own = verdict(all[0], own)?;
+    let own = settled(comm, all[0], own)?;
     Ok((own, all[1..].chunks(2).map(|pair| pair[0] == !pair[1]).collect()))
 }
 
@@ -128,6 +160,21 @@ fn kind_of(class: ErrorClass) -> ErrorKind {
 /// Returns the error for a failed system call on the file `what`.
 #[cold]
 pub(super) fn system(what: &'static str, error: &io::Error) -> Error {
+    Error::new(system_kind(error), what, limits::reason(error))
+}
+
+/// Returns the error for a failed system call on a file that the call has named.
+#[cold]
+pub(super) fn system_named(name: &CStr, error: &io::Error) -> Error {
+    Error::new(system_kind(error), "filename", about(name, &limits::reason(error)))
+}
+
+/// Adds the name of a file to a text. The text comes first, because a long name is cut.
+pub(super) fn about(name: &CStr, detail: &str) -> String {
+    format!("{detail}: '{}'", name.to_string_lossy())
+}
+
+fn system_kind(error: &io::Error) -> ErrorKind {
     use FileErrorKind as F;
     let kind = match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENOTDIR) => F::NoSuchFile,
@@ -138,11 +185,11 @@ pub(super) fn system(what: &'static str, error: &io::Error) -> Error {
         Some(libc::EDQUOT) => F::Quota,
         Some(libc::EBUSY | libc::ETXTBSY) => F::InUse,
         Some(libc::ENAMETOOLONG | libc::ELOOP | libc::EISDIR) => F::BadFile,
-        Some(libc::ENOMEM) => return Error::new(ErrorKind::NoMemory, what, error.to_string()),
+        Some(libc::ENOMEM) => return ErrorKind::NoMemory,
         _ if error.kind() == io::ErrorKind::NotFound => F::NoSuchFile,
         _ => F::Io,
     };
-    Error::new(ErrorKind::File(kind), what, limits::reason(error))
+    ErrorKind::File(kind)
 }
 
 #[cfg(test)]

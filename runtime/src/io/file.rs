@@ -4,7 +4,7 @@
 //! changes anything. So a wrong argument on one rank is an error on all ranks.
 
 use super::access::Position;
-use super::agree::{agree, agree_same, system, text_words, told, verdict, word};
+use super::agree::{agree, agree_same, settled, system, system_named, text_words, told, word};
 use super::background::Lane;
 use super::hints::Hints;
 use super::locks::Span;
@@ -238,7 +238,7 @@ impl Inner {
         let mine = word(own.as_ref().err(), self.comm.rank());
         let mut agreed = 0;
         self.words.meet(&self.comm, mine as u64, |word| agreed = agreed.max(word as i64))?;
-        verdict(agreed, own)
+        settled(&self.comm, agreed, own)
     }
 
     /// Checks that no access is under way.
@@ -398,7 +398,7 @@ impl File {
         let name = name.map_err(|_| {
             refused(FileErrorKind::BadFile, "filename", "the name contains a zero byte")
         })?;
-        files::unlink(&name).map_err(|error| system("filename", &error))
+        files::unlink(&name).map_err(|error| system_named(&name, &error))
     }
 
     /// Checks that [`close`](Self::close) may be called: no access of any rank is under way. Collective.
@@ -429,9 +429,9 @@ impl File {
         let synced = if delete { Ok(()) } else { self.inner.synced() };
         // The file is still open here, so no other file has its identity.
         let removed = match &self.inner.entry {
-            Some(entry) => {
-                entry.remove(self.inner.identity).map_err(|error| system("filename", &error))
-            }
+            Some(entry) => entry
+                .remove(self.inner.identity)
+                .map_err(|error| system_named(entry.name(), &error)),
             None => Ok(()),
         };
         let closed = match Arc::into_inner(self.inner) {

@@ -5,7 +5,7 @@
 //! library does not know is ignored and not returned. A known hint whose value is not in its range is ignored too. The
 //! ranks agree on every value: if they give different values, the value of the hint does not change.
 
-use super::agree::{verdict, word};
+use super::agree::{settled, word};
 use super::transfer::{Sieve, Target};
 use crate::Result;
 use crate::coll::Op;
@@ -140,7 +140,7 @@ impl Hints {
         let mut words = vec![failed];
         words.extend(mine.flat_map(|value| [value, !value]));
         comm.all_reduce_in_place(&mut words, Op::Max)?;
-        verdict(words[0], given)?;
+        settled(comm, words[0], given)?;
         let mut agreed = words[1..].chunks(2).map(|pair| (pair[0] == !pair[1]).then_some(pair[0]));
         for number in &mut self.values {
             match agreed.next().flatten() {

@@ -1,6 +1,6 @@
 //! Opening a file in one rank. `file.rs` lets rank 0 open the file first, and the other ranks after it.
 
-use super::agree::system;
+use super::agree::{about, system_named};
 use super::background::open_stream;
 use super::file::refused;
 use super::mode::Mode;
@@ -50,7 +50,7 @@ pub(super) fn open_one(
     let create = first && mode.contains(Mode::CREATE);
     let exclusive = create && mode.contains(Mode::EXCLUSIVE);
     let entry = if create || first && mode.contains(Mode::DELETE_ON_CLOSE) {
-        Entry::of(&place.resolved).map_err(|error| system("filename", &error))?
+        Entry::of(&place.resolved).map_err(|error| system_named(&place.given, &error))?
     } else {
         None
     };
@@ -66,15 +66,16 @@ pub(super) fn open_one(
         }
         _ => (open(create, exclusive)?, exclusive),
     };
-    let fd = fd.map_err(|error| system("filename", &error))?;
+    let fd = fd.map_err(|error| system_named(&place.given, &error))?;
     let checked = || {
-        let facts = files::facts(&fd).map_err(|error| system("filename", &error))?;
+        let facts = files::facts(&fd).map_err(|error| system_named(&place.given, &error))?;
         if facts.kind == FileKind::Directory {
-            return Err(refused(FileErrorKind::BadFile, "filename", "the file is a directory"));
+            let detail = about(&place.given, "the file is a directory");
+            return Err(refused(FileErrorKind::BadFile, "filename", detail));
         }
         if facts.kind == FileKind::Stream {
             // A rank that waits for a stream must be able to make progress, so the system calls must not wait.
-            files::set_nonblocking(&fd).map_err(|error| system("filename", &error))?;
+            files::set_nonblocking(&fd).map_err(|error| system_named(&place.given, &error))?;
         }
         Ok(facts)
     };

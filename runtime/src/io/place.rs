@@ -5,7 +5,7 @@
 //! exists (hard links). The first comparison does not depend on whether the file exists at this moment, because another
 //! process or an earlier call may be making or removing the file.
 
-use super::agree::{compared, differ, system, text_words};
+use super::agree::{about, compared, differ, system_named, text_words};
 use super::mode::Mode;
 use crate::comm::Communicator;
 use crate::sys::files::{self, Facts};
@@ -53,8 +53,8 @@ impl Place {
     /// Returns [`FileErrorKind::BadFile`] if the name has a zero byte or leads through too many symbolic links, and
     /// the system's error.
     pub fn find(path: &Path) -> Result<Self> {
-        let failed = |error| system("filename", &error);
         let given = name_of(path)?;
+        let failed = |error| system_named(&given, &error);
         let found = match files::lookup(&given) {
             Ok(facts) => Some(facts),
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => None,
@@ -71,9 +71,8 @@ impl Place {
             };
             links += 1;
             if links > LINKS {
-                return Err(bad(&format!(
-                    "the name leads through more than {LINKS} symbolic links"
-                )));
+                let detail = format!("the name leads through more than {LINKS} symbolic links");
+                return Err(bad(&about(&given, &detail)));
             }
             let folder = path_of(&resolved).parent().unwrap_or_else(|| Path::new(""));
             resolved = name_of(&folder.join(path_of(&next)))?;

@@ -656,6 +656,29 @@ static void no_descriptor_left(void)
     CHECK(strstr(text, "EMFILE") != NULL && strstr(text, "ulimit -n") != NULL);
 }
 
+/* The text of an error about a file has the name of the file, on all ranks, though only rank 0 opens a file first. */
+static void texts_name_the_file(void)
+{
+    static const char *const names[] = {"/nonexistent/file", "a-file-that-is-missing", "/proc/self"};
+    MPI_File file;
+    char text[MPI_MAX_ERROR_STRING];
+    int length, code;
+    for (int i = 0; i < 3; i++) {
+        code = MPI_File_open(MPI_COMM_SELF, names[i], MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
+        RAISES(i < 2 ? MPI_ERR_NO_SUCH_FILE : MPI_ERR_BAD_FILE, code);
+        OK(MPI_Error_string(code, text, &length));
+        CHECK(strstr(text, names[i]) != NULL);
+    }
+    code = MPI_File_open(MPI_COMM_WORLD, names[1], MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
+    RAISES(MPI_ERR_NO_SUCH_FILE, code);
+    OK(MPI_Error_string(code, text, &length));
+    CHECK(strstr(text, names[1]) != NULL);
+    code = MPI_File_delete(names[1], MPI_INFO_NULL);
+    RAISES(MPI_ERR_NO_SUCH_FILE, code);
+    OK(MPI_Error_string(code, text, &length));
+    CHECK(strstr(text, names[1]) != NULL);
+}
+
 int main(void)
 {
     begin();
@@ -679,6 +702,7 @@ int main(void)
     view_copies_overlap();
     removed_where_opened();
     no_descriptor_left();
+    texts_name_the_file();
     MPI_File file;
     OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file));
     OK(MPI_File_close(&file));
