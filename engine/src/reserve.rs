@@ -7,8 +7,9 @@
 //! much of the reserve, it makes none, so the reserve never runs dry.
 //!
 //! The reserve covers what one call allocates in a fixed amount. It does not cover what grows with the arguments of a
-//! call, or with the number of objects and messages. Such an allocation has to be able to fail: [`fallible`] and
-//! [`Grow`] keep it out of the reserve, and [`room`] tests before a longer step whether memory is there.
+//! call, or with the number of objects and messages. Such an allocation has to be able to fail: [`fallible`] keeps it
+//! out of the reserve, [`Grow`] lets a table take a short step from the reserve as long as the calls so far have kept
+//! little of it, and [`room`] tests before a longer step whether memory is there.
 //!
 //! The reserve lies in the zeroed data of the binary. So its address space is promised when the process starts, and its
 //! pages are taken only when they are used.
@@ -251,6 +252,13 @@ pub fn covers(bytes: usize) -> bool {
     !is_short() && (GRANULES - IN_USE.load(Ordering::Relaxed)) * GRANULE >= 2 * bytes
 }
 
+/// Returns whether a thread may now use a thread-local variable with a destructor for the first time. The system's
+/// library then allocates a record of some bytes, and ends the process if it has no memory for that.
+#[cold]
+pub fn may_register() -> bool {
+    !is_short() && system_has(PAGE)
+}
+
 /// Allocates `bytes` from the system, and frees them again.
 fn system_has(bytes: usize) -> bool {
     let Ok(layout) = Layout::from_size_align(bytes.max(1), 16) else { return false };
@@ -286,7 +294,8 @@ pub fn fallible<R>(work: impl FnOnce() -> R) -> R {
 
 /// Collections whose growth may fail.
 pub trait Grow {
-    /// Makes room for `more` further entries. The collection may then take so many entries without an allocation.
+    /// Makes room for `more` further entries. The collection may then take so many entries without an allocation. If
+    /// the system has no memory, a step of few bytes comes from the reserve, unless much of the reserve is in use.
     ///
     /// # Errors
     /// Returns an error if there is not enough memory. The collection is then unchanged.
@@ -299,7 +308,7 @@ impl<T> Grow for Vec<T> {
         if self.capacity() - self.len() >= more {
             return Ok(());
         }
-        fallible(|| self.try_reserve(more))
+        step(step_bytes::<T>(self.capacity(), self.len(), more), || self.try_reserve(more))
     }
 }
 
@@ -309,8 +318,28 @@ impl<T> Grow for VecDeque<T> {
         if self.capacity() - self.len() >= more {
             return Ok(());
         }
-        fallible(|| self.try_reserve(more))
+        step(step_bytes::<T>(self.capacity(), self.len(), more), || self.try_reserve(more))
     }
+}
+
+/// Returns the number of bytes of a collection after a step that makes room for `more` entries.
+fn step_bytes<T>(capacity: usize, len: usize, more: usize) -> usize {
+    capacity.saturating_mul(2).max(len.saturating_add(more)).saturating_mul(size_of::<T>())
+}
+
+/// Lets a collection grow to `bytes` bytes by `grow`.
+#[cold]
+fn step(
+    bytes: usize,
+    mut grow: impl FnMut() -> Result<(), TryReserveError>,
+) -> Result<(), TryReserveError> {
+    fallible(&mut grow).or_else(|refused| {
+        // So tables never use up the reserve, however many there are.
+        if bytes > SAMPLE || IN_USE.load(Ordering::Relaxed) > KEPT {
+            return Err(refused);
+        }
+        grow()
+    })
 }
 
 #[cfg(test)]

@@ -185,6 +185,18 @@ impl Constructor {
         }
     }
 
+    /// Returns the number of entries of the tables that were passed to this call.
+    pub(crate) fn entries(&self) -> usize {
+        match self {
+            Self::Indexed { displacements, .. }
+            | Self::Hindexed { displacements, .. }
+            | Self::IndexedBlock { displacements, .. }
+            | Self::HindexedBlock { displacements, .. }
+            | Self::Struct { displacements, .. } => displacements.len(),
+            _ => 0,
+        }
+    }
+
     /// Returns the name of the call, as it appears in printed types.
     pub(crate) fn name(&self) -> &'static str {
         match self {

@@ -236,6 +236,13 @@ fn failing_memory() {
     run_with("failing_memory", &[0], &[("TYPEPACK_JIT", "eager"), ("TYPEPACK_KERNEL", "kernel")]);
 }
 
+/// Runs the program that lets allocations fail in calls that move data between two ranks.
+#[test]
+fn failing_pairs() {
+    run("failing_pairs", &[2]);
+    run_with("failing_pairs", &[2], &[("TYPEPACK_SPIN_US", "0")]);
+}
+
 /// Uses up the address space with each of several kinds of calls.
 #[test]
 fn short_memory() {
