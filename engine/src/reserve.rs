@@ -14,12 +14,13 @@
 //! The reserve lies in the zeroed data of the binary. So its address space is promised when the process starts, and its
 //! pages are taken only when they are used.
 
+use crate::attention;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, UnsafeCell};
 use std::collections::{TryReserveError, VecDeque};
 use std::hint::black_box;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The length of the reserve in bytes.
@@ -43,9 +44,6 @@ struct Memory(UnsafeCell<[u8; BYTES]>);
 unsafe impl Sync for Memory {}
 
 static MEMORY: Memory = Memory(UnsafeCell::new([0; BYTES]));
-
-/// Whether the reserve has served an allocation, and the system has had no memory since.
-static SHORT: AtomicBool = AtomicBool::new(false);
 
 /// Number of granules in use.
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
@@ -133,7 +131,7 @@ fn reserved(layout: Layout) -> *mut u8 {
         return null_mut();
     };
     IN_USE.fetch_add(granules, Ordering::Relaxed);
-    SHORT.store(true, Ordering::Relaxed);
+    attention::set(attention::SHORT);
     MEMORY.0.get().cast::<u8>().wrapping_add(first * GRANULE)
 }
 
@@ -230,7 +228,7 @@ unsafe impl GlobalAlloc for ReserveAllocator {
 /// again. Always `false` in a program that does not use [`ReserveAllocator`].
 #[inline(always)]
 pub fn is_short() -> bool {
-    SHORT.load(Ordering::Relaxed)
+    attention::is_for(attention::SHORT)
 }
 
 /// Returns whether a call that needs memory must fail: the system has no memory, and the calls so far have kept much of
@@ -241,7 +239,7 @@ pub fn refuses() -> bool {
     // What the reserve lacks, the system must have.
     let in_use = IN_USE.load(Ordering::Relaxed);
     if system_has(SAMPLE + 2 * in_use * GRANULE) {
-        SHORT.store(false, Ordering::Relaxed);
+        attention::clear(attention::SHORT);
         return false;
     }
     in_use > KEPT

@@ -83,9 +83,9 @@ pub struct Requests {
     /// Number of sends in flight to other ranks.
     sends: usize,
     completions: u64,
-    /// The first and the last result of requests that have owners, which the owners have not received yet. Such a result
-    /// stays in the entry of its request, so that no request that ends allocates; the number of the request names
-    /// nothing any more.
+    /// The first and the last result of requests that have owners, which the owners have not received yet. Such a
+    /// result stays in the entry of its request, so that no request that ends allocates; the number of the request
+    /// names nothing any more.
     collected: (u32, u32),
     /// The source that must get each of its results before this rank reads the next envelope.
     prompt: Option<u32>,
@@ -133,8 +133,8 @@ impl Requests {
         std::mem::take(&mut self.stops)
     }
 
-    /// Makes room for another request. All entries have room in the list of unused entries, so that no request that ends
-    /// allocates.
+    /// Makes room for another request. All entries have room in the list of unused entries, so that no request that
+    /// ends allocates.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out.

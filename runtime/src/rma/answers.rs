@@ -359,8 +359,8 @@ pub(super) fn register(endpoint: &Endpoint) -> Result<()> {
 }
 
 impl Answers {
-    /// Makes room for another message, its request and that of the program. All entries have room in the list of unused entries, so that no
-    /// message that ends allocates.
+    /// Makes room for another message, its request and that of the program. All entries have room in the list of unused
+    /// entries, so that no message that ends allocates.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory runs out.
@@ -377,7 +377,8 @@ impl Answers {
     }
 
     /// Adds a message, whose number is `message`. If `ids` is given, opens a request of the program for the message and
-    /// adds the number of the request to `ids`. A caller calls [`make_room`](Self::make_room) before the message starts.
+    /// adds the number of the request to `ids`. A caller calls [`make_room`](Self::make_room) before the message
+    /// starts.
     fn add(
         &mut self,
         engine: &mut MessageEngine,
