@@ -241,8 +241,8 @@ impl Datatype {
     }
 
     /// Makes a node and computes its bounds. Returns an error if a child is a bound marker, or if the size, an
-    /// extent or a bound does not fit in an `i64`. All constructors use this function, except `dup` and the struct of MPI-1,
-    /// which accept bound markers.
+    /// extent or a bound does not fit in an `i64`. All constructors use this function, except `dup` and the struct of
+    /// MPI-1, which accept bound markers.
     fn build(constructor: Constructor) -> Result<Self> {
         let children = constructor.children();
         if let Some(marker) = children.iter().find_map(|child| child.as_marker()) {

@@ -23,7 +23,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         unsafe { self.start_collective(&Collective::Barrier) }
     }
 
-    /// Starts a broadcast; see [`Communicator::broadcast_elements`](crate::Communicator::broadcast_elements). Collective.
+    /// Starts a broadcast; see [`Communicator::broadcast_elements`](crate::Communicator::broadcast_elements).
+    /// Collective.
     ///
     /// ```
     /// # let universe = typepack::init()?;

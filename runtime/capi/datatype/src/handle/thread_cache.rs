@@ -339,8 +339,8 @@ impl<T: Send + Sync> ThreadCache<T> {
         handle: usize,
         key: usize,
     ) -> Option<Held<T>> {
-        // A thread that owns the entry in its slot has used its `Home` before. (If it has vanished, the next thread with
-        // its key registers the destructor at worst when it has no memory.)
+        // A thread that owns the entry in its slot has used its `Home` before. (If it has vanished, the next thread
+        // with its key registers the destructor at worst when it has no memory.)
         let is_known = self.entries[slot(key)].owner.load(Ordering::Relaxed) == key;
         if !is_known && !reserve::may_register() {
             return table.find(handle).map(Held::own);
