@@ -80,6 +80,8 @@ pub enum ErrorKind {
     Conversion,
     /// A documented limit is exceeded, such as the limit on the depth or on the number of nodes.
     Limit,
+    /// The system has too little memory.
+    NoMemory,
     /// The engine violated one of its own invariants. This is a bug in the engine.
     Internal,
 }
@@ -124,7 +126,7 @@ impl Error {
             ErrorKind::Buffer => ErrorClass::BUFFER,
             ErrorKind::Truncated => ErrorClass::TRUNCATE,
             ErrorKind::Conversion => ErrorClass::CONVERSION,
-            ErrorKind::Limit => ErrorClass::NO_MEM,
+            ErrorKind::Limit | ErrorKind::NoMemory => ErrorClass::NO_MEM,
             ErrorKind::Internal => ErrorClass::INTERN,
         }
     }

@@ -41,6 +41,7 @@
 
 // The modules in layers, from the lowest layer to the highest. A file imports only from its own folder
 // and from modules that come earlier in this list.
+pub mod attention;
 mod error;
 mod isa;
 mod named;

@@ -7,18 +7,20 @@
 //! much of the reserve, it makes none, so the reserve never runs dry.
 //!
 //! The reserve covers what one call allocates in a fixed amount. It does not cover what grows with the arguments of a
-//! call, or with the number of objects and messages. Such an allocation has to be able to fail: [`fallible`] and
-//! [`Grow`] keep it out of the reserve, and [`room`] tests before a longer step whether memory is there.
+//! call, or with the number of objects and messages. Such an allocation has to be able to fail: [`fallible`] keeps it
+//! out of the reserve, [`Grow`] lets a table take a short step from the reserve as long as the calls so far have kept
+//! little of it, and [`room`] tests before a longer step whether memory is there.
 //!
 //! The reserve lies in the zeroed data of the binary. So its address space is promised when the process starts, and its
 //! pages are taken only when they are used.
 
+use crate::attention;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, UnsafeCell};
 use std::collections::{TryReserveError, VecDeque};
 use std::hint::black_box;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The length of the reserve in bytes.
@@ -42,9 +44,6 @@ struct Memory(UnsafeCell<[u8; BYTES]>);
 unsafe impl Sync for Memory {}
 
 static MEMORY: Memory = Memory(UnsafeCell::new([0; BYTES]));
-
-/// Whether the reserve has served an allocation, and the system has had no memory since.
-static SHORT: AtomicBool = AtomicBool::new(false);
 
 /// Number of granules in use.
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
@@ -132,7 +131,7 @@ fn reserved(layout: Layout) -> *mut u8 {
         return null_mut();
     };
     IN_USE.fetch_add(granules, Ordering::Relaxed);
-    SHORT.store(true, Ordering::Relaxed);
+    attention::set(attention::SHORT);
     MEMORY.0.get().cast::<u8>().wrapping_add(first * GRANULE)
 }
 
@@ -229,7 +228,7 @@ unsafe impl GlobalAlloc for ReserveAllocator {
 /// again. Always `false` in a program that does not use [`ReserveAllocator`].
 #[inline(always)]
 pub fn is_short() -> bool {
-    SHORT.load(Ordering::Relaxed)
+    attention::is_for(attention::SHORT)
 }
 
 /// Returns whether a call that needs memory must fail: the system has no memory, and the calls so far have kept much of
@@ -240,7 +239,7 @@ pub fn refuses() -> bool {
     // What the reserve lacks, the system must have.
     let in_use = IN_USE.load(Ordering::Relaxed);
     if system_has(SAMPLE + 2 * in_use * GRANULE) {
-        SHORT.store(false, Ordering::Relaxed);
+        attention::clear(attention::SHORT);
         return false;
     }
     in_use > KEPT
@@ -249,6 +248,13 @@ pub fn refuses() -> bool {
 /// Returns whether the reserve could serve a work that needs up to `bytes`, so that the work may begin.
 pub fn covers(bytes: usize) -> bool {
     !is_short() && (GRANULES - IN_USE.load(Ordering::Relaxed)) * GRANULE >= 2 * bytes
+}
+
+/// Returns whether a thread may now use a thread-local variable with a destructor for the first time. The system's
+/// library then allocates a record of some bytes, and ends the process if it has no memory for that.
+#[cold]
+pub fn may_register() -> bool {
+    !is_short() && system_has(PAGE)
 }
 
 /// Allocates `bytes` from the system, and frees them again.
@@ -286,7 +292,8 @@ pub fn fallible<R>(work: impl FnOnce() -> R) -> R {
 
 /// Collections whose growth may fail.
 pub trait Grow {
-    /// Makes room for `more` further entries. The collection may then take so many entries without an allocation.
+    /// Makes room for `more` further entries. The collection may then take so many entries without an allocation. If
+    /// the system has no memory, a step of few bytes comes from the reserve, unless much of the reserve is in use.
     ///
     /// # Errors
     /// Returns an error if there is not enough memory. The collection is then unchanged.
@@ -299,7 +306,7 @@ impl<T> Grow for Vec<T> {
         if self.capacity() - self.len() >= more {
             return Ok(());
         }
-        fallible(|| self.try_reserve(more))
+        step(step_bytes::<T>(self.capacity(), self.len(), more), || self.try_reserve(more))
     }
 }
 
@@ -309,8 +316,28 @@ impl<T> Grow for VecDeque<T> {
         if self.capacity() - self.len() >= more {
             return Ok(());
         }
-        fallible(|| self.try_reserve(more))
+        step(step_bytes::<T>(self.capacity(), self.len(), more), || self.try_reserve(more))
     }
+}
+
+/// Returns the number of bytes of a collection after a step that makes room for `more` entries.
+fn step_bytes<T>(capacity: usize, len: usize, more: usize) -> usize {
+    capacity.saturating_mul(2).max(len.saturating_add(more)).saturating_mul(size_of::<T>())
+}
+
+/// Lets a collection grow to `bytes` bytes by `grow`.
+#[cold]
+fn step(
+    bytes: usize,
+    mut grow: impl FnMut() -> Result<(), TryReserveError>,
+) -> Result<(), TryReserveError> {
+    fallible(&mut grow).or_else(|refused| {
+        // So tables never use up the reserve, however many there are.
+        if bytes > SAMPLE || IN_USE.load(Ordering::Relaxed) > KEPT {
+            return Err(refused);
+        }
+        grow()
+    })
 }
 
 #[cfg(test)]

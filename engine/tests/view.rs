@@ -552,7 +552,8 @@ fn values_that_do_not_fit_end_an_external_write() {
 fn refusals_name_the_argument_and_the_fault() {
     let parse = |text: &str| text.parse::<Datatype>().unwrap_or_else(|e| panic!("{text}: {e}"));
     for (etype, filetype, argument, part) in [
-        ("contiguous(0, int)", "int", "etype", "no data"),
+        ("contiguous(0, int)", "int", "filetype", "the etype has none"),
+        ("contiguous(0, int)", "contiguous(0, short)", "", ""),
         ("int", "hindexed([1], [-4], int)", "filetype", "displacement -4"),
         (
             "int",

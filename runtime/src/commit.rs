@@ -172,8 +172,8 @@ pub fn threads() -> Result<&'static Threads> {
     THREADS.get_or_init(start).as_ref().map_err(Clone::clone)
 }
 
-/// Returns the plan of the type of one byte without a sign. Transfers of plain bytes and the library's own messages count their
-/// data in elements of this type.
+/// Returns the plan of the type of one byte without a sign. Transfers of plain bytes and the library's own messages
+/// count their data in elements of this type.
 pub(crate) fn bytes() -> Result<&'static Plan> {
     static PLAN: OnceLock<std::result::Result<Plan, typepack_engine::Error>> = OnceLock::new();
     PLAN.get_or_init(|| Datatype::named(Named::U8).commit())

@@ -155,6 +155,12 @@ impl Error {
         self
     }
 
+    /// Returns whether the text says this.
+    #[cold]
+    pub(crate) fn says(&self, clause: &str) -> bool {
+        self.detail.contains(clause)
+    }
+
     /// Returns the status of the message that a failed receive matched. The byte count of the status is at
     /// most the receive's capacity. If the types differed ([`ErrorKind::Type`]), the receive has written no
     /// byte.
@@ -236,7 +242,8 @@ impl From<job::Error> for Error {
     }
 }
 
-/// Fails if memory is so short that the library makes no further objects ([`ReserveAllocator`](crate::ReserveAllocator)).
+/// Fails if memory is so short that the library makes no further objects
+/// ([`ReserveAllocator`](crate::ReserveAllocator)).
 ///
 /// # Errors
 /// Returns `ErrorKind::NoMemory`.

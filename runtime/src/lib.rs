@@ -45,8 +45,8 @@
 //! # Features
 //!
 //! - `jit` (default): the code generator. Without it, leaf kernels and the interpreter move all data.
-//! - `ndarray`: arrays and views are buffers. Use the crate as [`typepack::ndarray`](crate#reexports), so that both have
-//!   the same version.
+//! - `ndarray`: arrays and views are buffers. Use the crate as [`typepack::ndarray`](crate#reexports), so that both
+//!   have the same version.
 //!
 //! For contributors: `runtime/README.md` describes the modules.
 
@@ -112,7 +112,7 @@ use typepack_job::{shm, sys};
 pub use world::prints_all_errors;
 // For the C library: each of its functions stores its name.
 #[doc(hidden)]
-pub use endpoint::call::enter as enter_call;
+pub use endpoint::call::{enter as enter_call, enter_of_thread as enter_call_of_thread};
 
 // For the fuzzers: two ranks in one process. The fuzzer can overwrite their shared memory.
 #[doc(hidden)]

@@ -223,8 +223,8 @@ mod tests {
         assert_eq!((first.distance(&first), first.distance(&last)), (Distance::Core, Distance::L3));
     }
 
-    /// Checks the parts of ranks that are bound at each level. A core has two CPUs, a level 2 cache two cores, a level 3
-    /// cache two level 2 caches, and a package two NUMA nodes with one level 3 cache each. The last core has only one
+    /// Checks the parts of ranks that are bound at each level. A core has two CPUs, a level 2 cache two cores, a level
+    /// 3 cache two level 2 caches, and a package two NUMA nodes with one level 3 cache each. The last core has only one
     /// CPU that the job may use.
     #[test]
     fn a_rank_is_restricted_to_the_parts_with_all_its_cpus() {

@@ -463,12 +463,13 @@ impl Universe {
         Ok(messages.chain(calls.into_iter().map(Choice::of_calls)).collect())
     }
 
-    /// Returns the report of this rank. The first line is about the messages that the rank has sent, the bytes that it has
-    /// moved (packed, unpacked or copied), and the kernels that it has compiled; counters that are 0 are left out. Each further line is about one protocol for long messages that the
-    /// rank has chosen by measurement, or, at rank 0, has taken from the tune file, or about the method with which it
-    /// copies pieces of data in blocking collective calls on the world communicator, or, at rank 0, about the ways of
-    /// these calls, or about other copies, waits and accesses to files, or about a committed type. If the rank found news after the
-    /// time limit of a sleep that no other rank had ended, a line says how often.
+    /// Returns the report of this rank. The first line is about the messages that the rank has sent, the bytes that it
+    /// has moved (packed, unpacked or copied), and the kernels that it has compiled; counters that are 0 are left out.
+    /// Each further line is about one protocol for long messages that the rank has chosen by measurement, or, at rank
+    /// 0, has taken from the tune file, or about the method with which it copies pieces of data in blocking collective
+    /// calls on the world communicator, or, at rank 0, about the ways of these calls, or about other copies, waits and
+    /// accesses to files, or about a committed type. If the rank found news after the time limit of a sleep that no
+    /// other rank had ended, a line says how often.
     fn report(&self) -> Result<String> {
         let traffic = self.world.endpoint().traffic()?;
         let kernels = counters();

@@ -185,6 +185,18 @@ impl Constructor {
         }
     }
 
+    /// Returns the number of entries of the tables that were passed to this call.
+    pub(crate) fn entries(&self) -> usize {
+        match self {
+            Self::Indexed { displacements, .. }
+            | Self::Hindexed { displacements, .. }
+            | Self::IndexedBlock { displacements, .. }
+            | Self::HindexedBlock { displacements, .. }
+            | Self::Struct { displacements, .. } => displacements.len(),
+            _ => 0,
+        }
+    }
+
     /// Returns the name of the call, as it appears in printed types.
     pub(crate) fn name(&self) -> &'static str {
         match self {
@@ -229,8 +241,8 @@ impl Datatype {
     }
 
     /// Makes a node and computes its bounds. Returns an error if a child is a bound marker, or if the size, an
-    /// extent or a bound does not fit in an `i64`. All constructors use this function, except `dup` and the struct of MPI-1,
-    /// which accept bound markers.
+    /// extent or a bound does not fit in an `i64`. All constructors use this function, except `dup` and the struct of
+    /// MPI-1, which accept bound markers.
     fn build(constructor: Constructor) -> Result<Self> {
         let children = constructor.children();
         if let Some(marker) = children.iter().find_map(|child| child.as_marker()) {

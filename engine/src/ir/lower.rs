@@ -12,6 +12,7 @@ use super::{Edge, Node, NodeId, Op, Part, Program, RaggedList};
 use crate::datatype::{Constructor, Datatype};
 use crate::error::{Error, ErrorKind, Result};
 use crate::named::Named;
+use crate::reserve;
 use crate::table::Table;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -19,6 +20,12 @@ use std::sync::Arc;
 
 /// Maximum number of nodes in a program. A commit refuses a tree that needs more nodes.
 pub(crate) const MAX_NODES: usize = 1 << 28;
+
+/// Number of bytes that a node takes at most while the passes work, as measured with structs.
+const NODE_BYTES: usize = 128;
+
+/// Number of bytes that an entry of a table takes at most while the passes work.
+const ENTRY_BYTES: usize = 8;
 
 /// Number of most recent nodes that the lowering searches for a block of the wanted length.
 const LOOK_BACK: usize = 8;
@@ -36,7 +43,13 @@ pub(crate) fn lower(ty: &Datatype) -> Result<Program> {
 /// Lowers `ty`; `leaf` makes the leaves. A leaf must not have more bytes than its named type has in
 /// memory, because the tree guarantees only that sums of the sizes in memory do not overflow.
 pub(crate) fn lower_with(ty: &Datatype, leaf: Option<Leaf<'_>>) -> Result<Program> {
-    let mut lowering = Lowering { program: Program::new(ty.extent()), done: Memo::default(), leaf };
+    let mut lowering = Lowering {
+        program: Program::new(ty.extent()),
+        done: Memo::default(),
+        leaf,
+        expected: 0,
+        granted: 0,
+    };
     // Most types are one constructor call over named types. Lowering such a type needs no memo and no
     // stack.
     if lowering.leaf.is_none() && ty.constructor().children().iter().all(Datatype::is_named) {
@@ -72,6 +85,10 @@ struct Lowering<'a> {
     program: Program,
     done: Memo,
     leaf: Option<Leaf<'a>>,
+    /// About the number of bytes that the program takes, with the copies that the passes make.
+    expected: usize,
+    /// The number of bytes for which the system had memory when it was asked last.
+    granted: usize,
 }
 
 /// The lowered form of a type with data. Its offset is relative to the node that uses it.
@@ -199,6 +216,7 @@ impl Lowering<'_> {
                 format!("the type needs more than {MAX_NODES} program nodes"),
             ));
         }
+        self.expect(ty)?;
         let lowered = match ty.constructor() {
             Constructor::Named(named) => match &mut self.leaf {
                 Some(leaf) => Lowered::Node(leaf(&mut self.program, *named)),
@@ -272,6 +290,25 @@ impl Lowering<'_> {
             }
         };
         Ok(Some(lowered))
+    }
+
+    /// Counts the memory that a type needs. Asks the system for it each time that the sum has doubled.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::NoMemory` if the system has too little memory.
+    #[inline]
+    fn expect(&mut self, ty: &Datatype) -> Result<()> {
+        self.expected += NODE_BYTES * (1 + ty.constructor().children().len());
+        self.expected += ENTRY_BYTES * ty.constructor().entries();
+        if self.expected <= self.granted {
+            return Ok(());
+        }
+        self.granted = 2 * self.expected;
+        if reserve::room(self.granted) {
+            return Ok(());
+        }
+        let detail = format!("there is no memory for a plan of about {} bytes", self.expected);
+        Err(Error::new(ErrorKind::NoMemory, "datatype", detail))
     }
 
     fn bytes(&self, lowered: Lowered) -> u64 {

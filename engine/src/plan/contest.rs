@@ -3,8 +3,8 @@
 //! The cost model (`cost/`) makes the first choice, from times that were measured on one machine. For calls of at least
 //! [`LEAST`] bytes, a chooser then compares the two executors on real calls, with the clock of
 //! [`set_clock`](crate::contiguous::set_clock). Without a clock, and for shorter calls, the choice of the cost model
-//! stays. If the cost model wants no kernel, there is none to compare, so the nest requests one when it has moved so many
-//! bytes that the compilation costs only a small part of the time spent ([`begins_after`]).
+//! stays. If the cost model wants no kernel, there is none to compare, so the nest requests one when it has moved so
+//! many bytes that the compilation costs only a small part of the time spent ([`begins_after`]).
 //!
 //! `nest_plan.rs` keeps one contest per direction of a nest, and `exec/call.rs` runs the calls.
 
@@ -32,8 +32,8 @@ const CLASSES: usize = 4;
 /// See [`CLASSES`].
 const STEP: u64 = 8;
 
-/// The cost model's unwanted kernel is compiled for a contest when the long calls of a nest have taken about this number
-/// of times as long as the compilation takes.
+/// The cost model's unwanted kernel is compiled for a contest when the long calls of a nest have taken about this
+/// number of times as long as the compilation takes.
 const SPENT: u64 = 20;
 
 /// The least time, in picoseconds, in which a leaf kernel moves one packed byte in a long call.
@@ -134,8 +134,8 @@ mod tests {
         NOW.get()
     }
 
-    /// Runs `calls` calls of `bytes` bytes. The leaf kernel takes `times[0]` and the compiled kernel `times[1]`. Returns
-    /// how many calls each of them has run.
+    /// Runs `calls` calls of `bytes` bytes. The leaf kernel takes `times[0]` and the compiled kernel `times[1]`.
+    /// Returns how many calls each of them has run.
     fn run(contest: &Contest, calls: u64, bytes: u64, times: [u64; 2]) -> [u64; 2] {
         let mut runs = [0, 0];
         for call in 0..calls {

@@ -296,8 +296,8 @@ impl NestPlan {
         Some((kernel, long.contest.get_or_init(make)))
     }
 
-    /// Requests the kernel from the compiler, and returns it unless the compiler refuses. While memory is short, returns
-    /// `None` without a request.
+    /// Requests the kernel from the compiler, and returns it unless the compiler refuses. While memory is short,
+    /// returns `None` without a request.
     #[cold]
     #[inline(never)]
     fn request(&self, direction: Direction, settings: &Settings) -> Option<&Kernel> {

@@ -1,7 +1,7 @@
 //! Counts how often a plan is used, if the program asks for it (`TYPEPACK_REPORT=types` of the runtime).
 //!
-//! `exec/`, `transfer/` and `pack/position.rs` call [`Plan::used`] in each call, so a plan that nobody watches costs one
-//! load from a cache line that the call reads anyway.
+//! `exec/`, `transfer/` and `pack/position.rs` call [`Plan::used`] in each call, so a plan that nobody watches costs
+//! one load from a cache line that the call reads anyway.
 
 use super::Plan;
 use super::kept::Room;

@@ -19,7 +19,7 @@ use super::transpose::Transposed;
 use super::{Side, staged};
 use crate::plan::{Plan, PlanName, Strategy};
 use crate::reserve;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -137,21 +137,25 @@ struct Memo([Option<Rc<Fit>>; REMEMBERED]);
 
 thread_local! {
     static RECENT: RefCell<Memo> = const { RefCell::new(Memo([const { None }; REMEMBERED])) };
+    /// Whether this thread has used [`RECENT`], so that its destructor is registered.
+    static READY: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Makes the calling thread ready to remember fits, so that its first copy registers no destructor.
 pub fn prepare_thread() {
     // A thread that ends remembers nothing any more.
-    let _ended = RECENT.try_with(|_| ());
+    READY.set(RECENT.try_with(|_| ()).is_ok());
 }
 
 /// Returns the fit of two sides. If the thread does not remember the fit, the function computes and
 /// stores it.
 #[inline]
 pub(super) fn of(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> Rc<Fit> {
-    if reserve::is_short() {
-        // The system's library ends the process if it has no memory for the memo's destructor.
-        return Rc::new(Fit::new(src, dst));
+    if !READY.get() {
+        if !reserve::may_register() {
+            return Rc::new(Fit::new(src, dst));
+        }
+        prepare_thread();
     }
     let known = RECENT.try_with(|recent| {
         let mut recent = recent.borrow_mut();

@@ -3,9 +3,9 @@
 //!
 //! A division finds the first filetype whose data ends after the offset. The search then goes down the loop program of
 //! the filetype once. At each level it finds the first iteration, entry or part whose data ends after the offset. In a
-//! loop, a division finds the iteration. In a table, a list or a sequence, a binary search finds the entry or part if the
-//! data of the filetype does not overlap, and a linear search otherwise. The list `ends` of the view (`mod.rs`) says
-//! where the data of each node ends.
+//! loop, a division finds the iteration. In a table, a list or a sequence, a binary search finds the entry or part if
+//! the data of the filetype does not overlap, and a linear search otherwise. The list `ends` of the view (`mod.rs`)
+//! says where the data of each node ends.
 //!
 //! Copies of the filetype may be in any order. So view bytes after the first one at or after the offset may lie before
 //! the offset again.

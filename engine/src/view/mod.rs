@@ -87,15 +87,14 @@ impl FileView {
     /// Returns the errors of [`Datatype::commit`].
     #[doc(alias = "MPI_File_set_view")]
     pub fn new(etype: &Datatype, filetype: &Datatype, settings: &Settings) -> Result<Self> {
-        let etype_bytes = etype.size() as u64;
-        if etype_bytes == 0 {
-            return Err(Error::new(
-                ErrorKind::Type,
-                "etype",
-                "the type has no data; an etype must contain at least one basic element",
-            ));
-        }
         let plan = filetype.commit_with(settings)?;
+        if etype.size() == 0 && plan.element_bytes() > 0 {
+            let detail =
+                "the type has data, but the etype has none; a filetype consists of whole etypes";
+            return Err(Error::new(ErrorKind::Type, "filetype", detail));
+        }
+        // A view of empty etypes has no data, so every offset means the same.
+        let etype_bytes = etype.size().max(1) as u64;
         order::check(filetype, "filetype")?;
         if !filetype.is_same(etype) {
             order::check(etype, "etype")?;
@@ -124,7 +123,7 @@ impl FileView {
         &self.etype
     }
 
-    /// Returns the number of view bytes of an etype; never 0.
+    /// Returns the number of view bytes of an etype; 1 if the etype has none, as the view then has no data.
     pub fn etype_bytes(&self) -> u64 {
         self.etype_bytes
     }

@@ -16,7 +16,7 @@ use crate::raw;
 use crate::{io, session, win};
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use typepack::engine::reserve;
+use typepack::engine::{attention, reserve};
 
 /// The object whose error handler is called for a failure.
 #[derive(Clone, Copy, Debug)]
@@ -41,10 +41,15 @@ pub fn enter<E: Into<Failure>>(
     at: At,
     call: impl FnOnce() -> std::result::Result<(), E>,
 ) -> c_int {
-    if !is_open() {
-        return outside(name);
+    match attention::is_needed() {
+        false => typepack::enter_call(name),
+        true => {
+            if let Some(code) = look(name, at, true) {
+                return code;
+            }
+        }
     }
-    always(name, at, call)
+    run(name, at, call)
 }
 
 /// Runs a function that the program may call at any time.
@@ -54,11 +59,38 @@ pub fn always<E: Into<Failure>>(
     at: At,
     call: impl FnOnce() -> std::result::Result<(), E>,
 ) -> c_int {
-    // If the call waits long, mpiexec can tell its name.
-    typepack::enter_call(name);
-    if reserve::is_short() && refuses(name) {
-        return no_memory(name, at);
+    match attention::is_needed() {
+        false => typepack::enter_call(name),
+        true => {
+            if let Some(code) = look(name, at, false) {
+                return code;
+            }
+        }
     }
+    run(name, at, call)
+}
+
+/// Notes the name of a call, so that mpiexec can tell it if the call waits long, and finds out whether the call may
+/// begin. Returns the code of the error if it may not.
+#[cold]
+#[inline(never)]
+fn look(name: &'static &'static str, at: At, needs_open: bool) -> Option<c_int> {
+    if needs_open && !is_open() {
+        return Some(outside(name));
+    }
+    match attention::is_for(attention::THREADS) {
+        true => typepack::enter_call_of_thread(name),
+        false => typepack::enter_call(name),
+    }
+    (reserve::is_short() && refuses(name)).then(|| no_memory(name, at))
+}
+
+#[inline(always)]
+fn run<E: Into<Failure>>(
+    name: &'static str,
+    at: At,
+    call: impl FnOnce() -> std::result::Result<(), E>,
+) -> c_int {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(())) => 0,
         Ok(Err(failure)) => failed(name, at, failure.into()),

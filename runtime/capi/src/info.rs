@@ -12,6 +12,7 @@ use crate::ordered::Ordered;
 use crate::raw;
 use std::ffi::{c_char, c_int};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use typepack::engine::reserve::Grow;
 
 /// A key and its value.
 pub type Entry = (Vec<u8>, Vec<u8>);
@@ -191,7 +192,7 @@ pub fn dup(info: raw::Info, newinfo: Output<raw::Info>) -> Result {
     let out = newinfo.required("newinfo")?;
     let old = find(info)?;
     let mut entries = Ordered::new();
-    entries.make_room(old.entries().len()).map_err(|_| no_room())?;
+    entries.grow(old.entries().len()).map_err(|_| no_room())?;
     for (key, value) in old.entries().iter() {
         entries.set(key.clone(), value.clone()).map_err(|_| no_room())?;
     }

@@ -2,15 +2,16 @@
 //! and the number of open uses of MPI. Most calls are allowed between init and finalize, and while a session
 //! is open (section 11.4.1). This module also keeps the rank and the thread level of the process.
 //!
-//! `entry.rs` reads the number of uses to refuse calls that are not allowed. The functions of `env/` change the
-//! stage and the number of uses. `session.rs` changes only the number of uses. The functions here may be called
-//! at any time, even while an error handler runs before init.
+//! `entry.rs` reads the number of uses, if `attention` asks for it, to refuse calls that are not allowed. The functions
+//! of `env/` change the stage and the number of uses. `session.rs` changes only the number of uses. The functions here
+//! may be called at any time, even while an error handler runs before init.
 
 use crate::abi;
 use std::ffi::c_int;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicUsize, Ordering};
 use std::thread::ThreadId;
+use typepack::engine::attention;
 
 /// The stage of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,11 +48,15 @@ pub fn is_open() -> bool {
 /// Records that a use of MPI begins.
 pub fn open() {
     OPEN.fetch_add(1, Ordering::AcqRel);
+    attention::clear(attention::CLOSED);
 }
 
 /// Records that a use of MPI has ended.
 pub fn close() {
-    OPEN.fetch_sub(1, Ordering::AcqRel);
+    if OPEN.fetch_sub(1, Ordering::AcqRel) == 1 {
+        // If another use begins just now, calls look once more than they need to ([`is_open`] decides).
+        attention::set(attention::CLOSED);
+    }
 }
 
 /// Records that init has succeeded.
@@ -79,6 +84,9 @@ pub fn identify(rank: usize) {
 /// Records the thread level that init grants, and that the calling thread calls init.
 pub fn grant(threads: c_int) {
     THREADS.store(threads, Ordering::Relaxed);
+    if threads == abi::THREAD_MULTIPLE {
+        attention::set(attention::THREADS);
+    }
     let _first = MAIN.set(std::thread::current().id());
 }
 

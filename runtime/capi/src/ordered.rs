@@ -7,7 +7,7 @@
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, TryReserveError, VecDeque};
-use typepack::engine::reserve::{self, Grow};
+use typepack::engine::reserve::Grow;
 
 /// A map in the order of insertion.
 #[derive(Clone, Debug)]
@@ -42,6 +42,12 @@ impl<K, V> Ordered<K, V> {
     }
 }
 
+impl<K, V> Grow for Ordered<K, V> {
+    fn grow(&mut self, more: usize) -> Result<(), TryReserveError> {
+        self.entries.grow(more)
+    }
+}
+
 impl<K: Clone + Ord, V> Ordered<K, V> {
     /// Returns the value of a key; `None` if the map does not have the key.
     pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&V>
@@ -58,26 +64,9 @@ impl<K: Clone + Ord, V> Ordered<K, V> {
     /// # Errors
     /// Returns an error if there is no memory for a new key. The map is then unchanged.
     pub fn set(&mut self, key: K, value: V) -> Result<(), TryReserveError> {
-        self.make_room(1)?;
+        self.entries.grow(1)?;
         self.put(key, value);
         Ok(())
-    }
-
-    /// Makes room for `more` further keys.
-    ///
-    /// # Errors
-    /// Returns an error if there is no memory.
-    pub fn make_room(&mut self, more: usize) -> Result<(), TryReserveError> {
-        if self.entries.capacity() - self.entries.len() >= more {
-            return Ok(());
-        }
-        let wanted = (2 * self.entries.capacity()).max(self.entries.len().saturating_add(more));
-        if reserve::room(wanted.saturating_mul(size_of::<Option<(K, V)>>())) {
-            // For few entries, the reserve is there at worst.
-            self.entries.reserve(more);
-            return Ok(());
-        }
-        self.entries.grow(more)
     }
 
     fn put(&mut self, key: K, value: V) {

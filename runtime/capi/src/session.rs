@@ -22,6 +22,7 @@ use crate::raw;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 use typepack::ProcessSet;
+use typepack::engine::attention;
 
 /// A session.
 #[derive(Debug)]
@@ -90,6 +91,9 @@ fn begin(info: raw::Info, handler: Handler, session: Output<raw::Session>) -> Re
             return Err(failure);
         }
     };
+    if threads == LEVELS[3] {
+        attention::set(attention::THREADS);
+    }
     lifecycle::open();
     out.set(raw::Session(handle));
     Ok(())

@@ -107,6 +107,7 @@ programs! {
     subsets: [0, 3];
     truncated: [0, 2];
     memory: [0, 1, 2, 5];
+    odd_arguments: [0, 2, 3];
 }
 
 // Together, these programs test every example of five texts (lecture notes and parts of the MPI standard).
@@ -226,6 +227,20 @@ fn allocations() {
 fn failing_memory() {
     run("failing_memory", &[0, 2]);
     run_with("failing_memory", &[0], &[("TYPEPACK_JIT", "eager"), ("TYPEPACK_KERNEL", "kernel")]);
+}
+
+/// Runs the program whose ranks make different calls, with one thread and with several.
+#[test]
+fn mismatches() {
+    run("mismatches", &[2]);
+    run_with("mismatches", &[2], &[("SEVERAL_THREADS", "1")]);
+}
+
+/// Runs the program that lets allocations fail in calls that move data between two ranks.
+#[test]
+fn failing_pairs() {
+    run("failing_pairs", &[2]);
+    run_with("failing_pairs", &[2], &[("TYPEPACK_SPIN_US", "0")]);
 }
 
 /// Uses up the address space with each of several kinds of calls.

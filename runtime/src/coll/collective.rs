@@ -10,6 +10,7 @@ use crate::comm::{Communicator, Operation};
 use crate::endpoint::sources::Combine;
 use crate::schedule::Part;
 use crate::schedule::calls::{self, Kept};
+use crate::schedule::part::COMPARE;
 use crate::schedule::program::{Builder, Peer};
 use crate::schedule::table::Place;
 use crate::topo::Neighbors;
@@ -302,7 +303,19 @@ impl Communicator {
             self.check_call(call)?;
         }
         // SAFETY: the conditions are those of this function.
-        unsafe { self.run_unchecked(call) }
+        unsafe { self.run_unchecked(call) }.map_err(|error| self.with_other_calls(error))
+    }
+
+    /// Adds to the error of a blocking call what other ranks do now, if the ranks may have made different calls.
+    #[cold]
+    fn with_other_calls(&self, error: Error) -> Error {
+        if !error.says(COMPARE) {
+            return error;
+        }
+        let others = (0..self.size()).filter(|&rank| rank != self.rank());
+        let world = others.filter_map(|rank| Some((rank, self.group().world_rank(rank)?)));
+        let calls = self.endpoint().other_calls(world);
+        if calls.is_empty() { error } else { error.add(&calls.join(", ")) }
     }
 
     /// Makes a collective call like [`run_raw`](Self::run_raw), but never compares its arguments with those of the

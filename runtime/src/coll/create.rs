@@ -151,18 +151,23 @@ pub(super) const NO_COLOR: u64 = u64::MAX;
 const FAILED: u64 = u64::MAX - 1;
 
 impl Communicator {
-    pub(super) fn derive(&self, number: u64, group: Group) -> Option<Self> {
-        Self::new(self.endpoint().clone(), number, group)
+    /// Returns the communicator with this number and group, or `None` if this process is not in the group. The ranks
+    /// have agreed on the number, so a rank that fails here lets no other rank wait.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::NoMemory` if memory is short.
+    pub(super) fn derive(&self, number: u64, group: Group) -> Result<Option<Self>> {
+        check_memory()?;
+        Ok(Self::new(self.endpoint().clone(), number, group))
     }
 
     /// Returns the communicator with these numbers and the ranks of this communicator. An intracommunicator has
     /// only the first number, and may have a topology.
     fn same_ranks(&self, numbers: [u64; 2], topology: Option<Topology>) -> Result<Self> {
-        check_memory()?;
         let group = self.group().clone();
         let dup = match self.remote_group() {
-            None => self.derive(numbers[0], group),
-            Some(remote) => self.derive_between(numbers, group, remote.clone()),
+            None => self.derive(numbers[0], group)?,
+            Some(remote) => self.derive_between(numbers, group, remote.clone())?,
         };
         let dup = dup.ok_or_else(|| {
             let detail = "this process is not in the group of its own communicator";
@@ -304,7 +309,7 @@ impl Communicator {
         let members = of_color(&all, color);
         let group = self.group().include(members.iter().map(|&rank| rank as i64))?;
         let leader = members.first().copied().unwrap_or(self.rank());
-        Ok(self.derive(all[leader][2], group))
+        self.derive(all[leader][2], group)
     }
 
     /// Makes a communicator of the participating ranks that share memory, ordered by `key` and then by rank.
@@ -372,7 +377,7 @@ impl Communicator {
         let all = self.all_words(&[0, 0, self.endpoint().new_context()])?;
         let Some(leader) = group.world_rank(0) else { return Ok(None) };
         let leader = self.group().rank_of(leader).unwrap_or(self.rank());
-        Ok(self.derive(all[leader][2], group.clone()))
+        self.derive(all[leader][2], group.clone())
     }
 
     /// Makes a communicator like [`create`](Self::create), but only the ranks of `group` take part in the
@@ -419,7 +424,7 @@ impl Communicator {
         // SAFETY: `part` describes the eight bytes of the local variable `number`. No other code accesses
         // `number` before the call returns.
         unsafe { calls::run(self.endpoint(), ("", self.size()), place, build)? };
-        Ok(self.derive(number[0], group.clone()))
+        self.derive(number[0], group.clone())
     }
 
     /// Returns the words of every rank, in rank order. Each rank passes its own words as `mine`; rank 0 gathers all

@@ -120,7 +120,7 @@ impl Communicator {
             );
             return Err(Error::new(ErrorKind::Comm, "local_comm", detail));
         }
-        let made = self.derive_between([first, second], self.group().clone(), remote);
+        let made = self.derive_between([first, second], self.group().clone(), remote)?;
         made.ok_or_else(|| {
             Error::new(ErrorKind::Internal, "local_comm", "this rank is not in its own group")
         })
@@ -199,9 +199,10 @@ impl Communicator {
         numbers: [u64; 2],
         local: Group,
         remote: Group,
-    ) -> Option<Self> {
+    ) -> Result<Option<Self>> {
         let [first, second] = numbers;
-        Self::between(first.min(second), self.derive(first.max(second), local)?, remote)
+        let local = self.derive(first.max(second), local)?;
+        Ok(local.and_then(|local| Self::between(first.min(second), local, remote)))
     }
 
     /// Makes a communicator of the ranks of both groups of this intercommunicator. The ranks of the group that
@@ -227,7 +228,7 @@ impl Communicator {
         } else {
             remote.union(self.group())
         };
-        let merged = self.derive(mine[2].min(other[2]), group);
+        let merged = self.derive(mine[2].min(other[2]), group)?;
         merged.ok_or_else(|| {
             Error::new(ErrorKind::Internal, "intercomm", "this rank is not in the merged group")
         })
@@ -246,7 +247,7 @@ impl Communicator {
         };
         let local = self.group().include(here.iter().map(|&rank| rank as i64))?;
         let remote = remote.include(there.iter().map(|&rank| rank as i64))?;
-        Ok(self.derive_between([ours[leader][2], theirs[other][2]], local, remote))
+        self.derive_between([ours[leader][2], theirs[other][2]], local, remote)
     }
 
     /// Makes an intercommunicator of a part of each group; see [`Communicator::create`]. All members of `group` belong
@@ -306,7 +307,7 @@ impl Communicator {
         })?;
         let mut number = [endpoint.new_context()];
         meeting.broadcast(&mut number, 0)?;
-        Ok(meeting.derive(number[0], group.clone()))
+        meeting.derive(number[0], group.clone())
     }
 
     /// Makes an intercommunicator of two groups. Their ranks need no communicator in common. All ranks of both groups

@@ -7,6 +7,7 @@
 use super::values::{self, Kind, Reduction};
 use super::{Collective, Root};
 use crate::comm::{Communicator, Request, Scope, writable};
+use crate::error::check_memory;
 use crate::schedule::Part;
 use crate::{Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
@@ -19,10 +20,11 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     #[doc(alias = "MPI_Ibarrier")]
     pub fn ibarrier(&'scope self) -> Result<Request<'scope>> {
         // SAFETY: `Collective::Barrier` names no memory and no operation, so `start_raw` has no condition to keep.
-        Ok(self.keep(unsafe { self.comm().start_raw(&Collective::Barrier)? }))
+        unsafe { self.start_collective(&Collective::Barrier) }
     }
 
-    /// Starts a broadcast; see [`Communicator::broadcast_elements`](crate::Communicator::broadcast_elements). Collective.
+    /// Starts a broadcast; see [`Communicator::broadcast_elements`](crate::Communicator::broadcast_elements).
+    /// Collective.
     ///
     /// ```
     /// # let universe = typepack::init()?;
@@ -52,9 +54,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let part = Part { origin: layout.origin, plan, count };
         // SAFETY: `buf` holds the `count` elements (`writable` has checked this) and is mutably borrowed for
         // 'env, which outlives the scope; the scope ends after the operation is complete or detached.
-        Ok(self.keep(unsafe {
-            self.comm().start_raw(&Collective::Broadcast { part, root: root.into() })?
-        }))
+        unsafe { self.start_collective(&Collective::Broadcast { part, root: root.into() }) }
     }
 
     /// Starts a reduction of `values` to all ranks; see
@@ -164,6 +164,23 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         self.values(Kind::ReduceScatter(&counts), Some(send), recv, op)
     }
 
+    /// Starts a collective call as an operation of the scope.
+    ///
+    /// # Safety
+    ///
+    /// - The conditions of [`Communicator::start_raw`] hold until the operation is complete or detached.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Communicator::start_raw`], and `ErrorKind::NoMemory` if memory is short; then the next
+    /// call of this rank matches the next one of the other ranks.
+    pub(crate) unsafe fn start_collective(&self, call: &Collective<'_>) -> Result<Request<'scope>> {
+        check_memory().and_then(|()| self.make_room()).inspect_err(|_| {
+            self.comm().skip_started();
+        })?;
+        // SAFETY: the conditions are those of this function.
+        Ok(self.keep(unsafe { self.comm().start_raw(call)? }))
+    }
+
     /// Starts a reduction of values.
     fn values<T: NoUninit + AnyBitPattern>(
         &'scope self,
@@ -176,7 +193,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             // SAFETY: `call` uses only the elements of `send` and `recv` (`values::call` checks the lengths of the
             // slices). The slices are borrowed for 'env, which outlives the scope, and `recv` mutably; the scope
             // ends after the operation is complete or detached. The operation is one on values of type `T`.
-            Ok(self.keep(unsafe { self.comm().start_raw(call)? }))
+            unsafe { self.start_collective(call) }
         })
     }
 }

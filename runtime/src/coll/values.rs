@@ -343,7 +343,8 @@ impl Communicator {
     ///
     /// # Errors
     /// Returns `ErrorKind::Argument` if the number of counts is not the number of ranks, `ErrorKind::Buffer` if a
-    /// slice does not have the length that `counts` says, and the errors of [`all_reduce_in_place`](Self::all_reduce_in_place).
+    /// slice does not have the length that `counts` says, and the errors of
+    /// [`all_reduce_in_place`](Self::all_reduce_in_place).
     #[doc(alias = "MPI_Reduce_scatter")]
     pub fn reduce_scatter<T: NoUninit + AnyBitPattern>(
         &self,

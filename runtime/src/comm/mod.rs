@@ -507,8 +507,8 @@ impl Communicator {
         self.send_elements_at(buf, 0, plan, count, dest, tag)
     }
 
-    /// Sends like [`send_elements`](Self::send_elements), but places the type's displacement 0 at byte `origin` of the buffer.
-    /// A type with negative displacements needs an `origin` above 0.
+    /// Sends like [`send_elements`](Self::send_elements), but places the type's displacement 0 at byte `origin` of the
+    /// buffer. A type with negative displacements needs an `origin` above 0.
     ///
     /// # Errors
     /// Returns the errors of [`send_elements`](Self::send_elements).
@@ -550,8 +550,8 @@ impl Communicator {
         self.recv_elements_at(buf, 0, plan, count, source, tag)
     }
 
-    /// Receives like [`recv_elements`](Self::recv_elements), but places the type's displacement 0 at byte `origin` of the
-    /// buffer.
+    /// Receives like [`recv_elements`](Self::recv_elements), but places the type's displacement 0 at byte `origin` of
+    /// the buffer.
     ///
     /// # Errors
     /// Returns the errors of [`recv_elements`](Self::recv_elements).

@@ -249,8 +249,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         self.isend_elements_at(buf, 0, plan, count, dest, tag)
     }
 
-    /// Starts a send like [`isend_elements`](Self::isend_elements), but places the type's displacement 0 at byte `origin` of
-    /// the buffer.
+    /// Starts a send like [`isend_elements`](Self::isend_elements), but places the type's displacement 0 at byte
+    /// `origin` of the buffer.
     ///
     /// # Errors
     /// Returns the errors of [`Communicator::send_elements`]. If the call returns an error, no operation has started.
@@ -288,8 +288,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         self.irecv_elements_at(buf, 0, plan, count, source, tag)
     }
 
-    /// Starts a receive like [`irecv_elements`](Self::irecv_elements), but places the type's displacement 0 at byte `origin` of
-    /// the buffer.
+    /// Starts a receive like [`irecv_elements`](Self::irecv_elements), but places the type's displacement 0 at byte
+    /// `origin` of the buffer.
     ///
     /// # Errors
     /// Returns the errors of [`Communicator::recv_elements`]. If the call returns an error, no operation has started.

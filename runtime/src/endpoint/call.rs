@@ -1,46 +1,51 @@
 //! The names by which this rank tells mpiexec what it waits for: the call that a thread makes, and the communicators to
 //! which the program has given names.
 //!
-//! Every call from C stores its name ([`enter`]), because only the exported function knows it. This costs each call four
-//! instructions and no atomic operation. The names are read only when a wait is long (`progress/record.rs`). One place
-//! is enough for all threads: a thread that finds the mark of another thread there does not know the name of its own
-//! call any more, and tells none.
+//! Every call from C stores its name, because only the exported function knows it: in one place of the process
+//! ([`enter`], two instructions) as long as one thread at a time makes calls, and otherwise in a variable of the thread
+//! ([`enter_of_thread`]). The names are read only when a wait is long (`progress/record.rs`).
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::ptr::{from_ref, null_mut};
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::ptr::{from_ref, null, null_mut};
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, PoisonError};
-use typepack_engine::thread;
+use typepack_engine::attention;
 
 /// The alignment keeps the words of other threads out of the cache line that every call writes.
 #[repr(align(64))]
-struct Current {
-    name: AtomicPtr<&'static str>,
-    /// The key of the thread that has made the call.
-    thread: AtomicUsize,
+struct Current(AtomicPtr<&'static str>);
+
+static CURRENT: Current = Current(AtomicPtr::new(null_mut()));
+
+thread_local! {
+    /// The name of the call that this thread makes, if several threads may make calls at the same time.
+    static OF_THREAD: Cell<*const &'static str> = const { Cell::new(null()) };
 }
 
-static CURRENT: Current = Current { name: AtomicPtr::new(null_mut()), thread: AtomicUsize::new(0) };
-
-/// Records that this thread begins the call `name`.
+/// Records that the only thread that makes a call now begins the call `name`.
 #[inline(always)]
 pub fn enter(name: &'static &'static str) {
-    CURRENT.name.store(from_ref(name).cast_mut(), Ordering::Relaxed);
-    CURRENT.thread.store(thread::key(), Ordering::Relaxed);
+    CURRENT.0.store(from_ref(name).cast_mut(), Ordering::Relaxed);
+}
+
+/// Records that this thread begins the call `name`, and that other threads may make calls at the same time.
+pub fn enter_of_thread(name: &'static &'static str) {
+    OF_THREAD.set(from_ref(name));
 }
 
 /// Returns the name of the call that this thread makes. Returns `own`, the name of the method of this library, if
-/// the program is not a C program, and an empty text if another thread has made a call since.
+/// the program is not a C program.
 pub(super) fn name(own: &'static str) -> &'static str {
-    let name = CURRENT.name.load(Ordering::Relaxed);
+    let name = match attention::is_for(attention::THREADS) {
+        true => OF_THREAD.get(),
+        false => CURRENT.0.load(Ordering::Relaxed).cast_const(),
+    };
     if name.is_null() {
         return own;
     }
-    if CURRENT.thread.load(Ordering::Relaxed) != thread::key() {
-        return "";
-    }
-    // SAFETY: the pointer is not null, so `enter` has stored it, and it points to a value that lives for ever. The value
-    // never changes, so any thread may read it, in whatever order it sees the stores.
+    // SAFETY: the pointer is not null, so `enter` or `enter_of_thread` has stored it, and it points to a value that
+    // lives for ever. The value never changes, so any thread may read it, in whatever order it sees the stores.
     unsafe { *name }
 }
 

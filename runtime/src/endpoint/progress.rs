@@ -26,8 +26,8 @@ mod record;
 mod waiting;
 
 pub use self::packed::Brief;
-pub use self::record::Awaited;
 use self::record::Waits;
+pub use self::record::{Awaited, Recorded};
 pub(crate) use self::waiting::{OnUnwind, SPIN, spin_time};
 use self::waiting::{Rests, Yields};
 use super::engine::{How, MessageEngine, Taken};
@@ -317,8 +317,8 @@ impl Endpoint {
         Ok(started)
     }
 
-    /// Waits until `look` returns an answer. `awaited` says what the call waits for. The endpoint calls `look` often, and holds the lock during each
-    /// call. So `look` must be short and must not call this endpoint.
+    /// Waits until `look` returns an answer. `awaited` says what the call waits for. The endpoint calls `look` often,
+    /// and holds the lock during each call. So `look` must be short and must not call this endpoint.
     ///
     /// # Errors
     /// Returns `ErrorKind::ProcAborted` if a rank has died, `ErrorKind::Other` if another rank broke the protocol,
@@ -390,8 +390,8 @@ impl Endpoint {
         if found.is_none() { self.nothing() } else { Ok(found) }
     }
 
-    /// Runs turns until a turn completes no operation, but at most `most` turns. One turn takes only a few messages from
-    /// each rank. A caller whose own work grows with the number of its operations calls this function first.
+    /// Runs turns until a turn completes no operation, but at most `most` turns. One turn takes only a few messages
+    /// from each rank. A caller whose own work grows with the number of its operations calls this function first.
     ///
     /// # Errors
     /// Returns an error under the conditions of [`Endpoint::attend`].

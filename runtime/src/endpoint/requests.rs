@@ -8,7 +8,7 @@ use crate::message::Status;
 use crate::shm::recall::ID_END;
 use crate::transport::in_flight::{Receive, RequestTable, Send};
 use crate::{Error, ErrorKind, Result};
-use std::collections::{TryReserveError, VecDeque};
+use std::collections::TryReserveError;
 use std::ops::Range;
 use typepack_engine::reserve::Grow;
 
@@ -60,8 +60,13 @@ struct Entry {
     /// The source that gets the result, if the request has an owner. No thread may wait for a request that
     /// has an owner.
     owner: Option<Owner>,
+    /// The entry after this one in the list of results.
+    next: u32,
     request: Option<Request>,
 }
+
+/// The end of the list of results.
+const NONE: u32 = u32::MAX;
 
 /// The table of the requests of this process.
 #[derive(Debug)]
@@ -78,8 +83,10 @@ pub struct Requests {
     /// Number of sends in flight to other ranks.
     sends: usize,
     completions: u64,
-    /// Results of requests that have owners. The owners have not received these results yet.
-    collected: VecDeque<(Owner, Result<Status>)>,
+    /// The first and the last result of requests that have owners, which the owners have not received yet. Such a
+    /// result stays in the entry of its request, so that no request that ends allocates; the number of the request
+    /// names nothing any more.
+    collected: (u32, u32),
     /// The source that must get each of its results before this rank reads the next envelope.
     prompt: Option<u32>,
     /// Whether a request of that source has completed since the last call of [`Requests::take_stop`].
@@ -101,7 +108,7 @@ impl Requests {
             in_flight: 0,
             sends: 0,
             completions: 0,
-            collected: VecDeque::new(),
+            collected: (NONE, NONE),
             prompt: None,
             stops: false,
             asked: (0, 0),
@@ -126,8 +133,8 @@ impl Requests {
         std::mem::take(&mut self.stops)
     }
 
-    /// Makes room for another request. All entries have room in the list of unused entries, so that no request that ends
-    /// allocates.
+    /// Makes room for another request. All entries have room in the list of unused entries, so that no request that
+    /// ends allocates.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out.
@@ -136,15 +143,23 @@ impl Requests {
         let room = self.entries.capacity();
         let is_full = self.entries.len() == room || self.unused.capacity() < room;
         if self.unused.is_empty() && is_full {
-            return self.grow().map_err(|_| no_memory("another request"));
+            return self.make_room_for(1);
         }
         Ok(())
     }
 
+    /// Makes room for `more` requests, as [`make_room`](Self::make_room) does for one.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::NoMemory` if memory ran out.
     #[cold]
-    fn grow(&mut self) -> std::result::Result<(), TryReserveError> {
-        self.entries.grow(1)?;
-        self.unused.grow(self.entries.capacity())
+    pub fn make_room_for(&mut self, more: usize) -> Result<()> {
+        let grow = |requests: &mut Self| -> std::result::Result<(), TryReserveError> {
+            requests.entries.grow(more.saturating_sub(requests.unused.len()))?;
+            let used = requests.entries.capacity() - requests.unused.len();
+            requests.unused.grow(used)
+        };
+        grow(self).map_err(|_| no_memory("another request"))
     }
 
     /// Opens a request in flight and returns its number. A caller that can fail calls [`make_room`](Self::make_room)
@@ -163,7 +178,13 @@ impl Requests {
             None => {
                 let index = self.entries.len() as u64;
                 let (generation, request) = (self.first, Some(request));
-                self.entries.push(Entry { generation, orphan: false, owner: None, request });
+                self.entries.push(Entry {
+                    generation,
+                    orphan: false,
+                    owner: None,
+                    next: NONE,
+                    request,
+                });
                 u64::from(generation) << 32 | index
             }
         }
@@ -217,11 +238,24 @@ impl Requests {
     /// receiver gets a number, and may then go out with these items before its call returns.
     pub fn own(&mut self, id: u64, owner: Owner) {
         let Some(entry) = self.entry(id) else { return };
-        if !matches!(entry.request, Some(Request::Done(_))) {
-            entry.owner = Some(owner);
-        } else if let Some(Request::Done(result)) = self.close(id) {
-            self.collected.push_back((owner, result));
+        entry.owner = Some(owner);
+        if matches!(entry.request, Some(Request::Done(_))) {
+            self.collect(id);
         }
+    }
+
+    /// Puts the complete request `id`, which has an owner, at the end of the list of results. The number `id` names
+    /// nothing any more.
+    fn collect(&mut self, id: u64) {
+        let at = id as u32;
+        let Some(entry) = self.entry(id) else { return };
+        entry.generation += 1;
+        entry.next = NONE;
+        match self.collected {
+            (NONE, _) => self.collected.0 = at,
+            (_, last) => self.entries[last as usize].next = at,
+        }
+        self.collected.1 = at;
     }
 
     /// Returns whether a source of progress owns a request. The program's calls must not end such a request.
@@ -232,13 +266,25 @@ impl Requests {
     /// Removes and returns the next result of a request that has an owner, together with the owner.
     #[inline]
     pub fn collected(&mut self) -> Option<(Owner, Result<Status>)> {
-        self.collected.pop_front()
+        if !self.has_collected() {
+            return None;
+        }
+        let at = self.collected.0;
+        let entry = self.entries.get_mut(at as usize)?;
+        self.collected.0 = entry.next;
+        let (owner, request, is_last) =
+            (entry.owner, entry.request.take(), entry.generation == GENERATIONS);
+        self.leave(at, !is_last);
+        match request {
+            Some(Request::Done(result)) => Some((owner?, result)),
+            _ => None,
+        }
     }
 
     /// Returns whether there is a result that its owner has not received yet.
     #[inline]
     pub fn has_collected(&self) -> bool {
-        !self.collected.is_empty()
+        self.collected.0 != NONE
     }
 
     /// Completes a request in flight. If the request is an orphan, the function drops the request and its
@@ -248,12 +294,14 @@ impl Requests {
         let Some(entry) = self.entry(id) else { return };
         let sent = entry.request.as_ref().is_some_and(|request| request.is_send_but_to(own));
         let (orphan, owner) = (entry.orphan, entry.owner);
-        if owner.is_none() && !orphan {
+        if let Some(owner) = owner {
             entry.request = Some(Request::Done(result));
-        } else {
+            self.collect(id);
+            self.stops |= Some(owner.source) == self.prompt;
+        } else if orphan {
             self.close(id);
-            self.stops |= owner.is_some() && owner.map(|owner| owner.source) == self.prompt;
-            self.collected.extend(owner.map(|owner| (owner, result)));
+        } else {
+            entry.request = Some(Request::Done(result));
         }
         self.sends -= usize::from(sent);
         self.in_flight -= 1;
@@ -370,9 +418,16 @@ impl Requests {
         let Some(entry) = self.entry(id) else { return };
         // After its last generation, an entry of the table is never used again. So all ids are below
         // `recall::ID_END`.
-        if entry.generation < GENERATIONS - 1 {
-            entry.generation += 1;
-            self.unused.push(id as u32);
+        let again = entry.generation < GENERATIONS - 1;
+        entry.generation += u32::from(again);
+        self.leave(id as u32, again);
+    }
+
+    /// Counts an entry that its request has left. The entry may be used `again` unless it has had its last generation.
+    #[inline]
+    fn leave(&mut self, at: u32, again: bool) {
+        if again {
+            self.unused.push(at);
         }
         self.closed += 1;
         if self.closed > SMALL.max(self.entries.len() / 2) {
@@ -470,6 +525,33 @@ mod tests {
             capacity: 0,
             stream: None,
         })
+    }
+
+    /// Results wait for their owners in the entries of the requests: in order, without an allocation, and under no
+    /// number that the program could use.
+    #[test]
+    fn results_wait_for_their_owners_in_the_table() {
+        let mut requests = Requests::new(0);
+        requests.make_room_for(6).expect("room");
+        let room = (requests.entries.capacity(), requests.unused.capacity());
+        for round in 0..3 {
+            let ids: Vec<u64> = (0..6).map(|_| requests.open(receive())).collect();
+            for (token, &id) in (0..).zip(&ids) {
+                requests.own(id, Owner { source: 3, token });
+            }
+            for &id in ids.iter().rev() {
+                requests.complete(id, Ok(Status { source: round, tag: 0, bytes: 0 }));
+                assert!(requests.is_complete(id) && requests.get(id).is_none());
+            }
+            assert!(matches!(requests.fetch(ids[0]), Some(Err(_))));
+            for token in (0..6).rev() {
+                let (owner, result) = requests.collected().expect("a result");
+                assert_eq!((owner.token, result.expect("a status").source), (token, round));
+            }
+            assert!(!requests.has_collected() && requests.collected().is_none());
+            assert_eq!(requests.unused.len(), 6);
+        }
+        assert_eq!((requests.entries.capacity(), requests.unused.capacity()), room);
     }
 
     #[test]

@@ -60,8 +60,8 @@ impl Communicator {
     /// arrived: how many values of a slice, or how many entries along the first dimension of an array.
     ///
     /// # Errors
-    /// Returns the errors of [`recv_elements`](Self::recv_elements), and [`ErrorKind::Count`] if the message ends within an
-    /// item. In the case of `ErrorKind::Count`, the data of the message have arrived in the buffer.
+    /// Returns the errors of [`recv_elements`](Self::recv_elements), and [`ErrorKind::Count`] if the message ends
+    /// within an item. In the case of `ErrorKind::Count`, the data of the message have arrived in the buffer.
     #[doc(alias = "MPI_Recv")]
     pub fn recv<T, R: BufferMut<T> + ?Sized>(
         &self,

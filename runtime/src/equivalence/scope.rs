@@ -87,7 +87,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         // accesses them while the buffer is mutably borrowed (`Writable`). It is borrowed for 'env, which outlives the
         // scope; the scope ends after the operation is complete or detached. The plan needs to live only until the call
         // returns.
-        Ok(self.keep(unsafe { self.comm().start_raw(&call)? }))
+        unsafe { self.start_collective(&call) }
     }
 
     /// Starts a collective call.
@@ -102,7 +102,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             // parts do not overlap (`divide::call`). The buffers are borrowed for 'env, which outlives the scope; the
             // scope ends after the operation is complete or detached. While they are borrowed, nobody else changes the
             // data for sending or accesses the data for receiving (`Readable`, `Writable`). The call has no operation.
-            Ok(self.keep(unsafe { self.comm().start_raw(call)? }))
+            unsafe { self.start_collective(call) }
         })
     }
 

@@ -25,7 +25,7 @@ use super::view::View;
 use crate::comm::{Communicator, Operation};
 use crate::endpoint::engine::MessageEngine;
 use crate::endpoint::progress::{Awaited, Endpoint};
-use crate::endpoint::requests::{Owner, Request};
+use crate::endpoint::requests::{Owner, Request, no_memory};
 use crate::endpoint::sources::{Core, Errand, Panic, Source};
 use crate::message::Status;
 use crate::message::payload::Layout;
@@ -33,6 +33,7 @@ use crate::schedule::table::Place;
 use crate::shm::waiting::Kind;
 use crate::sys::files::{self, Access as Opening, FileKind};
 use crate::sys::signal::{SignalSet, set_mask};
+use crate::sys::thread;
 use crate::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
 use std::ffi::CStr;
@@ -41,6 +42,7 @@ use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use typepack_engine::reserve::Grow;
 
 /// The most I/O threads of a process for files that are no streams. More threads than that only wait for each
 /// other, because the kernel locks a file while one of them writes.
@@ -203,9 +205,8 @@ impl Lane {
         let mut queue = self.queue();
         if queue.idle <= queue.places.len() && queue.threads < most {
             let lane = self.clone();
-            let thread = std::thread::Builder::new().name("typepack-io".into());
-            match thread.spawn(move || lane.serve()) {
-                Ok(_) => queue.threads += 1,
+            match thread::start(c"typepack-io", move || lane.serve()) {
+                Ok(()) => queue.threads += 1,
                 Err(error) if queue.threads == 0 => {
                     let detail = format!("cannot start an I/O thread: {error}");
                     return Err(Error::new(ErrorKind::Other, "file", detail));
@@ -213,6 +214,12 @@ impl Lane {
                 Err(_) => {}
             }
         }
+        // The jobs that are expected have room, so that `fill` allocates nothing.
+        let expected = queue.expected;
+        queue
+            .places
+            .grow(expected + 1)
+            .map_err(|_| no_memory("another access in the background"))?;
         if later || !self.ordered {
             queue.expected += 1;
             return Ok(0);
@@ -315,8 +322,7 @@ pub(super) fn open_stream(
             endpoint.nudge();
         }
     };
-    let thread = std::thread::Builder::new().name("typepack-open".into()).spawn(open);
-    thread.map_err(|error| {
+    thread::start(c"typepack-open", open).map_err(|error| {
         let detail = format!("cannot start a thread that opens the stream: {error}");
         Error::new(ErrorKind::Other, "filename", detail)
     })?;
@@ -384,12 +390,15 @@ pub(super) unsafe fn start(
     let stage = if meets { Stage::Meeting } else { Stage::Working };
     let word = Box::new(0);
     let entry = Entry { request: 0, stage, bytes: 0, result, waiting, agreement: after, word };
+    let mut entry = Some(entry);
     let started = endpoint.begin(|core| {
-        let id = core.with(|operations: &mut Operations, engine| {
+        let id = core.with(|operations: &mut Operations, engine| -> Result<u64> {
+            operations.make_room(engine)?;
+            let Some(entry) = entry.take() else { return Ok(0) };
             let (token, id) = operations.open(engine, entry);
             number = token;
-            id
-        })?;
+            Ok(id)
+        })??;
         match before {
             Some(agreement) => meet(core, number, agreement)?,
             None if !working => worked(core, number, None)?,
@@ -397,6 +406,8 @@ pub(super) unsafe fn start(
         }
         Ok(Operation::Pending(id))
     });
+    // An entry that is still here has not been opened.
+    let placed = placed.or_else(|| entry.take()?.waiting);
     if let Some(Waiting { ticket, lane, job }) = placed {
         // Without an operation, the job only gives back its place.
         lane.fill(ticket, started.is_ok().then_some(number), job);
@@ -462,6 +473,16 @@ fn worked(core: &mut Core, token: u64, moved: Option<Transferred>) -> Result<()>
 }
 
 impl Operations {
+    /// Makes room for another operation.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::NoMemory` if memory runs out.
+    fn make_room(&mut self, engine: &mut MessageEngine) -> Result<()> {
+        self.entries.grow(1).map_err(|_| no_memory("another access in the background"))?;
+        engine.requests().make_room()
+    }
+
+    /// Opens an operation. The caller has called [`make_room`](Self::make_room).
     fn open(&mut self, engine: &mut MessageEngine, entry: Entry) -> (u64, u64) {
         let free = self.entries.iter().position(Option::is_none);
         let at = free.unwrap_or(self.entries.len());

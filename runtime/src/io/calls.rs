@@ -277,8 +277,8 @@ unsafe fn read_pieces(
             if window.is_empty() {
                 window = buffer(size)?;
             }
-            // SAFETY: `window` has `size` bytes, and `length` is at most `size`: if not all view bytes fit, the `wanted`
-            // ones are in the order of the file, begin at the first of them and end within `size` bytes.
+            // SAFETY: `window` has `size` bytes, and `length` is at most `size`: if not all view bytes fit, the
+            // `wanted` ones are in the order of the file, begin at the first of them and end within `size` bytes.
             let moved = unsafe { files::read_at(&file.fd, window.as_mut_ptr(), length, low) };
             let (got, result) = of_system(moved);
             let valid = view.below(at, wanted, low + got)?;

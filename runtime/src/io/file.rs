@@ -19,6 +19,7 @@ use super::ways::Ways;
 use super::window::Windows;
 use crate::comm::{Communicator, Operation};
 use crate::endpoint::progress::{Awaited, Endpoint};
+use crate::error::check_memory;
 use crate::message::payload::LayoutRef;
 use crate::settings::Settings;
 use crate::shm::waiting::Kind;
@@ -307,7 +308,8 @@ impl File {
         hints: &[(String, String)],
     ) -> Result<Self> {
         comm.check_intra("comm")?;
-        let checked = mode.check().and_then(|()| Ok((mode, Place::find(path.as_ref())?)));
+        let checked =
+            check_memory().and(mode.check()).and_then(|()| Ok((mode, Place::find(path.as_ref())?)));
         let place = agree_place(comm, checked)?;
         let mut known = Hints::default();
         known.set(comm, Ok(hints))?;

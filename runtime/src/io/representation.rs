@@ -2,8 +2,8 @@
 //!
 //! A representation of the user has conversion functions and a function that gives the sizes of basic types in the
 //! file. The conversion functions run only in threads that call this library: `access.rs` moves the data of such an
-//! access in the calling thread, also if the access is nonblocking. The calling thread of a nonblocking collective write
-//! only converts the data, because the write must not begin before the ranks have agreed.
+//! access in the calling thread, also if the access is nonblocking. The calling thread of a nonblocking collective
+//! write only converts the data, because the write must not begin before the ranks have agreed.
 
 use crate::{Datatype, Error, ErrorKind, FileErrorKind, Named, Result};
 use std::collections::BTreeMap;

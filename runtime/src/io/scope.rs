@@ -10,6 +10,7 @@ use super::access::{Access, Position, Started};
 use super::file::File;
 use crate::comm::{Request, Scope, readable, writable};
 use crate::commit::bytes;
+use crate::error::check_memory;
 use crate::message::payload::LayoutRef;
 use crate::schedule::Part;
 use crate::{Plan, Result};
@@ -111,7 +112,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         layout: Result<LayoutRef<'_>>,
     ) -> Result<Request<'scope>> {
         let LayoutRef { origin, plan, count } =
-            layout.inspect_err(|error| file.refuse(access, true, error.clone()))?;
+            check_memory().and_then(|()| self.make_room()).and(layout).inspect_err(|error| {
+                file.refuse(access, true, error.clone());
+            })?;
         // SAFETY: the caller guarantees that the elements stay valid for 'env (the condition of `# Safety`),
         // which outlives the scope; the scope ends after the operation is complete or detached.
         let started = unsafe { file.start_raw(access, &Part { origin, plan, count })? };

@@ -232,6 +232,9 @@ impl Shared {
         }
         // The lock may be held by another thread of this process. An access takes microseconds or more, so the waiting
         // thread looks only a few times before it sleeps.
+        // The request of a background access has a record of its own.
+        let _recorded = (waiter == Waiter::Program)
+            .then(|| comm.endpoint().record_wait(&comm.awaited("", Kind::File, None)));
         let mut looks = 0u32;
         while !look()? {
             looks += 1;

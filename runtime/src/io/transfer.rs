@@ -35,8 +35,9 @@ const DENSE: u64 = 4 << 10;
 /// Views with a greater distance use system calls, which are fast for long pieces, also if the file is not in memory.
 const CLOSE: u64 = 128 << 10;
 
-/// Number of times that an access maps its window anew because pages of the file were missing. A copy through the window,
-/// even one that meets missing pages, costs less than a tenth of the system calls for its pieces if these are short.
+/// Number of times that an access maps its window anew because pages of the file were missing. A copy through the
+/// window, even one that meets missing pages, costs less than a tenth of the system calls for its pieces if these are
+/// short.
 const ATTEMPTS: usize = 8;
 
 /// An open file, as a transfer needs it.
@@ -345,8 +346,8 @@ pub(super) unsafe fn run(
 }
 
 /// Reads all data of an access from the mapped window, if the window knows that the file reaches that far. Such a read
-/// needs no system call for the size of the file. Returns false if nothing is known or the file has become shorter; then
-/// the elements have no defined value.
+/// needs no system call for the size of the file. Returns false if nothing is known or the file has become shorter;
+/// then the elements have no defined value.
 ///
 /// # Safety
 ///
@@ -369,8 +370,8 @@ unsafe fn read_known(
         return Ok(false);
     }
     let displacement = window.zero().wrapping_add(view.displacement() as usize);
-    // SAFETY: all view bytes of the access lie between the start of `span`, which lies in the window, and `known`, which
-    // is at most the end of the window. The memory of the window
+    // SAFETY: all view bytes of the access lie between the start of `span`, which lies in the window, and `known`,
+    // which is at most the end of the window. The memory of the window
     // stays accessible whatever happens to the file. The elements are valid (the condition of `# Safety`), and the
     // window, which this process made, is no memory of the program.
     unsafe { memory.copy(false, view, 0, displacement, start, bytes)? };
@@ -406,8 +407,8 @@ unsafe fn through_window(
     let bytes = memory.bytes();
     while *done < bytes {
         let at = start + *done;
-        // All view bytes that are left, if they lie in one window. Otherwise the next ones in the order of the file that
-        // do.
+        // All view bytes that are left, if they lie in one window. Otherwise the next ones in the order of the file
+        // that do.
         let mut length = bytes - *done;
         let mut span = view.span(at, length)?;
         if span.end > Windows::end_of(span.start) {
@@ -430,8 +431,8 @@ unsafe fn through_window(
         if !write {
             length = view.below(at, length, size)?;
         } else if high > size {
-            // The file must reach to the end of the data. So a system call writes the byte at the greatest offset, which
-            // extends the file. If that fails, system calls write as much of the data as they can.
+            // The file must reach to the end of the data. So a system call writes the byte at the greatest offset,
+            // which extends the file. If that fails, system calls write as much of the data as they can.
             let last = view.highest(at, length)? - start;
             // SAFETY: the caller guarantees that the elements stay readable, and the byte belongs to one of them.
             let extended = unsafe { calls::write_one(file, view, memory, start, last) };

@@ -160,8 +160,8 @@ impl View {
         self.ordered(0, 1) > 0
     }
 
-    /// Returns how many of the `most` view bytes from `start` on are in the order of the file: all of them if the copies
-    /// of the filetype are, and otherwise at most the rest of the first filetype. At least 1 if
+    /// Returns how many of the `most` view bytes from `start` on are in the order of the file: all of them if the
+    /// copies of the filetype are, and otherwise at most the rest of the first filetype. At least 1 if
     /// [`has_order`](Self::has_order) is true and `most` is not 0.
     pub(super) fn ordered(&self, start: u64, most: u64) -> u64 {
         if self.run.is_some() { most } else { self.map.ordered(start, most) }
@@ -202,8 +202,8 @@ impl View {
         self.plan().element_bytes() / self.pieces
     }
 
-    /// Returns whether the pieces of `bytes` view bytes from `start` on, which reach over `span` bytes of the file, begin
-    /// at most `distance` bytes apart on average.
+    /// Returns whether the pieces of `bytes` view bytes from `start` on, which reach over `span` bytes of the file,
+    /// begin at most `distance` bytes apart on average.
     pub(super) fn is_dense(&self, start: u64, bytes: u64, span: u64, distance: u64) -> bool {
         if self.ordered(start, bytes) < bytes {
             // Several filetypes share this range. They leave nothing out if each is dense and begins within the data of

@@ -90,8 +90,8 @@ impl Window {
     }
 
     /// Returns whether the file reaches beyond the offset `known`, an earlier result of [`known`](Self::known). This
-    /// needs no system call: the page that begins there is accessible only if the file reaches into it. If the file does
-    /// not, because it has become shorter, the window is broken afterwards.
+    /// needs no system call: the page that begins there is accessible only if the file reaches into it. If the file
+    /// does not, because it has become shorter, the window is broken afterwards.
     pub fn still_reaches(&self, known: u64) -> bool {
         self.map.reaches((known - self.start) as usize)
     }

@@ -85,10 +85,10 @@ fn lock() -> MutexGuard<'static, Option<HashMap<usize, Arc<Private>>>> {
     BLOCKS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns how many promised bytes have no memory. The promise of a block counts before the block is in the table, so
-/// that threads which allocate at the same time see each other's promises.
-fn open() -> u64 {
+/// Returns how many promised bytes have no memory; at most `promised` bytes count. The promise of a block counts before
+/// the block is in the table, so that threads which allocate at the same time see each other's promises.
+fn open(promised: u64) -> u64 {
     let touched = |map: &Arc<Private>| map.resident().min(map.len() as u64);
     let touched = lock().iter().flat_map(HashMap::values).map(touched).fold(0, u64::saturating_add);
-    PROMISED.load(Ordering::Relaxed).saturating_sub(touched)
+    PROMISED.load(Ordering::Relaxed).min(promised).saturating_sub(touched)
 }

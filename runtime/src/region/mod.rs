@@ -27,6 +27,7 @@ mod parts;
 
 use crate::comm::{Communicator, Space};
 use crate::commit::bytes;
+use crate::error::check_memory;
 use crate::memory::{self, Block};
 use crate::{Error, ErrorKind, Result, WindowErrorKind};
 use parts::{OwnPart, Part};
@@ -245,6 +246,7 @@ impl Drop for Parts {
 
 /// Allocates this rank's part, with room for the notes of the ranks that leave.
 fn take(comm: &Communicator, bytes: usize, populate: bool) -> Result<OwnPart> {
+    check_memory()?;
     let members = comm.size();
     let refused = || {
         let detail = format!(

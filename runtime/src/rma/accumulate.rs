@@ -13,7 +13,7 @@ use super::asks::Far;
 use super::atomic::{self, Atomic};
 use super::copies::truncated;
 use super::mechanism;
-use super::ranges::{Held, RANGE, hold, hold_range, range_of};
+use super::ranges::{Held, Patience, RANGE, hold, hold_range, range_of};
 use super::scalar;
 use super::target::Located;
 use super::words::Words;
@@ -166,8 +166,8 @@ pub(super) struct Job<'a> {
     pub rank: usize,
     /// This rank in the world.
     pub own: usize,
-    /// Whether a rank that waits for a lock may spin.
-    pub may_spin: bool,
+    /// How this rank waits for a lock.
+    pub patience: Patience<'a>,
     pub target: usize,
     pub element: &'a Element,
     /// The number of elements of the whole update.
@@ -322,11 +322,11 @@ impl Window {
         };
         let offset = self.offset_of(target, displacement);
         let endpoint = self.comm.endpoint();
-        let (own, may_spin) = (endpoint.rank(), !endpoint.sleeps_at_once());
+        let (own, patience) = (endpoint.rank(), Patience::new(&self.comm, target));
         let (words, element) = (&*self.words, &element);
         let (rank, elements) = (self.rank(), (bytes / element.size as u64) as usize);
         let job =
-            Job { words, rank, own, may_spin, target, element, elements, update, combine, alone };
+            Job { words, rank, own, patience, target, element, elements, update, combine, alone };
         let place = Place { at, offset, plan, count };
         // SAFETY: the elements of the target lie in the window (`locate`). `bytes` is at most the packed bytes of all
         // parts. The caller guarantees that the elements of `from` and `result` are valid and overlap nothing
@@ -414,7 +414,7 @@ impl Window {
         let endpoint = self.comm.endpoint();
         let held = || {
             let offset = self.offset_of(target, displacement);
-            hold_range(&self.words, target, offset, endpoint.rank(), !endpoint.sleeps_at_once())
+            hold_range(&self.words, target, offset, Patience::new(&self.comm, target))
         };
         let ranks = (self.rank(), endpoint.rank());
         let inside = || mechanism::begin(&self.words, ranks, target, 1);
@@ -597,8 +597,7 @@ impl Job<'_> {
             if kept.as_ref().is_none_or(|(before, _)| *before != number) {
                 // Releases the lock before the next one is taken.
                 *kept = None;
-                let (own, may_spin) = (self.own, self.may_spin);
-                *kept = Some((number, hold(self.words, self.target, number, own, may_spin)?));
+                *kept = Some((number, hold(self.words, self.target, number, self.patience)?));
             }
             // SAFETY: `done + next` is at most `elements`, so the elements are among those of the caller. This rank
             // holds their lock.
@@ -664,7 +663,7 @@ impl Job<'_> {
         let (lower, upper) = (lower.as_mut_ptr().cast::<u8>(), upper.as_mut_ptr().cast::<u8>());
         let held = match self.alone {
             true => None,
-            false => Some(hold_range(self.words, self.target, offset, self.own, self.may_spin)?),
+            false => Some(hold_range(self.words, self.target, offset, self.patience)?),
         };
         // SAFETY: the local arrays are as long as an element with its gaps (checked above). The element at `place` is
         // valid, and this rank holds its lock, or no other rank may access it (`alone`). The caller guarantees the

@@ -22,16 +22,18 @@ use super::types::Told;
 use super::words::{SharedWord, Word, Words, classes, said};
 use crate::endpoint::engine::{How, MessageEngine};
 use crate::endpoint::progress::Endpoint;
-use crate::endpoint::requests::{Owner, Request};
+use crate::endpoint::requests::{Owner, Request, no_memory};
 use crate::endpoint::sources::{Errand, Panic, Source};
 use crate::message::label::{Label, Slot};
 use crate::message::payload::{Backing, Layout, LayoutRef, Posting};
 use crate::message::{Operation, Status};
 use crate::{Error, ErrorClass, ErrorKind, Result};
+use std::collections::TryReserveError;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
+use typepack_engine::reserve::Grow;
 
 /// A short answer of a target.
 pub(super) type Answer = [u64; said::BYTES / size_of::<u64>()];
@@ -357,8 +359,26 @@ pub(super) fn register(endpoint: &Endpoint) -> Result<()> {
 }
 
 impl Answers {
+    /// Makes room for another message, its request and that of the program. All entries have room in the list of unused
+    /// entries, so that no message that ends allocates.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::NoMemory` if memory runs out.
+    fn make_room(&mut self, engine: &mut MessageEngine, ids: &mut Option<Vec<u64>>) -> Result<()> {
+        let mut grow = || -> std::result::Result<(), TryReserveError> {
+            if self.unused.is_empty() {
+                self.entries.grow(1)?;
+                self.unused.grow(self.entries.capacity())?;
+            }
+            ids.as_mut().map_or(Ok(()), |ids| ids.grow(1))
+        };
+        grow().map_err(|_| no_memory("another message of a window"))?;
+        engine.requests().make_room_for(2)
+    }
+
     /// Adds a message, whose number is `message`. If `ids` is given, opens a request of the program for the message and
-    /// adds the number of the request to `ids`.
+    /// adds the number of the request to `ids`. A caller calls [`make_room`](Self::make_room) before the message
+    /// starts.
     fn add(
         &mut self,
         engine: &mut MessageEngine,
@@ -401,6 +421,7 @@ impl Answers {
         purpose: (&Arc<Asked>, Use),
         ids: &mut Option<Vec<u64>>,
     ) -> Result<u64> {
+        self.make_room(engine, ids)?;
         // SAFETY: the caller guarantees the elements. `Posting::new` takes the capacity from the plan.
         match unsafe { engine.receive(posting)? } {
             // No rank has seen the tag yet.
@@ -430,6 +451,7 @@ impl Answers {
             Use::Queued(_) => How { synchronous: false, backing: Backing::Copy },
             _ => How::STANDARD,
         };
+        self.make_room(engine, ids)?;
         // SAFETY: the caller guarantees the elements (the condition of `# Safety`). No memory is lent.
         if let Some(id) = unsafe { engine.start_send(layout, label, dest, how)? } {
             self.add(engine, id, purpose, ids);

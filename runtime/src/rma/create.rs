@@ -24,6 +24,7 @@ use super::wait::Meetings;
 use super::words::Words;
 use super::{Window, WindowHints, mechanism};
 use crate::comm::Communicator;
+use crate::error::check_memory;
 use crate::memory;
 use crate::region::tell;
 use crate::settings::Settings;
@@ -245,6 +246,7 @@ impl Window {
 }
 
 fn own(bytes: i64, unit: i64) -> Result<Mine> {
+    check_memory()?;
     let bytes = u64::try_from(bytes).map_err(|_| {
         let kind = ErrorKind::Window(WindowErrorKind::Size);
         Error::new(kind, "size", format!("{bytes} is negative"))

@@ -5,8 +5,11 @@
 //! error: nobody releases the lock, and a dead holder may have updated only a part of an element.
 
 use super::words::{RANGE_LOCKS, Word, Words};
+use crate::comm::Communicator;
+use crate::endpoint::progress::Recorded;
 use crate::memory;
 use crate::shm::layout::State;
+use crate::shm::waiting::Kind;
 use crate::transport::failure::await_end;
 use crate::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,6 +48,30 @@ impl Pauses {
     }
 }
 
+/// How this rank waits for a lock.
+#[derive(Clone, Copy)]
+pub(super) struct Patience<'a> {
+    /// This rank in the world.
+    own: usize,
+    may_spin: bool,
+    /// The communicator and the target, to describe a long wait for mpiexec; `None` under the endpoint's lock.
+    record: Option<(&'a Communicator, usize)>,
+}
+
+impl<'a> Patience<'a> {
+    /// The patience of a call that waits for a lock of the memory of `target`.
+    pub fn new(comm: &'a Communicator, target: usize) -> Self {
+        let endpoint = comm.endpoint();
+        let may_spin = !endpoint.sleeps_at_once();
+        Self { own: endpoint.rank(), may_spin, record: Some((comm, target)) }
+    }
+
+    /// The patience of a thread that holds the lock of the endpoint of rank `own`.
+    pub fn under_lock(own: usize) -> Self {
+        Self { own, may_spin: false, record: None }
+    }
+}
+
 /// Returns the state of a rank of the world; `None` if there is no such rank. `own` is this rank.
 pub(super) fn state_of(rank: usize, own: usize) -> Option<State> {
     // Without heaps, the job has one rank, which has not died.
@@ -54,19 +81,17 @@ pub(super) fn state_of(rank: usize, own: usize) -> Option<State> {
     }
 }
 
-/// Takes the lock of the range of memory in which byte `offset` of the memory of `target` lies. `own` is this rank's
-/// number in the world.
+/// Takes the lock of the range of memory in which byte `offset` of the memory of `target` lies.
 ///
 /// # Errors
 /// Returns the errors of `hold_word`.
-pub(super) fn hold_range(
-    words: &Words,
+pub(super) fn hold_range<'a>(
+    words: &'a Words,
     target: usize,
     offset: i64,
-    own: usize,
-    may_spin: bool,
-) -> Result<Held<'_>> {
-    hold(words, target, range_of(offset), own, may_spin)
+    patience: Patience<'a>,
+) -> Result<Held<'a>> {
+    hold(words, target, range_of(offset), patience)
 }
 
 /// Returns the number of the lock for the range in which byte `offset` of a target's memory lies.
@@ -74,28 +99,32 @@ pub(super) fn range_of(offset: i64) -> usize {
     (offset >> RANGE) as usize % RANGE_LOCKS
 }
 
-/// A lock of a range, which this rank holds until the value is dropped.
-pub(super) struct Held<'a>(&'a AtomicU64);
+/// A lock of a range, which this rank holds until the value is dropped. If the wait for it was long, its record ends
+/// only after the lock is released: it ends under the endpoint's lock, and another thread of this rank may wait for
+/// this lock while it holds that one.
+pub(super) struct Held<'a> {
+    word: &'a AtomicU64,
+    _recorded: Option<Recorded<'a>>,
+}
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        self.0.store(0, Ordering::Release);
+        self.word.store(0, Ordering::Release);
     }
 }
 
-/// Takes the lock with this number. `own` is this rank's number in the world.
+/// Takes the lock with this number.
 ///
 /// # Errors
 /// Returns the errors of `hold_word`.
-pub(super) fn hold(
-    words: &Words,
+pub(super) fn hold<'a>(
+    words: &'a Words,
     target: usize,
     number: usize,
-    own: usize,
-    may_spin: bool,
-) -> Result<Held<'_>> {
+    patience: Patience<'a>,
+) -> Result<Held<'a>> {
     let word = words.get(target, Word::Range(number))?;
-    hold_word(word, own, may_spin, |rank| state_of(rank, own))
+    hold_word(word, patience, |rank| state_of(rank, patience.own))
 }
 
 /// Takes the lock `word`. `state` returns the state of a rank of the world, or `None` if there is no such rank.
@@ -103,19 +132,23 @@ pub(super) fn hold(
 /// # Errors
 /// Returns `ErrorKind::ProcAborted` if the holder of the lock has died, and `ErrorKind::Other` if the word names a rank
 /// that has left the job or that does not exist.
-fn hold_word(
-    word: &AtomicU64,
-    own: usize,
-    may_spin: bool,
+fn hold_word<'a>(
+    word: &'a AtomicU64,
+    patience: Patience<'a>,
     state: impl Fn(usize) -> Option<State>,
-) -> Result<Held<'_>> {
-    let mine = own as u64 + 1;
-    let mut pauses = Pauses::new(may_spin);
+) -> Result<Held<'a>> {
+    let mine = patience.own as u64 + 1;
+    let mut pauses = Pauses::new(patience.may_spin);
+    let mut recorded = None;
     loop {
         match word.compare_exchange_weak(0, mine, Ordering::Acquire, Ordering::Relaxed) {
-            Ok(_) => return Ok(Held(word)),
+            Ok(_) => return Ok(Held { word, _recorded: recorded }),
             Err(0) => continue,
             Err(owner) if pauses.are_long() => {
+                if let (None, Some((comm, target))) = (&recorded, patience.record) {
+                    let awaited = comm.awaited("", Kind::Window, Some(target));
+                    recorded = Some(comm.endpoint().record_wait(&awaited));
+                }
                 let holder = usize::try_from(owner - 1).ok();
                 let state = holder.and_then(&state);
                 // A rank that leaves the job releases its locks first. So look at the word again after the state has
@@ -163,7 +196,8 @@ mod tests {
         let state = |rank: usize| states.get(rank).copied();
         let refused = |value: u64, may_spin: bool| {
             let word = AtomicU64::new(value);
-            let kind = hold_word(&word, 0, may_spin, state).map(drop).map_err(|error| error.kind());
+            let patience = Patience { own: 0, may_spin, record: None };
+            let kind = hold_word(&word, patience, state).map(drop).map_err(|error| error.kind());
             assert_eq!(word.load(Ordering::Relaxed), if kind.is_ok() { 0 } else { value });
             kind
         };

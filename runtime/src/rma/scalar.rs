@@ -3,7 +3,7 @@
 
 use super::accumulate::Update;
 use super::atomic::{self, Atomic};
-use super::ranges::hold_range;
+use super::ranges::{Patience, hold_range};
 use super::{Window, mechanism};
 use crate::coll::Operator;
 use crate::schedule::part::Part;
@@ -105,9 +105,8 @@ impl Window {
         let held = match inside {
             Some(_) => None,
             None => {
-                let may_spin = !self.comm.endpoint().sleeps_at_once();
                 let offset = self.offset_of(target, displacement);
-                Some(hold_range(&self.words, target, offset, own, may_spin)?)
+                Some(hold_range(&self.words, target, offset, Patience::new(&self.comm, target))?)
             }
         };
         let stores = held.is_some() || update.atomic.is_store();

@@ -215,7 +215,7 @@ impl Host {
             words: &self.words,
             rank: self.rank,
             own: self.own,
-            may_spin: false,
+            patience: super::ranges::Patience::under_lock(self.own),
             target: self.rank,
             element: &element,
             elements: length / size,
@@ -262,8 +262,8 @@ impl Host {
         let place = self.memory.place(heard, request, size as u64)?;
         let (new, compare) = data.split_at(size);
         let held = || {
-            let (words, own) = (&self.words, self.own);
-            super::ranges::hold_range(words, self.rank, request.offset, own, false)
+            let patience = super::ranges::Patience::under_lock(self.own);
+            super::ranges::hold_range(&self.words, self.rank, request.offset, patience)
         };
         let ranks = (self.rank, self.own);
         let inside = || super::mechanism::begin(&self.words, ranks, self.rank, 1);

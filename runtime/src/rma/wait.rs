@@ -120,8 +120,8 @@ pub(super) fn ring(comm: &Communicator, rank: usize) -> Result<()> {
 }
 
 /// Waits until `is_over` returns true. `method` is the name of the method that waits, or empty, and `peer` is the rank
-/// for which it waits, if it is a single one. `serves` says whether this rank serves requests: if it does, the rank that will
-/// change the word may wait for this rank.
+/// for which it waits, if it is a single one. `serves` says whether this rank serves requests: if it does, the rank
+/// that will change the word may wait for this rank.
 ///
 /// # Errors
 /// Returns `ErrorKind::ProcAborted` if a rank has died.

@@ -228,8 +228,8 @@ impl Schedules {
     ///   operation is complete or detached, and nobody else uses it until then.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Request` if the schedule has been started and is not over, and `ErrorKind::NoMemory` if memory
-    /// ran out.
+    /// Returns `ErrorKind::Request` if the schedule has been started and is not over, and `ErrorKind::NoMemory` if
+    /// memory ran out.
     pub unsafe fn restart(&mut self, engine: &mut MessageEngine, index: u32) -> Result<Operation> {
         engine.requests().make_room()?;
         let entry = &mut self.entries[index as usize];

@@ -3,12 +3,12 @@
 //! Most sends are packed one after another, so that the first message is complete early. Sends with sparse layouts take
 //! turns, piece by piece. A sparse layout touches a whole cache line for a few bytes, and the layouts of one exchange
 //! often touch the same lines: in a grid of doubles, the face that a rank sends lies in the same lines as the halo that
-//! it receives beside it. If the rank packs one long face after another, the lines of the first face have left the cache
-//! when the data of its halo arrive. If the faces take turns, all layouts advance through memory together, and each line
-//! comes from memory once.
+//! it receives beside it. If the rank packs one long face after another, the lines of the first face have left the
+//! cache when the data of its halo arrive. If the faces take turns, all layouts advance through memory together, and
+//! each line comes from memory once.
 //!
-//! Measured with a C program of one thread on a Xeon (family 6, model 207, 2 MiB of second-level cache), which packs two
-//! opposite x faces of a grid of doubles and unpacks two halos, in us:
+//! Measured with a C program of one thread on a Xeon (family 6, model 207, 2 MiB of second-level cache), which packs
+//! two opposite x faces of a grid of doubles and unpacks two halos, in us:
 //!
 //! | grid | one after another | pieces of 32 KiB | 16 KiB | 4 KiB |
 //! |---|---|---|---|---|

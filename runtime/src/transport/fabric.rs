@@ -349,6 +349,11 @@ impl Fabric {
         self.segment.as_ref().map(|segment| &segment.slot(self.rank).waiting)
     }
 
+    /// Returns the record of what a rank of the world waits for.
+    pub fn waiting_of(&self, rank: usize) -> Option<&Waiting> {
+        self.segment.as_ref().map(|segment| &segment.slot(rank).waiting)
+    }
+
     /// Wakes the thread of this process that sleeps on the doorbell. Another thread calls this function after it has
     /// given that thread work.
     pub fn rouse(&self) {

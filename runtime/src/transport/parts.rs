@@ -3,11 +3,11 @@
 //!
 //! Compared with the pipeline, such a message saves the way of an RTS and of a CTS. The data of a message that no
 //! receive has matched is copied into private memory of the receiver (`endpoint/engine/parts.rs`), like an eager
-//! message, and counts against the same bound. So only messages of at most [`PARTS_MAX`] bytes go out in parts, and only through
-//! a ring with a large payload area, which has room for several of them.
+//! message, and counts against the same bound. So only messages of at most [`PARTS_MAX`] bytes go out in parts, and
+//! only through a ring with a large payload area, which has room for several of them.
 //!
-//! The receiver decides which messages go out in parts, and with which copy method, by measurement (`part_choice.rs`). It
-//! tells the sender in an Allow. Until then, messages begin with an RTS.
+//! The receiver decides which messages go out in parts, and with which copy method, by measurement (`part_choice.rs`).
+//! It tells the sender in an Allow. Until then, messages begin with an RTS.
 //!
 //! Invariant: the parts of a message follow each other in the ring, with no other envelope between them. A message that
 //! finds the ring full stays at the head of the queue (`link.rs`), and no other envelope overtakes it.
@@ -37,7 +37,8 @@ use typepack_engine::contiguous::Method;
 const PART_FIRST: u64 = 8 << 10;
 
 /// A message of at most this number of bytes goes out in parts also if it could take turns with others. The time of an
-/// RTS and of a CTS is more than the turns would save, because the lines of such messages stay in the second-level cache.
+/// RTS and of a CTS is more than the turns would save, because the lines of such messages stay in the second-level
+/// cache.
 const TURNS_MIN: u64 = 32 << 10;
 
 /// The messages in parts between this rank and one other rank.
@@ -85,7 +86,8 @@ impl Parts {
 
     /// Returns the copy method if a message goes out in parts now. `other_way` says whether
     /// another way is better: its data lies in the shared heap, from which the receiver may copy it in place, or the
-    /// message takes turns ([`Parts::takes_turns`]). The caller has checked that its sender does not wait for the match.
+    /// message takes turns ([`Parts::takes_turns`]). The caller has checked that its sender does not wait for the
+    /// match.
     pub fn begin(&self, tx: &Tx, terms: Terms, label: &Label, other_way: bool) -> Option<Method> {
         let class = class(label.bytes)?;
         if !tx.is_large() || !tx.allows(label) {
@@ -99,8 +101,8 @@ impl Parts {
     }
 
     /// Sends a message in parts if it may go out in parts now. Returns the number of bytes that are in the ring and the
-    /// copy method, or `None` if the message must take another way. The queue of `tx` is empty. `busy` says whether this
-    /// rank has other operations under way.
+    /// copy method, or `None` if the message must take another way. The queue of `tx` is empty. `busy` says whether
+    /// this rank has other operations under way.
     ///
     /// # Safety
     ///

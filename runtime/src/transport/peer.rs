@@ -382,8 +382,8 @@ impl Peer {
         self.say_beginning(work.fabric, total, next)
     }
 
-    /// Tells the other rank how messages of `bytes` bytes should begin, if it does not know yet. If the ring is full, the
-    /// other rank hears of it later.
+    /// Tells the other rank how messages of `bytes` bytes should begin, if it does not know yet. If the ring is full,
+    /// the other rank hears of it later.
     ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the other rank broke the protocol.

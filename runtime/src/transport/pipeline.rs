@@ -3,7 +3,8 @@
 //!
 //! Invariants: both ranks count the messages of a pair in the order of their CTS envelopes. The ring keeps the order of
 //! envelopes, so both ranks give the same number to a message, and a chunk names its message by this number. The pieces
-//! of one message are published and drained in their order; the pieces of several messages may alternate (`cleared.rs`).
+//! of one message are published and drained in their order; the pieces of several messages may alternate
+//! (`cleared.rs`).
 
 use super::area::{Area, SMALL};
 use super::cleared::{self, Cleared};
@@ -38,8 +39,8 @@ const PIECES: u64 = 8;
 /// Size of a piece of a sparse message while this rank has other operations under way, in bytes. Two packed and two
 /// unpacked pieces of doubles then touch 256 KiB of cache lines, which stay in the second-level cache (`cleared.rs`).
 ///
-/// Measured with `typepack-bench pingpong --only halo` on a Xeon (family 6, model 207), 128^3 doubles, x faces to the other
-/// rank, in us: 335 with pieces of 2 KiB, 290 with 4 KiB, 278 with 8 KiB, 299 with 16 KiB, 349 without turns.
+/// Measured with `typepack-bench pingpong --only halo` on a Xeon (family 6, model 207), 128^3 doubles, x faces to the
+/// other rank, in us: 335 with pieces of 2 KiB, 290 with 4 KiB, 278 with 8 KiB, 299 with 16 KiB, 349 without turns.
 const SPARSE_PIECE: u64 = 8 << 10;
 
 /// Number of chunks that a rank fills or drains in one turn before it does other work.

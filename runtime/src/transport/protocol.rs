@@ -40,8 +40,8 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Returns the number of messages of each protocol, with its name. Their sum is the number of all messages. The last
-    /// protocol is none: messages that were refused or cancelled, or are still under way.
+    /// Returns the number of messages of each protocol, with its name. Their sum is the number of all messages. The
+    /// last protocol is none: messages that were refused or cancelled, or are still under way.
     pub fn parts(&self) -> [(&'static str, u64); 7] {
         let Self { messages, bytes: _, own, eager, parts, pipelined, fused, private } = *self;
         let carried = own + eager + parts + pipelined + fused + private;

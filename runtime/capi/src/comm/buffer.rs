@@ -26,7 +26,7 @@ use std::ffi::{c_int, c_void};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
-use typepack::{Operation, Plan, SendMode};
+use typepack::{Operation, Plan, SendMode, Status};
 
 /// Messages in a buffer begin at multiples of this number of bytes.
 const ALIGN: u64 = 8;
@@ -220,6 +220,15 @@ impl Pool {
         let bytes = plan.packed_bytes(count)?;
         let mut pool = self.lock();
         let Some(buffer) = &mut *pool else {
+            if bytes == 0 {
+                // The standard asks for room for the message and its envelope, and permits more than that. The runtime
+                // keeps the envelope itself.
+                let messages = comm.messages();
+                // SAFETY: no byte is read. `dest` and `tag` are valid (second condition of `# Safety`).
+                let sent = unsafe { messages.send(SendMode::Copied, buf, plan, count, dest, tag)? };
+                messages.abandon(sent);
+                return Ok(Operation::Done(Status { source: dest, tag, bytes }));
+            }
             return Err(full(format!(
                 "no buffer is attached, but the message of {bytes} bytes needs one"
             )));

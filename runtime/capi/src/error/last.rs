@@ -29,8 +29,7 @@ pub fn prepare_thread() {
 #[cold]
 pub fn keep(failure: &Failure, line: &dyn Fn(&str) -> String) {
     if !READY.get() {
-        // The system's library ends the process if it has no memory for the destructor.
-        if reserve::is_short() {
+        if !reserve::may_register() {
             return;
         }
         prepare_thread();

@@ -141,7 +141,8 @@ pub fn get_amode(fh: raw::File, amode: Output<c_int>) -> Result {
 /// `MPI_File_set_info`.
 pub fn set_info(fh: raw::File, info: raw::Info) -> Result {
     let file = find(fh)?;
-    // `MPI_File_open` and `MPI_File_set_view` accept the null handle as `info`, but this call does not.
+    // A null handle is an error wherever the standard does not allow it (MPI-5.0 section 2.5.1). It allows
+    // `MPI_INFO_NULL` in `MPI_File_open` and `MPI_File_set_view`, and says nothing of it for this call.
     let entries = info::find(info).and_then(|_| hints(info));
     let entries =
         entries.inspect_err(|failure| file.refuse_call(Refused::SetHints, error_of(failure)))?;

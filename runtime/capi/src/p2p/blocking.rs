@@ -252,7 +252,8 @@ type Part<'a, P> = (P, &'a Plan, u64);
 ///
 /// - Until the call returns, the outgoing elements are readable, and the incoming elements are writable. If they
 ///   overlap, the mode is `Copied`.
-/// - The mode is `Standard` or `Copied`. `dest` and the tag come from [`destination`], and `from` comes from [`origin`].
+/// - The mode is `Standard` or `Copied`. `dest` and the tag come from [`destination`], and `from` comes from
+///   [`origin`].
 unsafe fn exchange(
     comm: &comm::Comm,
     mode: SendMode,

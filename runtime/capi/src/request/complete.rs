@@ -7,6 +7,7 @@
 //! If an operation has failed, its failure names the error handler of its communicator or file.
 
 use super::plain::{self, Plains, is_plain};
+use super::statuses::{Statuses, single};
 use super::{Ended, Outcome, REQUESTS, Request, end_all, find, found, is_sent, messages};
 use crate::abi;
 use crate::argument::{Array, InOut, InOutArray, OutArray, Output, Place, Places, room};
@@ -53,9 +54,9 @@ impl Slot {
     }
 }
 
-/// The requests of a call. The functions fill a value where it is: if they returned a value, the CPU would copy the value
-/// right after it has written it, and would wait each time until the written bytes are in its cache. In a wait for two
-/// short messages, these copies took a fifth of the time.
+/// The requests of a call. The functions fill a value where it is: if they returned a value, the CPU would copy the
+/// value right after it has written it, and would wait each time until the written bytes are in its cache. In a wait
+/// for two short messages, these copies took a fifth of the time.
 #[derive(Default)]
 struct Slots {
     /// The places where the C caller's handles are stored; `None` if the call does not set the handles to
@@ -402,88 +403,6 @@ impl Slots {
         }
         statuses.end()
     }
-}
-
-/// The statuses of several operations, and the result of the call that completes them.
-struct Statuses {
-    /// The places of the statuses; `None` if the C caller passed `MPI_STATUSES_IGNORE`.
-    places: Option<Places<Status>>,
-    /// Number of operations whose results have been added. Their statuses have been written, unless the caller
-    /// ignores statuses.
-    count: usize,
-    /// The error code of each of these operations; empty until an operation has failed.
-    codes: Vec<c_int>,
-    /// The failure of the first operation that has failed.
-    failure: Option<Failure>,
-}
-
-impl Statuses {
-    /// Prepares to write the statuses of at most `length` operations to `array`.
-    ///
-    /// # Safety
-    ///
-    /// - The C caller ignores the statuses, or `length` is at most the number of statuses that the standard
-    ///   prescribes for `array`.
-    unsafe fn new(array: OutArray<Status>, length: usize) -> Self {
-        // SAFETY: the array is null, or has at least `length` statuses (condition of `# Safety`).
-        let places = unsafe { array.places_if_given(length) };
-        Self { places, count: 0, codes: Vec::new(), failure: None }
-    }
-
-    /// Writes the next status, which is that of an operation that has succeeded.
-    #[inline]
-    fn push_success(&mut self, status: &Status) {
-        if self.failure.is_some() {
-            return self.push(Some(Outcome { status: *status, failure: None }));
-        }
-        if let Some(places) = self.places {
-            StatusOutput::from(places.at(self.count)).put(status);
-        }
-        self.count += 1;
-    }
-
-    /// Writes the next status. `outcome` is `None` if the handle was null or the request was inactive.
-    fn push(&mut self, outcome: Option<Outcome>) {
-        let next = self.count;
-        let target = self.places.map_or(StatusOutput::IGNORED, |places| places.at(next).into());
-        let failure = put(outcome, target);
-        if failure.is_some() || self.failure.is_some() {
-            self.codes.resize(next, abi::SUCCESS);
-            self.codes.push(failure.as_ref().map_or(abi::SUCCESS, |failure| failure.code));
-            if let Some(failure) = failure {
-                failure.gather(&mut self.failure);
-            }
-        }
-        self.count += 1;
-    }
-
-    /// Returns the result of the call. If an operation failed, this is `MPI_ERR_IN_STATUS` with the text of
-    /// the first failure, and the function first writes the error fields of all statuses.
-    fn end(&mut self) -> Result {
-        let Some(mut first) = self.failure.take() else { return Ok(()) };
-        if let Some(places) = self.places {
-            for (at, code) in self.codes.drain(..).enumerate() {
-                StatusOutput::from(places.at(at)).put_error(code);
-            }
-        }
-        first.code = abi::ERR_IN_STATUS;
-        Err(first)
-    }
-}
-
-/// Writes the status of an operation, and returns the failure of the operation. If there was no operation,
-/// writes the empty status, including its error field (MPI-5.0 section 3.7.3).
-fn put(outcome: Option<Outcome>, status: StatusOutput) -> Option<Failure> {
-    match &outcome {
-        Some(outcome) => status.put(&outcome.status),
-        None => status.put_empty(),
-    }
-    outcome?.failure
-}
-
-/// Writes the status of the only operation of a call. Returns the failure of the operation as an error.
-fn single(outcome: Option<Outcome>, status: StatusOutput) -> Result {
-    put(outcome, status).map_or(Ok(()), Err)
 }
 
 /// `MPI_Wait`.

@@ -17,6 +17,7 @@ pub mod complete;
 pub mod generalized;
 pub mod manage;
 pub mod plain;
+mod statuses;
 
 use crate::abi;
 use crate::callback::Generalized;

@@ -185,8 +185,8 @@ impl Plains {
         self.table().get_mut(request.0).is_none_or(|plain| plain.poll(ongoing))
     }
 
-    /// Ends a complete request. Calls `succeeded` with the status if the operation has succeeded, and returns the outcome
-    /// otherwise. Returns `None` if another thread has ended the request.
+    /// Ends a complete request. Calls `succeeded` with the status if the operation has succeeded, and returns the
+    /// outcome otherwise. Returns `None` if another thread has ended the request.
     #[inline]
     pub fn take<R>(
         &mut self,

@@ -9,22 +9,9 @@ use crate::raw;
 use std::ffi::c_int;
 use typepack::topo::{Grid, Topology};
 
-/// Returns the grid that the arguments of a call describe. Each dimension must be at least 1.
-fn grid_of(ndims: c_int, dims: Array<c_int>, periods: Array<c_int>) -> Result<Grid> {
-    grid_from(ndims, dims, periods, 1)?.ok_or_else(|| {
-        // `grid_from` has already refused dimensions below 1.
-        Failure::new(abi::ERR_DIMS, "dims", "the grid has no ranks")
-    })
-}
-
-/// Returns the grid that the arguments of a call describe, whose dimensions must be at least `least`. Returns `None` if
-/// a dimension is 0, so that the grid has no ranks.
-fn grid_from(
-    ndims: c_int,
-    dims: Array<c_int>,
-    periods: Array<c_int>,
-    least: usize,
-) -> Result<Option<Grid>> {
+/// Returns the grid that the arguments of a call describe. Returns `None` if a dimension is 0, so that the grid has no
+/// ranks: the standard forbids only grids that are larger than the group.
+fn grid_of(ndims: c_int, dims: Array<c_int>, periods: Array<c_int>) -> Result<Option<Grid>> {
     let count = length(ndims, abi::ERR_DIMS, "ndims")?;
     // SAFETY: the standard prescribes `ndims` entries for both arrays, and `count` equals `ndims`. The
     // iterators end in this function.
@@ -32,8 +19,8 @@ fn grid_from(
         unsafe { (dims.entries(count, "dims")?, periods.entries(count, "periods")?) };
     let (mut dims, mut periodic) = (Vec::new(), Vec::new());
     for (place, (dim, wraps)) in given.zip(wraps).enumerate() {
-        let dim = usize::try_from(dim).ok().filter(|&dim| dim >= least).ok_or_else(|| {
-            let detail = format!("entry {place} is {dim}; it must be at least {least}");
+        let dim = usize::try_from(dim).map_err(|_| {
+            let detail = format!("entry {place} is {dim}; it must be at least 0");
             Failure::new(abi::ERR_DIMS, "dims", detail)
         })?;
         if place == 0 {
@@ -66,7 +53,12 @@ pub fn create(
     let (out, grid) = create::arguments(&parent, || {
         Ok((newcomm.required("comm_cart")?, grid_of(ndims, dims, periods)?))
     })?;
-    let made = parent.communicator().cart_create(&grid, reorder != 0)?;
+    let comm = parent.communicator();
+    let made = match grid {
+        Some(grid) => comm.cart_create(&grid, reorder != 0)?,
+        // No rank is in the grid, so all get `MPI_COMM_NULL`.
+        None => comm.split(None, 0)?,
+    };
     create::hand_out(&parent, made, out)
 }
 
@@ -80,7 +72,7 @@ pub fn map(
 ) -> Result {
     let comm = find(comm)?;
     let out = newrank.required("newrank")?;
-    let place = match grid_from(ndims, dims, periods, 0)? {
+    let place = match grid_of(ndims, dims, periods)? {
         Some(grid) => comm.communicator().cart_map(&grid)?,
         None => None,
     };

@@ -2,13 +2,11 @@
    follow, and last all allocations while the calls before have used up the library's reserve. A call either succeeds
    and has the right effect, or returns MPI_ERR_NO_MEM. After each failure the library works on.
 
-   The calls use MPI_COMM_SELF, so that no other rank has to be told of an error. With FAIL_EVERY_ALLOCATION in the
-   environment, every n is tried; otherwise those up to 12, and then every seventh. An argument limits the test to the
-   kinds of calls whose names contain the argument. */
-#include "allocating.h"
-#include "check.h"
+   The calls use MPI_COMM_SELF, so that no other rank has to be told of an error; failing_pairs.c has calls with another
+   rank. With FAIL_EVERY_ALLOCATION in the environment, every n is tried; otherwise those up to 12, and then every
+   seventh. An argument limits the test to the kinds of calls whose names contain the argument. */
+#include "failing.h"
 
-#include <limits.h>
 #include <stdint.h>
 #include <unistd.h>
 
@@ -22,31 +20,9 @@ static MPI_Info info;
 static MPI_Win win;
 static MPI_File file;
 static MPI_Op sum;
-static int in[LONG], out[LONG], window[64], first, last, failed, tag;
+static int in[LONG], out[LONG], window[64], tag;
 static MPI_Request requests[2 * N];
 static char name[64];
-
-/* Makes a call while allocations fail, and returns its code. */
-#define TRY(call)                                        \
-    do {                                                 \
-        fail_allocations(first, last);                   \
-        int code_ = (call);                              \
-        failed += end_of_failing_allocations();          \
-        if (code_)                                       \
-            return code_;                                \
-    } while (0)
-
-/* Like TRY, with what has to be done if the call fails. */
-#define TRY_OR(call, undo)                               \
-    do {                                                 \
-        fail_allocations(first, last);                   \
-        int code_ = (call);                              \
-        failed += end_of_failing_allocations();          \
-        if (code_) {                                     \
-            undo;                                        \
-            return code_;                                \
-        }                                                \
-    } while (0)
 
 static void add(void *a, void *b, int *n, MPI_Datatype *type)
 {
@@ -195,6 +171,27 @@ static int type_commit(void)
     OK(MPI_Type_free(&inner));
     TRY_OR(MPI_Type_commit(&made), OK(MPI_Type_free(&made)));
     return use_type(&made);
+}
+
+/* The plan of a struct with many members takes more memory than the reserve gives for one step. */
+static int type_long(void)
+{
+    enum { MEMBERS = 3000 };
+    static int ones[MEMBERS];
+    static MPI_Aint at[MEMBERS];
+    static MPI_Datatype members[MEMBERS];
+    MPI_Datatype made;
+    int end = 0;
+    for (int i = 0; i < MEMBERS; i++) {
+        ones[i] = 1, at[i] = 12 * i + i % 2 * 4;
+        members[i] = i % 3 ? MPI_INT : MPI_SHORT;
+    }
+    OK(MPI_Type_create_struct(MEMBERS, ones, at, members, &made));
+    OK(MPI_Type_commit(&made));
+    TRY_OR(MPI_Pack(in, 1, made, out, sizeof out, &end, self), OK(MPI_Type_free(&made)));
+    CHECK(end == 1000 * 10 && !memcmp((char *)out + 2, &in[4], sizeof *in));
+    OK(MPI_Type_free(&made));
+    return 0;
 }
 
 static int type_contents(void)
@@ -677,17 +674,13 @@ static int session(void)
     return 0;
 }
 
-#define KIND(name) {#name, name}
-static const struct {
-    const char *name;
-    int (*call)(void);
-} kinds[] = {
+static const struct kind kinds[] = {
     KIND(comm_dup), KIND(comm_dup_with_info), KIND(comm_split), KIND(comm_split_type), KIND(comm_create),
     KIND(comm_create_group), KIND(comm_from_group), KIND(cart_create), KIND(graph_create), KIND(dist_graph),
     KIND(dist_graph_adjacent), KIND(cart_sub), KIND(comm_idup), KIND(comm_set_name), KIND(comm_get_info),
     KIND(comm_set_info), KIND(type_contiguous), KIND(type_vector), KIND(type_hvector), KIND(type_indexed),
     KIND(type_hindexed), KIND(type_indexed_block), KIND(type_struct), KIND(type_subarray), KIND(type_darray),
-    KIND(type_resized), KIND(type_dup), KIND(type_commit), KIND(type_contents), KIND(type_set_name), KIND(type_f90),
+    KIND(type_resized), KIND(type_dup), KIND(type_commit), KIND(type_long), KIND(type_contents), KIND(type_set_name), KIND(type_f90),
     KIND(pack_long), KIND(kernel), KIND(pack_external), KIND(comm_group), KIND(group_incl), KIND(group_range),
     KIND(group_union),
     KIND(group_translate), KIND(op_create), KIND(reduce_local), KIND(info_create), KIND(info_dup), KIND(info_set),
@@ -701,23 +694,6 @@ static const struct {
 };
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
-
-/* Makes the calls of a kind. Returns whether they fail. */
-static int fails(int kind)
-{
-    failed = 0;
-    int code = kinds[kind].call(), class = MPI_SUCCESS;
-    if (code)
-        OK(MPI_Error_class(code, &class));
-    if (class != MPI_SUCCESS && class != MPI_ERR_NO_MEM) {
-        char text[MPI_MAX_ERROR_STRING];
-        int length;
-        OK(MPI_Error_string(code, text, &length));
-        fprintf(stderr, "%s, allocations %d to %d: %s\n", kinds[kind].name, first, last, text);
-        exit(1);
-    }
-    return class != MPI_SUCCESS;
-}
 
 int main(int argc, char **argv)
 {
@@ -751,7 +727,7 @@ int main(int argc, char **argv)
             int at = 0;
             do {
                 first = at, last = mode ? INT_MAX : at;
-                refused += fails(kind);
+                refused += fails(&kinds[kind]);
                 works();
                 calls++;
                 at += every || at < 12 ? 1 : 7;
@@ -781,7 +757,7 @@ int main(int argc, char **argv)
             }
             CHECK(code == MPI_ERR_NO_MEM);
             end_of_failing_allocations();
-            refused_now += fails(kind);
+            refused_now += fails(&kinds[kind]);
             works();
         }
         CHECK(refused_now > 20 || *only);

@@ -45,15 +45,15 @@ pub fn at_start(left: u64) -> u64 {
 /// # Errors
 ///
 /// Returns [`ErrorKind::NoMemory`] if the job may not take them. The error names the limit.
-pub fn take(header: &Header, bytes: u64, need: Need) -> Result<(), Error> {
-    take_with(header, bytes, need, limits::tightest)
+pub fn take(segment: &Segment, bytes: u64, need: Need) -> Result<(), Error> {
+    take_with(segment.header(), bytes, need, || (limits::tightest(), segment.untouched(u64::MAX)))
 }
 
 fn take_with(
     header: &Header,
     bytes: u64,
     need: Need,
-    tightest: impl FnOnce() -> (u64, String),
+    look: impl FnOnce() -> ((u64, String), u64),
 ) -> Result<(), Error> {
     let after = header.taken.fetch_add(bytes, Relaxed).saturating_add(bytes);
     let budget = header.budget.load(Relaxed);
@@ -66,19 +66,28 @@ fn take_with(
     if after <= share && after <= header.checked.load(Relaxed) {
         return Ok(());
     }
-    let (left, name) = tightest();
-    if after > share || left < bytes.saturating_add(margin) {
+    let ((left, name), open) = look();
+    // What is promised to programs keeps its memory. For that, a necessary reservation needs no margin: the margin is
+    // there for reservations like it.
+    let kept = match need {
+        Need::Must => open,
+        Need::Wish => open.saturating_add(margin),
+    };
+    if after > share || left < bytes.saturating_add(margin).max(kept) {
         give_back(header, bytes);
         return Err(Error::new(
             ErrorKind::NoMemory,
             format!(
                 "cannot reserve {bytes} bytes of shared memory: the job has reserved {} of the {budget} bytes \
-                 that were available at its start, and {left} bytes are left now (limit: {name})",
-                after - bytes
+                 that were available at its start, and {left} bytes are left now, of which {} bytes are promised \
+                 already (limit: {name})",
+                after - bytes,
+                open.saturating_sub(bytes)
             ),
         ));
     }
-    header.checked.fetch_max(after + (left - bytes - MARGIN) / 16, Relaxed);
+    let free = left.saturating_sub(open.max(bytes).saturating_add(MARGIN));
+    header.checked.fetch_max(after + free / 16, Relaxed);
     Ok(())
 }
 
@@ -94,29 +103,30 @@ pub struct Ledger<'a> {
 }
 
 impl Ledger<'_> {
-    /// Promises `bytes` bytes. `open` returns how many bytes are promised or reserved and have no memory yet, with
-    /// these bytes.
+    /// Promises `bytes` bytes. `open` returns how many bytes are promised or reserved and have no memory yet. It gets
+    /// the number of promised bytes with these bytes, and counts no more than that: of two processes that promise at
+    /// the same moment what fits once, the first gets it.
     ///
     /// # Errors
     ///
     /// Returns [`ErrorKind::NoMemory`] if too little memory is left. The error names the limit.
-    pub fn promise(self, bytes: u64, open: impl FnOnce() -> u64) -> Result<(), Error> {
+    pub fn promise(self, bytes: u64, open: impl FnOnce(u64) -> u64) -> Result<(), Error> {
         self.promise_with(bytes, open, limits::tightest)
     }
 
     fn promise_with(
         self,
         bytes: u64,
-        open: impl FnOnce() -> u64,
+        open: impl FnOnce(u64) -> u64,
         tightest: impl FnOnce() -> (u64, String),
     ) -> Result<(), Error> {
-        // Count first. Processes that look at the same time then see each other's bytes.
-        self.promised.fetch_add(bytes, Relaxed);
+        // Count first. Of the processes that look at the same time, each then sees the bytes of those before it.
+        let promised = self.promised.fetch_add(bytes, Relaxed).saturating_add(bytes);
         let spend = |credit: u64| credit.checked_sub(bytes);
         if self.credit.fetch_update(Relaxed, Relaxed, spend).is_ok() {
             return Ok(());
         }
-        let ((left, name), open) = (tightest(), open());
+        let ((left, name), open) = (tightest(), open(promised));
         let needed = open.max(bytes).saturating_add(MARGIN);
         if left < needed {
             self.release(bytes);
@@ -149,13 +159,16 @@ impl Segment {
     ///
     /// Returns [`ErrorKind::NoMemory`] if too little memory is left. The error names the limit.
     pub fn promise(&self, bytes: u64) -> Result<(), Error> {
+        self.ledger().promise(bytes, |promised| self.untouched(promised))
+    }
+
+    /// Returns how many bytes of the segment are promised or reserved and have no memory yet. At most `promised` bytes
+    /// count as promised.
+    fn untouched(&self, promised: u64) -> u64 {
         let header = self.header();
-        let open = || {
-            let counted = header.promised.load(Relaxed);
-            let counted = counted.saturating_add(header.taken.load(Relaxed));
-            counted.saturating_sub(memory::resident(self.fd()))
-        };
-        self.ledger().promise(bytes, open)
+        let counted = header.promised.load(Relaxed).min(promised);
+        let counted = counted.saturating_add(header.taken.load(Relaxed));
+        counted.saturating_sub(memory::resident(self.fd()))
     }
 
     /// Takes back a promise of `bytes` bytes of heaps.
@@ -186,7 +199,7 @@ mod tests {
         let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
         let header = segment.header();
         header.budget.store(100 * MIB, Relaxed);
-        let plenty = || (1 << 40, "x".to_owned());
+        let plenty = || ((1 << 40, "x".to_owned()), 0);
         let take = |bytes, need| take_with(header, bytes, need, plenty);
         assert!(take(75 * MIB, Need::Wish).is_ok());
         assert!(take(MIB, Need::Wish).is_err());
@@ -205,10 +218,10 @@ mod tests {
         let (promised, credit) = (AtomicU64::new(0), AtomicU64::new(0));
         let ledger = Ledger { promised: &promised, credit: &credit, what: "memory" };
         let left = |mib: u64| move || (mib * MIB, "the limit".to_owned());
-        let open = || promised.load(Relaxed);
+        let open = |_| promised.load(Relaxed);
         assert!(ledger.promise_with(32 * MIB, open, left(200)).is_ok());
         // 160 MiB are left over, so 10 MiB need no look.
-        assert!(ledger.promise_with(10 * MIB, || unreachable!(), || unreachable!()).is_ok());
+        assert!(ledger.promise_with(10 * MIB, |_| unreachable!(), || unreachable!()).is_ok());
         let error = ledger.promise_with(151 * MIB, open, left(200)).expect_err("too much");
         assert_eq!(error.kind(), ErrorKind::NoMemory);
         let text = error.to_string();
@@ -217,9 +230,9 @@ mod tests {
         assert!(ledger.promise_with(150 * MIB, open, left(200)).is_ok());
         ledger.release(192 * MIB);
         // Touched memory is left no more, and not open any more.
-        assert!(ledger.promise_with(100 * MIB, || 100 * MIB, left(107)).is_err());
-        assert!(ledger.promise_with(100 * MIB, || 100 * MIB, left(108)).is_ok());
-        assert!(ledger.promise_with(u64::MAX / 2, || 0, left(1 << 20)).is_err());
+        assert!(ledger.promise_with(100 * MIB, |_| 100 * MIB, left(107)).is_err());
+        assert!(ledger.promise_with(100 * MIB, |_| 100 * MIB, left(108)).is_ok());
+        assert!(ledger.promise_with(u64::MAX / 2, |_| 0, left(1 << 20)).is_err());
     }
 
     #[test]
@@ -227,7 +240,7 @@ mod tests {
         let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
         let header = segment.header();
         header.budget.store(1 << 40, Relaxed);
-        let left = |mib: u64| move || (mib * MIB, String::new());
+        let left = |mib: u64| move || ((mib * MIB, String::new()), 0);
         // 160 MiB are left, so the next look follows when the job has taken 9 MiB more.
         assert!(take_with(header, 8 * MIB, Need::Must, left(160)).is_ok());
         assert!(take_with(header, 8 * MIB, Need::Must, || unreachable!()).is_ok());
@@ -235,5 +248,35 @@ mod tests {
         assert!(take_with(header, 8 * MIB, Need::Must, left(15)).is_err());
         assert!(take_with(header, 8 * MIB, Need::Must, left(16)).is_ok());
         assert!(take_with(header, 1, Need::Must, left(0)).is_err());
+        // Promised memory that nobody has touched is kept, without a margin for what the job needs.
+        let look = |left: u64, open: u64| move || ((left * MIB, String::new()), open * MIB);
+        assert!(take_with(header, 8 * MIB, Need::Must, look(100, 101)).is_err());
+        assert!(take_with(header, 8 * MIB, Need::Must, look(100, 100)).is_ok());
+        assert!(take_with(header, 8 * MIB, Need::Wish, look(100, 69)).is_err());
+        assert!(take_with(header, 8 * MIB, Need::Wish, look(100, 68)).is_ok());
+    }
+
+    /// Two processes promise at the same moment what fits once.
+    #[test]
+    fn the_first_of_two_promises_is_kept() {
+        let (promised, credit) = (AtomicU64::new(0), AtomicU64::new(0));
+        let ledger = Ledger { promised: &promised, credit: &credit, what: "memory" };
+        let left = || (200 * MIB, String::new());
+        let open = |most: u64| promised.load(Relaxed).min(most);
+        let mut second = Ok(());
+        let first = ledger.promise_with(
+            120 * MIB,
+            |most| {
+                // The other process counts its bytes before this one looks, and looks before this one is done.
+                promised.fetch_add(120 * MIB, Relaxed);
+                let own = open(most);
+                promised.fetch_sub(120 * MIB, Relaxed);
+                second = ledger.promise_with(120 * MIB, open, left);
+                own
+            },
+            left,
+        );
+        assert!(first.is_ok() && second.is_err());
+        assert_eq!(promised.load(Relaxed), 120 * MIB);
     }
 }

@@ -140,7 +140,7 @@ impl Contacts {
         reserve: impl FnOnce() -> Result<(), Error>,
     ) -> Result<(), Error> {
         let bytes = bytes.next_multiple_of(PAGE) as u64;
-        budget::take(self.segment.header(), bytes, need)?;
+        budget::take(&self.segment, bytes, need)?;
         reserve().inspect_err(|_| budget::give_back(self.segment.header(), bytes))
     }
 

@@ -58,8 +58,8 @@ impl Level {
 }
 
 impl CpuInfo {
-    /// Returns the index of the part at `level` that contains this CPU, or `None` if the index is unknown. The table has
-    /// no index for a thread, so a thread has the index of its core.
+    /// Returns the index of the part at `level` that contains this CPU, or `None` if the index is unknown. The table
+    /// has no index for a thread, so a thread has the index of its core.
     pub fn part(&self, level: Level) -> Option<u32> {
         match level {
             Level::Thread | Level::Core => self.core,

@@ -1,13 +1,15 @@
 //! What a rank waits for, as other processes can read it. Each rank's slot in the segment has one such record.
 //!
-//! A rank writes its record when a wait begins to be long, before it sleeps, and erases it when the wait ends. `mpiexec`
-//! reads the records of all ranks, also of ranks that are stopped or spin, to tell the user why a job does not move.
+//! A rank writes its record when a wait begins to be long, before it sleeps, and erases it when the wait ends.
+//! `mpiexec` reads the records of all ranks, also of ranks that are stopped or spin, to tell the user why a job does
+//! not move.
 //!
 //! Only the rank writes its record, one thread at a time. The reader must not see half of one record and half of
 //! another, so the rank increments a count before and after it changes the words. The count is odd in
 //! between. A reader that finds an odd count, or another count after it has read the words, reads again.
 //!
-//! Two more counts tell whether anything moves: a rank that waits counts its looks for news, and the news that it finds.
+//! Two more counts tell whether anything moves: a rank that waits counts its looks for news, and the news that it
+//! finds.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 

@@ -2,11 +2,11 @@
 //! kernel.
 //!
 //! `../shm/` uses `barrier`, `memory`, `futex`, `channel`, `process`, `signal`, `limits` and `fork`. The
-//! launcher uses `process`, `signal`, `stream`, `poll`, `channel`, `clock`, `inspect`, `machine`, `name_lock` and `named`.
-//! The runtime uses `clock`, `cma`, `files`, `fork`, `limits`, `machine`, `mapped`, `memory`, `named`, `process`, `signal`
-//! and `text_file`; the tool uses `named`. The files call rustix where rustix offers the system call, and libc otherwise. They
-//! contain nothing about ranks or messages; their functions return `io::Error`s, which the callers turn
-//! into error messages.
+//! launcher uses `process`, `signal`, `stream`, `poll`, `channel`, `clock`, `inspect`, `machine`, `name_lock` and
+//! `named`. The runtime uses `clock`, `cma`, `files`, `fork`, `limits`, `machine`, `mapped`, `memory`, `named`,
+//! `process`, `signal`, `text_file` and `thread`; the tool uses `named`. The files call rustix where rustix offers the
+//! system call, and libc otherwise. They contain nothing about ranks or messages; their functions return `io::Error`s,
+//! which the callers turn into error messages.
 //!
 //! # Safety
 //!
@@ -32,3 +32,4 @@ pub mod process;
 pub mod signal;
 pub mod stream;
 pub mod text_file;
+pub mod thread;

@@ -8,8 +8,9 @@
 
 use super::block::SHORT;
 use super::fold::{Elements, Order};
+use super::heads::{FAILURES, check};
 use super::piece::{range, steps};
-use super::turn::{FAILURES, LONGEST, Turn, check, layout};
+use super::turn::{LONGEST, Turn, layout};
 use crate::endpoint::sources::Combine;
 use crate::message::payload::copy_layout;
 use crate::schedule::Part;

@@ -5,8 +5,9 @@
 use super::Cells;
 use super::block::SHORT;
 use super::choices::{By, Competition, Key};
+use super::heads::BY_MESSAGES;
 use super::moves::longest;
-use super::turn::{BY_MESSAGES, LONGEST, Turn};
+use super::turn::{LONGEST, Turn};
 use crate::coll::Collective;
 use crate::coll::collective::check_parts;
 use crate::coll::reduce::missing;

@@ -17,8 +17,9 @@
 
 use super::super::gather::missing;
 use super::block::SHORT;
+use super::heads::check;
 use super::piece::{range, steps};
-use super::turn::{INLINE, LONGEST, Turn, Words, check, layout};
+use super::turn::{INLINE, LONGEST, Turn, Words, layout};
 use crate::schedule::table::Place;
 use crate::schedule::{Part, calls};
 use crate::shm::cells::WORDS;

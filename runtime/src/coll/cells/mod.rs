@@ -26,6 +26,7 @@ mod competition;
 mod copies;
 mod exchanges;
 mod fold;
+mod heads;
 pub(crate) mod learnt;
 mod link;
 mod moves;

@@ -12,8 +12,9 @@
 
 use super::block::SHORT;
 use super::fold::{Elements, KEPT, Order, packed};
+use super::heads::{IN_SLICES, check};
 use super::piece::{range, steps};
-use super::turn::{IN_SLICES, Turn, check, layout};
+use super::turn::{Turn, layout};
 use crate::Result;
 #[cfg(doc)]
 use crate::comm::Communicator;

@@ -29,6 +29,7 @@
 use super::block::{Block, SHORT};
 use super::choices::Way;
 use super::copies::{MEASURED, Request, nanoseconds};
+use super::heads::{LEFT, LONG, check, checked};
 use super::moves::longest;
 use super::piece::{BUSY_PIECE, LONGER, SHORTER};
 use super::{Cells, blocks, method};
@@ -37,13 +38,12 @@ use crate::comm::Communicator;
 use crate::endpoint::sources::Combine;
 use crate::message::payload::LayoutRef;
 use crate::schedule::Part;
-use crate::schedule::part::COMPARE;
 use crate::schedule::table::Place;
 use crate::settings::CollectiveMethod;
 use crate::shm::cells::{STEPS, Seat, WORDS, call_of, last_step};
 use crate::shm::waiting::Kind;
 use crate::sys::clock;
-use crate::{Error, ErrorKind, Plan, Result};
+use crate::{Plan, Result};
 use std::ops::Range;
 use std::time::Instant;
 use typepack_engine::contiguous;
@@ -59,30 +59,6 @@ pub(super) const LONGEST: u64 = STEPS / 4 * SHORT;
 
 /// Maximum number of bytes of data in a cell.
 pub(super) const INLINE: u64 = (WORDS * 8) as u64;
-
-/// Stands for the head of a cell that will never come, because its owner has ended the call. Any other head is the
-/// number of bytes of data that the owner passes on in this call.
-const LEFT: u64 = u64::MAX;
-
-/// The values from here on stand for failures: [`LEFT`] and [`OTHER_RING`].
-pub(super) const FAILURES: u64 = OTHER_RING;
-
-/// Stands for the head of a rank that uses another ring than this rank ([`Block::is_long`]). One of the two ranks has
-/// made the longer ring. The other had too little memory for the messages by which the ranks make the longer ring.
-const OTHER_RING: u64 = u64::MAX - 1;
-
-/// The bit of a head that says that the rank makes this call by messages, although its data would fit in cells. The
-/// lower bits have the number of bytes.
-pub(super) const BY_MESSAGES: u64 = 1 << 61;
-
-/// The bit of a head that says that each rank combines a slice of the data. A rank passes no data of its own slice on,
-/// so no other rank may read them.
-pub(super) const IN_SLICES: u64 = 1 << 60;
-
-const _: () = assert!(LONGEST < IN_SLICES);
-
-/// The bit of a head in a cell that says that the owner uses the longer ring.
-const LONG: u64 = 1 << 62;
 
 /// Memory for the data of a cell.
 #[derive(Clone, Copy)]
@@ -731,12 +707,6 @@ impl<'t> Turn<'t> {
     }
 }
 
-/// Returns the number of bytes of data that a head in a cell says, or [`OTHER_RING`].
-#[inline]
-fn checked(block: &Block, head: u64) -> u64 {
-    if (head & LONG != 0) == block.is_long() { head & !LONG } else { OTHER_RING }
-}
-
 /// Returns whether an alltoall of `size` ranks can go through cells. All parts of all ranks have the same packed size.
 #[inline]
 fn is_short(parts: &[Part<'_>], size: usize) -> Result<bool> {
@@ -755,49 +725,4 @@ fn fits(plan: &Plan, count: u64) -> Result<bool> {
 #[inline]
 pub(super) fn layout<'a>(part: &Part<'a>) -> LayoutRef<'a> {
     LayoutRef { origin: part.origin, plan: part.plan, count: part.count }
-}
-
-/// Checks that rank `from`, whose cell has this head, passes `bytes` bytes on.
-#[inline]
-pub(super) fn check(from: usize, head: u64, bytes: u64) -> Result<()> {
-    if head == bytes { Ok(()) } else { Err(unexpected(from, head, bytes)) }
-}
-
-#[cold]
-fn unexpected(from: usize, head: u64, bytes: u64) -> Error {
-    match head {
-        LEFT => {
-            let detail = format!(
-                "rank {from} has ended the call without data for this rank; either it has failed, and its error has \
-                 the reason, or it does not send to this rank; {COMPARE}"
-            );
-            Error::new(ErrorKind::Other, "message", detail)
-        }
-        OTHER_RING => {
-            let detail = format!(
-                "rank {from} uses other shared memory than this rank, because memory ran out"
-            );
-            Error::new(ErrorKind::NoMemory, "memory", detail)
-        }
-        _ if (head | bytes) & BY_MESSAGES != 0 || (head ^ bytes) & IN_SLICES != 0 => {
-            let detail = format!(
-                "rank {from} passes another number of bytes than this rank, or makes another call; {COMPARE}"
-            );
-            Error::new(ErrorKind::Count, "count", detail)
-        }
-        _ if head > bytes => {
-            let [head, bytes] = [head, bytes].map(|head| head & !IN_SLICES);
-            let detail = format!(
-                "rank {from} passes {head} bytes, but at most {bytes} bytes fit; {COMPARE}"
-            );
-            Error::new(ErrorKind::Truncated, "count", detail)
-        }
-        _ => {
-            let [head, bytes] = [head, bytes].map(|head| head & !IN_SLICES);
-            let detail = format!(
-                "part sizes differ: rank {from} has {head} bytes, but this rank has {bytes} bytes; {COMPARE}"
-            );
-            Error::new(ErrorKind::Count, "count", detail)
-        }
-    }
 }

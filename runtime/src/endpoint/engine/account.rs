@@ -3,10 +3,10 @@
 //!
 //! `incoming.rs` adds every message that no receive has matched, and `receive.rs` subtracts it when a receive
 //! takes it. If a sender's messages occupy more than the bound of one sender (`TYPEPACK_UNEXPECTED_MAX`), or
-//! those of all senders more than this rank's share of the memory, this rank writes a [`Allowance`] into the word `allowance`
-//! of the area of the pair. From then on the sender keeps the data of the user's messages until a receive matches
-//! them. The library's own messages ignore the word. The sender still sends the envelope of every message, and this
-//! rank takes all envelopes out of the ring, because a receive may wait for a later message. Data that is in the
+//! those of all senders more than this rank's share of the memory, this rank writes a [`Allowance`] into the word
+//! `allowance` of the area of the pair. From then on the sender keeps the data of the user's messages until a receive
+//! matches them. The library's own messages ignore the word. The sender still sends the envelope of every message, and
+//! this rank takes all envelopes out of the ring, because a receive may wait for a later message. Data that is in the
 //! ring already is accepted, and so is the rest of a message in parts that has begun. So longer messages of the user
 //! exceed the bound by at most the size of a ring and one message of 256 KiB. This rank changes the word back when
 //! the messages occupy at most half of a bound.

@@ -130,8 +130,8 @@ impl MessageEngine {
     /// - `capacity` is the packed size of the layout's elements.
     ///
     /// # Errors
-    /// Returns `ErrorKind::Truncated` if the message is longer than the receive, `ErrorKind::NoMemory` if memory ran out,
-    /// and `ErrorKind::Other` if `from` broke the protocol.
+    /// Returns `ErrorKind::Truncated` if the message is longer than the receive, `ErrorKind::NoMemory` if memory ran
+    /// out, and `ErrorKind::Other` if `from` broke the protocol.
     #[inline(never)]
     pub(super) unsafe fn glance_parts(
         &mut self,

@@ -124,8 +124,8 @@ struct Link {
     after: u32,
 }
 
-/// Number of bytes that the tables need for an entry: its [`FORMS`] links, one list that contains no other entry, and two
-/// buckets.
+/// Number of bytes that the tables need for an entry: its [`FORMS`] links, one list that contains no other entry, and
+/// two buckets.
 pub const ENTRY_BYTES: usize = FORMS * size_of::<Link>() + size_of::<List>() + 2 * size_of::<u32>();
 
 const UNLINKED: Link = Link { list: NONE, before: NONE, after: NONE };

@@ -47,8 +47,8 @@ impl Default for Messages {
 }
 
 impl Messages {
-    /// Makes room for another message. All entries have room in the list of free entries, so that no message that leaves
-    /// allocates.
+    /// Makes room for another message. All entries have room in the list of free entries, so that no message that
+    /// leaves allocates.
     ///
     /// # Errors
     /// Returns an error if there is not enough memory.

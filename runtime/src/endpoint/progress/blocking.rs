@@ -90,8 +90,8 @@ impl Endpoint {
     /// - The memory of the two layouts does not overlap, or the backing of `how` is not [`Backing::Caller`].
     ///
     /// # Errors
-    /// Returns the error of the receive if the receive fails, and otherwise the error of the send if the send fails: the
-    /// errors of [`Endpoint::send_as`], [`Endpoint::receive`] and [`Endpoint::wait`].
+    /// Returns the error of the receive if the receive fails, and otherwise the error of the send if the send fails:
+    /// the errors of [`Endpoint::send_as`], [`Endpoint::receive`] and [`Endpoint::wait`].
     pub unsafe fn send_receive(
         &self,
         (layout, label, dest, how): (&LayoutRef<'_>, Label, Slot, How),
@@ -107,7 +107,8 @@ impl Endpoint {
         });
         if dest.index() == self.rank() && matches!(how.backing, Backing::Caller) {
             // If the receive comes first, this message moves by one copy from layout to layout.
-            // SAFETY: the caller guarantees the conditions of `MessageEngine::receive` for `posting` (second condition).
+            // SAFETY: the caller guarantees the conditions of `MessageEngine::receive` for `posting` (second
+            // condition).
             let received = unsafe { self.receive(posting)? };
             pending.set([received.pending(), None]);
             // SAFETY: the caller guarantees the conditions of `MessageEngine::send` for the four arguments (first
@@ -121,11 +122,13 @@ impl Endpoint {
         }
         let mut state = self.lock()?;
         let news = state.news();
-        // SAFETY: the caller guarantees the conditions of `MessageEngine::send` for the four arguments (first condition).
+        // SAFETY: the caller guarantees the conditions of `MessageEngine::send` for the four arguments (first
+        // condition).
         let sent = unsafe { state.core.engine.start_send(layout, label, dest, how)? };
         self.notify(&mut state, news);
         let Some(sent) = sent else {
-            // SAFETY: the caller guarantees the conditions of `MessageEngine::receive` for `posting` (second condition).
+            // SAFETY: the caller guarantees the conditions of `MessageEngine::receive` for `posting` (second
+            // condition).
             return unsafe { self.receive_with(state, posting) };
         };
         pending.set([Some(sent), None]);

@@ -74,20 +74,20 @@ impl Default for Waits {
 
 /// A wait that may be in the list. The wait leaves the list when this value is dropped, which must not happen under the
 /// lock, or when [`Endpoint::forget`] is called.
-pub(super) struct Recorded<'e> {
+pub struct Recorded<'e> {
     endpoint: &'e Endpoint,
     number: Option<u64>,
 }
 
 impl Recorded<'_> {
     /// Returns a wait that is not in the list.
-    pub fn none(endpoint: &Endpoint) -> Recorded<'_> {
+    pub(super) fn none(endpoint: &Endpoint) -> Recorded<'_> {
         Recorded { endpoint, number: None }
     }
 
     /// Returns whether the wait is in the list.
     #[inline]
-    pub fn is_some(&self) -> bool {
+    pub(super) fn is_some(&self) -> bool {
         self.number.is_some()
     }
 }
@@ -143,6 +143,43 @@ impl Endpoint {
             }
         }
         record.look(news);
+    }
+
+    /// Describes a wait that the endpoint does not make, until the value that the call returns is dropped. The calling
+    /// thread does not hold the endpoint's lock.
+    #[cold]
+    pub fn record_wait(&self, awaited: &Awaited) -> Recorded<'_> {
+        let mut recorded = Recorded::none(self);
+        if let Ok(mut state) = self.lock() {
+            self.record(&mut state, awaited, &mut recorded, false);
+        }
+        recorded
+    }
+
+    /// Returns what some other ranks do now, in the words of an error: those that wait in a call with another name than
+    /// that of this thread's call. Each rank has the name for the error and the rank of the world. A rank that does not
+    /// wait yet gets a short time for that.
+    #[cold]
+    pub fn other_calls(&self, ranks: impl Iterator<Item = (usize, usize)>) -> Vec<String> {
+        /// The most ranks that the text names.
+        const MOST: usize = 4;
+        let (mut patience, mut calls) = (100, Vec::new());
+        for (rank, world) in ranks {
+            let Some(record) = self.fabric.waiting_of(world).filter(|_| calls.len() < MOST) else {
+                break;
+            };
+            let mut seen = record.read();
+            while seen.wait.is_none() && patience > 0 {
+                patience -= 1;
+                std::thread::sleep(super::SPIN);
+                seen = record.read();
+            }
+            let name = seen.wait.map(|wait| wait.call.shown()).unwrap_or_default();
+            if !name.is_empty() && name != call::name("") {
+                calls.push(format!("rank {rank} is in {name} now"));
+            }
+        }
+        calls
     }
 
     /// Removes a wait from the list.

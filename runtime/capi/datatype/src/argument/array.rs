@@ -60,8 +60,8 @@ impl<T: Copy> Array<T> {
             return Err(Failure::nowhere(argument, self.0 as usize));
         }
         // SAFETY: `i` is less than `length`, so `length` is not 0, and the check above has shown that memory can
-        // be at the pointer, which is therefore not null. The array has at least `length` entries (first condition of `# Safety`), and
-        // they are readable (promise of `Array`).
+        // be at the pointer, which is therefore not null. The array has at least `length` entries (first condition of
+        // `# Safety`), and they are readable (promise of `Array`).
         Ok((0..length).map(move |i| unsafe { self.0.add(i).read_unaligned() }))
     }
 

@@ -339,9 +339,10 @@ impl<T: Send + Sync> ThreadCache<T> {
         handle: usize,
         key: usize,
     ) -> Option<Held<T>> {
-        if reserve::is_short() {
-            // The system's library registers the destructor of `Home` at its first use in a thread, and ends the process
-            // if it has no memory for that.
+        // A thread that owns the entry in its slot has used its `Home` before. (If it has vanished, the next thread
+        // with its key registers the destructor at worst when it has no memory.)
+        let is_known = self.entries[slot(key)].owner.load(Ordering::Relaxed) == key;
+        if !is_known && !reserve::may_register() {
             return table.find(handle).map(Held::own);
         }
         let found = home.try_with(|home| {

@@ -176,9 +176,9 @@ pub struct Vacant<'a, T> {
 }
 
 impl<T> Vacant<'_, T> {
-    /// Adds the value to the table, and returns its handle. (This function cannot fail, so the compiler writes the value
-    /// directly to the table. If it returned the value in an error, the compiler would copy the value right after it has
-    /// written it, and the CPU would wait until the written bytes are in its cache.)
+    /// Adds the value to the table, and returns its handle. (This function cannot fail, so the compiler writes the
+    /// value directly to the table. If it returned the value in an error, the compiler would copy the value right after
+    /// it has written it, and the CPU would wait until the written bytes are in its cache.)
     #[inline(always)]
     pub fn fill(self, value: T) -> usize {
         let Self { table, place } = self;

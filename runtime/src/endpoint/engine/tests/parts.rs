@@ -356,8 +356,8 @@ fn recall_words_are_given_back() {
     assert_eq!(words.count(), crate::shm::pair::RECALLS);
 }
 
-/// Checks that a buffered send, whose copy may find no memory, has nothing in the ring before its copy is made, and that
-/// the program may change its memory after the call.
+/// Checks that a buffered send, whose copy may find no memory, has nothing in the ring before its copy is made, and
+/// that the program may change its memory after the call.
 #[test]
 fn a_copy_is_made_before_the_first_part() {
     let mut job = Job::new();

@@ -110,8 +110,8 @@ fn order_of_arrival(messages: &[(usize, bool)]) -> Vec<usize> {
         .collect();
     let mut received: Vec<Buffer> =
         messages.iter().map(|&(len, sparse)| Buffer::new(len, sparse)).collect();
-    // SAFETY: `sent` and `received` live until the end of this function, at which all messages have arrived, and nothing
-    // else uses them before that.
+    // SAFETY: `sent` and `received` live until the end of this function, at which all messages have arrived, and
+    // nothing else uses them before that.
     let ids: Vec<u64> = unsafe {
         for (tag, buffer) in (0..).zip(&mut sent) {
             buffer.send(&mut a, 1, tag);
