@@ -241,7 +241,7 @@ const INSTALLED: [&str; 33] = [
 ];
 
 /// Returns all installed names: those of [`INSTALLED`] and the examples.
-fn installed() -> Vec<String> {
+fn all_installed() -> Vec<String> {
     let mut found: Vec<String> = INSTALLED.map(String::from).into();
     for folder in ["c", "python"] {
         let sources = fs::read_dir(root().join("runtime/examples").join(folder)).expect(folder);
@@ -563,10 +563,10 @@ fn uninstalling_leaves_nothing() {
     let scratch = Scratch::new();
     let prefix = scratch.0.join("new");
     install(&prefix);
-    assert_eq!(names(&prefix), installed());
+    assert_eq!(names(&prefix), all_installed());
     // Install a second time into the same prefix.
     install(&prefix);
-    assert_eq!(names(&prefix), installed());
+    assert_eq!(names(&prefix), all_installed());
     good(script(&["--prefix", text(&prefix), "--uninstall"]));
     assert!(!prefix.exists(), "{:?}", names(&prefix));
     let done = output(script(&["--prefix", text(&prefix), "--uninstall"]));
@@ -598,7 +598,7 @@ fn what_is_installed_can_be_read_by_all() {
     let line = format!("umask 077; exec \"$0\" --prefix {} --from {}", "\"$1\"", "\"$2\"");
     let script = root().join("scripts/install");
     good(call("sh", &["-c", &line, text(&script), text(&prefix), text(built())]));
-    for name in installed() {
+    for name in all_installed() {
         let mode = fs::metadata(prefix.join(&name)).expect(&name).permissions().mode();
         let wanted = if name.ends_with('/') || name.starts_with("bin/") { 0o755 } else { 0o644 };
         assert_eq!(mode & 0o777 & wanted, wanted, "{name}: {mode:o}");
@@ -628,7 +628,7 @@ fn destdir_is_honoured() {
     command.env("DESTDIR", &stage);
     good(command);
     let prefix = stage.join("opt/typepack");
-    assert_eq!(names(&prefix), installed());
+    assert_eq!(names(&prefix), all_installed());
     // The wrappers and the launcher must also work while they are still in the staging directory.
     let source = scratch.file("hello.c", HELLO);
     let program = scratch.0.join("hello");
