@@ -129,8 +129,8 @@ const ELSEWHERE: &[Elsewhere] = &[
 /// The beginning of a command line, and the text that replaces it. The replacement installs the build
 /// that already exists instead of building again.
 const INSTEAD: (&str, &str) = (
-    "scripts/install --prefix ~/typepack",
-    "scripts/install --prefix ~/typepack --from target/release",
+    "scripts/install --prefix ~/opt/typepack",
+    "scripts/install --prefix ~/opt/typepack --from target/release",
 );
 
 /// Returns whether a line of a script, other than a comment, contains `wanted`.

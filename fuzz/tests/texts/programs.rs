@@ -96,11 +96,11 @@ pub struct Done {
 }
 
 /// Runs a shell command in `folder` for at most five minutes. `folder` is the command's home. An
-/// installation that an earlier command made in `~/typepack` comes first in `PATH`, and the tests' own
+/// installation that an earlier command made in `~/opt/typepack` comes first in `PATH`, and the tests' own
 /// installation comes next.
 pub fn shell(folder: &Path, line: &str) -> Done {
     let path = std::env::var("PATH").unwrap_or_default();
-    let own = folder.join("typepack");
+    let own = folder.join("opt/typepack");
     let path =
         format!("{}/bin:{}/bin:{}:{path}", own.display(), prefix().display(), built().display());
     let mut command = Command::new("timeout");

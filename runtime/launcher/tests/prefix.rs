@@ -200,7 +200,8 @@ fn names(folder: &Path) -> Vec<String> {
     found
 }
 
-const INSTALLED: [&str; 30] = [
+/// What is installed, except for the examples.
+const INSTALLED: [&str; 33] = [
     "bin/",
     "bin/mpiCC",
     "bin/mpic++",
@@ -230,8 +231,27 @@ const INSTALLED: [&str; 30] = [
     "share/man/man1/mpiexec.1",
     "share/man/man1/mpirun.1",
     "share/typepack/",
+    "share/typepack/examples/",
+    "share/typepack/examples/c/",
+    "share/typepack/examples/python/",
     "share/typepack/installed",
 ];
+
+/// Returns all installed names: those of [`INSTALLED`] and the examples.
+fn all_installed() -> Vec<String> {
+    let mut found: Vec<String> = INSTALLED.map(String::from).into();
+    for folder in ["c", "python"] {
+        let sources = fs::read_dir(root().join("runtime/examples").join(folder)).expect(folder);
+        for file in sources {
+            let name = file.expect(folder).file_name().into_string().expect("a name in UTF-8");
+            if name.ends_with(".c") || name.ends_with(".py") {
+                found.push(format!("share/typepack/examples/{folder}/{name}"));
+            }
+        }
+    }
+    found.sort();
+    found
+}
 
 #[test]
 fn a_program_runs_also_after_a_move() {
@@ -540,10 +560,10 @@ fn uninstalling_leaves_nothing() {
     let scratch = Scratch::new();
     let prefix = scratch.0.join("new");
     install(&prefix);
-    assert_eq!(names(&prefix), INSTALLED);
+    assert_eq!(names(&prefix), all_installed());
     // Install a second time into the same prefix.
     install(&prefix);
-    assert_eq!(names(&prefix), INSTALLED);
+    assert_eq!(names(&prefix), all_installed());
     good(script(&["--prefix", text(&prefix), "--uninstall"]));
     assert!(!prefix.exists(), "{:?}", names(&prefix));
     let done = output(script(&["--prefix", text(&prefix), "--uninstall"]));
@@ -575,8 +595,8 @@ fn what_is_installed_can_be_read_by_all() {
     let line = format!("umask 077; exec \"$0\" --prefix {} --from {}", "\"$1\"", "\"$2\"");
     let script = root().join("scripts/install");
     good(call("sh", &["-c", &line, text(&script), text(&prefix), text(built())]));
-    for name in INSTALLED {
-        let mode = fs::metadata(prefix.join(name)).expect(name).permissions().mode();
+    for name in all_installed() {
+        let mode = fs::metadata(prefix.join(&name)).expect(&name).permissions().mode();
         let wanted = if name.ends_with('/') || name.starts_with("bin/") { 0o755 } else { 0o644 };
         assert_eq!(mode & 0o777 & wanted, wanted, "{name}: {mode:o}");
     }
@@ -605,7 +625,7 @@ fn destdir_is_honoured() {
     command.env("DESTDIR", &stage);
     good(command);
     let prefix = stage.join("opt/typepack");
-    assert_eq!(names(&prefix), INSTALLED);
+    assert_eq!(names(&prefix), all_installed());
     // The wrappers and the launcher must also work while they are still in the staging directory.
     let source = scratch.file("hello.c", HELLO);
     let program = scratch.0.join("hello");
