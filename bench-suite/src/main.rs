@@ -160,7 +160,7 @@ fn messages(
 }
 
 fn io(arguments: &files::command::FileArguments) -> Result<(), Failure> {
-    finish(files::command::run(arguments, progress))
+    finish(files::command::run(arguments, progress, measured))
 }
 
 /// Prints the text of a finished run, or returns its error.

@@ -5,10 +5,11 @@
 //! The library measures and judges (`regret/`, `message/regret/`, `files/regret.rs`). This file has the
 //! arguments, and the report of `regret pack`.
 
-use super::{Directions, Failure, chosen, failed, print_out, progress, usage};
+use super::{Directions, Failure, chosen, failed, load, print_out, progress, usage};
 use clap::ValueEnum;
 use std::fmt::Write;
 use std::path::PathBuf;
+use typepack_bench::competitor::generators;
 use typepack_bench::definition::{Definitions, LayoutDefinition};
 use typepack_bench::files::command::{FileArguments, run_regret};
 use typepack_bench::layout::{Layout, sizes_of};
@@ -18,7 +19,7 @@ use typepack_bench::message::regret::candidate::Choices;
 use typepack_bench::message::regret::command::{self as messages, RegretArguments};
 use typepack_bench::pin;
 use typepack_bench::regret::judge::LEAST_ROUNDS;
-use typepack_bench::regret::kernels::{self, Compared, QUICK, SIZES, generators};
+use typepack_bench::regret::kernels::{self, Compared, QUICK, SIZES};
 use typepack_bench::regret::verdict::{CHOICE, POLICY, Value, above, heading, lines};
 use typepack_bench::regret::{self, Regret};
 use typepack_bench::report::size_text;
@@ -87,6 +88,13 @@ enum Part {
 
 /// Runs the command.
 pub(crate) fn run(command: &RegretCommand) -> Result<(), Failure> {
+    let load = match command {
+        RegretCommand::Pack(_) => Some(load(1)),
+        RegretCommand::Messages(arguments) | RegretCommand::Collectives(arguments) => {
+            (!arguments.list).then(|| load(2))
+        }
+        RegretCommand::Files(arguments) => (!arguments.list).then(|| load(2)),
+    };
     let text = match command {
         RegretCommand::Pack(arguments) => pack(arguments)?,
         RegretCommand::Messages(arguments) => {
@@ -98,7 +106,8 @@ pub(crate) fn run(command: &RegretCommand) -> Result<(), Failure> {
         RegretCommand::Files(arguments) => run_regret(arguments, progress).map_err(fault)?,
     };
     progress(0, 0);
-    print_out(&text)
+    print_out(&text)?;
+    load.map_or(Ok(()), |load| print_out(&format!("\n{load}\n")))
 }
 
 fn fault(fault: Fault) -> Failure {

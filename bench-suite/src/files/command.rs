@@ -8,6 +8,7 @@ use super::regret;
 use super::report::{self, Run};
 use super::suite::{Effort, measure};
 use super::summary;
+use crate::load::Load;
 use crate::message::apart;
 use crate::message::command::{Fault, PREFIX};
 use crate::message::library::{Library, Scratch, TYPEPACK};
@@ -66,7 +67,7 @@ pub struct FileArguments {
     rows: Option<PathBuf>,
     /// Print the names of the rows and measure nothing.
     #[arg(long)]
-    list: bool,
+    pub list: bool,
 }
 
 /// The file that the ranks share. It is removed when this value is dropped.
@@ -97,7 +98,7 @@ impl Drop for Shared {
 }
 
 /// Runs the command and returns the text for the terminal. Calls `progress` with the number of the current
-/// row and the total number of rows.
+/// row and the total number of rows, and `said` with a line if the machine is too busy.
 ///
 /// # Errors
 ///
@@ -106,6 +107,7 @@ impl Drop for Shared {
 pub fn run(
     arguments: &FileArguments,
     mut progress: impl FnMut(usize, usize),
+    mut said: impl FnMut(&str),
 ) -> Result<String, Fault> {
     let definitions = definitions(arguments.rows.as_deref()).map_err(Fault::Usage)?;
     let rows = chosen(arguments, &definitions)?;
@@ -113,11 +115,16 @@ pub fn run(
         let line = |row: &&Row| format!("{:<34}{}\n", row.name, row.text);
         return Ok(rows.iter().map(line).collect());
     }
+    let load = Load::probe(RANKS);
+    if load.is_too_high() {
+        said(&load.to_string());
+    }
     let effort = effort(arguments, [7, 3]);
     let scratch = Scratch::new().map_err(Fault::Failed)?;
     let folder = arguments.folder.as_deref().unwrap_or(scratch.path());
     let shared = Shared::new(folder).map_err(|line| Fault::Usage(format!("--folder {line}")))?;
-    let mut run = Run { versions: vec![file_system(folder)], ..Run::default() };
+    let versions = vec![file_system(folder)];
+    let mut run = Run { load: Some(load), versions, ..Run::default() };
     let mut sessions = sessions(arguments, &effort, &scratch, &mut run)?;
     for (place, row) in rows.iter().enumerate() {
         progress(place + 1, rows.len());

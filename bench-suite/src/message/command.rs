@@ -12,6 +12,7 @@ use super::suite::{Effort, Measured, measure};
 use super::summary;
 use super::whole::{self, ROWS, What};
 use crate::builds::{self, Compared};
+use crate::load::Load;
 use crate::split;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -96,7 +97,17 @@ pub fn run(
     }
     let libraries = libraries(subject, arguments)?;
     let scratch = Scratch::new().map_err(Fault::Failed)?;
-    let mut run = Run { subject, ..Run::default() };
+    let load = Load::probe(cpus().split(',').count());
+    if load.is_too_high() {
+        measured(&load.to_string());
+    }
+    let mut families: Vec<(String, String)> = Vec::new();
+    for row in &rows {
+        if !families.iter().any(|(family, _)| *family == row.family) {
+            families.push((row.family.clone(), row.about.clone()));
+        }
+    }
+    let mut run = Run { subject, load: Some(load), families, ..Run::default() };
     let mut programs: Vec<(Library, PathBuf)> = Vec::new();
     let standard = libraries.iter().find(|library| !library.is_peer()).cloned();
     let hosts = subject == Subject::Interpose;

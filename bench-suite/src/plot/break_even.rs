@@ -85,7 +85,7 @@ pub(super) fn svg(record: &Record) -> Result<Option<String>, String> {
                 write(root, "never", (x, y), Stand::Left, 12, LOSS)?;
             }
         }
-        write(root, &origin(&record.machine), (20, bottom + 54), Stand::Left, 12, INK)
+        write(root, &origin(&record.machine, PEERS), (20, bottom + 54), Stand::Left, 12, INK)
     })?;
     Ok(Some(drawn))
 }

@@ -1,8 +1,8 @@
 //! Draws a record as SVG pictures.
 //!
-//! `record.rs` reads the record. `bandwidth.rs` draws bandwidth against size. `files.rs` draws the
-//! bandwidth of accesses to a file against the size of a block. `speedup.rs` draws the
-//! ratios to the best peer and to the best hand loop, including all losses. `break_even.rs` draws the
+//! `record.rs` reads the record. `subject.rs` turns its tables into rows of one form: packing, messages, collectives,
+//! one-sided communication, the interposer, files. For each of them, `bandwidth.rs` draws bandwidth against size, and
+//! `speedup.rs` draws the ratios to the best peer and to others, including all losses. `break_even.rs` draws the
 //! number of uses that repay a compilation. `axis.rs` has the code that these files share. The same
 //! record always gives byte-identical pictures. The pictures have a white background, so that they are
 //! readable on dark pages, too.
@@ -10,11 +10,10 @@
 mod axis;
 mod bandwidth;
 mod break_even;
-mod files;
 mod speedup;
+mod subject;
 
-use crate::files::definition::Direction;
-use crate::record::{PEERS, Record};
+use crate::record::Record;
 
 /// One picture.
 pub struct Picture {
@@ -40,19 +39,15 @@ pub fn pictures(record: &Record) -> Result<Vec<Picture>, String> {
         }
         Ok::<(), String>(())
     };
-    for direction in ["pack", "unpack"] {
-        if let Some(table) = record.table(PEERS) {
-            add(format!("bandwidth-{direction}.svg"), bandwidth::svg(record, table, direction))?;
-            add(format!("speedup-{direction}.svg"), speedup::svg(record, table, direction))?;
+    for subject in subject::all(record) {
+        if let Some(name) = &subject.bandwidth {
+            add(format!("{name}.svg"), bandwidth::svg(record, &subject))?;
         }
-        if let Some(table) = record.table(DDTBENCH) {
-            add(format!("ddtbench-{direction}.svg"), speedup::svg(record, table, direction))?;
+        if let Some(name) = &subject.ratios {
+            add(format!("{name}.svg"), speedup::svg(record, &subject))?;
         }
     }
     add("break-even.svg".to_owned(), break_even::svg(record))?;
-    for direction in Direction::ALL {
-        add(format!("io-{}.svg", direction.name()), files::svg(record, direction))?;
-    }
     Ok(list)
 }
 

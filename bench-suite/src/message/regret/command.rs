@@ -50,7 +50,7 @@ pub struct RegretArguments {
     rows: Option<PathBuf>,
     /// Print the names of the rows with their candidates and measure nothing.
     #[arg(long)]
-    list: bool,
+    pub list: bool,
 }
 
 /// Runs the command and returns the text for the terminal. Calls `progress` with the number of the current row
