@@ -56,6 +56,15 @@ impl Load {
         }
     }
 
+    /// Looks at the machine at the beginning of a run. Calls `said` with a line if the run is not usable.
+    pub fn begin(needed: usize, mut said: impl FnMut(&str)) -> Self {
+        let load = Self::probe(needed);
+        if load.is_too_high() {
+            said(&load.to_string());
+        }
+        load
+    }
+
     /// Returns true if other programs leave fewer CPUs than the run needs.
     pub fn is_too_high(&self) -> bool {
         let left = |busy: f64| self.cpus as f64 - busy + SLACK < self.needed as f64;

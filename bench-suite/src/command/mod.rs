@@ -128,11 +128,7 @@ pub(super) fn progress(row: usize, rows: usize) {
 /// Looks at what other programs do on this machine. If they leave fewer than the `needed` CPUs, says so on stderr: the
 /// run goes on, but its figures are not usable. The caller states the load again in its summary and in its record.
 pub(super) fn load(needed: usize) -> Load {
-    let load = Load::probe(needed);
-    if load.is_too_high() {
-        measured(&load.to_string());
-    }
-    load
+    Load::begin(needed, measured)
 }
 
 /// Prints the names of `layouts` with their descriptions.

@@ -139,7 +139,6 @@ pub(crate) fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
             work.push((size, layout));
         }
     }
-    let load = load(1);
     let mut faults: Vec<String> = pin::pin().err().into_iter().collect();
     let mut sessions = sessions(&arguments.peer, &arguments.peers, &mut faults)?;
     let effort = Effort {
@@ -148,6 +147,7 @@ pub(crate) fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
         memory: if arguments.quick { 300 << 20 } else { 1200 << 20 },
         isa: isa(arguments.isa)?,
     };
+    let load = load(1);
     let mut suite = suite::run(
         work,
         arguments.direction.list(),

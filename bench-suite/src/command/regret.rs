@@ -5,7 +5,7 @@
 //! The library measures and judges (`regret/`, `message/regret/`, `files/regret.rs`). This file has the
 //! arguments, and the report of `regret pack`.
 
-use super::{Directions, Failure, chosen, failed, load, print_out, progress, usage};
+use super::{Directions, Failure, chosen, failed, load, measured, print_out, progress, usage};
 use clap::ValueEnum;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -88,26 +88,20 @@ enum Part {
 
 /// Runs the command.
 pub(crate) fn run(command: &RegretCommand) -> Result<(), Failure> {
-    let load = match command {
-        RegretCommand::Pack(_) => Some(load(1)),
-        RegretCommand::Messages(arguments) | RegretCommand::Collectives(arguments) => {
-            (!arguments.list).then(|| load(2))
-        }
-        RegretCommand::Files(arguments) => (!arguments.list).then(|| load(2)),
-    };
     let text = match command {
         RegretCommand::Pack(arguments) => pack(arguments)?,
         RegretCommand::Messages(arguments) => {
-            messages::run(arguments, Choices::Messages, progress).map_err(fault)?
+            messages::run(arguments, Choices::Messages, progress, measured).map_err(fault)?
         }
         RegretCommand::Collectives(arguments) => {
-            messages::run(arguments, Choices::Collectives, progress).map_err(fault)?
+            messages::run(arguments, Choices::Collectives, progress, measured).map_err(fault)?
         }
-        RegretCommand::Files(arguments) => run_regret(arguments, progress).map_err(fault)?,
+        RegretCommand::Files(arguments) => {
+            run_regret(arguments, progress, measured).map_err(fault)?
+        }
     };
     progress(0, 0);
-    print_out(&text)?;
-    load.map_or(Ok(()), |load| print_out(&format!("\n{load}\n")))
+    print_out(&text)
 }
 
 fn fault(fault: Fault) -> Failure {
@@ -122,6 +116,7 @@ fn pack(arguments: &PackRegretArguments) -> Result<String, Failure> {
     let chosen = chosen(&definitions, &arguments.layout)?;
     let is_wanted = |part| arguments.only.is_none_or(|only| only == part);
     let rounds = usize::from(arguments.rounds.unwrap_or(if arguments.quick { 6 } else { 8 }));
+    let load = load(1);
     let mut faults: Vec<String> = pin::pin().err().into_iter().collect();
     let mut work: Vec<(&LayoutDefinition, u64)> = Vec::new();
     if is_wanted(Part::Kernels) {
@@ -172,7 +167,7 @@ fn pack(arguments: &PackRegretArguments) -> Result<String, Failure> {
         std::fs::write(path, csv(&rows))
             .map_err(|e| failed(format!("--csv {}: {e}", path.display())))?;
     }
-    Ok(report(&rows, &policy, is_wanted, &faults))
+    Ok(format!("{}\n{load}\n", report(&rows, &policy, is_wanted, &faults)))
 }
 
 fn report(

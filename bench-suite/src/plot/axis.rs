@@ -97,7 +97,7 @@ fn tens(one: f64, power: i32) -> f64 {
 
 /// Returns the approximate width of `text` in pixels if it is written at the size `size`.
 pub(super) fn width(text: &str, size: u32) -> i32 {
-    (text.chars().count() as f64 * f64::from(size) * 0.56).ceil() as i32
+    (text.chars().count() as f64 * f64::from(size) * 0.52).ceil() as i32
 }
 
 /// Returns `text`, or its beginning and an ellipsis if `text` is wider than `most` pixels.

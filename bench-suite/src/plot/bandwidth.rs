@@ -18,6 +18,8 @@ use plotters::style::RGBColor;
 const WIDTH: u32 = 960;
 /// If a panel has at least two more groups than this, it names only this many, and states how many more there are.
 const NAMED: usize = 5;
+/// Two sizes make no curve; the picture of ratios shows them.
+const LEAST_SIZES: usize = 3;
 /// The height of a coordinate system, and the height of what is above and below it without the names of groups.
 const HEIGHT: i32 = 230;
 const AROUND: i32 = 76;
@@ -72,7 +74,7 @@ pub(super) fn svg(record: &Record, subject: &Subject) -> Result<Option<String>, 
     Ok(Some(drawn))
 }
 
-/// Returns the values of a panel; `None` if none of its groups has two sizes.
+/// Returns the values of a panel; `None` if none of its groups has [`LEAST_SIZES`].
 fn panel(subject: &Subject, place: &subject::Panel) -> Option<Panel> {
     let rows: Vec<&Row> = subject
         .rows
@@ -89,7 +91,7 @@ fn panel(subject: &Subject, place: &subject::Panel) -> Option<Panel> {
     let mut groups: Vec<&str> = rows.iter().map(|row| row.group.as_str()).collect();
     groups.dedup();
     let sizes = groups.iter().map(|group| sizes_of(group)).max_by_key(Vec::len)?;
-    if sizes.len() < 2 {
+    if sizes.len() < LEAST_SIZES {
         return None;
     }
     groups.retain(|group| sizes_of(group) == sizes);
@@ -169,7 +171,7 @@ fn draw(
     write(root, &panel.title, (left, top - 12), Stand::Left, 14, INK)?;
     for (place, text) in panel.groups.iter().enumerate() {
         let y = bottom + 46 + LINE * place as i32;
-        write(root, &cut(text, 390, 11), (left, y), Stand::Left, 11, PALE)?;
+        write(root, &cut(text, 450, 11), (left, y), Stand::Left, 11, PALE)?;
     }
     for (name, speeds) in &panel.lines {
         let (colour, width) = colour(name);

@@ -102,10 +102,10 @@ mod tests {
     #[test]
     fn a_record_of_files_is_drawn_with_gaps() {
         let mut text = String::from(
-            "# cpu: some\n# typepack-bench io\nrow,class,block,direction,calls,bytes,library,first_ns,\
+            "# cpu: some\n# typepack-bench io\n# load of other programs, io: not usable: load 12\nrow,class,block,direction,calls,bytes,library,first_ns,\
              first_spread,best_ns,best_spread,turns,growth,fault\n",
         );
-        for block in [8, 64] {
+        for block in [8, 64, 512] {
             for library in ["typepack", "mpich", "loop-kept"] {
                 // The peer is too slow for the smaller blocks.
                 let figures = match (block, library) {
@@ -119,8 +119,56 @@ mod tests {
         let list = pictures(&Record::parse(&text).expect("a record")).expect("pictures");
         let names: Vec<&str> = list.iter().map(|picture| picture.name.as_str()).collect();
         assert_eq!(names, ["io-read.svg"]);
-        // Typepack and the loop have two points each, and the peer has one.
-        assert_eq!(list[0].text.matches("<circle").count(), 5, "{}", list[0].text);
+        // Typepack and the loop have three points each, and the peer has two.
+        assert_eq!(list[0].text.matches("<circle").count(), 8, "{}", list[0].text);
+        assert!(list[0].text.contains("64 B") && list[0].text.contains("not usable: load 12"));
+    }
+
+    #[test]
+    fn messages_and_their_relatives_have_the_same_two_pictures() {
+        let header = "row,class,memory,bytes,touched,distance,line_ns,line_spread,library,ns,spread,pack_ns,\
+                      best_peer_ratio\n";
+        let table = |name: &str, rows: &[&str], memories: &[&str], libraries: &[&str]| {
+            let mut text = format!("# cpu: some\n# typepack-bench {name}\n{header}");
+            for (row, memory) in rows.iter().flat_map(|row| memories.iter().map(move |m| (row, m)))
+            {
+                for (place, library) in (1..).zip(libraries) {
+                    text += &format!(
+                        "{row},a,{memory},1024,2048,near,50,1,{library},{place}00,1.0,,\n"
+                    );
+                }
+            }
+            Record::parse(&text).expect("a record")
+        };
+        let sizes = ["d1s8-1K", "d1s8-16K", "d1s8-1M", "halo-128"];
+        let both = ["user", "alloc"];
+        let calls = ["bcast-8B-x2", "bcast-1K-x2", "bcast-64K-x2", "barrier-x8"];
+        let puts = ["put-d1s8-64K", "put-d1s8-1M", "put-d1s8-4M", "lock-x8"];
+        let own = ["typepack", "mpich"];
+        let cases = [
+            ("messages", table("pingpong", &sizes, &both, &own), "1 double of every 8"),
+            (
+                "collectives",
+                table("collectives", &calls, &["user"], &own),
+                "8 ranks, over the best of",
+            ),
+            ("one-sided", table("one-sided", &puts, &both, &own), "put of 1 double of every 8"),
+            (
+                "interpose",
+                table("interpose", &sizes, &["user"], &["mpich+typepack", "mpich"]),
+                "mpich behind typepack over mpich alone",
+            ),
+        ];
+        for (name, record, words) in cases {
+            let list = pictures(&record).expect("pictures");
+            let names: Vec<String> = list.iter().map(|picture| picture.name.clone()).collect();
+            assert_eq!(names, [format!("bandwidth-{name}.svg"), format!("speedup-{name}.svg")]);
+            assert!(list[1].text.contains(words), "{words} is missing: {}", list[1].text);
+            assert!(
+                list[0].text.contains(" KiB") && list[0].text.contains(" MiB")
+                    || name == "collectives"
+            );
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ use plotters::prelude::*;
 const AXIS: i32 = 360;
 const SPACE: i32 = 48;
 /// The greatest width of the descriptions.
-const DESCRIPTION: i32 = 330;
+const DESCRIPTION: i32 = 380;
 const ROW: i32 = 15;
 const TOP: i32 = 96;
 /// The ratios at the ends of the axes. A ratio beyond an end is drawn at the end, with its value as a
@@ -73,7 +73,7 @@ pub(super) fn svg(record: &Record, subject: &Subject) -> Result<Option<String>, 
         );
         write(root, &title, (20, 20), Stand::Left, 18, INK)?;
         let how = "Bars: mean over the sizes. Thin lines: from the least to the greatest ratio. \
-                   Red: below 0.97.";
+                   Red: below 0.97. -: no steady figure.";
         write(root, how, (20, 42), Stand::Left, 13, INK)?;
         for (place, ((name, _), text)) in bars.iter().zip(&texts).enumerate() {
             let y = TOP + ROW * place as i32 + ROW / 2;

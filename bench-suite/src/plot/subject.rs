@@ -195,7 +195,11 @@ fn packing(table: &Table, direction: &str) -> Subject {
         table: table.name.clone(),
         bandwidth: is_reference.then(|| format!("bandwidth-{direction}")),
         ratios: Some(format!("{}-{direction}", if is_reference { "speedup" } else { "ddtbench" })),
-        title: format!("{}{direction}", if is_reference { "" } else { "DDTBench, " }),
+        title: format!(
+            "{}, {}",
+            if direction == "pack" { "Packing" } else { "Unpacking" },
+            if is_reference { "one thread" } else { "layouts of DDTBench" }
+        ),
         sizes: "packed bytes per call",
         groups: "layout",
         note: "Geometric means over the layouts named.",
@@ -211,16 +215,24 @@ fn packing(table: &Table, direction: &str) -> Subject {
     }
 }
 
+/// Returns the title of the pictures of messages and their relatives.
+fn title(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Messages => "Messages and halos of two ranks",
+        Kind::Collectives => "Collective calls",
+        Kind::OneSided => "One-sided communication",
+        Kind::Interpose => "Messages and halos of other libraries behind typepack",
+    }
+}
+
 /// Returns the words for a part of messages: a kind of memory or a number of ranks.
 fn words(kind: Kind, part: &str) -> String {
     match (kind, part) {
         (Kind::Collectives, ranks) => format!("{ranks} ranks"),
-        (Kind::OneSided, part) if part == Memory::User.name() => {
-            "windows of user memory".to_owned()
-        }
-        (Kind::OneSided, _) => "windows that allocate".to_owned(),
+        (Kind::OneSided, part) if part == Memory::User.name() => "user memory".to_owned(),
+        (Kind::OneSided, _) => "allocated windows".to_owned(),
         (_, part) if part == Memory::User.name() => "user memory".to_owned(),
-        _ => "memory of MPI_Alloc_mem".to_owned(),
+        _ => "MPI_Alloc_mem".to_owned(),
     }
 }
 
@@ -298,7 +310,7 @@ fn messages(table: &Table, kind: Kind) -> Subject {
         table: table.name.clone(),
         bandwidth: Some(format!("bandwidth-{name}")),
         ratios: Some(format!("speedup-{name}")),
-        title: kind.bars().to_owned(),
+        title: title(kind).to_owned(),
         sizes: "bytes",
         groups: "row",
         note: "Bytes over the time of a row; medians of interleaved rounds.",
@@ -352,7 +364,7 @@ fn accesses(run: &files::Run, direction: Direction) -> Subject {
         table: files::FILES.to_owned(),
         bandwidth: Some(format!("io-{}", direction.name())),
         ratios: None,
-        title: format!("{} of two ranks on one file", direction.name()),
+        title: format!("Two ranks {} one file", direction.name()),
         sizes: "bytes of a block",
         groups: "row",
         note: "The best of interleaved turns.",
