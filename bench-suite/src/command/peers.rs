@@ -1,7 +1,7 @@
 //! `typepack-bench peers`: compares packing with other MPI libraries and with hand loops.
 
 use super::{
-    Directions, Failure, QUICK_MOST_BYTES, chosen, definitions, failed, list, load, parse_size,
+    Directions, Failure, QUICK_MOST_BYTES, chosen, definitions, failed, list, measured, parse_size,
     print_out, progress, usage,
 };
 use clap::ValueEnum;
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use typepack_bench::competitor::hand::Hands;
 use typepack_bench::definition::{Definitions, MOST_BYTES, legend};
 use typepack_bench::layout::{Layout, sizes_of};
+use typepack_bench::load::Load;
 use typepack_bench::peer::{self, Peer, Session};
 use typepack_bench::pin;
 use typepack_bench::plot::DDTBENCH;
@@ -139,6 +140,9 @@ pub(crate) fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
             work.push((size, layout));
         }
     }
+    // After `pin` the process may run on one CPU only, on which another program may happen to run. Wrong arguments are
+    // refused before the load is told.
+    let load = Load::probe(1);
     let mut faults: Vec<String> = pin::pin().err().into_iter().collect();
     let mut sessions = sessions(&arguments.peer, &arguments.peers, &mut faults)?;
     let effort = Effort {
@@ -147,7 +151,9 @@ pub(crate) fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
         memory: if arguments.quick { 300 << 20 } else { 1200 << 20 },
         isa: isa(arguments.isa)?,
     };
-    let load = load(1);
+    if load.is_too_high() {
+        measured(&load.to_string());
+    }
     let mut suite = suite::run(
         work,
         arguments.direction.list(),
