@@ -172,7 +172,7 @@ mod tests {
         assert!(place("leaf") > place("typepack") && place("jit") > place("typepack"));
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
         assert_eq!((cells[place("/hand")], cells[place("jit")]), ("2.00", ""), "{line}");
-        assert!(table.footer(&[row.clone()]).contains("~ marks the 1 of 1 rows"));
+        assert!(table.footer(std::slice::from_ref(&row)).contains("~ marks the 1 of 1 rows"));
         assert_eq!(csv(&row).lines().count(), 3);
     }
 
