@@ -7,20 +7,20 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::time::Duration;
+use typepack_bench::competitor::generators;
 use typepack_bench::definition::Definitions;
 use typepack_bench::layout::Layout;
 use typepack_bench::measure::direction_name;
 use typepack_bench::prepare::Bench;
 use typepack_engine::kernel::Direction;
-use typepack_jit::{Jit, Mode, Settings};
 
 fn pack(criterion: &mut Criterion) {
     let definitions = Definitions::built_in();
-    let jit = Jit::new(Settings { mode: Mode::Eager, ..Settings::default() });
+    let jits = generators();
     for definition in &definitions.layouts {
         for &size in &definitions.sizes {
             let layout = Layout::new(definition, size).expect("a built-in layout and size");
-            let mut bench = Bench::new(layout, &jit).expect("right answers");
+            let mut bench = Bench::new(layout, &jits).expect("right answers");
             for direction in [Direction::Pack, Direction::Unpack] {
                 let name = format!("{}/{size}/{}", definition.name, direction_name(direction));
                 let mut group = criterion.benchmark_group(name);

@@ -53,7 +53,7 @@ pub fn verdicts(bars: &[Bar], rows: &[Row]) -> Vec<Verdict> {
         for row in rows {
             let named = bar.layouts.contains(&row.layout) && bar.sizes.contains(&row.size);
             let against = bar.against.name();
-            if let (true, Some(ratio)) = (named, row.ratio(against)) {
+            if let (true, Some(ratio)) = (named, row.ratio_of(JIT, against)) {
                 let steady = |name| row.figure(name).is_some_and(|f| f.spread <= STEADY);
                 list.push(Verdict {
                     text: bar.text.clone(),

@@ -10,8 +10,8 @@
 //! The flow of `typepack-bench pack`, by file: `definition/` (reads `definitions/pack.toml`) ->
 //! `layout.rs` (one layout at one size: datatype, count, memory) -> `competitor/` (memcpy, interpreter,
 //! JIT, and the hand-written loops) -> `prepare.rs` (page-aligned buffers from `buffer.rs`, verification
-//! against the engine's oracle) -> `measure.rs` (interleaved rounds, medians) -> `report.rs` (table, CSV,
-//! JSON) and `bars.rs` (comparison with the bars). `main.rs` is the command. `benches/pack.rs` measures
+//! against the engine's oracle) -> `load.rs` (what other programs do) -> `measure.rs` (interleaved rounds, medians) ->
+//! `report.rs` (table, CSV, JSON; row by row) and `bars.rs` (comparison with the bars). `main.rs` is the command. `benches/pack.rs` measures
 //! the same competitors with Criterion.
 //!
 //! `suite.rs` runs the same flow with the reference layouts and with peers (`peer/`). `suite_report.rs`
@@ -37,6 +37,7 @@ pub mod files;
 pub mod guidelines;
 pub mod layout;
 pub mod levels;
+pub mod load;
 pub mod measure;
 pub mod message;
 pub mod model;

@@ -38,7 +38,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Measure packing and unpacking in one thread: memcpy, interpreter, JIT and a hand-written loop.
+    /// Measure packing and unpacking in one thread: memcpy, a hand-written loop, typepack as an application
+    /// gets it, and each strategy forced. Rows are printed as they are measured.
     /// Each answer is verified before the calls are timed.
     Pack(PackArguments),
     /// Compare packing and unpacking of the reference layouts with other MPI libraries and with hand
@@ -76,8 +77,9 @@ enum Command {
     /// Measure the table of the engine's cost model and print it as Rust source
     /// (engine/src/plan/cost/table.rs).
     Calibrate,
-    /// Draw a record of `scripts/bench` as SVG pictures: bandwidth against size, ratios to the best peer
-    /// and to the best hand loop, and the number of uses after which a compilation is repaid.
+    /// Draw a record of `scripts/bench` as SVG pictures. Packing, messages, collectives, one-sided
+    /// communication, the interposer and files have the same two kinds: bandwidth against size, and ratios to
+    /// the best peer and to others. A further picture shows the number of uses after which a compilation is repaid.
     Plot(PlotArguments),
     /// Write bench-suite/RESULTS.md from all records. The page shows every bar and every row, machine by
     /// machine.
@@ -160,7 +162,7 @@ fn messages(
 }
 
 fn io(arguments: &files::command::FileArguments) -> Result<(), Failure> {
-    finish(files::command::run(arguments, progress))
+    finish(files::command::run(arguments, progress, measured))
 }
 
 /// Prints the text of a finished run, or returns its error.

@@ -6,7 +6,6 @@
 //! that takes long enough for the clock. The value of a turn is the median of its samples, and a figure is
 //! the median of the turns. The spread of a figure is the ratio of its slowest turn to its fastest one.
 
-use crate::competitor::JIT;
 use crate::prepare::Bench;
 use serde::Serialize;
 use std::time::Instant;
@@ -76,12 +75,6 @@ impl Row {
     /// Returns the figure of the competitor `name`.
     pub fn figure(&self, name: &str) -> Option<&Figure> {
         self.figures.iter().find(|f| f.competitor == name)
-    }
-
-    /// Returns the bandwidth of the competitor [`JIT`] divided by the bandwidth of the competitor `name`,
-    /// or `None` if the row lacks one of the two figures.
-    pub fn ratio(&self, name: &str) -> Option<f64> {
-        self.ratio_of(JIT, name)
     }
 
     /// Returns the bandwidth of the competitor `one` divided by the bandwidth of the competitor `other`, or

@@ -4,6 +4,7 @@
 //! same buffers.
 
 use crate::buffer::Buffer;
+use crate::competitor::hand::Hands;
 use crate::competitor::{self, Competitor};
 use crate::layout::Layout;
 use typepack_engine::kernel::Direction;
@@ -40,18 +41,17 @@ struct Expected {
 }
 
 impl Bench {
-    /// Makes the competitors of [`competitor::all`], allocates the buffers, and verifies every competitor
-    /// in both directions.
+    /// Makes the competitors of [`competitor::all`] with the hand-written loops of this program, allocates the
+    /// buffers, and verifies every competitor in both directions.
     ///
     /// # Errors
     ///
     /// Returns a one-line message if the engine refuses the layout, if there is not enough memory, or if
     /// an answer is wrong. For a wrong answer, the message names the competitor and the position of the
     /// wrong byte.
-    pub fn new(layout: Layout, jit: &Jit) -> Result<Self, String> {
-        let name = &layout.name;
-        let competitors =
-            competitor::all(&layout, jit).map_err(|e| format!("layout {name}: {e}"))?;
+    pub fn new(layout: Layout, jits: &[Jit; 2]) -> Result<Self, String> {
+        let competitors = competitor::all(&layout, jits, &Hands::built_in().loops, None)
+            .map_err(|e| format!("layout {}: {e}", layout.name))?;
         Self::verified(layout, competitors)
     }
 

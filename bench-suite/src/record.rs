@@ -7,8 +7,7 @@
 //! table of `peers`. The code finds columns by their names, so that it can also read older records, which have
 //! fewer columns.
 
-use crate::competitor::{HAND, HAND_C, TYPEPACK};
-use crate::measure::STEADY;
+use crate::competitor::OWN;
 
 /// The name of the table of `typepack-bench peers`. The first table has this name if no comment line names
 /// it.
@@ -17,8 +16,6 @@ pub const PEERS: &str = "peers";
 const TITLE: &str = "# typepack-bench ";
 /// The suffix of the names of all columns that hold bandwidths.
 const SPEED: &str = "_gb_per_s";
-/// The names of the competitors that have a column of bandwidths and are not peers.
-const OWN: [&str; 7] = ["memcpy", "interpreter", "leaf", "jit", TYPEPACK, HAND, HAND_C];
 
 /// A record.
 #[derive(Clone, Debug, Default)]
@@ -88,23 +85,6 @@ impl Record {
         Ok(record)
     }
 
-    /// Reads a record that has rows of `typepack-bench peers`.
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`Record::parse`]. Returns an error if no row of the table of `peers` has a
-    /// bandwidth of typepack.
-    pub fn parse_peers(text: &str) -> Result<Self, RecordError> {
-        let record = Self::parse(text)?;
-        match record.table(PEERS) {
-            Some(table) if table.lines().any(|line| line.speed(TYPEPACK).is_some()) => Ok(record),
-            _ => Err(RecordError(
-                "the table 'peers' is missing or has no bandwidth of typepack (column typepack_gb_per_s)"
-                    .to_owned(),
-            )),
-        }
-    }
-
     /// Returns the value of the comment line `# KEY: value` for `key`; `None` if the record has no such
     /// line.
     pub fn fact(&self, key: &str) -> Option<&str> {
@@ -162,16 +142,6 @@ impl<'a> Line<'a> {
         let with = competitors.iter().filter_map(|name| Some((*name, self.speed(name)?)));
         with.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name)
     }
-
-    /// Returns typepack's bandwidth divided by the bandwidth of the fastest of `competitors`; `None` if one
-    /// of the two bandwidths is missing or unsteady.
-    pub fn ratio(&self, competitors: &[&str]) -> Option<f64> {
-        let other = self.fastest(competitors)?;
-        let steady =
-            |name: &str| self.number(&format!("{name}_spread")).is_some_and(|s| s <= STEADY);
-        let ratio = self.speed(TYPEPACK)? / self.speed(other)?;
-        (steady(TYPEPACK) && steady(other)).then_some(ratio)
-    }
 }
 
 /// Splits a line of a CSV file into its fields. A quoted field may contain commas, but no quotes.
@@ -205,8 +175,6 @@ mod tests {
         assert_eq!(peers.peers(), ["mine"]);
         assert_eq!(peers.competitors(), ["typepack", "mine"]);
         assert!(peers.has("executor") && !peers.has("class"));
-        let ratios: Vec<Option<f64>> = peers.lines().map(|line| line.ratio(&["mine"])).collect();
-        assert_eq!(ratios, [Some(2.0), None, None]);
         assert_eq!(peers.lines().next().expect("a row").text("executor"), "x, y");
         assert_eq!(record.table("commit").expect("a table").lines().count(), 1);
     }
@@ -220,11 +188,5 @@ mod tests {
         );
         assert_eq!(error(""), "the record has no rows");
         assert_eq!(error("no record at all"), "the record has no rows");
-        let messages = "# typepack-bench pingpong\nrow,ns\na,1\n";
-        let error = Record::parse_peers(messages).expect_err("no rows of peers").to_string();
-        assert_eq!(
-            error,
-            "the table 'peers' is missing or has no bandwidth of typepack (column typepack_gb_per_s)"
-        );
     }
 }

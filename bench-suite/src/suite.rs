@@ -115,8 +115,7 @@ pub fn run(
     effort: &Effort,
     mut progress: impl FnMut(usize, usize),
 ) -> Suite {
-    let jit = |mode| Jit::new(Settings { mode, ..Settings::default() });
-    let (eager, lazy) = (jit(Mode::Eager), jit(Mode::Lazy));
+    let jits = competitor::generators();
     let mut suite = Suite {
         peers: sessions.iter().map(|s| s.name().to_owned()).collect(),
         versions: sessions.iter().map(|s| s.version().to_owned()).collect(),
@@ -135,7 +134,7 @@ pub fn run(
         let plan = layout.datatype.commit();
         let made = plan.and_then(|plan| {
             let touched = touched(&layout, &plan)?;
-            Ok((touched, competitor::reference(&layout, &eager, &lazy, &hands.loops, effort.isa)?))
+            Ok((touched, competitor::all(&layout, &jits, &hands.loops, effort.isa)?))
         });
         let (touched, competitors) = match made {
             Ok(made) => made,

@@ -3,7 +3,7 @@
 //! `summary.rs` compares the rows with the bars. It also chooses the word after each ratio to the best
 //! peer: win, tie or loss.
 
-use crate::competitor::{HAND, HAND_C, JIT, TYPEPACK};
+use crate::competitor::{OWN, TYPEPACK};
 use crate::measure::STEADY;
 use crate::regret;
 use crate::report::size_text;
@@ -18,8 +18,6 @@ pub(crate) const STORM: &str = "storm";
 /// The table shows only this many characters of a kernel's name. The name of an unrolled list has hundreds
 /// of characters.
 const EXECUTOR: usize = 48;
-/// The competitors that are not peers, in the order of the columns.
-const OWN: [&str; 7] = ["memcpy", "interpreter", "leaf", JIT, TYPEPACK, HAND, HAND_C];
 
 fn columns(suite: &Suite) -> Vec<&str> {
     OWN.into_iter().chain(suite.peers.iter().map(String::as_str)).collect()

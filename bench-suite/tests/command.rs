@@ -23,14 +23,17 @@ fn short(more: &[&str]) -> String {
 #[test]
 fn the_formats_hold_the_rows() {
     let table = short(&[]);
-    assert!(table.contains("JIT/hand") && table.contains("1 KiB"), "{table}");
-    assert_eq!(table.lines().filter(|l| l.contains("d1s2")).count(), 2, "{table}");
+    assert!(table.contains(" /hand |") && table.contains("1 KiB"), "{table}");
+    assert!(table.starts_with("d1s2  1 double of every 2 (8-byte blocks, stride 16)\n"), "{table}");
+    assert_eq!(table.lines().filter(|l| l.starts_with("| d1s2 ")).count(), 2, "{table}");
+    assert!(table.lines().any(|line| line.contains("load ")), "{table}");
     let csv = short(&["--format", "csv", "--direction", "pack"]);
-    assert_eq!(csv.lines().count(), 5, "{csv}");
+    assert_eq!(csv.lines().count(), 7, "{csv}");
     assert!(csv.lines().all(|l| l.split(',').count() >= 11), "{csv}");
     let json = short(&["--format", "json", "--direction", "unpack"]);
     let rows: serde_json::Value = serde_json::from_str(&json).expect("JSON");
-    assert_eq!(rows[0]["figures"][2]["competitor"], "jit");
+    assert_eq!(rows[0]["figures"][1]["competitor"], "hand");
+    assert_eq!(rows[0]["figures"][2]["competitor"], "typepack");
 }
 
 #[test]
@@ -179,7 +182,7 @@ fn records_are_drawn_and_faulty_ones_named() {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("pictures");
     let record = folder.with_extension("csv");
     let rows =
-        ["peers", "--layout", "d1s2", "--size", "128,1K", "--rounds", "1", "--format", "csv"];
+        ["peers", "--layout", "d1s2", "--size", "128,1K,16K", "--rounds", "1", "--format", "csv"];
     let output = run(&[&rows[..], &["--peers", "/nonexistent"]].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
     std::fs::write(&record, &output.stdout).expect("a file");

@@ -73,6 +73,9 @@ fn every_row_is_verified_and_measured() {
     assert!(!table.contains("over 60 s"), "{table}");
     let rows = text(&run(&["--list"]).stdout).lines().count();
     let figures = fs::read_to_string(csv).expect("the figures");
+    let (load, figures) = figures.split_once('\n').expect("a first line");
+    assert!(load.starts_with("# load of other programs, io: "), "{load}");
+    assert!(table.contains(load.split_once("io: ").expect("the load").1), "{table}");
     // There is a header line, and each row has a line for typepack and for each of the three loops.
     assert_eq!(figures.lines().count(), 1 + 4 * rows, "{figures}");
     let warm = figures.lines().skip(1).filter(|line| !line.starts_with("cold-"));

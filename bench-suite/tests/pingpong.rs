@@ -113,6 +113,11 @@ fn every_kind_of_row_is_verified_and_measured() {
     assert!(!table.contains("Faults") && !table.contains("failed"), "{table}");
     assert!(table.contains("typepack: typepack ") && table.contains("No peers took part"));
     let figures = fs::read_to_string(csv).expect("the figures");
+    // The record states the load before the run in the words of the summary.
+    let (load, figures) = figures.split_once('\n').expect("a first line");
+    let (_, load) = load.split_once("# load of other programs, pingpong: ").expect("the load");
+    assert!(table.contains(&format!("{load}\n")), "{table}");
+    assert!(table.lines().any(|line| line.split_whitespace().eq(["face-x", "t"])), "{table}");
     // There is a header line, and each row has a line for each of the two kinds of memory.
     assert_eq!(figures.lines().count(), 1 + 2 * lines.len(), "{figures}");
     let fields = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<_>>();

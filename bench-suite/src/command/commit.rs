@@ -1,7 +1,7 @@
 //! `typepack-bench commit`: measures the costs of a type apart from packing in one call, such as creation,
 //! packing in pieces and fused copies, and compares them with their bars (limits that the project requires).
 
-use super::{Failure, Format, failed, parse_size, print_out, progress};
+use super::{Failure, Format, failed, load, parse_size, print_out, progress};
 use clap::ValueEnum;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -66,6 +66,7 @@ pub(crate) fn run(arguments: &CommitArguments) -> Result<(), Failure> {
         let line = serde_json::to_string(&child).map_err(|e| failed(e.to_string()))?;
         return print_out(&(line + "\n"));
     }
+    let load = load(1);
     if let Some(base) = &arguments.against {
         return compare(arguments, base);
     }
@@ -78,7 +79,7 @@ pub(crate) fn run(arguments: &CommitArguments) -> Result<(), Failure> {
     progress(0, 0);
     let rows = rows.map_err(failed)?;
     print_out(&match arguments.format {
-        Format::Table => commit::table(&rows),
+        Format::Table => format!("{}\n{load}\n", commit::table(&rows)),
         Format::Csv => commit::csv(&rows),
         Format::Json => commit::json(&rows).map_err(|e| failed(e.to_string()))?,
     })

@@ -1,6 +1,6 @@
 //! `typepack-bench guidelines`: checks performance guidelines on random types.
 
-use super::{Failure, failed, print_out, progress};
+use super::{Failure, failed, load, print_out, progress};
 use clap::ValueEnum;
 use std::path::PathBuf;
 use typepack_bench::competitor::hand::Hands;
@@ -45,13 +45,14 @@ enum GuidelineFormat {
 pub(crate) fn run(arguments: &GuidelineArguments) -> Result<(), Failure> {
     let types = arguments.types.unwrap_or(if arguments.quick { 30 } else { 100 });
     let hands = Hands::found(&arguments.hand);
+    let load = load(1);
     let fault = pin::pin().err();
     let jit = Jit::new(Settings { mode: Mode::Lazy, ..Settings::default() });
     let (types, rounds) = (types as usize, usize::from(arguments.rounds));
     let mut checks = guidelines::run(arguments.seed, types, rounds, &jit, &hands.loops, progress);
     progress(0, 0);
     checks.faults.splice(0..0, fault);
-    let summary = guidelines::summary(&checks);
+    let summary = format!("{load}\n\n{}", guidelines::summary(&checks));
     if arguments.format == GuidelineFormat::Csv {
         print_out(&guidelines::csv(&checks))?;
     }

@@ -15,7 +15,8 @@ pub(super) mod results;
 use clap::ValueEnum;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
-use typepack_bench::definition::{Definitions, LayoutDefinition, MOST_BYTES};
+use typepack_bench::definition::{Definitions, LayoutDefinition, MOST_BYTES, legend};
+use typepack_bench::load::Load;
 use typepack_engine::kernel::Direction;
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -122,6 +123,18 @@ pub(super) fn progress(row: usize, rows: usize) {
             eprint!("\rrow {row} of {rows}");
         }
     }
+}
+
+/// Looks at what other programs do on this machine. If they leave fewer than the `needed` CPUs, says so on stderr: the
+/// run goes on, but its figures are not usable. The caller states the load again in its summary and in its record.
+pub(super) fn load(needed: usize) -> Load {
+    Load::begin(needed, measured)
+}
+
+/// Prints the names of `layouts` with their descriptions.
+pub(super) fn list(layouts: &[&LayoutDefinition]) -> Result<(), Failure> {
+    let names = layouts.iter().map(|layout| (layout.name.as_str(), layout.text.as_str()));
+    print_out(&legend(names))
 }
 
 /// Prints a line about a row that has been measured to stderr, so that a long run shows how far it is and which row or

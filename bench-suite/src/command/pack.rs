@@ -2,12 +2,13 @@
 //! peers. With `--isa`, it judges the instruction sets of this machine instead.
 
 use super::{
-    Directions, Failure, Format, QUICK_MOST_BYTES, chosen, definitions, failed, parse_size, peers,
-    print_out, progress, usage,
+    Directions, Failure, Format, QUICK_MOST_BYTES, chosen, definitions, failed, list, load,
+    parse_size, peers, print_out, progress, usage,
 };
 use std::path::{Path, PathBuf};
 use typepack_bench::bars::{self, Verdict};
 use typepack_bench::builds::{self, pack::Work};
+use typepack_bench::competitor::generators;
 use typepack_bench::competitor::hand::Hands;
 use typepack_bench::definition::{Definitions, LayoutDefinition};
 use typepack_bench::layout::{Layout, sizes_of};
@@ -17,7 +18,6 @@ use typepack_bench::prepare::Bench;
 use typepack_bench::suite::Effort;
 use typepack_bench::{face, levels, pin, report, storm, suite, suite_report};
 use typepack_engine::{Isa, ParseIsaError};
-use typepack_jit::{Jit, Mode, Settings};
 
 #[derive(clap::Args)]
 pub(crate) struct PackArguments {
@@ -93,10 +93,7 @@ pub(crate) fn pack(arguments: &PackArguments) -> Result<(), Failure> {
     let definitions = definitions(arguments.definitions.as_deref(), built_in)?;
     let layouts = chosen(&definitions, &arguments.layout)?;
     if arguments.list {
-        for layout in layouts {
-            print_out(&format!("{:<10}{}\n", layout.name, layout.text))?;
-        }
-        return Ok(());
+        return list(&layouts);
     }
     let sizes = if arguments.size.is_empty() { &definitions.sizes } else { &arguments.size };
     let directions = arguments.direction.list();
@@ -106,6 +103,7 @@ pub(crate) fn pack(arguments: &PackArguments) -> Result<(), Failure> {
     if let Some(base) = &arguments.against {
         return compare(arguments, base, &layouts, sizes);
     }
+    let rounds = usize::from(arguments.rounds);
     // Open the library of --face before the first row is measured, so that a wrong path is reported at once and
     // not after minutes.
     let face = open_face(arguments)?;
@@ -116,29 +114,45 @@ pub(crate) fn pack(arguments: &PackArguments) -> Result<(), Failure> {
             work.push((size, layout));
         }
     }
-    let jit = Jit::new(Settings { mode: Mode::Eager, ..Settings::default() });
+    let load = load(1);
+    let longest = layouts.iter().map(|layout| layout.name.chars().count()).max().unwrap_or(0);
+    let table = report::Table::new(longest);
+    match arguments.format {
+        Format::Table => {
+            list(&layouts)?;
+            print_out(&format!("\n{}", table.header()))?;
+        }
+        Format::Csv => print_out(report::CSV_HEADER)?,
+        Format::Json => {}
+    }
+    let jits = generators();
     let (total, mut rows) = (work.len() * directions.len(), Vec::new());
     for (size, layout) in work {
-        let mut bench = Bench::new(layout, &jit).map_err(failed)?;
+        let mut bench = Bench::new(layout, &jits).map_err(failed)?;
         for &direction in directions {
             progress(rows.len() + 1, total);
-            rows.push(measure(&mut bench, size, direction, usize::from(arguments.rounds)));
+            let row = measure(&mut bench, size, direction, rounds);
+            progress(0, 0);
+            match arguments.format {
+                Format::Table => print_out(&table.row(&row))?,
+                Format::Csv => print_out(&report::csv(&row))?,
+                Format::Json => {}
+            }
+            rows.push(row);
         }
     }
-    progress(0, 0);
-    let rounds = usize::from(arguments.rounds);
-    let more = match face {
-        Some(face) => face::rows(face, &layouts, directions, rounds).map_err(failed)?,
-        None => Vec::new(),
-    };
-    if !more.is_empty() && arguments.format == Format::Table {
-        print_out(&format!("{}\n", face::table(&more)))?;
+    match arguments.format {
+        Format::Table => print_out(&format!("{}{load}\n", table.footer(&rows)))?,
+        Format::Csv => eprintln!("{load}"),
+        Format::Json => {
+            print_out(&report::json(&rows).map_err(|e| failed(e.to_string()))?)?;
+            eprintln!("{load}");
+        }
     }
-    print_out(&match arguments.format {
-        Format::Table => report::table(&rows),
-        Format::Csv => report::csv(&rows),
-        Format::Json => report::json(&rows).map_err(|e| failed(e.to_string()))?,
-    })?;
+    if let Some(face) = face {
+        let more = face::rows(face, &layouts, directions, rounds).map_err(failed)?;
+        print_out(&format!("\n{}", face::table(&more)))?;
+    }
     if arguments.check { check(&definitions, &rows, arguments.strict) } else { Ok(()) }
 }
 
@@ -152,6 +166,7 @@ fn judge(
     let all = arguments.isa.contains(&IsaChoice::All);
     let wanted =
         |isa: &Isa| isa.is_available() && (all || arguments.isa.contains(&IsaChoice::One(*isa)));
+    let load = load(1);
     let mut faults: Vec<String> = pin::pin().err().into_iter().collect();
     let mut sessions = peers::sessions(&[], &arguments.peers, &mut faults)?;
     let mut judged = Vec::new();
@@ -174,7 +189,7 @@ fn judge(
         suite.faults.splice(0..0, faults.drain(..));
         judged.push((isa, suite));
     }
-    let mut summary = String::new();
+    let mut summary = format!("{load}\n");
     for (isa, suite) in &judged {
         summary += &levels::text(*isa, suite);
         print_out(&match arguments.format {
@@ -217,6 +232,7 @@ fn compare(
         }
         work.extend((0..storm::LAYOUTS.len()).map(Work::Storm));
     }
+    let load = load(1);
     let mut faults: Vec<String> = pin::pin().err().into_iter().collect();
     let rounds = usize::from(arguments.rounds);
     let compared =
@@ -225,6 +241,7 @@ fn compare(
     let (rows, more) = compared.map_err(failed)?;
     faults.extend(more);
     print_out(&builds::text("this build", &base.display().to_string(), &rows))?;
+    print_out(&format!("{load}\n"))?;
     faults.iter().try_for_each(|line| print_out(&format!("not measured: {line}\n")))
 }
 

@@ -1,16 +1,19 @@
 //! `typepack-bench peers`: compares packing with other MPI libraries and with hand loops.
 
 use super::{
-    Directions, Failure, QUICK_MOST_BYTES, chosen, definitions, failed, parse_size, print_out,
-    progress, usage,
+    Directions, Failure, QUICK_MOST_BYTES, chosen, definitions, failed, list, measured, parse_size,
+    print_out, progress, usage,
 };
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 use typepack_bench::competitor::hand::Hands;
-use typepack_bench::definition::{Definitions, MOST_BYTES};
+use typepack_bench::definition::{Definitions, MOST_BYTES, legend};
 use typepack_bench::layout::{Layout, sizes_of};
+use typepack_bench::load::Load;
 use typepack_bench::peer::{self, Peer, Session};
 use typepack_bench::pin;
+use typepack_bench::plot::DDTBENCH;
+use typepack_bench::record::PEERS;
 use typepack_bench::suite::Effort;
 use typepack_bench::{ablation, suite, suite_report, summary};
 use typepack_engine::Isa;
@@ -112,14 +115,15 @@ pub(crate) fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
         Set::Reference => Definitions::reference,
         Set::Ddtbench => Definitions::ddtbench,
     };
+    let part = match arguments.set {
+        Set::Reference => PEERS,
+        Set::Ddtbench => DDTBENCH,
+    };
     let definitions = definitions(arguments.definitions.as_deref(), built_in)?;
     let layouts = chosen(&definitions, &arguments.layout)?;
     let rows = arguments.only.is_none_or(|only| only == Only::Rows);
     if arguments.list {
-        for layout in layouts {
-            print_out(&format!("{:<14}{}\n", layout.name, layout.text))?;
-        }
-        return Ok(());
+        return list(&layouts);
     }
     let sizes = match () {
         () if !arguments.size.is_empty() => &arguments.size,
@@ -128,12 +132,17 @@ pub(crate) fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
     };
     let most = if arguments.quick { QUICK_MOST_BYTES } else { MOST_BYTES };
     let mut work = Vec::new();
+    let names = layouts.iter().map(|layout| (layout.name.as_str(), layout.text.as_str()));
+    let described = legend(names) + "\n";
     for definition in layouts.into_iter().filter(|_| rows) {
         for size in sizes_of(definition, sizes).into_iter().filter(|size| *size <= most) {
             let layout = Layout::new(definition, size).map_err(|e| usage(e.to_string()))?;
             work.push((size, layout));
         }
     }
+    // After `pin` the process may run on one CPU only, on which another program may happen to run. Wrong arguments are
+    // refused before the load is told.
+    let load = Load::probe(1);
     let mut faults: Vec<String> = pin::pin().err().into_iter().collect();
     let mut sessions = sessions(&arguments.peer, &arguments.peers, &mut faults)?;
     let effort = Effort {
@@ -142,6 +151,9 @@ pub(crate) fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
         memory: if arguments.quick { 300 << 20 } else { 1200 << 20 },
         isa: isa(arguments.isa)?,
     };
+    if load.is_too_high() {
+        measured(&load.to_string());
+    }
     let mut suite = suite::run(
         work,
         arguments.direction.list(),
@@ -164,10 +176,10 @@ pub(crate) fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
     }
     progress(0, 0);
     suite.faults.splice(0..0, faults);
-    let summary = summary::text(&suite) + "\n" + &ablation::table(&suite);
+    let summary = format!("{load}\n\n{}\n{}", summary::text(&suite), ablation::table(&suite));
     print_out(&match arguments.format {
-        PeersFormat::Table => suite_report::table(&suite),
-        PeersFormat::Csv => suite_report::csv(&suite),
+        PeersFormat::Table => described + &suite_report::table(&suite),
+        PeersFormat::Csv => load.comment(part) + &suite_report::csv(&suite),
         PeersFormat::Ddtbench => suite_report::ddtbench(&suite),
         PeersFormat::Json => suite_report::json(&suite).map_err(|e| failed(e.to_string()))?,
     })?;

@@ -2,7 +2,6 @@
 
 use super::{Failure, failed, print_out, usage};
 use std::path::PathBuf;
-use typepack_bench::files::report::FILES;
 use typepack_bench::plot;
 use typepack_bench::record::Record;
 
@@ -21,11 +20,7 @@ pub(crate) fn run(arguments: &PlotArguments) -> Result<(), Failure> {
     let path = &arguments.record;
     let named = |error: String| usage(format!("{}: {error}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|e| named(e.to_string()))?;
-    let record = Record::parse(&text).and_then(|record| match record.table(FILES) {
-        Some(_) => Ok(record),
-        None => Record::parse_peers(&text),
-    });
-    let record = record.map_err(|e| named(e.to_string()))?;
+    let record = Record::parse(&text).map_err(|e| named(e.to_string()))?;
     let pictures = plot::pictures(&record).map_err(failed)?;
     if pictures.is_empty() {
         return Err(named("the record has no rows that `plot` can draw".to_owned()));

@@ -5,10 +5,11 @@
 //! The library measures and judges (`regret/`, `message/regret/`, `files/regret.rs`). This file has the
 //! arguments, and the report of `regret pack`.
 
-use super::{Directions, Failure, chosen, failed, print_out, progress, usage};
+use super::{Directions, Failure, chosen, failed, load, measured, print_out, progress, usage};
 use clap::ValueEnum;
 use std::fmt::Write;
 use std::path::PathBuf;
+use typepack_bench::competitor::generators;
 use typepack_bench::definition::{Definitions, LayoutDefinition};
 use typepack_bench::files::command::{FileArguments, run_regret};
 use typepack_bench::layout::{Layout, sizes_of};
@@ -18,7 +19,7 @@ use typepack_bench::message::regret::candidate::Choices;
 use typepack_bench::message::regret::command::{self as messages, RegretArguments};
 use typepack_bench::pin;
 use typepack_bench::regret::judge::LEAST_ROUNDS;
-use typepack_bench::regret::kernels::{self, Compared, QUICK, SIZES, generators};
+use typepack_bench::regret::kernels::{self, Compared, QUICK, SIZES};
 use typepack_bench::regret::verdict::{CHOICE, POLICY, Value, above, heading, lines};
 use typepack_bench::regret::{self, Regret};
 use typepack_bench::report::size_text;
@@ -90,12 +91,14 @@ pub(crate) fn run(command: &RegretCommand) -> Result<(), Failure> {
     let text = match command {
         RegretCommand::Pack(arguments) => pack(arguments)?,
         RegretCommand::Messages(arguments) => {
-            messages::run(arguments, Choices::Messages, progress).map_err(fault)?
+            messages::run(arguments, Choices::Messages, progress, measured).map_err(fault)?
         }
         RegretCommand::Collectives(arguments) => {
-            messages::run(arguments, Choices::Collectives, progress).map_err(fault)?
+            messages::run(arguments, Choices::Collectives, progress, measured).map_err(fault)?
         }
-        RegretCommand::Files(arguments) => run_regret(arguments, progress).map_err(fault)?,
+        RegretCommand::Files(arguments) => {
+            run_regret(arguments, progress, measured).map_err(fault)?
+        }
     };
     progress(0, 0);
     print_out(&text)
@@ -113,6 +116,7 @@ fn pack(arguments: &PackRegretArguments) -> Result<String, Failure> {
     let chosen = chosen(&definitions, &arguments.layout)?;
     let is_wanted = |part| arguments.only.is_none_or(|only| only == part);
     let rounds = usize::from(arguments.rounds.unwrap_or(if arguments.quick { 6 } else { 8 }));
+    let load = load(1);
     let mut faults: Vec<String> = pin::pin().err().into_iter().collect();
     let mut work: Vec<(&LayoutDefinition, u64)> = Vec::new();
     if is_wanted(Part::Kernels) {
@@ -163,7 +167,7 @@ fn pack(arguments: &PackRegretArguments) -> Result<String, Failure> {
         std::fs::write(path, csv(&rows))
             .map_err(|e| failed(format!("--csv {}: {e}", path.display())))?;
     }
-    Ok(report(&rows, &policy, is_wanted, &faults))
+    Ok(format!("{}\n{load}\n", report(&rows, &policy, is_wanted, &faults)))
 }
 
 fn report(

@@ -9,13 +9,13 @@
 pub mod hand;
 mod hand_c;
 
-use self::hand::{Hand, Hands, Loops};
+use self::hand::{Hand, Loops};
 use crate::layout::Layout;
 use std::sync::Arc;
 use typepack_engine::Isa;
 use typepack_engine::kernel::Direction;
 use typepack_engine::{Datatype, Named, Plan, Settings, Strategy};
-use typepack_jit::Jit;
+use typepack_jit::{Jit, Mode};
 
 /// A competitor: code that packs and unpacks one layout at one size.
 pub trait Competitor {
@@ -39,48 +39,46 @@ pub trait Competitor {
     fn unpack(&self, packed: &[u8], memory: &mut [u8]);
 }
 
-/// The name, in rows, of the engine that is forced to use compiled kernels. The ratios of `typepack-bench
-/// pack` compare this competitor with the others.
-pub const JIT: &str = "jit";
-
-/// The name, in rows, of the engine with the settings that an application gets.
+/// The name, in rows, of the engine with the settings that an application gets: the free choice.
 pub const TYPEPACK: &str = "typepack";
+/// The name, in rows, of the engine that is forced to use leaf kernels.
+pub const LEAF: &str = "leaf";
+/// The name, in rows, of the engine that is forced to use compiled kernels. The bars of `typepack-bench pack` compare
+/// this competitor with the others.
+pub const JIT: &str = "jit";
+/// The name, in rows, of the engine that is forced to interpret.
+pub const INTERPRETER: &str = "interpreter";
+/// The name of memcpy in rows.
+pub const MEMCPY: &str = "memcpy";
 /// The name of the hand-written Rust loops in rows.
 pub const HAND: &str = "hand";
 /// The name of the hand-written C loops in rows.
 pub const HAND_C: &str = "hand-c";
 
+/// The names of all competitors that are not peers, in the order of [`all`].
+pub const OWN: [&str; 7] = [MEMCPY, HAND, HAND_C, TYPEPACK, LEAF, JIT, INTERPRETER];
+
 type Competitors = typepack_engine::Result<Vec<Box<dyn Competitor>>>;
 
-/// Returns the competitors of `typepack-bench pack`, in the order in which they take turns.
+/// Returns the code generators of compiled kernels that are forced, which compiles at commit, and of the free choice,
+/// which compiles when its policy decides to.
+pub fn generators() -> [Jit; 2] {
+    let new = |mode| Jit::new(typepack_jit::Settings { mode, ..typepack_jit::Settings::default() });
+    [new(Mode::Eager), new(Mode::Lazy)]
+}
+
+/// Returns all competitors except the peers, in the order in which they take turns and stand in tables: memcpy, the
+/// hand-written loops, what an application gets ("typepack", the free choice), and then the forced strategies.
+/// "leaf", "jit" and "interpreter" may each use only one kind of kernel, so that the kinds can be compared.
+/// [`generators`] makes `jits`. `hands` are the builds of the hand-written loops. `isa` is the instruction set of leaf
+/// kernels; `None` stands for the best set that this machine supports.
 ///
 /// # Errors
 ///
 /// Returns the engine's error if it refuses to commit the layout's datatype.
-pub fn all(layout: &Layout, jit: &Jit) -> Competitors {
-    let compiled = Settings { compiler: Some(Arc::new(jit.clone())), ..forced(Strategy::Kernel) };
-    let mut list = vec![
-        Memcpy::of(layout),
-        Engine::of(layout, "interpreter", &forced(Strategy::Interpreter))?,
-        Engine::of(layout, JIT, &compiled)?,
-    ];
-    hand_loops(&mut list, layout, &Hands::built_in().loops);
-    Ok(list)
-}
-
-/// Returns the competitors of `typepack-bench peers` except the peers. "interpreter", "leaf" and "jit"
-/// may each use only one kind of kernel, so that the kinds can be compared; "typepack" has the policy
-/// that an application gets. `eager` compiles kernels at commit, and `lazy` when its policy decides to.
-/// `hands` are the builds of the hand-written loops. `isa` is the instruction set of leaf kernels; `None`
-/// stands for the best set that this machine supports.
-///
-/// # Errors
-///
-/// Returns the errors of [`all`].
-pub fn reference(
+pub fn all(
     layout: &Layout,
-    eager: &Jit,
-    lazy: &Jit,
+    [eager, lazy]: &[Jit; 2],
     hands: &[Loops],
     isa: Option<Isa>,
 ) -> Competitors {
@@ -88,14 +86,16 @@ pub fn reference(
     let kernels =
         Settings { compiler: Some(Arc::new(eager.clone())), ..with(Some(Strategy::Kernel)) };
     let policy = Settings { compiler: Some(Arc::new(lazy.clone())), ..with(None) };
-    let mut list = vec![
-        Memcpy::of(layout),
-        Engine::of(layout, "interpreter", &with(Some(Strategy::Interpreter)))?,
-        Engine::of(layout, "leaf", &with(Some(Strategy::Leaf)))?,
-        Engine::of(layout, JIT, &kernels)?,
-        Engine::of(layout, TYPEPACK, &policy)?,
-    ];
-    hand_loops(&mut list, layout, hands);
+    let mut list = vec![Memcpy::of(layout)];
+    if let Some(nest) = &layout.nest {
+        list.extend(
+            hands.iter().map(|&loops| Box::new(Hand::new(loops, nest)) as Box<dyn Competitor>),
+        );
+    }
+    list.push(Engine::of(layout, TYPEPACK, &policy)?);
+    list.push(Engine::of(layout, LEAF, &with(Some(Strategy::Leaf)))?);
+    list.push(Engine::of(layout, JIT, &kernels)?);
+    list.push(Engine::of(layout, INTERPRETER, &with(Some(Strategy::Interpreter)))?);
     Ok(list)
 }
 
@@ -113,19 +113,6 @@ pub fn typed(
     Ok(Box::new(Engine { name, plan: ty.commit_with(settings)?, count }))
 }
 
-/// Adds one competitor for each build of the hand-written loops, if the layout has such loops.
-fn hand_loops(list: &mut Vec<Box<dyn Competitor>>, layout: &Layout, hands: &[Loops]) {
-    if let Some(nest) = &layout.nest {
-        list.extend(
-            hands.iter().map(|&loops| Box::new(Hand::new(loops, nest)) as Box<dyn Competitor>),
-        );
-    }
-}
-
-fn forced(strategy: Strategy) -> Settings {
-    Settings { strategy: Some(strategy), ..Settings::default() }
-}
-
 /// The competitor memcpy: copies as many consecutive bytes as the layout packs. No competitor can be much
 /// faster.
 struct Memcpy {
@@ -140,11 +127,11 @@ impl Memcpy {
 
 impl Competitor for Memcpy {
     fn name(&self) -> &'static str {
-        "memcpy"
+        MEMCPY
     }
 
     fn executor(&self, _: Direction) -> String {
-        "memcpy".to_owned()
+        MEMCPY.to_owned()
     }
 
     fn moves(&self) -> Option<(Datatype, u64)> {

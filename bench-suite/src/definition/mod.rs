@@ -4,11 +4,13 @@
 //! This folder is the first step of a run. `layout.rs` turns a [`LayoutDefinition`] and a size into a
 //! layout that competitors can pack, and `bars.rs` compares the results with the [`Bar`]s. This folder
 //! rejects files with faults, so that later steps can rely on the definitions. `shape.rs` defines the
-//! shapes of layouts, and `check.rs` finds the faults of a shape.
+//! shapes of layouts, `check.rs` finds the faults of a shape, and `describe.rs` describes a shape in words.
 
 mod check;
+mod describe;
 mod shape;
 
+pub use describe::legend;
 pub use shape::{
     Axis, Blocks, Element, Face, IndexList, List, Loops, Number, Record, ShapeDefinition, TextShape,
 };
@@ -51,7 +53,8 @@ pub struct Definitions {
 pub struct LayoutDefinition {
     /// A short name, unique in the file.
     pub name: String,
-    /// A human-readable description.
+    /// A human-readable description. If the file has none, [`Definitions::parse`] describes the shape.
+    #[serde(default)]
     pub text: String,
     /// The class of the layout. Some bars of `summary.rs` apply only to the layouts of one class.
     #[serde(default)]
@@ -132,7 +135,7 @@ impl Definitions {
     /// have the same name, if a bar names an unknown layout, if a size is not between 1 and
     /// [`MOST_BYTES`], or if the values of a shape describe no valid layout.
     pub fn parse(text: &str) -> Result<Self, DefinitionError> {
-        let definitions: Self = toml::from_str(text).map_err(|e| {
+        let mut definitions: Self = toml::from_str(text).map_err(|e| {
             let line = e.span().map_or(1, |span| line_of(text, span.start));
             DefinitionError(format!("line {line}: {}", e.message().replace('\n', " ")))
         })?;
@@ -164,6 +167,9 @@ impl Definitions {
                     format!("bar \"{}\" names the unknown layout {name}", bar.text),
                 );
             }
+        }
+        for layout in definitions.layouts.iter_mut().filter(|layout| layout.text.is_empty()) {
+            layout.text = layout.shape.describe();
         }
         Ok(definitions)
     }

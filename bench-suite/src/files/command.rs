@@ -8,7 +8,9 @@ use super::regret;
 use super::report::{self, Run};
 use super::suite::{Effort, measure};
 use super::summary;
+use crate::load::Load;
 use crate::message::apart;
+use crate::message::arguments::RowArguments;
 use crate::message::command::{Fault, PREFIX};
 use crate::message::library::{Library, Scratch, TYPEPACK};
 use crate::message::session::{Session, UserMemory, cpus};
@@ -21,10 +23,8 @@ const RANKS: usize = 2;
 /// The arguments of `typepack-bench io`.
 #[derive(clap::Args)]
 pub struct FileArguments {
-    /// Names of the rows to measure, or parts of names between dashes, such as 8B, write, 4K-read or cold.
-    /// Separated by commas; by default all rows.
-    #[arg(long, value_delimiter = ',', value_name = "NAME")]
-    only: Vec<String>,
+    #[command(flatten)]
+    common: RowArguments,
     /// The folder of an installed typepack (`scripts/install --prefix DIR`).
     #[arg(long, value_name = "DIR", default_value = PREFIX)]
     prefix: PathBuf,
@@ -47,9 +47,6 @@ pub struct FileArguments {
     #[arg(long, value_name = "S", default_value_t = 20,
           value_parser = clap::value_parser!(u16).range(1..=3600))]
     limit: u16,
-    /// Measure fewer rows and rounds.
-    #[arg(long)]
-    quick: bool,
     /// Number of rounds. In each round, the competitors take turns. By default 7, with --quick 3. For `regret
     /// files`, by default 8, with --quick 6.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
@@ -58,15 +55,6 @@ pub struct FileArguments {
     #[arg(long, value_name = "MS", default_value_t = 60,
           value_parser = clap::value_parser!(u16).range(1..=10_000))]
     milliseconds: u16,
-    /// Write every figure to this file, as CSV.
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
-    /// Read the rows and bars from this TOML file instead of using the built-in ones.
-    #[arg(long, value_name = "FILE")]
-    rows: Option<PathBuf>,
-    /// Print the names of the rows and measure nothing.
-    #[arg(long)]
-    list: bool,
 }
 
 /// The file that the ranks share. It is removed when this value is dropped.
@@ -97,7 +85,7 @@ impl Drop for Shared {
 }
 
 /// Runs the command and returns the text for the terminal. Calls `progress` with the number of the current
-/// row and the total number of rows.
+/// row and the total number of rows, and `said` with a line if the machine is too busy.
 ///
 /// # Errors
 ///
@@ -106,10 +94,11 @@ impl Drop for Shared {
 pub fn run(
     arguments: &FileArguments,
     mut progress: impl FnMut(usize, usize),
+    said: impl FnMut(&str),
 ) -> Result<String, Fault> {
-    let definitions = definitions(arguments.rows.as_deref()).map_err(Fault::Usage)?;
-    let rows = chosen(arguments, &definitions)?;
-    if arguments.list {
+    let definitions = arguments.common.definitions(Definitions::built_in, Definitions::parse)?;
+    let rows = chosen(&arguments.common, &definitions)?;
+    if arguments.common.list {
         let line = |row: &&Row| format!("{:<34}{}\n", row.name, row.text);
         return Ok(rows.iter().map(line).collect());
     }
@@ -117,22 +106,22 @@ pub fn run(
     let scratch = Scratch::new().map_err(Fault::Failed)?;
     let folder = arguments.folder.as_deref().unwrap_or(scratch.path());
     let shared = Shared::new(folder).map_err(|line| Fault::Usage(format!("--folder {line}")))?;
-    let mut run = Run { versions: vec![file_system(folder)], ..Run::default() };
-    let mut sessions = sessions(arguments, &effort, &scratch, &mut run)?;
+    let libraries = libraries(arguments)?;
+    let load = Load::begin(RANKS, said);
+    let versions = vec![file_system(folder)];
+    let mut run = Run { load: Some(load), versions, ..Run::default() };
+    let mut sessions = sessions(libraries, &effort, &scratch, &mut run)?;
     for (place, row) in rows.iter().enumerate() {
         progress(place + 1, rows.len());
         let measured = measure(row, &shared.0, &mut sessions, &effort, &mut run.faults);
         run.rows.push(measured);
     }
-    if let Some(path) = &arguments.csv {
-        std::fs::write(path, report::csv(&run))
-            .map_err(|e| Fault::Failed(format!("--csv {}: {e}", path.display())))?;
-    }
+    arguments.common.write(|| report::csv(&run))?;
     Ok(format!("{}\n{}", report::table(&run), summary::text(&run, &definitions.bars)))
 }
 
 /// Runs `typepack-bench regret files`, which has the same arguments but ignores `--peers` and refuses `--library`
-/// and `--csv`. Calls `progress` as [`run`] does. Returns the text for the terminal.
+/// and `--csv`. Calls `progress` and `said` as [`run`] does. Returns the text for the terminal.
 ///
 /// # Errors
 ///
@@ -141,9 +130,10 @@ pub fn run(
 pub fn run_regret(
     arguments: &FileArguments,
     progress: impl FnMut(usize, usize),
+    said: impl FnMut(&str),
 ) -> Result<String, Fault> {
     for (option, given) in
-        [("--csv", arguments.csv.is_some()), ("--library", !arguments.library.is_empty())]
+        [("--csv", arguments.common.csv.is_some()), ("--library", !arguments.library.is_empty())]
     {
         if given {
             return Err(Fault::Usage(format!(
@@ -151,10 +141,10 @@ pub fn run_regret(
             )));
         }
     }
-    let definitions = definitions(arguments.rows.as_deref()).map_err(Fault::Usage)?;
-    let mut rows = chosen(arguments, &definitions)?;
+    let definitions = arguments.common.definitions(Definitions::built_in, Definitions::parse)?;
+    let mut rows = chosen(&arguments.common, &definitions)?;
     rows.retain(|row| regret::is_judged(row));
-    if arguments.list {
+    if arguments.common.list {
         return Ok(rows.iter().map(|row| format!("{:<34}{}\n", row.name, row.text)).collect());
     }
     for name in ["TYPEPACK_IO", "TYPEPACK_TUNE"] {
@@ -173,13 +163,15 @@ pub fn run_regret(
     let shared = Shared::new(folder).map_err(|line| Fault::Usage(format!("--folder {line}")))?;
     let program = library.compile(None, scratch.path()).map_err(Fault::Failed)?;
     let jobs = (&library, program.as_path(), scratch.path());
-    regret::run(&rows, jobs, &shared.0, &effort, progress).map_err(Fault::Failed)
+    let load = Load::begin(RANKS, said);
+    let text = regret::run(&rows, jobs, &shared.0, &effort, progress).map_err(Fault::Failed)?;
+    Ok(format!("{text}\n{load}\n"))
 }
 
 /// Returns how long to measure. `rounds` has two numbers of rounds: the default, and the one with `--quick`.
 fn effort(arguments: &FileArguments, rounds: [u16; 2]) -> Effort {
     Effort {
-        rounds: arguments.rounds.unwrap_or(rounds[usize::from(arguments.quick)]).into(),
+        rounds: arguments.rounds.unwrap_or(rounds[usize::from(arguments.common.quick)]).into(),
         milliseconds: f64::from(arguments.milliseconds),
         limit: Duration::from_secs(u64::from(arguments.limit)),
         bytes: arguments.size << 10,
@@ -195,16 +187,9 @@ fn own(arguments: &FileArguments) -> Result<Library, Fault> {
     })
 }
 
-/// Compiles the C program for typepack and for each peer that takes part, and starts a job of each. Returns the
-/// jobs that have started, and adds the fault of each peer whose job did not start to `run`.
-fn sessions(
-    arguments: &FileArguments,
-    effort: &Effort,
-    scratch: &Scratch,
-    run: &mut Run,
-) -> Result<Vec<Session>, Fault> {
-    let own = own(arguments)?;
-    let mut libraries = vec![own.clone()];
+/// Returns the libraries that take part: typepack, and then the peers.
+fn libraries(arguments: &FileArguments) -> Result<Vec<Library>, Fault> {
+    let mut libraries = vec![own(arguments)?];
     libraries.extend(Library::peers(&arguments.peers));
     for name in &arguments.library {
         if !libraries.iter().any(|library| library.name == *name) {
@@ -216,6 +201,18 @@ fn sessions(
     if !arguments.library.is_empty() {
         libraries.retain(|l| l.name == TYPEPACK || arguments.library.contains(&l.name));
     }
+    Ok(libraries)
+}
+
+/// Compiles the C program for each of `libraries`, of which typepack is the first, and starts a job of each. Returns the
+/// jobs that have started, and adds the fault of each peer whose job did not start to `run`.
+fn sessions(
+    libraries: Vec<Library>,
+    effort: &Effort,
+    scratch: &Scratch,
+    run: &mut Run,
+) -> Result<Vec<Session>, Fault> {
+    let own = libraries[0].clone();
     let memory = UserMemory::new(RANKS).map_err(Fault::Failed)?;
     let mut sessions = Vec::new();
     for library in libraries {
@@ -256,25 +253,7 @@ fn file_system(folder: &Path) -> String {
     format!("file system: {name}")
 }
 
-fn definitions(path: Option<&Path>) -> Result<Definitions, String> {
-    let Some(path) = path else { return Ok(Definitions::built_in()) };
-    let named = |error: String| format!("--rows {}: {error}", path.display());
-    let text = std::fs::read_to_string(path).map_err(|e| named(e.to_string()))?;
-    Definitions::parse(&text).map_err(named)
-}
-
-fn chosen<'a>(arguments: &FileArguments, all: &'a Definitions) -> Result<Vec<&'a Row>, Fault> {
-    let only = &arguments.only;
-    for pattern in only {
-        if !all.rows.iter().any(|row| row.is_named(pattern)) {
-            let line = format!("--only {pattern}: no such row; --list names them");
-            return Err(Fault::Usage(line));
-        }
-    }
-    // `--only` also selects rows that do not belong to a quick run.
-    let rows = all.rows.iter().filter(|row| match only.is_empty() {
-        true => row.quick || !arguments.quick,
-        false => only.iter().any(|pattern| row.is_named(pattern)),
-    });
-    Ok(rows.collect())
+fn chosen<'a>(arguments: &RowArguments, all: &'a Definitions) -> Result<Vec<&'a Row>, Fault> {
+    arguments.check(all.rows.iter().map(|row| row.name.as_str()))?;
+    Ok(all.rows.iter().filter(|row| arguments.chooses(&row.name, row.quick)).collect())
 }

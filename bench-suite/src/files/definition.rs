@@ -4,7 +4,6 @@
 //! (`message/file.c`) checks the words of a pattern, such as `strided 8`.
 
 use crate::definition::line_of;
-use crate::message::definition::matches;
 use serde::Deserialize;
 
 const BUILT_IN: &str = include_str!("../../definitions/io.toml");
@@ -84,11 +83,6 @@ impl Row {
         let cache = if self.cold { "cold" } else { "warm" };
         let (direction, calls) = (self.direction.name(), self.calls.name());
         format!("row file {path} {bytes} {cache} {direction} {calls} {}", self.pattern)
-    }
-
-    /// Returns true if `pattern` is the name of this row, or some consecutive parts of it.
-    pub fn is_named(&self, pattern: &str) -> bool {
-        matches(&self.name, pattern)
     }
 }
 
@@ -256,7 +250,8 @@ fn rows_of(definition: &RowDefinition) -> Vec<Row> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Definitions, Direction};
+    use super::{Definitions, Direction, Row};
+    use crate::message::definition::matches;
 
     #[test]
     fn the_built_in_rows_are_sound() {
@@ -268,7 +263,8 @@ mod tests {
         );
         let cold = row("cold-4K-read-collective");
         assert_eq!(cold.command("/f", 9), "row file /f 9 cold read collective strided 4096");
-        assert!(row("3B-read-independent").is_named("3B-read") && cold.is_named("cold"));
+        let is_named = |row: &Row, pattern| matches(&row.name, pattern);
+        assert!(is_named(row("3B-read-independent"), "3B-read") && is_named(cold, "cold"));
         // Every row has a bar, except the cold rows, which are only reported.
         for row in all.rows.iter().filter(|row| row.class != "cold") {
             let bars = all.bars.iter();

@@ -5,6 +5,7 @@
 use super::definition::{Against, Calls, Direction};
 use super::suite::{Best, Figure, LOOPS, Measured, Outcome};
 use super::summary::value;
+use crate::load::Load;
 use crate::measure::STEADY;
 use crate::message::library::TYPEPACK;
 use crate::record::{Line, Record};
@@ -17,6 +18,8 @@ pub const FILES: &str = "io";
 /// The results of one run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
+    /// What other programs did before the run; `None` if nobody has looked.
+    pub load: Option<Load>,
     /// The names of the libraries; the first one is typepack.
     pub libraries: Vec<String>,
     /// The versions that the libraries report, and the file system, one line each.
@@ -113,7 +116,8 @@ pub fn table(run: &Run) -> String {
 
 /// Returns the rows as CSV: a header line, and one line for each row and competitor.
 pub fn csv(run: &Run) -> String {
-    let mut text = String::from(
+    let mut text = run.load.map_or_else(String::new, |load| load.comment(FILES));
+    text.push_str(
         "row,class,block,direction,calls,bytes,library,first_ns,first_spread,best_ns,best_spread,turns,growth,\
          fault\n",
     );

@@ -143,7 +143,9 @@ pub fn word(passes: Option<bool>) -> &'static str {
 /// Returns the human-readable summary: the bars over the steady rows and over all rows, every row that
 /// misses a bar, the versions, and the faults.
 pub fn text(run: &Run, bars: &[Bar]) -> String {
-    let mut out = format!(
+    let mut out = run.load.map_or_else(String::new, |load| format!("{load}\n\n"));
+    let _ = write!(
+        out,
         "Bars for files (worst row; the best turn of each row counts, and a row is steady if the second-best \
          turn is within {STEADY}x; ties with peers are 3 %)\n\n{:<6}{:<80}{:>9}{:>9}{:>6}   {:<6}{:>9}{:>6}\n",
         "", "bar", "required", "steady", "rows", "all:", "worst", "rows"

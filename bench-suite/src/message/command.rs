@@ -4,7 +4,8 @@
 //! `main.rs` uses this file and prints the text.
 
 use super::apart;
-use super::definition::{Definitions, Memory, Row, matches};
+use super::arguments::RowArguments;
+use super::definition::{Definitions, Memory, Row};
 use super::library::{Library, Scratch, TYPEPACK};
 use super::report::{self, BEHIND, HOSTS, Run, Subject};
 use super::session::{PATIENCE, QUICK_PATIENCE, Session, UserMemory, cpus};
@@ -12,6 +13,7 @@ use super::suite::{Effort, Measured, measure};
 use super::summary;
 use super::whole::{self, ROWS, What};
 use crate::builds::{self, Compared};
+use crate::load::Load;
 use crate::split;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -22,10 +24,8 @@ pub(crate) const PREFIX: &str = "target/prefix";
 /// The arguments of `typepack-bench pingpong`, `collectives`, `one-sided` and `interpose`.
 #[derive(clap::Args)]
 pub struct MessageArguments {
-    /// Names of the rows to measure, or parts of names between dashes, such as 8B, halo, d1s8-64K or job.
-    /// Separated by commas; by default all rows.
-    #[arg(long, value_delimiter = ',', value_name = "NAME")]
-    only: Vec<String>,
+    #[command(flatten)]
+    common: RowArguments,
     /// The kind of memory of the buffers, or of the windows. By default both kinds; for collectives and the
     /// interposer, only user memory.
     #[arg(long, value_enum)]
@@ -42,9 +42,6 @@ pub struct MessageArguments {
     /// Names of the installed peers that take part, separated by commas; by default all.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     library: Vec<String>,
-    /// Measure fewer rows and rounds, in a few minutes.
-    #[arg(long)]
-    quick: bool,
     /// Number of rounds. In each round, the libraries take turns. By default 7, with --quick 5.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: Option<u16>,
@@ -52,15 +49,6 @@ pub struct MessageArguments {
     #[arg(long, value_name = "MS", default_value_t = 15,
           value_parser = clap::value_parser!(u16).range(1..=10_000))]
     milliseconds: u16,
-    /// Write every figure to this file, as CSV.
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
-    /// Read the rows and bars from this TOML file instead of using the built-in ones.
-    #[arg(long, value_name = "FILE")]
-    rows: Option<PathBuf>,
-    /// Print the names of the rows and measure nothing.
-    #[arg(long)]
-    list: bool,
 }
 
 /// An error that ends the command, with a one-line message.
@@ -87,16 +75,24 @@ pub fn run(
     mut progress: impl FnMut(usize, usize),
     mut measured: impl FnMut(&str),
 ) -> Result<String, Fault> {
-    let definitions = definitions(subject, arguments.rows.as_deref()).map_err(Fault::Usage)?;
-    let (rows, jobs) = chosen(subject, arguments, &definitions)?;
-    if arguments.list {
+    let common = &arguments.common;
+    let definitions = common.definitions(|| definitions(subject), Definitions::parse)?;
+    let (rows, jobs) = chosen(subject, common, &definitions)?;
+    if arguments.common.list {
         let rows = rows.iter().map(|row| format!("{:<20}{}\n", row.name, row.text));
         let jobs = jobs.iter().map(|job| format!("{:<20}{}\n", job.name, job.text));
         return Ok(rows.chain(jobs).collect());
     }
     let libraries = libraries(subject, arguments)?;
     let scratch = Scratch::new().map_err(Fault::Failed)?;
-    let mut run = Run { subject, ..Run::default() };
+    let load = Load::begin(2, &mut measured);
+    let mut families: Vec<(String, String)> = Vec::new();
+    for row in &rows {
+        if !families.iter().any(|(family, _)| *family == row.family) {
+            families.push((row.family.clone(), row.about.clone()));
+        }
+    }
+    let mut run = Run { subject, load: Some(load), families, ..Run::default() };
     let mut programs: Vec<(Library, PathBuf)> = Vec::new();
     let standard = libraries.iter().find(|library| !library.is_peer()).cloned();
     let hosts = subject == Subject::Interpose;
@@ -123,7 +119,7 @@ pub fn run(
     run.peers = names(true);
     run.builds = names(false).into_iter().skip(1).map(|name| (name, Vec::new())).collect();
     let effort = Effort {
-        rounds: usize::from(arguments.rounds.unwrap_or(if arguments.quick { 5 } else { 7 })),
+        rounds: usize::from(arguments.rounds.unwrap_or(if arguments.common.quick { 5 } else { 7 })),
         milliseconds: f64::from(arguments.milliseconds),
     };
     let memories = match (arguments.memory, subject) {
@@ -144,7 +140,7 @@ pub fn run(
         let rows = rows.iter().filter(|row| row.ranks == ranks);
         let all = rows.flat_map(|row| memories.iter().map(move |memory| (row, *memory)));
         let work: Vec<(&Row, Memory)> = all.filter(|(row, memory)| has(row, *memory)).collect();
-        let patience = if arguments.quick { QUICK_PATIENCE } else { PATIENCE };
+        let patience = if arguments.common.quick { QUICK_PATIENCE } else { PATIENCE };
         let mut sessions = sessions(&mut run, &programs, ranks, (scratch.path(), patience))?;
         let first = run.rows.len();
         for (row, memory) in &work {
@@ -169,13 +165,10 @@ pub fn run(
     let programs: Vec<whole::Program<'_>> = programs.iter().map(|(l, p)| (l, p)).collect();
     for job in jobs {
         progress(run.rows.len() + run.jobs.len() + 1, total);
-        let measured = whole::measure(job, &programs, arguments.quick, &mut run.faults);
+        let measured = whole::measure(job, &programs, arguments.common.quick, &mut run.faults);
         run.jobs.push(measured);
     }
-    if let Some(path) = &arguments.csv {
-        std::fs::write(path, report::csv(&run))
-            .map_err(|e| Fault::Failed(format!("--csv {}: {e}", path.display())))?;
-    }
+    arguments.common.write(|| report::csv(&run))?;
     Ok(format!("{}\n{}", report::table(&run), summary::text(&run, &definitions.bars)))
 }
 
@@ -269,42 +262,25 @@ fn fault(run: &mut Run, library: &Library, line: String) -> Result<(), Fault> {
     }
 }
 
-fn definitions(subject: Subject, path: Option<&Path>) -> Result<Definitions, String> {
-    let Some(path) = path else {
-        return Ok(match subject {
-            Subject::Messages => Definitions::messages(),
-            Subject::Collectives => Definitions::collectives(),
-            Subject::OneSided => Definitions::one_sided(),
-            Subject::Interpose => Definitions::interpose(),
-        });
-    };
-    let named = |error: String| format!("--rows {}: {error}", path.display());
-    let text = std::fs::read_to_string(path).map_err(|e| named(e.to_string()))?;
-    Definitions::parse(&text).map_err(named)
+fn definitions(subject: Subject) -> Definitions {
+    match subject {
+        Subject::Messages => Definitions::messages(),
+        Subject::Collectives => Definitions::collectives(),
+        Subject::OneSided => Definitions::one_sided(),
+        Subject::Interpose => Definitions::interpose(),
+    }
 }
 
 fn chosen(
     subject: Subject,
-    arguments: &MessageArguments,
+    arguments: &RowArguments,
     definitions: &Definitions,
 ) -> Result<(Vec<Row>, Vec<What>), Fault> {
-    let only = &arguments.only;
     let all: &[What] = if subject == Subject::Messages { &ROWS } else { &[] };
-    for pattern in only {
-        let row = definitions.rows.iter().any(|row| row.is_named(pattern));
-        if !row && !all.iter().any(|job| matches(job.name, pattern)) {
-            let line = format!("--only {pattern}: no such row; --list names them");
-            return Err(Fault::Usage(line));
-        }
-    }
-    // `--only` also selects rows that do not belong to a quick run.
-    let rows = definitions.rows.iter().filter(|row| match only.is_empty() {
-        true => row.quick || !arguments.quick,
-        false => only.iter().any(|pattern| row.is_named(pattern)),
-    });
-    let jobs = all
-        .iter()
-        .filter(|job| only.is_empty() || only.iter().any(|pattern| matches(job.name, pattern)));
+    let names = definitions.rows.iter().map(|row| row.name.as_str());
+    arguments.check(names.chain(all.iter().map(|job| job.name)))?;
+    let rows = definitions.rows.iter().filter(|row| arguments.chooses(&row.name, row.quick));
+    let jobs = all.iter().filter(|job| arguments.chooses(job.name, true));
     Ok((rows.cloned().collect(), jobs.copied().collect()))
 }
 

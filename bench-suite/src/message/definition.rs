@@ -6,7 +6,7 @@
 //! (`message/layout.c`, `halo.c`, `collective.c`, `window.c`) checks the words of a row, such as
 //! `blocks 8 64 100`.
 
-use crate::definition::line_of;
+use crate::definition::{Blocks, Element, line_of};
 use serde::Deserialize;
 
 const MESSAGES: &str = include_str!("../../definitions/message.toml");
@@ -36,9 +36,13 @@ pub struct Definitions {
 pub struct Row {
     /// The name of the row, such as `d1s8-64K`. It contains the size if the entry of the file has sizes.
     pub name: String,
+    /// The name of the entry of the file, without a size and a number of ranks: that of [`family`].
+    pub family: String,
+    /// A human-readable description of the family.
+    pub about: String,
     /// The row's class. The bars (required limits) of this class apply to the row. May be empty.
     pub class: String,
-    /// A human-readable description.
+    /// A human-readable description: that of the family, and what the name of the row adds.
     pub text: String,
     /// True if the row is part of a quick run.
     pub quick: bool,
@@ -140,6 +144,9 @@ struct RowDefinition {
     name: String,
     #[serde(default)]
     class: String,
+    /// In the description, `{layout}` stands for the words that describe the blocks of the layout. If there is no
+    /// description, these words are the description.
+    #[serde(default = "layout")]
     text: String,
     layout: Option<String>,
     burst: Option<u32>,
@@ -157,6 +164,13 @@ struct RowDefinition {
     pack: bool,
 }
 
+/// The place of the words that describe the layout in the description of a row.
+const LAYOUT: &str = "{layout}";
+
+fn layout() -> String {
+    LAYOUT.to_owned()
+}
+
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Quick {
@@ -165,6 +179,23 @@ enum Quick {
 }
 
 impl RowDefinition {
+    /// Returns the description of the entry.
+    fn about(&self) -> Result<String, String> {
+        if !self.text.contains(LAYOUT) {
+            return Ok(self.text.clone());
+        }
+        let words = self.layout.as_deref().or(self.window.as_deref()).unwrap_or("");
+        let mut words = words.split_whitespace().skip_while(|word| *word != "blocks").skip(1);
+        let mut number = || words.next()?.parse::<u64>().ok().filter(|bytes| *bytes > 0);
+        match (number(), number()) {
+            (Some(block), Some(stride)) => {
+                let blocks = Blocks { block, stride, element: Element::of(block, stride) };
+                Ok(self.text.replace(LAYOUT, &blocks.describe()))
+            }
+            _ => Err("text is missing; only a layout of blocks describes itself".to_owned()),
+        }
+    }
+
     fn is_quick(&self, size: &str) -> bool {
         match &self.quick {
             None => false,
@@ -255,23 +286,26 @@ fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
     if definition.name.is_empty() || !definition.name.chars().all(is_word) {
         return Err("the name must be one or more letters, digits or dashes".to_owned());
     }
+    let about = definition.about()?;
     let row = |name: String, quick: bool, what: What| Row {
         name,
+        family: definition.name.clone(),
+        about: about.clone(),
         class: definition.class.clone(),
-        text: definition.text.clone(),
+        text: about.clone(),
         quick,
         ranks: 2,
         memory: definition.memory,
         what,
     };
     if let Some(operation) = &definition.collective {
-        return collectives_of(definition, operation);
+        return collectives_of(definition, row, operation);
     }
     if let Some(messages) = definition.burst {
-        return bursts_of(definition, messages);
+        return bursts_of(definition, row, messages);
     }
     if let Some(operation) = &definition.window {
-        return windows_of(definition, operation);
+        return windows_of(definition, row, operation);
     }
     if !definition.ranks.is_empty() {
         return Err("ranks is given, but only a collective and a window may have ranks".to_owned());
@@ -326,7 +360,11 @@ fn sized(definition: &RowDefinition, words: &str, size: &str) -> Result<String, 
 
 /// Makes a row for each combination of a size and a number of ranks, which may both be absent. If there are numbers of
 /// ranks, the name and the class of each row contain the number.
-fn windows_of(definition: &RowDefinition, operation: &str) -> Result<Vec<Row>, String> {
+fn windows_of(
+    definition: &RowDefinition,
+    made: impl Fn(String, bool, What) -> Row,
+    operation: &str,
+) -> Result<Vec<Row>, String> {
     let others = [
         ("layout", definition.layout.is_some()),
         ("halo", definition.halo.is_some()),
@@ -350,15 +388,9 @@ fn windows_of(definition: &RowDefinition, operation: &str) -> Result<Vec<Row>, S
     let mut rows = Vec::new();
     for (size, words, quick) in sizes {
         let mut row = |ranks: usize, suffix: String| {
-            rows.push(Row {
-                name: format!("{}{size}{suffix}", definition.name),
-                class: format!("{}{suffix}", definition.class),
-                text: definition.text.clone(),
-                quick,
-                ranks,
-                memory: definition.memory,
-                what: What::Window(words.clone()),
-            });
+            let name = format!("{}{size}{suffix}", definition.name);
+            let class = format!("{}{suffix}", definition.class);
+            rows.push(Row { class, ranks, ..made(name, quick, What::Window(words.clone())) });
         };
         if definition.ranks.is_empty() {
             row(2, String::new());
@@ -374,7 +406,11 @@ fn windows_of(definition: &RowDefinition, operation: &str) -> Result<Vec<Row>, S
 }
 
 /// Makes a row of bursts of `messages` messages for each size of a message.
-fn bursts_of(definition: &RowDefinition, messages: u32) -> Result<Vec<Row>, String> {
+fn bursts_of(
+    definition: &RowDefinition,
+    made: impl Fn(String, bool, What) -> Row,
+    messages: u32,
+) -> Result<Vec<Row>, String> {
     let others = [
         ("layout", definition.layout.is_some()),
         ("halo", definition.halo.is_some()),
@@ -391,22 +427,21 @@ fn bursts_of(definition: &RowDefinition, messages: u32) -> Result<Vec<Row>, Stri
         return Err("a burst needs sizes".to_owned());
     }
     let one = |size: &String| {
-        Ok(Row {
-            name: format!("{}-{size}", definition.name),
-            class: definition.class.clone(),
-            text: format!("{messages} {} of {size}", definition.text),
-            quick: definition.is_quick(size),
-            ranks: 2,
-            memory: definition.memory,
-            what: What::Burst(format!("{messages} {}", bytes(size)?)),
-        })
+        let what = What::Burst(format!("{messages} {}", bytes(size)?));
+        let row = made(format!("{}-{size}", definition.name), definition.is_quick(size), what);
+        let about = format!("{messages} {}", row.about);
+        Ok(Row { text: format!("{about} of {size}"), about, ..row })
     };
     definition.sizes.iter().map(one).collect()
 }
 
 /// Makes a row for each combination of a size and a number of ranks. If there are no sizes, makes a row of
 /// 0 bytes for each number of ranks. The name and the class of each row contain the number of ranks.
-fn collectives_of(definition: &RowDefinition, operation: &str) -> Result<Vec<Row>, String> {
+fn collectives_of(
+    definition: &RowDefinition,
+    made: impl Fn(String, bool, What) -> Row,
+    operation: &str,
+) -> Result<Vec<Row>, String> {
     let others = [
         ("layout", definition.layout.is_some()),
         ("halo", definition.halo.is_some()),
@@ -427,14 +462,15 @@ fn collectives_of(definition: &RowDefinition, operation: &str) -> Result<Vec<Row
         }
         let mut row = |size: Option<&String>, bytes: u64| {
             let size_name = size.map_or(String::new(), |size| format!("-{size}"));
+            let name = format!("{}{size_name}-x{ranks}", definition.name);
+            let quick = definition.is_quick(size.map_or("", String::as_str));
+            let what = What::Collective { operation: operation.to_owned(), bytes };
+            let row = made(name, quick, what);
             rows.push(Row {
-                name: format!("{}{size_name}-x{ranks}", definition.name),
                 class: format!("{}-x{ranks}", definition.class),
-                text: format!("{}, {ranks} ranks", definition.text),
-                quick: definition.is_quick(size.map_or("", String::as_str)),
+                text: format!("{}, {ranks} ranks", row.about),
                 ranks,
-                memory: definition.memory,
-                what: What::Collective { operation: operation.to_owned(), bytes },
+                ..row
             });
         };
         if definition.sizes.is_empty() {
@@ -465,6 +501,19 @@ fn words(key: &str, text: &str) -> Result<String, String> {
              characters",
             text.len()
         ))
+    }
+}
+
+/// Splits the name of a row. Returns the name of its family, its size in bytes if the name has one, and its number of
+/// ranks if the name has one.
+pub fn family(name: &str) -> (&str, Option<u64>, Option<usize>) {
+    let (rest, ranks) = match name.rsplit_once("-x") {
+        Some((rest, ranks)) if ranks.parse::<usize>().is_ok() => (rest, ranks.parse().ok()),
+        _ => (name, None),
+    };
+    match rest.rsplit_once('-') {
+        Some((family, size)) if bytes(size).is_ok() => (family, bytes(size).ok(), ranks),
+        _ => (rest, None, ranks),
     }
 }
 
@@ -529,12 +578,6 @@ impl Row {
             _ => None,
         }
     }
-
-    /// Returns true if `pattern` is the name of this row, or some consecutive parts of it. Dashes separate
-    /// the parts.
-    pub fn is_named(&self, pattern: &str) -> bool {
-        matches(&self.name, pattern)
-    }
 }
 
 /// Returns true if `pattern` is `name`, or some consecutive parts of it. Dashes separate the parts.
@@ -544,7 +587,7 @@ pub(crate) fn matches(name: &str, pattern: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Definitions, Memory};
+    use super::{Definitions, LAYOUT, Memory, family, matches};
 
     #[test]
     fn the_built_in_rows_are_sound() {
@@ -616,9 +659,41 @@ mod tests {
     }
 
     #[test]
+    fn names_have_families_and_families_have_descriptions() {
+        let all = [
+            Definitions::messages(),
+            Definitions::collectives(),
+            Definitions::one_sided(),
+            Definitions::interpose(),
+            Definitions::regret(),
+        ];
+        for row in all.iter().flat_map(|all| &all.rows) {
+            let (name, _, ranks) = family(&row.name);
+            assert_eq!(name, row.family, "{}", row.name);
+            assert!(ranks.is_none_or(|ranks| ranks == row.ranks), "{}", row.name);
+            assert!(!row.about.is_empty() && !row.about.contains(LAYOUT), "{}", row.about);
+        }
+        // A family has one description in a file, because the tables name the family once.
+        for rows in all.iter().map(|all| &all.rows) {
+            for row in rows {
+                let other = rows.iter().find(|other| other.family == row.family).expect("itself");
+                assert_eq!(other.about, row.about, "{}", row.name);
+            }
+        }
+        assert_eq!(family("bcast-64K-x8"), ("bcast", Some(65536), Some(8)));
+        assert_eq!(family("halo-128-remote"), ("halo-128-remote", None, None));
+        let row = |name: &str| all[0].rows.iter().find(|row| row.name == name).expect(name);
+        assert_eq!(row("d3s7-64K").about, "3 doubles of every 7 (24-byte blocks, stride 56)");
+        let put = all[2].rows.iter().find(|row| row.family == "put-d1s8").expect("a row");
+        assert_eq!(put.about, "put of 1 double of every 8 (8-byte blocks, stride 64)");
+        let missing = "[[row]]\nname = \"a\"\nlayout = \"struct 3\"";
+        assert!(Definitions::parse(missing).expect_err("no text").contains("text is missing"));
+    }
+
+    #[test]
     fn patterns_are_parts_of_names() {
         let all = Definitions::messages();
-        let count = |pattern| all.rows.iter().filter(|row| row.is_named(pattern)).count();
+        let count = |pattern| all.rows.iter().filter(|row| matches(&row.name, pattern)).count();
         assert_eq!(count("8B"), 1);
         assert_eq!(count("d1s8-64K"), 1);
         assert!(count("64K") >= 6 && count("halo") == 7 && count("halo-128") == 2);

@@ -2,7 +2,8 @@
 //! typepack with other MPIs, and with other builds of typepack. Compares other MPIs behind typepack's interposer with
 //! the same MPIs alone.
 //!
-//! The flow: `command.rs` (arguments of `typepack-bench pingpong`, `collectives`, `one-sided` and `interpose`) ->
+//! The flow: `command.rs` (arguments of `typepack-bench pingpong`, `collectives`, `one-sided` and `interpose`; `arguments.rs` has those that files and
+//! regret have, too) ->
 //! `definition.rs` (rows and bars from `definitions/message.toml` and its relatives) -> `library.rs` (finds the
 //! libraries that take part, and compiles the C program, `message/*.c`, with the mpicc of each; `apart.rs`
 //! lets jobs of two builds use the same cores) -> `session.rs` (a job that exists for the whole run) ->
@@ -13,6 +14,7 @@
 //! Invariant: only one job works at a time. The ranks of all other jobs sleep in `read`, outside of MPI.
 
 pub(crate) mod apart;
+pub mod arguments;
 pub mod command;
 pub mod definition;
 pub mod library;

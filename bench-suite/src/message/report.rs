@@ -5,6 +5,8 @@
 use super::suite::Measured;
 use super::whole::Whole;
 use crate::builds::Compared;
+use crate::definition::legend;
+use crate::load::Load;
 use crate::measure::STEADY;
 use comfy_table::{CellAlignment, Table, presets};
 use std::fmt::Write;
@@ -89,6 +91,10 @@ impl Subject {
 pub struct Run {
     /// The subject of the run.
     pub subject: Subject,
+    /// What other programs did before the run; `None` if nobody has looked.
+    pub load: Option<Load>,
+    /// The families of the rows with their descriptions.
+    pub families: Vec<(String, String)>,
     /// The names of all libraries. The first one is typepack, whose ratios the tables show.
     pub libraries: Vec<String>,
     /// Names of the peers.
@@ -178,6 +184,9 @@ pub fn line(run: &Run, row: &Measured, duration: Duration) -> String {
 pub fn table(run: &Run) -> String {
     let mut out = String::new();
     if !run.rows.is_empty() {
+        let families = run.families.iter();
+        out.push_str(&legend(families.map(|(name, about)| (name.as_str(), about.as_str()))));
+        out.push('\n');
         let parts: Vec<String> = run.parts().iter().map(messages).collect();
         out.push_str(&parts.join("\n"));
     }
@@ -249,7 +258,8 @@ fn jobs(run: &Run) -> String {
 /// jobs, a second table follows: a comment line with the name of the table, a header line, and one line
 /// per row and library.
 pub fn csv(run: &Run) -> String {
-    let mut text = String::from(
+    let mut text = run.load.map_or_else(String::new, |load| load.comment(run.subject.table()));
+    text.push_str(
         "row,class,memory,bytes,touched,distance,line_ns,line_spread,library,ns,spread,pack_ns,best_peer_ratio\n",
     );
     let sides = run.sides();

@@ -101,7 +101,9 @@ fn word(passes: Option<bool>) -> &'static str {
 /// Returns the human-readable summary: the bars with their verdicts, the distances of the CPUs, the
 /// versions, the comparisons of builds, every row that falls short of a missed bar, and the faults.
 pub fn text(run: &Run, bars: &[Bar]) -> String {
-    let mut out = format!(
+    let mut out = run.load.map_or_else(String::new, |load| format!("{load}\n\n"));
+    let _ = write!(
+        out,
         "Bars for {} (steady rows decide; ties are 3 %, or 1.5x for rows that touch more than \
          8 MiB)\n\n",
         run.subject.bars()

@@ -12,6 +12,7 @@
 use super::axis::{Canvas, Drawn, FAINT, INK, LOSS, Log, Stand, WIN, line, origin, picture, write};
 use crate::record::{PEERS, Record, Table};
 use crate::regret;
+use crate::report::size_text;
 use plotters::prelude::*;
 
 const WIDTH: u32 = 960;
@@ -85,7 +86,7 @@ pub(super) fn svg(record: &Record) -> Result<Option<String>, String> {
                 write(root, "never", (x, y), Stand::Left, 12, LOSS)?;
             }
         }
-        write(root, &origin(&record.machine), (20, bottom + 54), Stand::Left, 12, INK)
+        write(root, &origin(&record.machine, PEERS), (20, bottom + 54), Stand::Left, 12, INK)
     })?;
     Ok(Some(drawn))
 }
@@ -147,7 +148,7 @@ fn repaid(table: &Table, rows: &Table) -> Vec<Repaid> {
         let peer =
             row.and_then(|row| Some(row.number("bytes")? / row.speed(row.fastest(&peers)?)?));
         Some(Repaid {
-            name: format!("{layout}, {bytes} B"),
+            name: format!("{layout}, {}", bytes.parse().map_or(bytes.to_owned(), size_text)),
             uses: [
                 Some(uses(at_once - never, slow - fast)),
                 peer.map(|peer| uses(at_once - fast, peer - fast)),

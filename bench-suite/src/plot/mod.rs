@@ -1,8 +1,8 @@
 //! Draws a record as SVG pictures.
 //!
-//! `record.rs` reads the record. `bandwidth.rs` draws bandwidth against size. `files.rs` draws the
-//! bandwidth of accesses to a file against the size of a block. `speedup.rs` draws the
-//! ratios to the best peer and to the best hand loop, including all losses. `break_even.rs` draws the
+//! `record.rs` reads the record. `subject.rs` turns its tables into rows of one form: packing, messages, collectives,
+//! one-sided communication, the interposer, files. For each of them, `bandwidth.rs` draws bandwidth against size, and
+//! `speedup.rs` draws the ratios to the best peer and to others, including all losses. `break_even.rs` draws the
 //! number of uses that repay a compilation. `axis.rs` has the code that these files share. The same
 //! record always gives byte-identical pictures. The pictures have a white background, so that they are
 //! readable on dark pages, too.
@@ -10,11 +10,10 @@
 mod axis;
 mod bandwidth;
 mod break_even;
-mod files;
 mod speedup;
+mod subject;
 
-use crate::files::definition::Direction;
-use crate::record::{PEERS, Record};
+use crate::record::Record;
 
 /// One picture.
 pub struct Picture {
@@ -40,19 +39,15 @@ pub fn pictures(record: &Record) -> Result<Vec<Picture>, String> {
         }
         Ok::<(), String>(())
     };
-    for direction in ["pack", "unpack"] {
-        if let Some(table) = record.table(PEERS) {
-            add(format!("bandwidth-{direction}.svg"), bandwidth::svg(record, table, direction))?;
-            add(format!("speedup-{direction}.svg"), speedup::svg(record, table, direction))?;
+    for subject in subject::all(record) {
+        if let Some(name) = &subject.bandwidth {
+            add(format!("{name}.svg"), bandwidth::svg(record, &subject))?;
         }
-        if let Some(table) = record.table(DDTBENCH) {
-            add(format!("ddtbench-{direction}.svg"), speedup::svg(record, table, direction))?;
+        if let Some(name) = &subject.ratios {
+            add(format!("{name}.svg"), speedup::svg(record, &subject))?;
         }
     }
     add("break-even.svg".to_owned(), break_even::svg(record))?;
-    for direction in Direction::ALL {
-        add(format!("io-{}.svg", direction.name()), files::svg(record, direction))?;
-    }
     Ok(list)
 }
 
@@ -107,10 +102,10 @@ mod tests {
     #[test]
     fn a_record_of_files_is_drawn_with_gaps() {
         let mut text = String::from(
-            "# cpu: some\n# typepack-bench io\nrow,class,block,direction,calls,bytes,library,first_ns,\
+            "# cpu: some\n# typepack-bench io\n# load of other programs, io: not usable: load 12\nrow,class,block,direction,calls,bytes,library,first_ns,\
              first_spread,best_ns,best_spread,turns,growth,fault\n",
         );
-        for block in [8, 64] {
+        for block in [8, 64, 512] {
             for library in ["typepack", "mpich", "loop-kept"] {
                 // The peer is too slow for the smaller blocks.
                 let figures = match (block, library) {
@@ -124,8 +119,56 @@ mod tests {
         let list = pictures(&Record::parse(&text).expect("a record")).expect("pictures");
         let names: Vec<&str> = list.iter().map(|picture| picture.name.as_str()).collect();
         assert_eq!(names, ["io-read.svg"]);
-        // Typepack and the loop have two points each, and the peer has one.
-        assert_eq!(list[0].text.matches("<circle").count(), 5, "{}", list[0].text);
+        // Typepack and the loop have three points each, and the peer has two.
+        assert_eq!(list[0].text.matches("<circle").count(), 8, "{}", list[0].text);
+        assert!(list[0].text.contains("64 B") && list[0].text.contains("not usable: load 12"));
+    }
+
+    #[test]
+    fn messages_and_their_relatives_have_the_same_two_pictures() {
+        let header = "row,class,memory,bytes,touched,distance,line_ns,line_spread,library,ns,spread,pack_ns,\
+                      best_peer_ratio\n";
+        let table = |name: &str, rows: &[&str], memories: &[&str], libraries: &[&str]| {
+            let mut text = format!("# cpu: some\n# typepack-bench {name}\n{header}");
+            for (row, memory) in rows.iter().flat_map(|row| memories.iter().map(move |m| (row, m)))
+            {
+                for (place, library) in (1..).zip(libraries) {
+                    text += &format!(
+                        "{row},a,{memory},1024,2048,near,50,1,{library},{place}00,1.0,,\n"
+                    );
+                }
+            }
+            Record::parse(&text).expect("a record")
+        };
+        let sizes = ["d1s8-1K", "d1s8-16K", "d1s8-1M", "halo-128"];
+        let both = ["user", "alloc"];
+        let calls = ["bcast-8B-x2", "bcast-1K-x2", "bcast-64K-x2", "barrier-x8"];
+        let puts = ["put-d1s8-64K", "put-d1s8-1M", "put-d1s8-4M", "lock-x8"];
+        let own = ["typepack", "mpich"];
+        let cases = [
+            ("messages", table("pingpong", &sizes, &both, &own), "1 double of every 8"),
+            (
+                "collectives",
+                table("collectives", &calls, &["user"], &own),
+                "8 ranks, over the best of",
+            ),
+            ("one-sided", table("one-sided", &puts, &both, &own), "put of 1 double of every 8"),
+            (
+                "interpose",
+                table("interpose", &sizes, &["user"], &["mpich+typepack", "mpich"]),
+                "mpich behind typepack over mpich alone",
+            ),
+        ];
+        for (name, record, words) in cases {
+            let list = pictures(&record).expect("pictures");
+            let names: Vec<String> = list.iter().map(|picture| picture.name.clone()).collect();
+            assert_eq!(names, [format!("bandwidth-{name}.svg"), format!("speedup-{name}.svg")]);
+            assert!(list[1].text.contains(words), "{words} is missing: {}", list[1].text);
+            assert!(
+                list[0].text.contains(" KiB") && list[0].text.contains(" MiB")
+                    || name == "collectives"
+            );
+        }
     }
 
     #[test]

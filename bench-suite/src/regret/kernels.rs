@@ -6,21 +6,19 @@
 //! `judge.rs` computes the regret from the turns. `policy.rs` measures what the first calls cost.
 
 use super::judge::{Judged, Tried, judge};
-use crate::competitor::{self, Competitor, JIT, TYPEPACK};
+use crate::competitor::{self, Competitor, JIT, LEAF, TYPEPACK};
 use crate::layout::Layout;
 use crate::measure::{calibrate, direction_name, turn};
 use crate::prepare::Bench;
 use std::sync::Arc;
 use typepack_engine::kernel::Direction;
 use typepack_engine::{Settings, Strategy};
-use typepack_jit::{Jit, Mode};
+use typepack_jit::Jit;
 
 /// The packed sizes at which layouts are measured, in bytes.
 pub const SIZES: [u64; 5] = [1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10];
 /// The sizes of a quick run.
 pub const QUICK: [u64; 3] = [1 << 10, 16 << 10, 256 << 10];
-/// The name of forced leaf kernels in rows.
-pub const LEAF: &str = "leaf";
 
 /// A layout at one size in one direction.
 #[derive(Clone, Debug)]
@@ -59,12 +57,6 @@ pub fn measure(
     let competitors = competitors(&layout, eager, lazy).map_err(|e| e.to_string())?;
     let mut bench = Bench::verified(layout, competitors)?;
     directions.iter().map(|&direction| one(&mut bench, direction, rounds)).collect()
-}
-
-/// Returns the code generators of the forced kernels and of the free choice.
-pub fn generators() -> [Jit; 2] {
-    let new = |mode| Jit::new(typepack_jit::Settings { mode, ..typepack_jit::Settings::default() });
-    [new(Mode::Eager), new(Mode::Lazy)]
 }
 
 /// Returns the free choice, forced leaf kernels, and forced compiled kernels. As in an application with
@@ -124,7 +116,8 @@ fn one(bench: &mut Bench, direction: Direction, rounds: usize) -> Result<Compare
 
 #[cfg(test)]
 mod tests {
-    use super::{generators, measure};
+    use super::measure;
+    use crate::competitor::generators;
     use crate::competitor::{JIT, TYPEPACK};
     use crate::definition::Definitions;
     use crate::layout::Layout;

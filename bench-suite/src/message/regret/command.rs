@@ -6,7 +6,9 @@
 use super::candidate::{Choices, VARIABLES, possible};
 use super::report::{self, Run};
 use super::{Jobs, candidate};
+use crate::load::Load;
 use crate::message::apart;
+use crate::message::arguments::RowArguments;
 use crate::message::command::{Fault, PREFIX};
 use crate::message::definition::{Definitions, Memory, Row};
 use crate::message::library::{Library, Scratch};
@@ -20,19 +22,14 @@ const ROUNDS: [u16; 2] = [8, 6];
 /// The arguments of `typepack-bench regret messages` and `regret collectives`.
 #[derive(clap::Args)]
 pub struct RegretArguments {
-    /// Names of the rows to measure, or parts of names between dashes, such as contig, d1s8-64K or 1M.
-    /// Separated by commas; by default all rows.
-    #[arg(long, value_delimiter = ',', value_name = "NAME")]
-    only: Vec<String>,
+    #[command(flatten)]
+    common: RowArguments,
     /// The kind of memory of the buffers. By default both kinds; for collectives, user memory.
     #[arg(long, value_enum)]
     memory: Option<Memory>,
     /// The folder of an installed typepack (`scripts/install --prefix DIR`).
     #[arg(long, value_name = "DIR", default_value = PREFIX)]
     prefix: PathBuf,
-    /// Measure fewer rows and rounds, in one or two minutes.
-    #[arg(long)]
-    quick: bool,
     /// Number of rounds. In each round, the free choice and the candidates take turns. The even rounds pick
     /// the best candidate, the odd rounds time it. By default 8, with --quick 6.
     #[arg(long, value_name = "N",
@@ -42,19 +39,10 @@ pub struct RegretArguments {
     #[arg(long, value_name = "MS", default_value_t = 15,
           value_parser = clap::value_parser!(u16).range(1..=10_000))]
     milliseconds: u16,
-    /// Write every figure to this file, as CSV.
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
-    /// Read the rows from this TOML file instead of using the built-in ones. Bars in the file are not used.
-    #[arg(long, value_name = "FILE")]
-    rows: Option<PathBuf>,
-    /// Print the names of the rows with their candidates and measure nothing.
-    #[arg(long)]
-    list: bool,
 }
 
 /// Runs the command and returns the text for the terminal. Calls `progress` with the number of the current row
-/// and the total number of rows.
+/// and the total number of rows, and `said` with a line if the machine is too busy.
 ///
 /// # Errors
 ///
@@ -65,10 +53,11 @@ pub fn run(
     arguments: &RegretArguments,
     choices: Choices,
     mut progress: impl FnMut(usize, usize),
+    said: impl FnMut(&str),
 ) -> Result<String, Fault> {
-    let rows = chosen(arguments, choices).map_err(Fault::Usage)?;
+    let rows = chosen(&arguments.common, choices)?;
     let memories = arguments.memory.map_or(choices.memories(), |one| vec![one]);
-    if arguments.list {
+    if arguments.common.list {
         return Ok(list(&rows, &memories));
     }
     if let Some((name, value)) =
@@ -97,9 +86,10 @@ pub fn run(
     let program = library.compile(None, scratch.path()).map_err(Fault::Failed)?;
     let mut jobs = Jobs::new(library, program, scratch.path());
     let effort = Effort {
-        rounds: arguments.rounds.unwrap_or(ROUNDS[usize::from(arguments.quick)]).into(),
+        rounds: arguments.rounds.unwrap_or(ROUNDS[usize::from(arguments.common.quick)]).into(),
         milliseconds: f64::from(arguments.milliseconds),
     };
+    let load = Load::begin(2, said);
     let mut run = Run { choices, ..Run::default() };
     let total = rows.len() * memories.len();
     for row in &rows {
@@ -117,27 +107,13 @@ pub fn run(
         let line = format!("ranks woke up {} times while other jobs were measured", jobs.woken);
         run.versions.push(line);
     }
-    if let Some(path) = &arguments.csv {
-        std::fs::write(path, report::csv(&run))
-            .map_err(|e| Fault::Failed(format!("--csv {}: {e}", path.display())))?;
-    }
-    Ok(format!("{}\n{}", report::table(&run), report::summary(&run)))
+    arguments.common.write(|| report::csv(&run))?;
+    Ok(format!("{}\n{}\n{load}\n", report::table(&run), report::summary(&run)))
 }
 
-fn chosen(arguments: &RegretArguments, choices: Choices) -> Result<Vec<Row>, String> {
-    let definitions = match &arguments.rows {
-        None => choices.definitions(),
-        Some(path) => {
-            let named = |error: String| format!("--rows {}: {error}", path.display());
-            let text = std::fs::read_to_string(path).map_err(|e| named(e.to_string()))?;
-            Definitions::parse(&text).map_err(named)?
-        }
-    };
-    let only = &arguments.only;
-    let unknown = |pattern: &&String| !definitions.rows.iter().any(|row| row.is_named(pattern));
-    if let Some(pattern) = only.iter().find(unknown) {
-        return Err(format!("--only {pattern}: no such row; --list names them"));
-    }
+fn chosen(arguments: &RowArguments, choices: Choices) -> Result<Vec<Row>, Fault> {
+    let definitions = arguments.definitions(|| choices.definitions(), Definitions::parse)?;
+    arguments.check(definitions.rows.iter().map(|row| row.name.as_str()))?;
     let is_other = |row: &&Row| match choices {
         Choices::Messages => row.collective().is_some() || row.ranks != 2,
         Choices::Collectives => row.collective().is_none(),
@@ -147,14 +123,10 @@ fn chosen(arguments: &RegretArguments, choices: Choices) -> Result<Vec<Row>, Str
             Choices::Messages => "measures no message between 2 ranks",
             Choices::Collectives => "measures no collective call",
         };
-        return Err(format!("--rows: row {} {wanted}", row.name));
+        return Err(Fault::Usage(format!("--rows: row {} {wanted}", row.name)));
     }
-    // `--only` also selects rows that do not belong to a quick run.
-    let rows = definitions.rows.into_iter().filter(|row| match only.is_empty() {
-        true => row.quick || !arguments.quick,
-        false => only.iter().any(|pattern| row.is_named(pattern)),
-    });
-    Ok(rows.collect())
+    let rows = definitions.rows.into_iter();
+    Ok(rows.filter(|row| arguments.chooses(&row.name, row.quick)).collect())
 }
 
 fn list(rows: &[Row], memories: &[Memory]) -> String {
