@@ -10,8 +10,6 @@ use typepack::{
     Plan, SendMode, commit,
 };
 
-/// Number of words in one element. It is the same in every layout of `Types::plans`.
-
 /// The types of the calls. `plans` has types of three words: contiguous, with gaps, and permuted. The other
 /// types are for reductions.
 struct Types {

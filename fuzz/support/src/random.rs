@@ -5,6 +5,7 @@ pub struct Random(pub u64);
 
 impl Random {
     /// Returns the next 64-bit number.
+    #[expect(clippy::should_implement_trait, reason = "no caller iterates over the numbers")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,7 +1,7 @@
 //! Runs programs with the library in front of MPICH 5.0.2 and of Intel MPI, and programs without MPI.
 //!
 //! MPICH is the wheel that `scripts/setup --tests` fetches into `target/peers`. Without it, the tests that need it
-//! are skipped, unless `TEST_MPICH` is set, as in `.ci/run`. `INTERPOSE_PAIRS=10000` lets the differential test
+//! are skipped, and `scripts/test` fails in CI. `INTERPOSE_PAIRS=10000` lets the differential test
 //! compare as many pairs of types in each of its jobs.
 
 use crate::support::{

@@ -29,8 +29,8 @@ static void check_each(MPI_Comm comm, int failing)
 {
     MPI_Comm made, *out = rank == failing ? NULL : &made;
     MPI_Group group, wrong;
-    int dims[] = {size}, zero[] = {0}, periods[] = {0}, more[] = {size + 1};
-    int *where = rank == failing ? zero : dims;
+    int dims[] = {size}, below[] = {-1}, periods[] = {0}, more[] = {size + 1};
+    int *where = rank == failing ? below : dims;
     OK(MPI_Comm_group(comm, &group));
     wrong = rank == failing ? MPI_GROUP_NULL : group;
 

