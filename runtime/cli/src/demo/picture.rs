@@ -62,7 +62,7 @@ const NOTES: [&str; 2] = [
     "the other sends all 16 and writes members. The hand way posts receives first.",
 ];
 const INK: RGBColor = RGBColor(45, 45, 45);
-const SIZE: (u32, u32) = (1000, 560);
+const SIZE: (u32, u32) = (1260, 580);
 /// The height, in pixels, of the title above the legend. A line of the legend or of the notes has the height `LINE`.
 const TITLE: i32 = 68;
 const LINE: i32 = 20;
@@ -267,7 +267,7 @@ fn draw_case(root: &Area<'_>, panel: &Area<'_>, case: &Case) -> Drawn {
     let places = case.places();
     let mut chart = ChartBuilder::on(panel)
         .margin(14)
-        .x_label_area_size(52)
+        .x_label_area_size(66)
         .y_label_area_size(62)
         .caption(&case.what, font(15))
         .build_cartesian_2d(0.0..places.len() as f64, 0.0..top)?;
@@ -283,7 +283,9 @@ fn draw_case(root: &Area<'_>, panel: &Area<'_>, case: &Case) -> Drawn {
     for (x, &place) in places.iter().enumerate() {
         let (x, (_, name, _, colour)) = (x as f64, BARS[place]);
         let (column, base) = chart.backend_coord(&(x + 0.5, 0.0));
-        root.draw(&Text::new(name, (column, base + 20), centred(12)))?;
+        for (line, part) in name.split(", ").enumerate() {
+            root.draw(&Text::new(part, (column, base + 20 + 14 * line as i32), centred(12)))?;
+        }
         let Some([low, high]) = case.times[place] else { continue };
         let bar = [(x + 0.12, 0.0), (x + 0.88, low)];
         chart.draw_series([Rectangle::new(bar, colour.filled())])?;
@@ -312,7 +314,7 @@ fn draw_case(root: &Area<'_>, panel: &Area<'_>, case: &Case) -> Drawn {
     };
     let runs = if case.runs == 1 { "run" } else { "runs" };
     let under = format!("{exchanged}, {} {runs} of each", case.runs);
-    root.draw(&Text::new(under, (middle, base + 42), centred(12)))?;
+    root.draw(&Text::new(under, (middle, base + 56), centred(12)))?;
     Ok(())
 }
 
