@@ -4,9 +4,9 @@
 //!
 //! This file takes the settings from `settings.rs`. All other modules get their [`Plan`]s from this file.
 
+use crate::Result;
 use crate::error::check_memory;
 use crate::settings::Settings;
-use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use typepack_engine::{Datatype, Named, Plan, Threads, Uses, text};
@@ -58,6 +58,11 @@ pub(crate) fn counters() -> Counters {
 #[doc(alias = "MPI_Type_commit")]
 pub fn commit(ty: &Datatype) -> Result<Plan> {
     check_memory()?;
+    commit_unchecked(ty)
+}
+
+/// Like [`commit`], for callers that check whether memory is short themselves.
+pub(crate) fn commit_unchecked(ty: &Datatype) -> Result<Plan> {
     let plan = ty.commit_with(&engine_settings()?)?;
     if Settings::get()?.report_types {
         watch(ty, &plan);
@@ -175,8 +180,11 @@ pub fn threads() -> Result<&'static Threads> {
 /// Returns the plan of the type of one byte without a sign. Transfers of plain bytes and the library's own messages
 /// count their data in elements of this type.
 pub(crate) fn bytes() -> Result<&'static Plan> {
-    static PLAN: OnceLock<std::result::Result<Plan, typepack_engine::Error>> = OnceLock::new();
-    PLAN.get_or_init(|| Datatype::named(Named::U8).commit())
-        .as_ref()
-        .map_err(|error| Error::from(error.clone()))
+    static PLAN: OnceLock<Plan> = OnceLock::new();
+    if let Some(plan) = PLAN.get() {
+        return Ok(plan);
+    }
+    // An error is not kept: it can only be that memory is short.
+    let plan = Datatype::named(Named::U8).commit()?;
+    Ok(PLAN.get_or_init(|| plan))
 }

@@ -1,6 +1,6 @@
 //! Installs this build in a folder of the tests.
 //!
-//! `io.rs`, `pingpong.rs` and `regret.rs` use this file; they also have the module `skipped`, which this file needs.
+//! `io.rs`, `pingpong.rs` and `regret.rs` use this file.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -79,7 +79,7 @@ impl FileView {
     ///
     /// Returns `ErrorKind::Type` for `etype` or `filetype` in these cases:
     ///
-    /// - The etype has no data.
+    /// - The etype has no data, but the filetype has.
     /// - A displacement is negative, or smaller than the one before it. This rule holds for the displacements
     ///   inside the type, not for those of its copies.
     /// - The filetype does not consist of whole etypes (see [`FileView::check_etypes`]).

@@ -13,6 +13,7 @@ use super::create::{NO_COLOR, UNKNOWN, of_color};
 use crate::comm::{Communicator, Group, check_tag};
 use crate::commit::bytes;
 use crate::endpoint::progress::Endpoint;
+use crate::error::check_memory;
 use crate::schedule::Part;
 use crate::schedule::calls;
 use crate::schedule::program::Builder;
@@ -297,6 +298,13 @@ impl Communicator {
         group: &Group,
         name: &[u8],
     ) -> Result<Option<Self>> {
+        let made = Self::of_members(endpoint, group, name)?;
+        check_memory()?;
+        Ok(made)
+    }
+
+    /// Like [`of_group`](Self::of_group), also if memory is short.
+    fn of_members(endpoint: &Arc<Endpoint>, group: &Group, name: &[u8]) -> Result<Option<Self>> {
         if group.is_empty() {
             return Ok(None);
         }
@@ -307,7 +315,7 @@ impl Communicator {
         })?;
         let mut number = [endpoint.new_context()];
         meeting.broadcast(&mut number, 0)?;
-        meeting.derive(number[0], group.clone())
+        Ok(Self::new(endpoint.clone(), number[0], group.clone()))
     }
 
     /// Makes an intercommunicator of two groups. Their ranks need no communicator in common. All ranks of both groups
@@ -322,8 +330,9 @@ impl Communicator {
         name: &[u8],
         able: bool,
     ) -> Result<Self> {
+        let able = able && check_memory().is_ok();
         let own =
-            Self::of_group(endpoint, local, &[b"local:", name].concat())?.ok_or_else(|| {
+            Self::of_members(endpoint, local, &[b"local:", name].concat())?.ok_or_else(|| {
                 Error::new(ErrorKind::Group, "local_group", "the group is empty; it needs a member")
             })?;
         if own.rank() != leader {

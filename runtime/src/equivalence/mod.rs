@@ -19,7 +19,7 @@ mod neighbors;
 mod scope;
 mod single;
 
-use crate::commit::commit;
+use crate::commit::commit_unchecked;
 use crate::{Datatype, Error, ErrorKind, Named, Plan, Result};
 use std::sync::OnceLock;
 pub use typepack_derive::Equivalence;
@@ -166,7 +166,14 @@ impl Kept {
 
     /// Returns the plan of `T`. All calls on one `Kept` must be for the same `T`.
     pub fn plan<T: Equivalence>(&'static self) -> Result<&'static Plan> {
-        self.0.get_or_init(|| commit(&T::datatype()?)).as_ref().map_err(Clone::clone)
+        if let Some(kept) = self.0.get() {
+            return kept.as_ref().map_err(Clone::clone);
+        }
+        // The caller checks the memory. The end of memory says nothing about the type, so this error is not kept.
+        match T::datatype().and_then(|ty| commit_unchecked(&ty)) {
+            Err(error) if error.kind() == ErrorKind::NoMemory => Err(error),
+            made => self.0.get_or_init(|| made).as_ref().map_err(Clone::clone),
+        }
     }
 }
 

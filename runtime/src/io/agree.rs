@@ -52,7 +52,7 @@ pub(super) fn verdict<T>(agreed: i64, own: Result<T>) -> Result<T> {
 /// Most bytes of the text of a rank that has failed.
 const TEXT: usize = 320;
 
-/// Like [`verdict`], and tells all ranks the text of the rank that has failed. Collective if `agreed` is an error.
+/// Like [`verdict`], and tells all ranks the text of the rank that has failed, if it can. Collective if `agreed` is an error.
 pub(super) fn settled<T>(comm: &Communicator, agreed: i64, own: Result<T>) -> Result<T> {
     if agreed == 0 {
         return own;
@@ -64,7 +64,10 @@ pub(super) fn settled<T>(comm: &Communicator, agreed: i64, own: Result<T>) -> Re
         let length = words.floor_char_boundary(TEXT);
         text[..length].copy_from_slice(&words.as_bytes()[..length]);
     }
-    comm.broadcast(&mut text, root)?;
+    // The ranks have agreed on an error already. If the text cannot be told, the error stands without it.
+    if comm.broadcast(&mut text, root).is_err() {
+        return verdict(agreed, own);
+    }
     let text = String::from_utf8_lossy(&text);
     judged(agreed, own, text.trim_end_matches('\0'))
 }

@@ -233,7 +233,7 @@ impl Shared {
         // The lock may be held by another thread of this process. An access takes microseconds or more, so the waiting
         // thread looks only a few times before it sleeps.
         // The request of a background access has a record of its own.
-        let _recorded = (waiter == Waiter::Program)
+        let recorded = (waiter == Waiter::Program)
             .then(|| comm.endpoint().record_wait(&comm.awaited("", Kind::File, None)));
         let mut looks = 0u32;
         while !look()? {
@@ -241,6 +241,9 @@ impl Shared {
             match looks {
                 0..64 => std::thread::yield_now(),
                 _ => std::thread::sleep(Duration::from_micros(50)),
+            }
+            if let (Some(recorded), 0) = (&recorded, looks % 64) {
+                recorded.look();
             }
         }
         Ok(turn)

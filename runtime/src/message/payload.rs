@@ -14,7 +14,7 @@ use super::label::Sender;
 use crate::{Error, ErrorKind, Plan, Result};
 use std::ops::Range;
 use typepack_engine as engine;
-use typepack_engine::reserve::fallible;
+use typepack_engine::reserve::Grow;
 use typepack_engine::{Side, contiguous};
 
 /// `count` elements of a committed type somewhere in this process's memory.
@@ -417,7 +417,7 @@ pub fn buffer(bytes: u64) -> Result<Vec<u8>> {
     };
     let len = usize::try_from(bytes).map_err(|_| refused())?;
     let mut packed = Vec::new();
-    fallible(|| packed.try_reserve_exact(len)).map_err(|_| refused())?;
+    packed.grow(len).map_err(|_| refused())?;
     packed.resize(len, 0);
     Ok(packed)
 }

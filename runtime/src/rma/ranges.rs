@@ -145,9 +145,13 @@ fn hold_word<'a>(
             Ok(_) => return Ok(Held { word, _recorded: recorded }),
             Err(0) => continue,
             Err(owner) if pauses.are_long() => {
-                if let (None, Some((comm, target))) = (&recorded, patience.record) {
-                    let awaited = comm.awaited("", Kind::Window, Some(target));
-                    recorded = Some(comm.endpoint().record_wait(&awaited));
+                match (&recorded, patience.record) {
+                    (Some(recorded), _) => Recorded::look(recorded),
+                    (None, Some((comm, target))) => {
+                        let awaited = comm.awaited("", Kind::Window, Some(target));
+                        recorded = Some(comm.endpoint().record_wait(&awaited));
+                    }
+                    (None, None) => {}
                 }
                 let holder = usize::try_from(owner - 1).ok();
                 let state = holder.and_then(&state);

@@ -24,7 +24,7 @@ use crate::{Error, ErrorKind, Plan, Result};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use typepack_engine::reserve::fallible;
+use typepack_engine::reserve::Grow;
 
 /// Another rank, as the destination or source of messages: its slot, and its rank for error texts.
 #[derive(Clone, Copy, Debug)]
@@ -541,7 +541,7 @@ pub fn take_room(block: &mut Vec<u128>, (words, shift): (usize, usize)) -> Resul
     if block.len() < words {
         // Clear the block first, because otherwise the vector would copy its old content when it grows.
         block.clear();
-        fallible(|| block.try_reserve_exact(words)).map_err(|_| refused(words))?;
+        block.grow(words).map_err(|_| refused(words))?;
         block.resize(words, 0);
     }
     Ok(block.as_mut_ptr().cast::<u8>().wrapping_add(shift))

@@ -85,6 +85,14 @@ impl Recorded<'_> {
         Recorded { endpoint, number: None }
     }
 
+    /// Tells the watchdog that the thread has looked again for what it waits for, and has not found it.
+    #[cold]
+    pub fn look(&self) {
+        if let (Some(record), Ok(_state)) = (self.endpoint.fabric.waiting(), self.endpoint.lock()) {
+            record.look(false);
+        }
+    }
+
     /// Returns whether the wait is in the list.
     #[inline]
     pub(super) fn is_some(&self) -> bool {

@@ -31,6 +31,7 @@
 //! so a `Held` may read the object at its address.
 
 use super::table::Table;
+use std::any::TypeId;
 use std::cell::{Cell, OnceCell};
 use std::ops::Deref;
 use std::ptr::null;
@@ -145,6 +146,30 @@ pub struct Home<T: Send + Sync + 'static>(OnceCell<Lodging<T>>);
 enum Lodging<T: Send + Sync + 'static> {
     Slot(&'static PerThread<T>),
     Own(Box<PerThread<T>>),
+}
+
+/// Most kinds of objects whose registrations a thread remembers.
+const KINDS: usize = 8;
+
+/// Returns whether the calling thread may use its [`Home`] for objects of type `T`: it has used it before, or there is
+/// memory for the registration of its destructor.
+fn is_ready<T: 'static>() -> bool {
+    thread_local! {
+        // These values have no destructor, so their first use registers nothing.
+        static READY: [Cell<Option<TypeId>>; KINDS] = const { [const { Cell::new(None) }; KINDS] };
+    }
+    READY.with(|ready| {
+        let kind = Some(TypeId::of::<T>());
+        let at = ready.iter().position(|seen| seen.get() == kind || seen.get().is_none());
+        if at.is_some_and(|at| ready[at].get() == kind) {
+            return true;
+        }
+        let may = reserve::may_register();
+        if let (true, Some(at)) = (may, at) {
+            ready[at].set(kind);
+        }
+        may
+    })
 }
 
 impl<T: Send + Sync> Default for Home<T> {
@@ -326,8 +351,10 @@ impl<T: Send + Sync> ThreadCache<T> {
 
     /// Makes the calling thread ready to cache handles, so that its first lookup allocates nothing.
     pub fn prepare(home: &'static LocalKey<Home<T>>) {
-        // A thread that ends caches nothing any more.
-        let _ended = home.try_with(|_| ());
+        if is_ready::<T>() {
+            // A thread that ends caches nothing any more.
+            let _ended = home.try_with(|_| ());
+        }
     }
 
     #[cold]
@@ -339,10 +366,7 @@ impl<T: Send + Sync> ThreadCache<T> {
         handle: usize,
         key: usize,
     ) -> Option<Held<T>> {
-        // A thread that owns the entry in its slot has used its `Home` before. (If it has vanished, the next thread
-        // with its key registers the destructor at worst when it has no memory.)
-        let is_known = self.entries[slot(key)].owner.load(Ordering::Relaxed) == key;
-        if !is_known && !reserve::may_register() {
+        if !is_ready::<T>() {
             return table.find(handle).map(Held::own);
         }
         let found = home.try_with(|home| {
