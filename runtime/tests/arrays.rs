@@ -1,9 +1,10 @@
 //! Tests of arrays and views of `ndarray` as buffers of messages and collective calls.
 #![cfg(feature = "ndarray")]
 
-use crate::job::{Random, ranks};
+use crate::job::ranks;
 use ndarray::{Array, Array1, Array2, Array3, ArrayD, Axis, IxDyn, s};
 use typepack::{Communicator, Equivalence, ErrorKind};
+use typepack_test_support::random::Random;
 
 /// Returns a matrix whose cells are different on all ranks.
 fn matrix(rank: usize, rows: usize, columns: usize) -> Array2<f64> {

@@ -3,12 +3,13 @@
 //! `collectives.rs` and the C program `campaign.c` check the results of such calls; here are the properties that
 //! results do not show: no messages, the same bits as by messages, ranks that run ahead, and ranks that fail.
 
-use crate::job::{Random, is_rank, ranks, ranks_with};
+use crate::job::{is_rank, ranks, ranks_with};
 use std::time::Duration;
 use typepack::topo::{Adjacency, Grid};
 use typepack::{
     Collective, Communicator, Datatype, ErrorKind, Named, Op, Part, Plan, Root, commit,
 };
+use typepack_test_support::random::Random;
 
 /// Returns the part that consists of `values`. `word` is the type of a value.
 fn part<'a>(values: &mut [i64], word: &'a Plan) -> Part<'a> {

@@ -2,9 +2,10 @@
 //! serially.
 
 use crate::forbid::forbid;
-use crate::job::{Random, ranks, ranks_with};
+use crate::job::{ranks, ranks_with};
 use typepack::topo::Grid;
 use typepack::{Communicator, Datatype, ErrorKind, Named, Op, Plan, commit, dims_create};
+use typepack_test_support::random::Random;
 
 fn collectives(world: &Communicator) {
     let (rank, size) = (world.rank(), world.size());

@@ -1,7 +1,7 @@
 //! Tests of the Rust API of files: accesses in the background that borrow their buffers for a scope, and arrays
 //! of any layout.
 
-use crate::job::{Random, ranks};
+use crate::job::ranks;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,6 +10,7 @@ use std::time::Duration;
 use typepack::io::{Access, File, Mode, Whence};
 use typepack::{Communicator, Datatype, ErrorKind, Named, Request, Result, Scope, commit};
 use typepack_job::sys::files::{self, Table};
+use typepack_test_support::random::Random;
 
 fn open(world: &Communicator, name: &str) -> (File, PathBuf) {
     let mut pid = [std::process::id()];

@@ -2,11 +2,12 @@
 //! the tests find each byte by the type maps. `file_faults.rs` has the tests with faults.
 
 use crate::file_scene::path;
-use crate::job::{Random, ranks, ranks_with};
+use crate::job::{ranks, ranks_with};
 use std::path::PathBuf;
 use typepack::engine::typemap::typemap;
 use typepack::io::{Access, File, Mode, Position, Whence};
 use typepack::{Communicator, Datatype, Named, Part, Plan, commit};
+use typepack_test_support::random::Random;
 
 /// Returns the displacements of all bytes of one element, in packed order.
 fn bytes_of(ty: &Datatype) -> Vec<i64> {

@@ -2,11 +2,12 @@
 //! layouts and memory with every protocol, the memory of abandoned operations, deaths in the middle of a
 //! message, and too little memory.
 
-use crate::job::{Random, body, is_rank, mpiexec, ranks, ranks_with, run, text};
+use crate::job::{body, is_rank, mpiexec, ranks, ranks_with, run, text};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use typepack::memory::Block;
 use typepack::{Communicator, Datatype, ErrorKind, Named, Plan, SharedBuffer, Source, Tag, commit};
+use typepack_test_support::random::Random;
 use typepack_test_support::skipped::skipped;
 
 /// A buffer in shared or in private memory.

@@ -1,9 +1,10 @@
 //! Tests of point-to-point messages between real ranks.
 
-use crate::job::{Random, ranks, ranks_with};
+use crate::job::{ranks, ranks_with};
 use typepack::{
     Communicator, Datatype, ErrorKind, Named, Order, Plan, Source, Status, Tag, commit,
 };
+use typepack_test_support::random::Random;
 
 fn byte() -> Plan {
     commit(&Datatype::named(Named::U8)).unwrap()

@@ -1,7 +1,7 @@
 //! Tests of nonblocking and persistent collective calls. Most tests compare the results with those of
 //! blocking calls.
 
-use crate::job::{Random, is_rank, mpiexec, ranks, ranks_with, run};
+use crate::job::{is_rank, mpiexec, ranks, ranks_with, run};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use typepack::{
     Collective, Combine, Communicator, Datatype, ErrorKind, Named, Op, Operation, Operator, Part,
     Plan, SendMode, commit,
 };
+use typepack_test_support::random::Random;
 
 /// The types of the calls. `plans` has types of three words: contiguous, with gaps, and permuted. The other
 /// types are for reductions.

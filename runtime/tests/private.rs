@@ -3,13 +3,14 @@
 //! message longer than two gibibytes. Further tests get data from windows of private memory.
 
 use crate::forbid::forbid;
-use crate::job::{Random, body, is_rank, mpiexec, ranks, ranks_with, run, text};
+use crate::job::{body, is_rank, mpiexec, ranks, ranks_with, run, text};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use typepack::rma::{Assertions, LockKind, Window, WindowOf};
 use typepack::{Communicator, Datatype, ErrorKind, Named, Part, Plan, commit};
 use typepack_test_support::attempts::attempts;
+use typepack_test_support::random::Random;
 use typepack_test_support::skipped::skipped;
 
 fn byte() -> Plan {

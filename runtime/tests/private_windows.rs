@@ -5,11 +5,12 @@
 //! Rank `r` puts to the part of rank `t` that belongs to `r`, so no two ranks write the same words. Each rank draws the
 //! same numbers, so each rank knows what its own memory must hold.
 
-use crate::job::{Random, ranks, ranks_with};
+use crate::job::{ranks, ranks_with};
 use std::sync::atomic::{AtomicBool, Ordering};
 use typepack::rma::{Assertions, LockKind, Update, Window};
 use typepack::{Communicator, ErrorKind, Op, Part, Plan, SharedBuffer, commit};
 use typepack_engine::Cursor;
+use typepack_test_support::random::Random;
 
 fn plan(text: &str) -> Plan {
     commit(&text.parse().expect("a type")).expect("a layout")

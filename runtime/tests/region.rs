@@ -1,7 +1,7 @@
 //! Tests of regions that ranks share: every rank sees every part, all ranks get an error if memory runs out
 //! at one rank, and no rank hangs if another rank dies.
 
-use crate::job::{Random, body, is_rank, mpiexec, ranks, run, text};
+use crate::job::{body, is_rank, mpiexec, ranks, run, text};
 use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use typepack::io::{File, Mode};
 use typepack::rma::Window;
 use typepack::{Communicator, ErrorKind, Op, SharedRegion, WindowErrorKind};
 use typepack_test_support::attempts::attempts;
+use typepack_test_support::random::Random;
 
 /// Returns the value with which `fill` marks word `word` in the part of rank `rank`.
 fn mark(rank: usize, word: usize, seed: u64) -> u64 {

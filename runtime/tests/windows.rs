@@ -1,9 +1,10 @@
 //! Tests of windows of Rust values: the guards of all kinds of epochs, operations on layouts, atomic updates of one
 //! and of many values at the same time, and errors.
 
-use crate::job::{Random, ranks};
+use crate::job::ranks;
 use typepack::rma::{LockKind, Update, WindowOf};
 use typepack::{Communicator, ErrorKind, Op, WindowErrorKind, commit};
+use typepack_test_support::random::Random;
 
 #[test]
 fn one_rank_puts_between_fences() {

@@ -44,6 +44,11 @@ impl Random {
         self.below(n) == 0
     }
 
+    /// Returns `len` random bytes, each the low byte of a number.
+    pub fn bytes(&mut self, len: usize) -> Vec<u8> {
+        (0..len).map(|_| self.next() as u8).collect()
+    }
+
     /// Fills `bytes` with random bytes.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(8) {

@@ -147,28 +147,3 @@ pub fn ranks_with(
     assert_eq!(passed, size, "{name}: not every rank ran the test\n{output}");
     output
 }
-
-/// A small generator of pseudo-random numbers (splitmix64). Ranks that begin with the same seed get the
-/// same numbers.
-pub struct Random(pub u64);
-
-impl Random {
-    /// Returns the next number.
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Returns a number below `bound`.
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    /// Returns `len` random bytes.
-    pub fn bytes(&mut self, len: usize) -> Vec<u8> {
-        (0..len).map(|_| self.next() as u8).collect()
-    }
-}
