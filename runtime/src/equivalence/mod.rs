@@ -139,7 +139,7 @@ pub unsafe trait Equivalence: Copy + Send + 'static {
     /// Returns the committed datatype of one value.
     ///
     /// # Errors
-    /// Returns the errors of [`datatype`](Self::datatype) and of [`commit`].
+    /// Returns the errors of [`datatype`](Self::datatype) and of [`commit`](crate::commit()).
     fn plan() -> Result<&'static Plan>;
 
     /// Returns the committed type of which a value has elements, and their number. An array has those of its elements.
