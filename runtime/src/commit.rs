@@ -63,8 +63,8 @@ pub fn commit(ty: &Datatype) -> Result<Plan> {
 
 /// Like [`commit`], for callers that check whether memory is short themselves.
 pub(crate) fn commit_unchecked(ty: &Datatype) -> Result<Plan> {
-    let plan = ty.commit_with(&engine_settings()?)?;
-    if Settings::get()?.report_types {
+    let plan = ty.commit_with(engine_settings()?)?;
+    if Settings::current().is_some_and(|settings| settings.report_types) {
         watch(ty, &plan);
     }
     Ok(plan)
@@ -123,7 +123,7 @@ pub fn plans_at_commit() -> bool {
 /// Returns `ErrorKind::Engine` if `encoding` is not an encoded layout, and `ErrorKind::Argument` if a
 /// `TYPEPACK_*` variable has a value outside its domain.
 pub(crate) fn decode(encoding: &[u8]) -> Result<Plan> {
-    Ok(typepack_engine::wire::decode_with(encoding, &engine_settings()?)?)
+    Ok(typepack_engine::wire::decode_with(encoding, engine_settings()?)?)
 }
 
 /// Returns the code generator for the engine.
@@ -142,14 +142,15 @@ fn compiler() -> Option<Arc<dyn typepack_engine::kernel::Compiler>> {
 ///
 /// # Errors
 /// Returns `ErrorKind::Argument` if a `TYPEPACK_*` variable has a value outside its domain.
-pub(crate) fn engine_settings() -> Result<typepack_engine::Settings> {
+pub(crate) fn engine_settings() -> Result<&'static typepack_engine::Settings> {
+    static ENGINE: OnceLock<typepack_engine::Settings> = OnceLock::new();
     let settings = Settings::get()?;
-    Ok(typepack_engine::Settings {
+    Ok(ENGINE.get_or_init(|| typepack_engine::Settings {
         compiler: compiler(),
         verify: settings.verify,
         strategy: settings.strategy,
         isa: settings.isa,
-    })
+    }))
 }
 
 /// Returns the group of threads of this process that pack and unpack one buffer together. The first call

@@ -66,12 +66,12 @@ impl View {
     ) -> Result<Self> {
         let of_file = representation.in_file(etype)?;
         let map = if filetype.is_same(etype) {
-            FileView::new(&of_file, &of_file, &engine_settings()?)?
+            FileView::new(&of_file, &of_file, engine_settings()?)?
         } else {
             // The checks of the types as they are in memory: displacements in bytes keep their values in
             // the file, where the etype may have another extent.
             let template = representation.in_file(filetype)?;
-            FileView::new(&of_file, &template, &engine_settings()?)?
+            FileView::new(&of_file, &template, engine_settings()?)?
         };
         if writable {
             map.check_writable()?;

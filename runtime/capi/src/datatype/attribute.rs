@@ -61,14 +61,15 @@ pub fn delete(datatype: raw::Datatype, keyval: c_int) -> Result {
 }
 
 /// `MPI_Type_dup`. The duplicate is committed if the original is committed, and shares its plan. The copy functions
-/// decide which
-/// attributes the duplicate gets.
+/// decide which attributes the duplicate gets.
 pub fn dup(oldtype: raw::Datatype, newtype: Output<raw::Datatype>) -> Result {
     let out = newtype.required("newtype")?;
     let old = find(oldtype)?;
     let copy = Arc::new(Type::sharing(old.tree().dup(), &old));
     let handle = types::insert_type(copy.clone())?;
-    if let Err(failure) = attributes(&old)?.copy(oldtype.0, attributes(&copy)?, handle.0) {
+    if let Some(of_old) = old.already_attached::<Attributes>()
+        && let Err(failure) = of_old.copy(oldtype.0, attributes(&copy)?, handle.0)
+    {
         types::remove(handle)?;
         // `newtype` gets the null handle, so that a caller that ignores the error cannot use the duplicate.
         out.set(raw::Datatype::NULL);
@@ -84,7 +85,9 @@ pub fn free(datatype: InOut<raw::Datatype>) -> Result {
     let (handle, out) = datatype.read("datatype")?;
     // The attributes are deleted before the datatype, because the datatype must stay valid if a delete
     // function fails.
-    attributes(&*types::find_own(handle)?)?.clear(handle.0)?;
+    if let Some(attributes) = types::find_own(handle)?.already_attached::<Attributes>() {
+        attributes.clear(handle.0)?;
+    }
     types::remove(handle)?;
     out.set(raw::Datatype::NULL);
     Ok(())

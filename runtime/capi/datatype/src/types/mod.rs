@@ -106,6 +106,11 @@ impl Type {
         self.attached.get_or_init(|| Box::new(make())).downcast_ref()
     }
 
+    /// Like [`attached`](Self::attached), but makes no data. Returns `None` if the host has attached none yet.
+    pub fn already_attached<T: Any + Send + Sync>(&self) -> Option<&T> {
+        self.attached.get()?.downcast_ref()
+    }
+
     /// Returns the engine's datatype.
     pub fn tree(&self) -> &Datatype {
         &self.tree
