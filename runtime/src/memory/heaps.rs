@@ -9,6 +9,7 @@ use crate::shm::Segment;
 use crate::shm::extents::Extents;
 use crate::shm::heap::Heap;
 use crate::shm::layout::State;
+use crate::sys::limits::limits_addresses;
 use crate::sys::memory::{Inherit, Mapping};
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -26,13 +27,20 @@ pub(crate) struct Heaps {
     own: OnceLock<Option<Heap>>,
     /// The heaps of the other ranks, indexed by rank. The entry of this rank stays empty.
     others: Box<[OnceLock<Extents>]>,
+    /// True if the address space of this process is limited.
+    scarce: bool,
 }
 
 impl Heaps {
     /// Creates a table in which no heap is mapped yet. This process is rank `rank`.
     pub(crate) fn new(segment: Arc<Segment>, rank: usize) -> Self {
         let others = (0..segment.ranks()).map(|_| OnceLock::new()).collect();
-        Self { segment, rank, own: OnceLock::new(), others }
+        Self { segment, rank, own: OnceLock::new(), others, scarce: limits_addresses() }
+    }
+
+    /// Returns whether address space may run short, so that nobody should keep a part of a heap mapped without need.
+    pub(crate) fn is_scarce(&self) -> bool {
+        self.scarce
     }
 
     /// Returns this rank's heap. Returns `None` in a job without heaps.

@@ -120,12 +120,10 @@ impl Fabric {
         heaps.of(rank)?.find(range).or_else(|| heaps.map(rank, range).ok())
     }
 
-    /// Returns whether [`heap_at`](Self::heap_at) returns this memory.
-    #[inline]
-    pub fn has_heap_at(&self, rank: usize, range: &Range<u64>) -> bool {
-        let extents = self.heaps.as_ref().and_then(|heaps| heaps.of(rank));
-        let is_mapped = extents.and_then(|extents| extents.with(range, |_| ())).is_some();
-        is_mapped || self.heap_at(rank, range).is_some()
+    /// Returns whether address space may run short, so that nobody should keep memory of [`heap_at`](Self::heap_at)
+    /// without need.
+    pub fn addresses_are_scarce(&self) -> bool {
+        self.heaps.as_ref().is_none_or(|heaps| heaps.is_scarce())
     }
 
     /// Returns the table of heaps, or `None` in a job of one rank.

@@ -13,13 +13,54 @@ use super::single_copy::{Copier, Denied, Far, Said, SingleCopies, Takes};
 use super::types::{Located, Number, place_in};
 use crate::message::envelope::{Envelope, LONG_MAX, Place, Space};
 use crate::message::payload::{Layout, Sink, fetch, push_to};
+use crate::sys::memory::Mapping;
 use crate::{Plan, Result};
 use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::Arc;
 use typepack_engine::{contiguous, wire};
 
 /// The copier for messages whose data lies in a heap. It uses the engine's fused copy.
 #[derive(Debug, Default)]
-pub struct HeapCopier;
+pub struct HeapCopier {
+    /// The part of the other rank's heap that was used last: its offset in the heap, and its mapping. A lookup in the
+    /// table of heaps would cost each piece of a message four atomic changes.
+    recent: Option<(u64, Arc<Mapping>)>,
+}
+
+impl HeapCopier {
+    /// Returns the address of a range of the other rank's heap. The range stays mapped until the next call. Returns
+    /// `None` if the range cannot be mapped.
+    #[inline]
+    fn at(&mut self, far: Far<'_>, range: &Range<u64>) -> Option<NonNull<u8>> {
+        if let Some((first, map)) = &self.recent
+            && let Some(at) = range.start.checked_sub(*first)
+            && range.start <= range.end
+            && range.end - first <= map.len() as u64
+        {
+            // SAFETY: the offset is at most the length of the mapping (checked above).
+            return Some(unsafe { map.base().add(at as usize) });
+        }
+        self.mapped(far, range)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn mapped(&mut self, far: Far<'_>, range: &Range<u64>) -> Option<NonNull<u8>> {
+        let (start, map) = far.fabric.heap_at(far.rank, range)?;
+        let at = start.as_ptr().addr() - map.base().as_ptr().addr();
+        self.recent = Some((range.start - at as u64, map));
+        Some(start)
+    }
+
+    /// Ends the use of an address that [`at`](Self::at) returned.
+    #[inline]
+    fn done(&mut self, far: Far<'_>) {
+        if far.fabric.addresses_are_scarce() {
+            self.recent = None;
+        }
+    }
+}
 
 /// The protocol of heap copies.
 pub type HeapCopy = SingleCopies<HeapCopier>;
@@ -55,11 +96,15 @@ impl Copier for HeapCopier {
     }
 
     fn can_read(&mut self, far: Far<'_>, from: &Located) -> bool {
-        far.fabric.has_heap_at(far.rank, &from.span)
+        let is_mapped = self.at(far, &from.span).is_some();
+        self.done(far);
+        is_mapped
     }
 
     fn can_write(&mut self, far: Far<'_>, to: &Located) -> bool {
-        far.fabric.has_heap_at(far.rank, &to.span)
+        let is_mapped = self.at(far, &to.span).is_some();
+        self.done(far);
+        is_mapped
     }
 
     fn room(far: Far<'_>, tx: &mut Tx, to: &Layout, bytes: u64) -> Result<Said> {
@@ -74,17 +119,18 @@ impl Copier for HeapCopier {
         to: &Layout,
         range: Range<u64>,
     ) -> std::result::Result<(), Denied> {
-        let (start, _map) = far.fabric.heap_at(far.rank, &from.span).ok_or(Denied)?;
+        let start = self.at(far, &from.span).ok_or(Denied)?;
         let origin = from.origin_at(start);
         // SAFETY:
         // - the range lies within both sides (first condition of `# Safety`);
-        // - the elements at `from` lie within `span` (`Known::locate`), which stays mapped as long as `_map`
-        //   lives; `origin` is the address of their displacement 0. Other processes may
+        // - the elements at `from` lie within `span` (`Known::locate`), which stays mapped until the next
+        //   call of `at`; `origin` is the address of their displacement 0. Other processes may
         //   write there at the same time; that changes values only, because the engine computes no address
         //   from data;
         // - the two sides do not overlap: the receive's memory belongs to this process, and no rank's heap
         //   overlaps another's.
         unsafe { fetch(origin, &from.ty.plan, from.count, to, range) };
+        self.done(far);
         Ok(())
     }
 
@@ -96,15 +142,16 @@ impl Copier for HeapCopier {
         to: &Located,
         range: Range<u64>,
     ) -> std::result::Result<(), Denied> {
-        let (start, _map) = far.fabric.heap_at(far.rank, &to.span).ok_or(Denied)?;
+        let start = self.at(far, &to.span).ok_or(Denied)?;
         let origin = to.origin_at(start);
         // SAFETY:
         // - the range lies within both sides (first condition of `# Safety`);
-        // - the elements at `to` lie within `span` (`Known::room`), which stays mapped as long as `_map`
-        //   lives, and the receiver leaves the bytes of the range to this rank (second condition);
+        // - the elements at `to` lie within `span` (`Known::room`), which stays mapped until the next
+        //   call of `at`, and the receiver leaves the bytes of the range to this rank (second condition);
         // - the send's memory is valid (third condition) and belongs to this process, so it does not
         //   overlap the receiver's heap.
         unsafe { push_to(from, origin, &to.ty.plan, to.count, range) };
+        self.done(far);
         Ok(())
     }
 }

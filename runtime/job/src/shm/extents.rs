@@ -10,6 +10,7 @@
 
 use std::ops::Range;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::layout::HUGE_PAGE;
@@ -48,6 +49,75 @@ impl Extent {
     }
 }
 
+/// The most extents of which [`Snapshot`] has a copy. Extents double in length, so a heap seldom has more.
+const COPIED: usize = 8;
+
+/// A copy of the table of extents, which readers use without its lock. Writers hold the lock.
+///
+/// Every message asks for the offset of its data. The lock of the table costs two atomic changes, which also wait until
+/// all earlier stores are done.
+#[derive(Debug, Default)]
+struct Snapshot {
+    /// The number of changes, twice. The number is odd while a writer changes the copy.
+    version: AtomicU64,
+    /// The number of extents in the table, which may be more than [`COPIED`].
+    count: AtomicU64,
+    /// For each extent: its address, its length in bytes, and its offset in the heap.
+    extents: [[AtomicU64; 3]; COPIED],
+}
+
+impl Snapshot {
+    /// Makes this the copy of `list`. The caller holds the lock of the table for writing.
+    fn set(&self, list: &[Extent]) {
+        let version = self.version.load(Ordering::Relaxed);
+        self.version.store(version.wrapping_add(1), Ordering::Relaxed);
+        // A reader that sees one of the changes below also sees that the number is odd, or a later number.
+        fence(Ordering::Release);
+        self.count.store(list.len() as u64, Ordering::Relaxed);
+        for (copy, extent) in self.extents.iter().zip(list) {
+            let base = extent.map.base().as_ptr().addr() as u64;
+            let of_extent = [base, extent.map.len() as u64, extent.range.start];
+            copy.iter().zip(of_extent).for_each(|(to, from)| to.store(from, Ordering::Relaxed));
+        }
+        self.version.store(version.wrapping_add(2), Ordering::Release);
+    }
+
+    /// Returns the offset in the heap of the bytes at the addresses `start..end`, or `None` if no extent has them.
+    /// Addresses may come from a computation and need not exist. Returns an error if the copy cannot tell that, because it is being changed or does not hold all extents.
+    #[inline]
+    fn locate(&self, start: i128, end: i128) -> Result<Option<u64>, ()> {
+        let (Ok(start), Ok(bytes)) = (u64::try_from(start), u64::try_from(end - start)) else {
+            return Ok(None);
+        };
+        let version = self.version.load(Ordering::Acquire);
+        let count = self.count.load(Ordering::Relaxed) as usize;
+        let mut found = None;
+        for [base, len, offset] in self.extents.iter().take(count) {
+            let at = start.wrapping_sub(base.load(Ordering::Relaxed));
+            let len = len.load(Ordering::Relaxed);
+            if at <= len && bytes <= len - at {
+                found = Some(offset.load(Ordering::Relaxed).wrapping_add(at));
+                break;
+            }
+        }
+        fence(Ordering::Acquire);
+        let is_whole = version % 2 == 0 && self.version.load(Ordering::Relaxed) == version;
+        if is_whole && (found.is_some() || count <= COPIED) { Ok(found) } else { Err(()) }
+    }
+}
+
+/// The table of extents, locked for changes. The copy is made anew when the lock is given back.
+struct Changes<'a> {
+    list: RwLockWriteGuard<'a, Vec<Extent>>,
+    snapshot: &'a Snapshot,
+}
+
+impl Drop for Changes<'_> {
+    fn drop(&mut self) {
+        self.snapshot.set(&self.list);
+    }
+}
+
 /// The extents of the heap of one rank.
 #[derive(Debug)]
 pub struct Extents {
@@ -55,6 +125,7 @@ pub struct Extents {
     rank: usize,
     inherit: Inherit,
     list: RwLock<Vec<Extent>>,
+    snapshot: Snapshot,
 }
 
 fn find<'a>(list: &'a [Extent], range: &Range<u64>) -> Option<&'a Extent> {
@@ -69,7 +140,8 @@ fn find<'a>(list: &'a [Extent], range: &Range<u64>) -> Option<&'a Extent> {
 impl Extents {
     /// Makes the table of the heap of `rank`, without any extent.
     pub fn new(segment: Arc<Segment>, rank: usize, inherit: Inherit) -> Self {
-        Self { segment, rank, inherit, list: RwLock::new(Vec::new()) }
+        let (list, snapshot) = (RwLock::new(Vec::new()), Snapshot::default());
+        Self { segment, rank, inherit, list, snapshot }
     }
 
     // The list is usable even if a thread has panicked while it held the lock: it changes by whole extents.
@@ -77,8 +149,9 @@ impl Extents {
         self.list.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Vec<Extent>> {
-        self.list.write().unwrap_or_else(PoisonError::into_inner)
+    fn write(&self) -> Changes<'_> {
+        let list = self.list.write().unwrap_or_else(PoisonError::into_inner);
+        Changes { list, snapshot: &self.snapshot }
     }
 
     /// Returns the length of the heap in bytes.
@@ -122,18 +195,19 @@ impl Extents {
         if let Some(found) = self.find(range) {
             return Ok(found);
         }
-        let mut list = self.write();
+        let mut changes = self.write();
+        let list = &mut changes.list;
         let around = |size: u64| {
             let end = range.end.max(range.start + 1).next_multiple_of(size);
             range.start / size * size..end.min(len)
         };
-        if find(&list, range).is_none() {
+        if find(list, range).is_none() {
             let wanted = step(list.len());
             let smaller = lengths(wanted, HUGE_PAGE as u64).skip(1);
             let first = self.mapped(around(wanted));
             list.push(smaller.fold(first, |got, len| got.or_else(|_| self.mapped(around(len))))?);
         }
-        let extent = find(&list, range).ok_or_else(|| {
+        let extent = find(list, range).ok_or_else(|| {
             Error::new(ErrorKind::System, "a new extent does not hold the range for which it is")
         })?;
         Ok((extent.at(range.start), extent.map.clone()))
@@ -156,18 +230,18 @@ impl Extents {
     /// for another reason.
     pub(super) fn add(&self, range: Range<u64>) -> Result<(), Error> {
         let extent = self.mapped(range)?;
-        self.write().push(extent);
+        self.write().list.push(extent);
         Ok(())
     }
 
     /// Removes the extent with this range.
     pub(super) fn remove(&self, range: &Range<u64>) {
-        self.write().retain(|extent| extent.range != *range);
+        self.write().list.retain(|extent| extent.range != *range);
     }
 
     /// Removes all extents whose mappings nobody has. Returns whether there were any.
     pub fn remove_unused(&self) -> bool {
-        let mut list = self.write();
+        let list = &mut self.write().list;
         let before = list.len();
         list.retain(|extent| Arc::strong_count(&extent.map) > 1);
         list.len() < before
@@ -177,6 +251,11 @@ impl Extents {
     /// them.
     #[inline]
     pub fn locate(&self, start: i128, end: i128) -> Option<u64> {
+        self.snapshot.locate(start, end).unwrap_or_else(|()| self.locate_locked(start, end))
+    }
+
+    #[cold]
+    fn locate_locked(&self, start: i128, end: i128) -> Option<u64> {
         let list = self.read();
         list.iter().find_map(|extent| {
             let base = extent.map.base().as_ptr() as i128;
@@ -234,6 +313,47 @@ mod tests {
         let (few, many): (Vec<u64>, Vec<u64>) = (all(16, 2), all(50, 6));
         assert_eq!((few, many), (vec![16, 8, 4, 2], vec![50, 24, 12, 6]));
         assert_eq!((all(7, 7), all(16, 7)), (vec![7], vec![16, 8, 7]));
+    }
+
+    #[test]
+    fn offsets_are_found_with_and_without_the_lock() {
+        let extents = extents();
+        let ranges = (0..2 * COPIED as u64).map(|at| 2 * at * STEP..(2 * at + 1) * STEP);
+        let ranges: Vec<_> = ranges.filter(|range| range.end <= extents.len()).collect();
+        for (at, range) in ranges.iter().enumerate() {
+            extents.add(range.clone()).expect("address space");
+            for known in &ranges[..=at] {
+                let (start, map) = extents.find(known).expect("mapped");
+                let (start, len) = (start.as_ptr() as i128, map.len() as i128);
+                assert_eq!(extents.locate(start, start + len), Some(known.start));
+                assert_eq!(extents.locate_locked(start, start + len), Some(known.start));
+                assert_ne!(extents.locate(start, start + len + 1), Some(known.start));
+            }
+            assert_eq!(extents.locate(16, 24), None);
+            assert_eq!(extents.snapshot.locate(16, 24).is_ok(), at < COPIED);
+        }
+        assert!(extents.remove_unused());
+        assert_eq!(extents.snapshot.locate(16, 24), Ok(None));
+    }
+
+    #[test]
+    fn readers_see_no_copy_that_is_half_changed() {
+        let extents = extents();
+        let (start, map) = extents.map(&(0..8)).expect("address space");
+        let at = start.as_ptr() as i128;
+        let other = STEP..2 * STEP;
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                (0..20_000).all(|_| extents.locate(at, at + map.len() as i128) == Some(0))
+            });
+            while !reader.is_finished() {
+                // The further extent is the second, and it is the first while the reader's is left out.
+                extents.add(other.clone()).expect("address space");
+                extents.write().list.reverse();
+                extents.remove(&other);
+            }
+            assert!(reader.join().expect("no panic"));
+        });
     }
 
     #[test]

@@ -64,6 +64,11 @@ pub fn file_size() -> u64 {
     getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
 }
 
+/// Returns whether the address space of this process is limited (`ulimit -v`).
+pub fn limits_addresses() -> bool {
+    getrlimit(Resource::As).current.is_some()
+}
+
 /// Returns a text that names the limit for which the kernel has refused to map `len` bytes into this process. `private`
 /// says whether the memory is private.
 pub fn refusing_map(len: u64, private: bool) -> String {
