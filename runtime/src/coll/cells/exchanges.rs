@@ -367,7 +367,7 @@ impl Turn<'_> {
         // SAFETY: the steps read the elements of the outgoing parts and write those of the incoming parts, which are
         // valid (condition of `# Safety`).
         let exchanged = unsafe {
-            calls::run(comm.endpoint(), (self.method, self.size), place, |steps| {
+            calls::run(comm.endpoint(), (self.method(), self.size), place, |steps| {
                 for (from, _, part) in incoming.filter(|(from, ..)| apart >> from & 1 == 1) {
                     steps.receive(&part, comm.peer(from)?)?;
                 }

@@ -93,7 +93,7 @@ impl Turn<'_> {
             let comm = self.comm;
             // SAFETY: the only step reads the elements of `mine`, which are readable (condition of `# Safety`).
             return unsafe {
-                calls::run(comm.endpoint(), (self.method, self.size), place, |steps| {
+                calls::run(comm.endpoint(), (self.method(), self.size), place, |steps| {
                     steps.send(mine, comm.peer(root)?).map(|_step| ())
                 })
             };
@@ -173,7 +173,7 @@ impl Turn<'_> {
         let comm = self.comm;
         // SAFETY: the steps write to the elements of `parts`, which are writable (condition of `# Safety`).
         let received = unsafe {
-            calls::run(comm.endpoint(), (self.method, self.size), place, |steps| {
+            calls::run(comm.endpoint(), (self.method(), self.size), place, |steps| {
                 let mut from = (0..size).filter(|from| apart >> from & 1 == 1);
                 from.try_for_each(|from| {
                     steps.receive(&parts[from], comm.peer(from)?).map(|_step| ())

@@ -85,8 +85,8 @@ pub(super) struct Turn<'t> {
     other_pieces: bool,
     /// True if the call has succeeded.
     over: bool,
-    /// The name of the method that makes the call; empty in a call of the library's own.
-    pub method: &'static str,
+    /// The call; `None` in a call of the library's own.
+    call: Option<&'t Collective<'t>>,
 }
 
 impl Drop for Turn<'_> {
@@ -118,7 +118,7 @@ impl<'t> Turn<'t> {
             way: None,
             other_pieces: false,
             over: false,
-            method: "",
+            call: None,
         }
     }
 
@@ -130,8 +130,8 @@ impl<'t> Turn<'t> {
     ///
     /// # Errors
     /// Returns the errors of [`Communicator::run_raw`].
-    pub(super) unsafe fn run(mut self, place: Place, call: &Collective<'_>) -> Result<()> {
-        self.method = call.method();
+    pub(super) unsafe fn run(mut self, place: Place, call: &'t Collective<'_>) -> Result<()> {
+        self.call = Some(call);
         let begin = match self.competition(call)? {
             Some(competition) => self.choose(&competition)?,
             None => None,
@@ -148,6 +148,11 @@ impl<'t> Turn<'t> {
             choices.store(block, call_of(self.first), begin, clock::monotonic());
         }
         result
+    }
+
+    /// Returns the name of the method that makes the call; an empty name in a call of the library's own.
+    pub(super) fn method(&self) -> &'static str {
+        name_of(self.call)
     }
 
     /// Makes a call of its own that asks all ranks ([`is_wished`](Self::is_wished)).
@@ -354,7 +359,7 @@ impl<'t> Turn<'t> {
             std::hint::spin_loop();
         }
         seat.waits(block, self.number, from());
-        let awaited = self.comm.awaited(self.method, Kind::Collective, None);
+        let awaited = self.comm.awaited(name_of(self.call), Kind::Collective, None);
         let answer = endpoint.attend_outside(&awaited, || look(seat, block, true));
         seat.has_waited(block);
         answer
@@ -445,7 +450,7 @@ impl<'t> Turn<'t> {
             }
         }
         seat.waits_for_room(block, needed);
-        let awaited = self.comm.awaited(self.method, Kind::Collective, None);
+        let awaited = self.comm.awaited(name_of(self.call), Kind::Collective, None);
         let room =
             endpoint.attend_outside(&awaited, || seat.have_ended(block, needed).then_some(()));
         seat.has_waited(block);
@@ -705,6 +710,11 @@ impl<'t> Turn<'t> {
             .filter(|from| *from != rank)
             .try_for_each(|from| check(from, self.head(from), bytes))
     }
+}
+
+/// Returns the name of the method that makes a call.
+fn name_of(call: Option<&Collective<'_>>) -> &'static str {
+    call.map_or("", Collective::method)
 }
 
 /// Returns whether an alltoall of `size` ranks can go through cells. All parts of all ranks have the same packed size.
