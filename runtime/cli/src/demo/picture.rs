@@ -65,7 +65,7 @@ const NOTES: [&str; 2] = [
     "the other sends all 16 and writes members. The hand way posts receives first.",
 ];
 const INK: RGBColor = RGBColor(45, 45, 45);
-const SIZE: (u32, u32) = (1260, 580);
+const SIZE: (u32, u32) = (1260, 600);
 /// The height, in pixels, of the title above the legend. A line of the legend or of the notes has the height `LINE`.
 const TITLE: i32 = 68;
 const LINE: i32 = 20;
@@ -83,6 +83,8 @@ pub struct Case {
     runs: usize,
     /// Whether the bars were measured at different distances of the CPUs. Then there are no ratios.
     has_moved: bool,
+    /// The least and the greatest nanoseconds of the probe in the runs that count.
+    probes: [f64; 2],
 }
 
 impl Case {
@@ -153,6 +155,10 @@ pub fn cases(records: &[Record]) -> Vec<Case> {
             runs.truncate(runs.len().div_ceil(2));
             (!runs.is_empty()).then_some(runs)
         };
+        let counted = all.iter().filter(|run| run.bar != Bar::Mpich && distance.has(run));
+        let probes = counted.fold([f64::INFINITY, 0.0], |[least, most], run| {
+            [run.probe_ns.min(least), run.probe_ns.max(most)]
+        });
         let bytes = |whole: bool| {
             let of_kind = |record: &&&Record| (record.bar == Bar::HandWhole) == whole;
             all.iter().find(of_kind).map(|record| record.bytes)
@@ -163,6 +169,7 @@ pub fn cases(records: &[Record]) -> Vec<Case> {
             times: BARS.map(|(bar, ..)| times(bar)),
             runs: BARS.map(|(bar, ..)| of_bar(bar).count()).into_iter().max().unwrap_or(0),
             has_moved: distance == Distance::Any,
+            probes,
         }
     };
     names.into_iter().map(of_case).collect()
@@ -199,6 +206,22 @@ fn shown(cases: &[Case]) -> Vec<usize> {
     (0..BARS.len()).filter(|&place| cases.iter().any(|case| case.times[place].is_some())).collect()
 }
 
+/// Tells how far apart the CPUs were. The ratios depend on it: data comes from another core's cache, and on some machines
+/// that takes three times as long as on others. Returns `None` if no run has a probe.
+fn distance(cases: &[Case]) -> Option<String> {
+    let least = cases.iter().map(|case| case.probes[0]).fold(f64::INFINITY, f64::min);
+    let most = cases.iter().map(|case| case.probes[1]).fold(0.0, f64::max);
+    if !least.is_finite() {
+        return None;
+    }
+    let range = if most <= NEAR * least {
+        format!("{least:.0} ns")
+    } else {
+        format!("{least:.0} to {most:.0} ns")
+    };
+    Some(format!("A message of 8 bytes between the two CPUs took {range} there and back."))
+}
+
 /// Returns the table, with the ratio of each time to typepack's time.
 pub fn table(cases: &[Case]) -> String {
     let shown = shown(cases);
@@ -214,6 +237,10 @@ pub fn table(cases: &[Case]) -> String {
     line("microseconds (times typepack's)", &|place| BARS[place].1.to_owned());
     for case in cases {
         line(&case.what, &|place| with_ratio(case, place, "").unwrap_or("-".to_owned()));
+    }
+    if let Some(distance) = distance(cases) {
+        text += &distance;
+        text += " Ratios are other ones where the CPUs are nearer or further apart.\n";
     }
     text
 }
@@ -257,7 +284,7 @@ fn draw(cases: &[Case], text: &mut String) -> Drawn {
         legend(24, top, colour, &format!("{name}: {about}"))?;
         top += LINE;
     }
-    for note in NOTES {
+    for note in NOTES.map(str::to_owned).into_iter().chain(distance(cases)) {
         root.draw(&Text::new(note, (24, top + 4), font(13)))?;
         top += LINE;
     }
@@ -372,6 +399,7 @@ mod tests {
         let text = table(&cases);
         assert!(text.contains("8.0 (4.0x)") && text.contains("2.0 (1.0x)"), "{text}");
         assert!(text.contains("2.0 (ranges overlap)"), "{text}");
+        assert!(text.contains("the two CPUs took 50 ns there and back"), "{text}");
     }
 
     /// Checks that only runs at one distance of the CPUs are compared.
@@ -391,6 +419,7 @@ mod tests {
         assert_eq!(times(&runs), (Some(vec![1.0]), Some(vec![7.0]), false));
         // Here no distance has runs of both bars.
         let runs = [near(hand, 9.0), far(own, 7.0)];
+        assert!(table(&cases(&runs)).contains("took 50 to 160 ns"));
         assert_eq!(times(&runs), (Some(vec![9.0]), Some(vec![7.0]), true));
         assert!(table(&cases(&runs)).contains("9.0 (CPUs moved)"));
     }
