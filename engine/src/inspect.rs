@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::ir::{self, Edge, NodeId, Op, Program};
 use crate::named::Named;
 use crate::passes::pipeline;
-use crate::table::Table;
+use typepack_leaf::Table;
 
 pub use crate::text::constructors::{Argument, call, parameters, types};
 pub use crate::text::print::{abridged_list, word};

@@ -10,8 +10,8 @@
 //! 4. [`Plan`] contains the program, facts about it, and the strategy that executes each nest
 //!    (`plan/`, [`kernel`]).
 //! 5. [`pack`], [`unpack`] and their variants execute a plan for any range of packed bytes (`pack/`,
-//!    `exec/`). They use compiled kernels, leaf kernels (`leaf/`) or the interpreter
-//!    (`kernel/interpreter.rs`). [`copy()`] moves data from one layout straight into another
+//!    `exec/`). They use compiled kernels, leaf kernels or the interpreter (both in the crate
+//!    `typepack-leaf`). [`copy()`] moves data from one layout straight into another
 //!    (`transfer/`). [`wire`] encodes a plan as bytes for peers and caches.
 //!
 //! [`analysis`] describes types and plans: [`signature`] for type matching, [`iov`] for the list of
@@ -43,10 +43,8 @@
 // and from modules that come earlier in this list.
 pub mod attention;
 mod error;
-mod isa;
 mod named;
 pub mod reserve;
-mod table;
 pub mod thread;
 
 pub mod choice;
@@ -60,7 +58,6 @@ pub mod kernel;
 
 mod passes;
 
-mod leaf;
 mod plan;
 
 pub mod analysis;
@@ -92,7 +89,6 @@ pub use exec::{pack_raw, stats, unpack_raw};
 pub use external32::{External32, pack_external_size};
 pub use ir::typed;
 pub use ir::typed::TypedProgram;
-pub use isa::{Isa, ParseIsaError};
 pub use kernel::Direction;
 pub use named::Named;
 pub use pack::external::{
@@ -105,8 +101,8 @@ pub use pack::{pack, pack_range, unpack, unpack_range};
 pub use plan::footprint::{Footprint, check_bounds};
 pub use plan::segments::Segments;
 pub use plan::{Plan, Settings, Strategy, Uses};
-pub use table::Table;
 #[doc(hidden)]
 pub use transfer::memo::prepare_thread;
 pub use transfer::{Side, copy, copy_apart_raw, copy_range, copy_raw};
+pub use typepack_leaf::{Isa, ParseIsaError, Table};
 pub use view::FileView;

@@ -19,7 +19,7 @@
 use super::facts::{Answer, Summary, summarize};
 use super::runs::RunWalk;
 use crate::ir::{Edge, NodeId, Op, Part, Program, RaggedList, Run, edges};
-use crate::table::Table;
+use typepack_leaf::Table;
 
 /// Maximum number of runs that one call of `overlaps` may sort. This many runs take 16 MiB.
 const RUNS: u64 = 1 << 20;

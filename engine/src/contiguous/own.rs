@@ -1,11 +1,10 @@
-//! Picks the method of copies for which no caller has asked for one.
+//! Picks the method of copies for which no caller has asked for one, and none is fixed.
 //!
-//! Runs below [`WATCHED`] bytes take vector moves. For longer runs there is one chooser per size class, which
+//! Runs below [`WATCHED`] bytes take vector moves and do not come here. For longer runs there is one chooser per size class, which
 //! times a few real copies with the clock that [`set_clock`] has set. A run of at least [`TIMED`] bytes asks
 //! its chooser each time. For shorter runs that would cost too much: only one run in [`TURNS`] asks, and the
 //! others take the method that the chooser has found best so far. If there is no clock, nothing is timed, and
-//! all runs take vector moves. If [`set_fixed`] has fixed a method, nothing is timed either, and all long
-//! runs take this method.
+//! runs take vector moves or what [`know`] says.
 //!
 //! There are two sets of choosers ([`Source`]). If another processor has just written the bytes, they lie in its
 //! caches, and the quickest method for them may be slow for other copies. In one process, streaming stores were the
@@ -16,15 +15,10 @@
 //! chooser that another thread is using, the run takes vector moves. The loom models in
 //! `contiguous/tests/shared.rs` run two threads in every interleaving.
 
-use super::{Method, available, copy_by, vector};
+use super::{Method, Source, WATCHED, available, copy_by, set_choice};
 use crate::choice::{Chooser, Pick};
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{LazyLock, Mutex, OnceLock};
-
-/// Length in bytes from which the method of a run is chosen by measurement. The payloads of short messages
-/// are shorter. The copy of such a payload ends in memory that another rank reads soon. The method also
-/// changes the time of that read, and the time of the copy does not show this effect.
-const WATCHED: usize = 16 << 10;
 
 /// Length in bytes from which every run asks its chooser. Two readings of a clock take about 50 ns; a copy of
 /// this length takes at least 1 us.
@@ -45,26 +39,22 @@ pub type Clock = fn() -> u64;
 
 static CLOCK: OnceLock<Clock> = OnceLock::new();
 
-/// The value of [`FIXED`] that means that no method is fixed.
-const FREE: u8 = u8::MAX;
-
-static FIXED: AtomicU8 = AtomicU8::new(FREE);
-
 /// Sets the clock. Only the first call has an effect. Without a clock, all copies take vector moves, unless
 /// their caller asks for another method or [`set_fixed`] has fixed one.
 pub fn set_clock(clock: Clock) {
     let _first = CLOCK.set(clock);
+    take_copies();
+}
+
+/// From this call on, [`copy`] copies the long runs whose method is neither asked for nor fixed.
+fn take_copies() {
+    // SAFETY: `copy` copies the run with one of the methods of `copy_by`, which copy it as `contiguous::copy` does.
+    unsafe { set_choice(copy) };
 }
 
 /// Returns the clock that [`set_clock`] has set.
 pub(crate) fn clock() -> Option<Clock> {
     CLOCK.get().copied()
-}
-
-/// Fixes the method of all long copies for which no caller asks for one. With `None`, the method is chosen by
-/// measurement again.
-pub fn set_fixed(method: Option<Method>) {
-    FIXED.store(method.map_or(FREE, Method::code), Ordering::Relaxed);
 }
 
 /// A chooser that several threads share.
@@ -115,17 +105,7 @@ struct Class {
     methods: Vec<Method>,
 }
 
-/// Who has written the bytes of a run. Each source has its own choosers.
-#[derive(Clone, Copy, Debug)]
-#[repr(usize)]
-pub(super) enum Source {
-    /// Anybody, usually this process.
-    Any = 0,
-    /// Another process.
-    Other = 1,
-}
-
-/// Number of sources.
+/// Number of sources. Each has its own choosers.
 const SOURCES: usize = 2;
 
 /// The size classes of each source.
@@ -182,6 +162,7 @@ fn learnt_in(table: &Table) -> Vec<Learnt> {
 /// Makes methods that were learnt earlier the first choice of their size classes. Lengths that begin no size class, and
 /// methods that this machine lacks, are left out, and so are size classes that have begun to measure.
 pub fn know(learnt: &[Learnt]) {
+    take_copies();
     for (source, number, method) in know_in(&TABLE, learnt) {
         if let Some(quick) = QUICKS[source].get(number) {
             quick.best.store(method.code(), Ordering::Relaxed);
@@ -230,13 +211,9 @@ static QUICKS: [[Quick; QUICK]; SOURCES] = [const {
 ///
 /// # Safety
 ///
-/// - The conditions of [`super::copy`] hold, and `bytes` is at least [`super::LONG`].
-#[inline]
-pub(super) unsafe fn copy(source: Source, from: *const u8, to: *mut u8, bytes: usize) {
-    let free = FIXED.load(Ordering::Relaxed) == FREE;
+/// - The conditions of [`super::copy`] hold, and `bytes` is at least [`WATCHED`].
+unsafe fn copy(source: Source, from: *const u8, to: *mut u8, bytes: usize) {
     let method = match QUICKS[source as usize].get(class(bytes)) {
-        _ if !free => None,
-        _ if bytes < WATCHED => Some(Method::Vector),
         None => None,
         Some(quick) => {
             let run = quick.runs.load(Ordering::Relaxed);
@@ -245,17 +222,16 @@ pub(super) unsafe fn copy(source: Source, from: *const u8, to: *mut u8, bytes: u
             if run % TURNS == TURNS - 1 { None } else { best() }
         }
     };
-    // SAFETY: the caller guarantees the conditions, and `LONG` is more than 64.
+    // SAFETY: the caller guarantees the conditions.
     unsafe {
         match method {
-            Some(Method::Vector) => vector::copy(from, to, bytes),
             Some(method) => copy_by(method, from, to, bytes),
             None => chosen(source, from, to, bytes),
         }
     }
 }
 
-/// Copies a run whose method is fixed, or for which the chooser is asked.
+/// Copies a run for which the chooser is asked.
 ///
 /// # Safety
 ///
@@ -264,9 +240,6 @@ pub(super) unsafe fn copy(source: Source, from: *const u8, to: *mut u8, bytes: u
 unsafe fn chosen(source: Source, from: *const u8, to: *mut u8, bytes: usize) {
     // SAFETY: the caller guarantees the conditions of `copy_by` for `from`, `to` and `bytes`.
     let copy = |method| unsafe { copy_by(method, from, to, bytes) };
-    if let Some(fixed) = Method::from_code(FIXED.load(Ordering::Relaxed)) {
-        return copy(fixed);
-    }
     let Some(clock) = CLOCK.get() else { return copy(Method::Vector) };
     let class_number = class(bytes);
     let class = &TABLE[source as usize][class_number];

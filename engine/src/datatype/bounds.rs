@@ -28,8 +28,8 @@ use super::array;
 use super::{Call, Constructor};
 use crate::error::{Error, ErrorKind, Result};
 use crate::named::Named;
-use crate::table::{Table, entries};
 use std::ops::BitAnd;
+use typepack_leaf::{Table, entries};
 
 /// The origin of a bound of a type. A later variant takes precedence over an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,7 +7,7 @@
 
 use super::{Constructor, Datatype};
 use crate::error::{Error, ErrorKind, Result, counted};
-use crate::table::Table;
+use typepack_leaf::Table;
 
 fn check_count(argument: &'static str, value: i64) -> Result<()> {
     if value < 0 {

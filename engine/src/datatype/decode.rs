@@ -10,9 +10,9 @@
 
 use super::{Call, Constructor, Datatype, F90, Handle, Node};
 use crate::error::{Error, ErrorKind, Result};
-use crate::table::Table;
 use std::fmt;
 use std::sync::Arc;
+use typepack_leaf::Table;
 
 /// Which constructor made a type (MPI-5.0 section 5.1.13). The number is the value of the
 /// `MPI_COMBINER_…` constant in the standard ABI.

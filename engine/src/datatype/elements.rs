@@ -8,7 +8,7 @@
 //! members computes and stores sampled prefix sums of the sizes of its members.
 
 use super::{Constructor, Datatype};
-use crate::table::Table;
+use typepack_leaf::Table;
 
 /// The number of packed bytes, and the number of basic elements, before a member of a struct.
 #[derive(Clone, Copy, Debug)]

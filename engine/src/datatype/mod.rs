@@ -41,11 +41,11 @@ pub use predefined::{TypeClass, UNDEFINED};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::named::Named;
-use crate::table::Table;
 use smallvec::SmallVec;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
+use typepack_leaf::Table;
 
 /// An MPI datatype: an immutable, shared tree of constructor calls.
 ///

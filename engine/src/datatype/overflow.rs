@@ -10,7 +10,7 @@
 
 use super::{Constructor, Datatype};
 use crate::error::{Error, ErrorKind, counted};
-use crate::table::Table;
+use typepack_leaf::Table;
 
 /// Turns `error`, which `bounds.rs` found in `constructor`, into an error that names an argument of
 /// the call.

@@ -1,14 +1,15 @@
 //! Calls the executor of a nest once: a compiled kernel, a leaf kernel, or the interpreter.
 //!
 //! The other files of this folder call [`call`]. They pass the nest's parameter block, whose format
-//! `kernel/` defines.
+//! `leaf/src/kernel/` defines.
 
 use super::direction;
 use super::stats::{self, Executor};
 use super::verified::call_verified;
-use crate::kernel::{Kernel, interpreter};
-use crate::leaf::Routine;
+use crate::kernel::Kernel;
 use crate::plan::{NestPlan, Plan, Strategy, contest};
+use typepack_leaf::Routine;
+use typepack_leaf::kernel::interpreter;
 
 /// Executes a nest with the given parameters. Calls the compiled kernel if the nest has one that is
 /// wanted for `bytes` bytes, otherwise the leaf kernel if the nest has one, otherwise the interpreter.

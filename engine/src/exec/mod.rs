@@ -15,7 +15,7 @@
 //!   `ragged.rs` executes lists of runs, or of nests, of unequal length.
 //!
 //! `call.rs` picks the executor of a nest. If `Settings::verify` is set, `verified.rs` compares the
-//! executor's result with the result of the interpreter (`kernel/interpreter.rs`). `stats.rs`
+//! executor's result with the result of the interpreter (`leaf/src/kernel/interpreter.rs`). `stats.rs`
 //! counts the bytes that each executor moves.
 //!
 //! Every call finds its position in the program by divisions and, in lists, by a binary search
@@ -31,11 +31,11 @@ mod walk;
 mod whole;
 
 use crate::kernel::Direction;
-use crate::kernel::interpreter::copy;
 use crate::plan::Plan;
 use range::nest;
 use stats::Executor;
 use std::ops::Range;
+use typepack_leaf::kernel::interpreter::copy;
 use walk::walk;
 use whole::{list, whole};
 

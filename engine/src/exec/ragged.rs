@@ -1,16 +1,16 @@
 //! Executes ragged lists: lists of runs of unequal length, and lists of nests of unequal length.
 //!
-//! `walk.rs` calls [`ragged`]. If the entries are runs, `leaf/lists.rs` moves the entries that lie
+//! `walk.rs` calls [`ragged`]. If the entries are runs, `leaf/src/routine/lists.rs` moves the entries that lie
 //! wholly in the range.
 
 use super::direction;
 use super::range::nest;
 use super::stats::{self, Executor};
 use crate::ir::{Edge, RaggedList};
-use crate::kernel::interpreter;
-use crate::leaf::{copy_swapped, lists};
 use crate::plan::{NestPlan, Plan, Strategy};
 use std::ops::Range;
+use typepack_leaf::kernel::interpreter;
+use typepack_leaf::{copy_swapped, lists};
 
 /// A ragged list, with the fields of the `Op::Ragged` that contains the list.
 pub(super) struct Ragged<'a> {
@@ -68,7 +68,8 @@ pub(super) unsafe fn ragged<const PACK: bool>(
                     let mem = mem.wrapping_offset(place.body.offset as isize);
                     let (list, scale) = (place.list, place.scale);
                     let width = plan.width(place.body.node);
-                    let runs = lists::Runs { list, scale, unit: bytes, mem, width };
+                    let RaggedList { lengths, entries, .. } = list;
+                    let runs = lists::Runs { lengths, entries, scale, unit: bytes, mem, width };
                     // SAFETY: all bytes of the entries `entry..last` are in the range, and this
                     // machine has the instructions of the plan's `isa`.
                     unsafe { lists::run::<PACK>(plan.isa(), runs, entry..last, packed) }

@@ -7,10 +7,10 @@
 use super::call::call;
 use super::stats::{self, Executor};
 use super::whole::whole;
-use crate::kernel::interpreter;
 use crate::kernel::{Level, Nest};
 use crate::plan::{NestPlan, Plan};
 use std::ops::Range;
+use typepack_leaf::kernel::interpreter;
 
 /// Executes packed bytes `range` of a nest whose outermost level makes `outer` iterations. `mem` is
 /// the address of displacement 0 of the nest.

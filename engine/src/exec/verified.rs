@@ -6,8 +6,8 @@
 use super::direction;
 use super::stats::{self, Executor};
 use crate::kernel::Kernel;
-use crate::kernel::interpreter::{self, copy};
 use crate::plan::{NestPlan, Selected};
+use typepack_leaf::kernel::interpreter::{self, copy};
 
 /// Executes a nest like [`call`](super::call::call), but runs both the interpreter and the kernel
 /// (or the leaf kernel's routine), and compares their results. The buffers receive the

@@ -9,9 +9,9 @@ use super::range::nest;
 use super::stats::{self, Executor};
 use crate::ir::Op;
 use crate::ir::walk::Walk;
-use crate::leaf::copy_swapped;
 use crate::plan::Plan;
 use std::ops::Range;
+use typepack_leaf::copy_swapped;
 
 /// Executes the packed bytes `range` of a program that is not one nest.
 ///

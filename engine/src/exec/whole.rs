@@ -5,8 +5,8 @@
 use super::call::call;
 use super::stats::{self, Executor};
 use crate::kernel::Nest;
-use crate::leaf::copy_swapped;
 use crate::plan::{NestPlan, Plan};
+use typepack_leaf::copy_swapped;
 
 /// Executes a whole nest that has `bytes` packed bytes and makes `outer` iterations of the
 /// outermost level. Two cases are inlined into the caller: the usual call with one element, and

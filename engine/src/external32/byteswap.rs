@@ -1,6 +1,6 @@
 //! Makes a plan for the external32 form of a type if the conversion changes at most the byte order of
 //! each basic element. The engine's own kernels can then pack the type, reversing the bytes of the basic
-//! elements between load and store (`../leaf/byteswap.rs`).
+//! elements between load and store (`leaf/src/routine/byteswap.rs`).
 //!
 //! `mod.rs` calls [`ByteSwapped::new`] when it prepares a type; `../exec/` executes the plan. If
 //! all elements have the same width, the plan uses the program of an ordinary commit. Every block of
@@ -17,13 +17,13 @@ use crate::datatype::Datatype;
 use crate::error::Result;
 use crate::exec;
 use crate::ir::typed::{TypedProgram, lower_parts};
-use crate::leaf::{Mover, Width, mover};
 use crate::named::Named;
 use crate::passes::pipeline;
 use crate::plan::byteswap::Widths;
 use crate::plan::footprint::Footprint;
 use crate::plan::{Plan, Settings, Strategy};
 use std::ops::Range;
+use typepack_leaf::{Mover, Width, mover};
 
 /// A plan for the external32 form of a type.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! Datatype -> typed program in external32 bytes (../ir/typed/) -> External32
-//!     only the byte order changes: byteswap.rs -> ../exec/, ../leaf/
+//!     only the byte order changes: byteswap.rs -> ../exec/, ../../leaf/
 //!     otherwise: walk a range of bytes -> runs of one named type -> convert.rs, by kind.rs
 //!     (binary128.rs)
 //! ```

@@ -13,10 +13,10 @@ use crate::datatype::{Constructor, Datatype};
 use crate::error::{Error, ErrorKind, Result};
 use crate::named::Named;
 use crate::reserve;
-use crate::table::Table;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
+use typepack_leaf::Table;
 
 /// Maximum number of nodes in a program. A commit refuses a tree that needs more nodes.
 pub(crate) const MAX_NODES: usize = 1 << 28;

@@ -20,8 +20,11 @@ pub mod typed;
 pub mod verify;
 pub(crate) mod walk;
 
-use crate::table::Table;
+pub use typepack_leaf::kernel::Run;
+
 use std::sync::Arc;
+use typepack_leaf::Table;
+use typepack_leaf::kernel::Leaf;
 
 /// Index of a node in its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -279,22 +282,13 @@ impl Program {
     }
 }
 
-/// A run of memory: `bytes` bytes at `offset` bytes from some base.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Run {
-    /// Displacement in bytes.
-    pub offset: i64,
-    /// Length in bytes, never 0.
-    pub bytes: u64,
-}
-
 /// Maximum number of runs in a window. A window is a sequence of blocks that lie close together, so that
 /// a kernel can move all of them in one iteration of its innermost loop.
-pub(crate) const WINDOW_RUNS: usize = 32;
+pub(crate) const WINDOW_RUNS: usize = Leaf::WINDOW_RUNS;
 
 /// Maximum distance in bytes from the start of a window's first run to the start or end of any run in the
 /// window.
-pub(crate) const WINDOW_SPAN: i64 = 4096;
+pub(crate) const WINDOW_SPAN: i64 = Leaf::WINDOW_SPAN;
 
 /// Returns true if `op` is a window: a sequence of at most `WINDOW_RUNS` blocks. The first block is at
 /// displacement 0, and all blocks lie within `WINDOW_SPAN` bytes of this position.

@@ -15,8 +15,8 @@
 //! twice, would take exponentially many lines. Therefore the text ends after `LINES` operations.
 
 use super::{Edge, Op, Program};
-use crate::table::Table;
 use std::fmt;
+use typepack_leaf::Table;
 
 /// Maximum number of table entries, list entries and parts of a sequence that are printed.
 const SHOWN: usize = 16;

@@ -4,9 +4,9 @@
 
 use super::{Builder, rewrite_unless};
 use crate::ir::{Edge, Node, Op, Part, Program, RaggedList};
-use crate::table::{Table, entries};
 use smallvec::SmallVec;
 use std::sync::Arc;
+use typepack_leaf::{Table, entries};
 
 /// Joins touching runs. Returns true if the program changed.
 pub(crate) fn coalesce(program: &mut Program) -> bool {

@@ -8,8 +8,8 @@
 
 use super::{Builder, moved, rewrite_unless};
 use crate::ir::{Edge, Node, Op, Part, Program, WINDOW_RUNS};
-use crate::table::Table;
 use smallvec::SmallVec;
+use typepack_leaf::Table;
 
 /// Maximum number of parts of a sequence after nested sequences have been spliced into it. If there
 /// would be more parts, the sequences stay nested (rule 2 in `README.md`).

@@ -10,8 +10,8 @@
 use super::unroll::unrolled;
 use super::{Builder, rewrite};
 use crate::ir::{Edge, Op, Part, Program, RaggedList, is_window};
-use crate::table::Table;
 use std::sync::Arc;
+use typepack_leaf::Table;
 
 /// Replaces sequences that are not windows by windows, lists or tables where possible.
 pub(crate) fn gather(program: &mut Program) {

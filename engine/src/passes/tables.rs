@@ -6,9 +6,9 @@
 use super::coalesce::dense;
 use super::{Builder, moved, rewrite};
 use crate::ir::{Edge, Op, Part, Program, RaggedList, WINDOW_RUNS};
-use crate::table::Table;
 use smallvec::SmallVec;
 use std::sync::Arc;
+use typepack_leaf::Table;
 
 /// Removes list entries without copies. Turns ragged lists with equal lengths into tables, tables with
 /// constant steps into loops, and short lists of runs into sequences. Tables whose steps are nearly

@@ -2,10 +2,10 @@
 //! bytes.
 //!
 //! `external32/byteswap.rs` makes the widths. `plan/` reads them when it prepares a nest, and `exec/`
-//! reads them when it walks a block. The functions in `leaf/byteswap.rs` swap the bytes.
+//! reads them when it walks a block. The functions in `leaf/src/routine/byteswap.rs` swap the bytes.
 
 use crate::ir::{Edge, NodeId, Op, Program};
-use crate::leaf::{Swap, Width};
+use typepack_leaf::{Swap, Width};
 
 /// The widths of the basic elements whose bytes a plan reverses. `Native` means that the plan reverses
 /// no bytes.

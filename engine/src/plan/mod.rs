@@ -28,9 +28,7 @@ pub use uses::Uses;
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorKind, Result, counted};
 use crate::ir::{NodeId, Program};
-use crate::isa::Isa;
 use crate::kernel::{Direction, Nest};
-use crate::leaf::{self, Width};
 use byteswap::Widths;
 use footprint::Footprint;
 use kept::Kept;
@@ -38,6 +36,7 @@ use nests::NestPlans;
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
+use typepack_leaf::{Isa, Width};
 
 /// In a fused copy, blocks of at least this many bytes are copied one by one with `contiguous::copy`. For
 /// such blocks, the overhead of a call per block is less than a tenth of the time of the copy.
@@ -287,7 +286,7 @@ impl Plan {
         // The packed size of one element fits in 64 bits, but that of a whole tile may not. Then
         // return `None`, because no segment is that large.
         let column = planned.below[0].get() * planned.leaf_bytes.get();
-        leaf::tile_elements(&planned.nest)?.checked_mul(column)
+        typepack_leaf::tile_elements(&planned.nest)?.checked_mul(column)
     }
 
     /// Returns the instruction set that the leaf kernels use.

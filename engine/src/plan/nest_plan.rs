@@ -11,10 +11,10 @@ use super::divide::Divisor;
 use super::settings::{Settings, Strategy};
 use crate::contiguous;
 use crate::kernel::{COMPILATION, Direction, Kernel, Leaf, LeafShape, Level, Levels, Nest};
-use crate::leaf::{Class, Routine, Swap};
 use crate::reserve;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use typepack_leaf::{Class, Routine, Swap};
 
 /// In pack and unpack calls, blocks of at least this many bytes are copied with `contiguous::copy`, with one
 /// call per block. For shorter blocks, loops that use the machine's widest registers are faster
@@ -30,7 +30,7 @@ pub(crate) struct NestPlan {
     /// more.
     distrusted: [AtomicBool; 2],
     pub(crate) nest: Nest,
-    /// The parameter block for the whole nest, in the layout that `kernel/` defines, padded with zeros. If
+    /// The parameter block for the whole nest, in the layout that `leaf/src/kernel/` defines, padded with zeros. If
     /// the outermost level is the loop over elements, its count is that of one element.
     pub(crate) words: [u64; Nest::WORDS],
     pub(crate) leaf_bytes: Divisor,

@@ -6,8 +6,8 @@ use super::byteswap::Widths;
 use super::nest_plan::NestPlan;
 use super::settings::Settings;
 use crate::ir::{self, Edge, NodeId, Op, Program};
-use crate::leaf::Width;
 use crate::passes::nest::{is_nest, nest_of};
+use typepack_leaf::Width;
 
 /// The nests of a plan. Most plans have one nest that executes the whole program; this nest is stored
 /// inline and needs no allocation of its own. The size of a plan stays below 1 KiB, because the C

@@ -11,9 +11,9 @@
 //! the segment at least three quarters of `wish` long. The limit of three quarters is a compromise: ending at
 //! a coarser unit saves one or two kernel calls, but shorter segments mean more segments. With segments of
 //! three quarters of `wish`, there are four segments instead of three, and the extra segment costs about as
-//! much as the coarser unit saves. If columns are packed in tiles (`leaf/tiles.rs`), a tile is one more unit,
-//! and a segment of one tile may be up to twice as long as the wish. If a segment had fewer columns than a
-//! tile, the next segment would read the same cache lines again.
+//! much as the coarser unit saves. If columns are packed in tiles (`leaf/src/routine/tiles.rs`), a tile is one
+//! more unit, and a segment of one tile may be up to twice as long as the wish. If a segment had fewer columns
+//! than a tile, the next segment would read the same cache lines again.
 //!
 //! Invariants: no segment is empty, and each segment begins at the end of the previous one. A segment
 //! is never longer than the wish (with tiles: twice the wish) or [`SHORT`], whichever is greater.

@@ -1,8 +1,8 @@
 //! The settings of a commit, and the strategies among which a commit chooses.
 
-use crate::isa::Isa;
 use crate::kernel::Compiler;
 use std::sync::Arc;
+use typepack_leaf::Isa;
 
 /// The strategies for executing a nest. A nest consists of loops, one inside another, around a block or
 /// a few short runs. The iterations of a loop lie at a constant stride or at displacements from a

@@ -9,7 +9,7 @@ use crate::datatype::{
     Binding, Call, Constructor, DEFAULT_ARGUMENT, Datatype, Distribution, F90, Order, UNDEFINED,
 };
 use crate::error::{Error, ErrorKind, Result};
-use crate::table::Table;
+use typepack_leaf::Table;
 
 /// The form of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

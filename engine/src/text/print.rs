@@ -8,9 +8,9 @@
 use super::constructors::{Argument, call, types};
 use crate::datatype::Datatype;
 use crate::named::Named;
-use crate::table::Table;
 use std::collections::HashMap;
 use std::fmt::Write;
+use typepack_leaf::Table;
 
 /// Number of entries that [`abridge`] shows of a list that it shortens.
 const SHOWN: usize = 6;

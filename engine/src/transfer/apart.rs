@@ -11,7 +11,7 @@
 use super::{Side, copy_raw, is_ragged, memo, staged};
 use crate::exec::stats::{self, Executor};
 use crate::exec::{pack_part, unpack_part};
-use crate::kernel::interpreter;
+use typepack_leaf::kernel::interpreter;
 
 /// Copies `bytes` packed bytes: the packed bytes of the source from `src_at` on become the packed bytes
 /// of the destination from `dst_at` on. Displacement 0 of a side is at `memory + origin`, which need not

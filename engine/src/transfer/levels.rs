@@ -11,7 +11,7 @@
 
 use crate::ir::{Node, Op, Program};
 use crate::kernel::LevelShape;
-use crate::table::Table;
+use typepack_leaf::Table;
 
 /// Maximum number of levels of a side. `staged.rs` handles deeper programs.
 pub(super) const LEVELS: usize = 8;

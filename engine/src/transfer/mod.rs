@@ -39,11 +39,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::exec::stats::{self, Executor};
 use crate::exec::{pack_part, unpack_part};
 use crate::ir::Op;
-use crate::kernel::interpreter;
 use crate::plan::Plan;
 use crate::plan::footprint::check_bounds;
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::ops::Range;
+use typepack_leaf::kernel::interpreter;
 
 /// One side of a fused copy: `count` elements of `plan` in `memory`.
 #[derive(Clone, Copy, Debug)]

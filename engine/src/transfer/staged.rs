@@ -19,10 +19,10 @@ use crate::analysis::cursor::Cursor;
 use crate::exec::stats::{self, Executor};
 use crate::exec::{pack_part, unpack_part};
 use crate::ir::{Op, Program};
-use crate::kernel::interpreter;
 use crate::plan::Plan;
 use std::mem::MaybeUninit;
 use std::ops::Range;
+use typepack_leaf::kernel::interpreter;
 
 /// Size of the buffer in bytes. It equals the size of a typical L1 cache. With half this size, the lines
 /// of both layouts would fit in the cache together with the buffer, but copies of 32 KiB would take 5 %

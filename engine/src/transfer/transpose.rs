@@ -3,11 +3,11 @@
 //!
 //! `memo.rs` calls [`Transposed::of`] for the common nest of a transfer (`nest.rs`). `compiled.rs`
 //! calls [`Transposed::run`] instead of a kernel, with the parameters of a kernel. The rules are
-//! those of `../leaf/traversal.rs`, extended to two sides. A level *continues the block* on a side
+//! those of `leaf/src/routine/traversal.rs`, extended to two sides. A level *continues the block* on a side
 //! if its stride there equals the length of the block.
 //!
 //! 1. A level that continues the block on both sides becomes part of the block, wherever the level is.
-//! 2. Two levels of at least 4 iterations each are transposed in registers (`../leaf/tiles.rs`) if one of
+//! 2. Two levels of at least 4 iterations each are transposed in registers (`leaf/src/routine/tiles.rs`) if one of
 //!    them continues the block in the source, the other one continues it in the destination, and packed
 //!    order would be slow. Packed order is slow if the levels inside one of these two levels touch more
 //!    cache lines than the L1 cache holds.
@@ -22,11 +22,11 @@
 
 use super::interpreted::{self, Strides};
 use super::nest::Nest;
-use crate::isa::Isa;
 use crate::kernel::{LevelShape, TransferLeaf, TransferRun, TransferShape};
-use crate::leaf::Width;
-use crate::leaf::tiles::{Transpose, Transposer, transposer};
-use crate::leaf::traversal::{CHUNK, SQUARE, apart, column, height, stays_in_l1};
+use typepack_leaf::Isa;
+use typepack_leaf::Width;
+use typepack_leaf::tiles::{Transpose, Transposer, transposer};
+use typepack_leaf::traversal::{CHUNK, SQUARE, apart, column, height, stays_in_l1};
 
 const DEPTH: usize = TransferShape::MAX_DEPTH;
 

@@ -10,8 +10,8 @@ use super::format::{BLOCK, HEADER, LOOP, MAGIC, NODE, PART, RAGGED, SEQ, TABLE, 
 use crate::error::{Error, ErrorKind, Result};
 use crate::ir::{Edge, NodeId, Op, Part, Program, RaggedList, verify};
 use crate::plan::footprint::Footprint;
-use crate::table::Table;
 use std::sync::Arc;
+use typepack_leaf::Table;
 
 fn malformed(detail: impl Into<String>) -> Error {
     Error::new(ErrorKind::Argument, "wire", detail)

@@ -6,7 +6,7 @@
 use super::format::{BLOCK, HEADER, LENGTH, LOOP, MAGIC, NODE, PART, RAGGED, SEQ, TABLE, VERSION};
 use crate::ir::{self, Edge, NodeId, Op, Program};
 use crate::plan::Plan;
-use crate::table::Table;
+use typepack_leaf::Table;
 
 /// Returns the same bytes as [`encode`], or `None` if there are more than `limit` bytes. Does not build
 /// the encoding if it is clear beforehand that the program needs more than `limit` bytes.

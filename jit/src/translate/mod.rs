@@ -102,7 +102,7 @@ fn flags() -> MemFlagsData {
     MemFlagsData::new().with_notrap().with_can_move()
 }
 
-/// Checks that `shape` keeps the limits in `engine/src/kernel/mod.rs`. The limits are needed
+/// Checks that `shape` keeps the limits in `engine/leaf/src/kernel/mod.rs`. The limits are needed
 /// because the translator turns displacements into 32-bit immediates, and because code size grows
 /// with the number of runs of a window.
 fn check(shape: &Shape) -> Result<()> {
@@ -146,7 +146,7 @@ fn check(shape: &Shape) -> Result<()> {
     Ok(())
 }
 
-/// Checks that `shape` keeps the limits for fused copies in `engine/src/kernel/transfer.rs`.
+/// Checks that `shape` keeps the limits for fused copies in `engine/leaf/src/kernel/transfer.rs`.
 fn check_transfer(shape: &TransferShape) -> Result<()> {
     let refuse = |detail: String| Err(Error::new(ErrorKind::Shape, format!("{shape}: {detail}")));
     if shape.levels.is_empty() || shape.levels.len() > TransferShape::MAX_DEPTH {

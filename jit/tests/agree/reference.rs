@@ -53,7 +53,7 @@ pub fn unpack(runs: &[Run], origin: i64, packed: &[u8], mem: &mut [u8]) {
 }
 
 /// Returns the parameter block for the iterations `part` of every level, as
-/// `engine/src/kernel/mod.rs` prescribes. Also returns the offset of the base from the origin.
+/// `engine/leaf/src/kernel/mod.rs` prescribes. Also returns the offset of the base from the origin.
 pub fn parameters(nest: &Nest, part: &[(u64, u64)]) -> (Vec<u64>, i64) {
     let mut base = nest.base;
     let mut words = Vec::new();

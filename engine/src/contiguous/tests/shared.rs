@@ -1,26 +1,16 @@
-//! Tests of what several threads share: the choosers of `own.rs`, and the requested method (`ASKED` in
-//! `mod.rs`). Loom runs two threads in every interleaving; the last test runs real threads that copy bytes.
+//! Tests of what several threads share: the choosers of `own.rs`. Loom runs two threads in every interleaving; the last
+//! test runs real threads that copy bytes.
 
 use super::super::own::{self, Shared, choose};
-use super::super::{Asked, LONG, Method, NOTHING, asking, available, copy, with};
+use super::super::{LONG, Method, available, copy, set_fixed, with};
 use crate::choice::{Chooser, SAMPLES};
 use loom::cell::UnsafeCell;
-use loom::sync::atomic::{AtomicU8, Ordering};
 use loom::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 impl Shared for Mutex<Chooser> {
     fn attempt<R>(&self, f: impl FnOnce(&mut Chooser) -> R) -> Option<R> {
         self.try_lock().ok().map(|mut chooser| f(&mut chooser))
-    }
-}
-
-impl Asked for AtomicU8 {
-    fn get(&self) -> u8 {
-        self.load(Ordering::Relaxed)
-    }
-    fn set(&self, code: u8) {
-        self.store(code, Ordering::Relaxed);
     }
 }
 
@@ -88,23 +78,6 @@ fn loom_two_threads_share_a_chooser() {
     });
 }
 
-/// Checks in every interleaving of two requests that each thread reads one of the two methods or none, and
-/// that no method is asked for after both requests have ended.
-#[test]
-fn loom_requests_of_two_threads() {
-    loom::model(|| {
-        let asked = Arc::new(AtomicU8::new(NOTHING));
-        let theirs = asked.clone();
-        let known = |code| code == NOTHING || Method::from_code(code).is_some();
-        let other = loom::thread::spawn(move || {
-            asking(&*theirs, Method::Repeat, || assert!(known(theirs.get())));
-        });
-        asking(&*asked, Method::Streaming, || assert!(known(asked.get())));
-        other.join().expect("the other thread has not panicked");
-        assert_eq!(asked.get(), NOTHING);
-    });
-}
-
 /// Real threads copy long runs while the choosers learn, while another thread asks for methods, and while
 /// the fixed method changes. Checks all copied bytes.
 #[test]
@@ -127,7 +100,7 @@ fn threads_copy_while_the_methods_change() {
                     match (thread, round % 3) {
                         (0, 0) => with(method, run),
                         (1, at) => {
-                            own::set_fixed((at > 0).then_some(method));
+                            set_fixed((at > 0).then_some(method));
                             run();
                         }
                         _ => run(),
@@ -138,5 +111,5 @@ fn threads_copy_while_the_methods_change() {
             });
         }
     });
-    own::set_fixed(None);
+    set_fixed(None);
 }

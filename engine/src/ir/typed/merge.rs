@@ -9,8 +9,8 @@ use crate::datatype::Datatype;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ir::{Edge, Op, Part, Program, WINDOW_RUNS, lower, verify};
 use crate::named::Named;
-use crate::table::Table;
 use std::sync::Arc;
+use typepack_leaf::Table;
 
 /// Returns two values: the program of `ty`, in which the lengths of blocks are counted in `unit`; and,
 /// for each node that is a block, its named type.

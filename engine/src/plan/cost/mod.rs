@@ -19,9 +19,9 @@
 
 mod table;
 
-use crate::isa::Isa;
 use crate::kernel::{Direction, Leaf, LeafShape, Level, Nest};
-use crate::leaf::Class;
+use typepack_leaf::Class;
+use typepack_leaf::Isa;
 
 /// The times that an executor takes, in picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ pub(crate) struct Choice {
 const BYTE: u64 = 350;
 
 /// Cost of a dense pattern that is packed with byte shuffles. `run` is the time per window of 16 bytes, or,
-/// where `leaf/shuffle/blend.rs` packs the pattern, per load of 32 bytes.
+/// where `leaf/src/routine/shuffle/blend.rs` packs the pattern, per load of 32 bytes.
 ///
 /// The times are estimates for the machine of the table: `typepack-bench calibrate` could not measure them,
 /// because that machine was not at hand. On another machine (Zen 5), a window took 1.2 to 1.4 times as long
@@ -233,7 +233,7 @@ pub(crate) fn choice(
         Isa::Avx512 => &table::AVX512[d],
         Isa::Avx2 => &table::AVX2[d],
         // The rows of SSE4 are the portable ones. Its byte shuffles have their own cost.
-        Isa::Sse4 | Isa::Portable => &table::PORTABLE[d],
+        _ => &table::PORTABLE[d],
     };
     let kernel = tally.kernel(&table::KERNELS[d]);
     let Some(other) = tally.other(class, leaves, table::INTERPRETER[d]) else {

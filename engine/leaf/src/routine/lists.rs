@@ -1,6 +1,6 @@
-//! Moves the runs of a ragged list (`RaggedList`). Each run has its own length.
+//! Moves the runs of a list in which each run has its own length (the engine's `RaggedList`).
 //!
-//! `exec/` calls [`run`] for all entries of a list that lie completely in the packed range. A call of
+//! The engine calls [`run`] for all entries of a list that lie completely in the packed range. A call of
 //! `contiguous::copy` per entry would cost a function call and a mispredicted branch on the length, which
 //! together take several times as long as moving a run of a few doubles. So, on CPUs with AVX-512, a run that
 //! fits in one register takes one masked move; on other CPUs, a short run takes two overlapping moves of a
@@ -12,8 +12,8 @@ use super::byteswap::{self, Swapped, Width};
 use super::moves::{self, Machine, Portable};
 #[cfg(target_arch = "x86_64")]
 use super::moves::{Avx2, Avx512};
-use crate::ir::RaggedList;
-use crate::table::entries;
+use crate::entries;
+use crate::table::Table;
 use std::ops::Range;
 
 /// Maximum length, in bytes, of a run that the moves of this file handle. Longer runs use `byteswap::copy`.
@@ -22,13 +22,19 @@ const SHORT: usize = 64;
 /// A list of runs, and the memory address to which their displacements are relative. Run `i` has
 /// `lengths[i] * unit` bytes and begins at `mem + entries[i] * scale`.
 #[derive(Clone, Copy)]
-pub(crate) struct Runs<'a> {
-    pub(crate) list: &'a RaggedList,
-    pub(crate) scale: i64,
-    pub(crate) unit: u64,
-    pub(crate) mem: *mut u8,
+pub struct Runs<'a> {
+    /// Length of each run, in units of `unit` bytes.
+    pub lengths: &'a Table,
+    /// Position of each run, in units of `scale` bytes.
+    pub entries: &'a Table,
+    /// Number of bytes per unit of a position.
+    pub scale: i64,
+    /// Number of bytes per unit of a length.
+    pub unit: u64,
+    /// The address to which the displacements are relative.
+    pub mem: *mut u8,
     /// Width of the elements whose bytes are reversed. `unit` is a multiple of `width`.
-    pub(crate) width: Width,
+    pub width: Width,
 }
 
 /// Moves the runs with the indices in `range`, in order. Returns the address after the packed bytes
@@ -42,7 +48,23 @@ pub(crate) struct Runs<'a> {
 ///   be the sum of the lengths of these runs. `total` bytes at `packed` are valid for writes if
 ///   `PACK` is true, and for reads otherwise.
 /// - The runs and the packed bytes do not overlap.
-pub(crate) unsafe fn run<const PACK: bool>(
+#[inline(always)]
+pub unsafe fn run<const PACK: bool>(
+    isa: Isa,
+    runs: Runs<'_>,
+    range: Range<usize>,
+    packed: *mut u8,
+) -> *mut u8 {
+    type Run = unsafe fn(Isa, Runs<'_>, Range<usize>, *mut u8) -> *mut u8;
+    static RUN: [Run; 2] = [instance::<false>, instance::<true>];
+    // SAFETY: the conditions of `instance` are those of this function, and the arguments are the same.
+    unsafe { RUN[usize::from(PACK)](isa, runs, range, packed) }
+}
+
+/// # Safety
+///
+/// The conditions of [`run`] hold.
+unsafe fn instance<const PACK: bool>(
     isa: Isa,
     runs: Runs<'_>,
     range: Range<usize>,
@@ -111,9 +133,9 @@ unsafe fn swapped_avx2<const PACK: bool>(
 /// run.
 macro_rules! sweep {
     ($isa:expr, $runs:expr, $range:expr, $packed:expr, $pack:expr, $short:expr) => {{
-        let Runs { list, scale, unit, mem, width } = $runs;
+        let Runs { lengths, entries, scale, unit, mem, width } = $runs;
         let (mut packed, count) = ($packed, $range.len());
-        entries!(&list.lengths, lengths => entries!(&list.entries, places => {
+        entries!(lengths, lengths => entries!(entries, places => {
             let runs = lengths.skip($range.start).zip(places.skip($range.start));
             for (length, place) in runs.take(count) {
                 let bytes = (length as u64 * unit) as usize;
@@ -198,7 +220,6 @@ unsafe fn overlapping<M: Machine, const PACK: bool>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::Table;
 
     /// Checks that runs of every length are moved and that nothing outside them is written. The test
     /// uses tables of every width, both directions, and every instruction set of this machine.
@@ -222,21 +243,19 @@ mod tests {
             (Table::new(&counts), Table::Wide(places.as_slice().into())),
             (Table::Wide(wide.as_slice().into()), Table::new(&places)),
         ] {
-            let list = RaggedList::new(lengths, places);
             let (scale, range) = (60, 2..88);
             let mut memory: Vec<u8> = (0..541_000u32).map(|i| (i % 251) as u8).collect();
             let mut expected = Vec::new();
             for i in range.clone() {
-                let at = list.entries.get(i) as usize * 60;
-                expected.extend(&memory[at..at + list.lengths.get(i) as usize * unit]);
+                let at = places.get(i) as usize * 60;
+                expected.extend(&memory[at..at + lengths.get(i) as usize * unit]);
             }
             turn(&mut expected);
             let unpacked: Vec<u8> = expected.iter().map(|byte| !byte).collect();
             let mut after = memory.clone();
             let mut next = 0;
             for i in range.clone() {
-                let (at, bytes) =
-                    (list.entries.get(i) as usize * 60, list.lengths.get(i) as usize * unit);
+                let (at, bytes) = (places.get(i) as usize * 60, lengths.get(i) as usize * unit);
                 after[at..at + bytes].copy_from_slice(&unpacked[next..next + bytes]);
                 turn(&mut after[at..at + bytes]);
                 next += bytes;
@@ -245,7 +264,14 @@ mod tests {
             for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
                 memory.copy_from_slice(&before);
                 let (mem, width) = (memory.as_mut_ptr(), Width::new(part).unwrap());
-                let runs = Runs { list: &list, scale, unit: unit as u64, mem, width };
+                let runs = Runs {
+                    lengths: &lengths,
+                    entries: &places,
+                    scale,
+                    unit: unit as u64,
+                    mem,
+                    width,
+                };
                 let mut packed = vec![0; expected.len() + 64];
                 let mut back = unpacked.clone();
                 // SAFETY: `memory` holds all runs of `range`. `packed` and `back` each hold at least

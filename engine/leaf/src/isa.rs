@@ -1,9 +1,9 @@
 //! The instruction sets that leaf kernels and copies may use.
 //!
-//! `plan/` picks the instruction set that its settings ask for (`Settings::isa`) or else the best one
-//! that this machine supports. `leaf/` picks the instance of each leaf kernel for that instruction set.
-//! The copy loops of `contiguous/` use the best one; `contiguous::limit` can limit them for the whole
-//! process. The engine does not read the environment: the runtime reads `TYPEPACK_ISA` and passes it in
+//! The engine picks the instruction set that a plan's settings ask for or else the best one that this
+//! machine supports. `routine/` picks the instance of each leaf kernel for that instruction set. The copy
+//! loops of `contiguous/` use the best one; `contiguous::limit` can limit them for the whole process. This
+//! crate does not read the environment: the runtime reads `TYPEPACK_ISA` and passes it to the engine in
 //! the settings.
 
 use std::fmt;

@@ -234,6 +234,14 @@ fn inverse(odd: usize, power: usize) -> usize {
     inverse % power
 }
 
+/// [`Pattern::run`] for unpacking and for packing.
+static RUN: [unsafe fn(&Pattern, *const u64, *mut u8, *mut u8); 2] =
+    [Pattern::run::<false>, Pattern::run::<true>];
+
+/// [`LazyPattern::until_built`] for unpacking and for packing.
+static UNTIL_BUILT: [unsafe fn(&LazyPattern, &Nest, *const u64, *mut u8, *mut u8); 2] =
+    [LazyPattern::until_built::<false>, LazyPattern::until_built::<true>];
+
 impl LazyPattern {
     /// Makes a pattern that is not built yet. [`merit`] must have returned `merit` for its level and
     /// leaf; `row` is the row for the leaf.
@@ -270,8 +278,8 @@ impl LazyPattern {
         // direction.
         unsafe {
             match self.built.get() {
-                Some(window) => window.run::<PACK>(words, mem, packed),
-                None => self.until_built::<PACK>(nest, words, mem, packed),
+                Some(window) => RUN[usize::from(PACK)](window, words, mem, packed),
+                None => UNTIL_BUILT[usize::from(PACK)](self, nest, words, mem, packed),
             }
         }
     }

@@ -2,9 +2,8 @@
 //!
 //! In a fused copy, a datatype describes the source, and another datatype describes the
 //! destination. The documentation of `mod.rs` applies, apart from the differences below.
-//! `../transfer/nest.rs` finds the nest that two plans have in common, and
-//! `../transfer/compiled.rs` calls the kernel. Each level adds one displacement to the source
-//! address and one to the destination address:
+//! The engine's `transfer/` finds the nest that two plans have in common and calls the kernel. Each level
+//! adds one displacement to the source address and one to the destination address:
 //!
 //! ```text
 //! for i0 in 0..count0 { for i1 in 0..count1 { …

@@ -1,8 +1,8 @@
 //! Leaf kernels: precompiled loops over the inner levels of a nest. Each loop has one instance per
 //! instruction set, and the instance is picked at run time.
 //!
-//! `plan/` makes a [`Routine`] for a nest and a direction. `exec/` calls the routine with the same
-//! parameter block that a compiled kernel takes. A routine has one of two forms:
+//! The engine makes a [`Routine`] for a nest and a direction, and calls it with the same parameter block that
+//! a compiled kernel takes. A routine has one of two forms:
 //!
 //! - It executes only the innermost level, with `rows.rs` for blocks and windows, or with `dense/` (AVX-512)
 //!   or `shuffle/` (SSE4, AVX2, NEON; packing only) for dense patterns. The code in this file steps through the
@@ -22,46 +22,44 @@
 mod byteswap;
 #[cfg(target_arch = "x86_64")]
 mod dense;
-pub(crate) mod lists;
+pub mod lists;
 mod moves;
 mod rows;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod shuffle;
 #[cfg(test)]
 mod tests;
-pub(crate) mod tiles;
-pub(crate) mod traversal;
+pub mod tiles;
+pub mod traversal;
 
-pub(crate) use byteswap::{Mover, Swap, Width, copy as copy_swapped, mover};
+pub use byteswap::{Mover, Swap, Width, copy as copy_swapped, mover};
 
 use crate::isa::Isa;
 use crate::kernel::interpreter::Steps;
 use crate::kernel::{Direction, Leaf, Level, LevelShape, Nest, Run};
 use std::sync::Arc;
 use traversal::Traversal;
-pub(crate) use traversal::tile_elements;
+pub use traversal::tile_elements;
 
 /// The work of a byte shuffle: it loads `windows` windows of 16 bytes to pack `elements` elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Load {
-    pub(crate) windows: u32,
-    pub(crate) elements: u32,
+pub struct Load {
+    /// Number of windows of 16 bytes.
+    pub windows: u32,
+    /// Number of elements.
+    pub elements: u32,
 }
 
-/// The kinds of code that can execute a nest, apart from compiled kernels. The cost model of `plan/`
+/// The kinds of code that can execute a nest, apart from compiled kernels. The engine's cost model
 /// has one set of costs per class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
+pub enum Class {
     /// Rows of blocks.
     Row,
     /// Rows of windows; each run is moved separately.
     Runs,
     /// Rows of a dense pattern of blocks or windows (`dense/`); one permute moves all data of a
     /// register.
-    #[cfg_attr(
-        not(any(test, target_arch = "x86_64")),
-        expect(dead_code, reason = "made of byte permutes of AVX-512")
-    )]
     Window,
     /// Rows of a dense pattern that is packed with byte shuffles. The value is the work of the shuffles.
     Shuffle(Load),
@@ -88,7 +86,7 @@ pub(crate) enum Class {
 type Row = unsafe fn(context: *const u8, words: *const u64, mem: *mut u8, packed: *mut u8);
 
 /// The leaf kernel of one nest for one direction.
-pub(crate) struct Routine {
+pub struct Routine {
     work: Work,
     /// The order in which the levels are visited. `None` means packed order. A nest has a traversal if
     /// consecutive packed bytes lie so far apart in memory that packed order is slow.
@@ -117,12 +115,7 @@ impl Routine {
     /// Returns the routine for `nest`, or `None` if the nest has no level. The machine must have `isa`.
     /// If `swap` is given, it describes the elements of the nest's leaf, and the routine reverses the
     /// bytes of each element.
-    pub(crate) fn new(
-        nest: &Nest,
-        swap: Option<&Swap>,
-        direction: Direction,
-        isa: Isa,
-    ) -> Option<Self> {
+    pub fn new(nest: &Nest, swap: Option<&Swap>, direction: Direction, isa: Isa) -> Option<Self> {
         let work = match direction {
             Direction::Pack => Self::work::<true>(nest, swap, isa),
             Direction::Unpack => Self::work::<false>(nest, swap, isa),
@@ -196,7 +189,7 @@ impl Routine {
 
     /// Builds at once the parts of the routine that are otherwise built only after some calls. `nest`
     /// and `direction` must be those for which the routine was made.
-    pub(crate) fn build(&self, nest: &Nest, direction: Direction) {
+    pub fn build(&self, nest: &Nest, direction: Direction) {
         #[cfg(target_arch = "x86_64")]
         if let Work::Dense(lazy) = &self.work {
             match direction {
@@ -212,7 +205,7 @@ impl Routine {
     }
 
     /// Returns the routine's name for reports.
-    pub(crate) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         let kind = match &self.work {
             _ if self.traversal.is_some() => "tile",
             Work::Row { .. } => "row",
@@ -225,8 +218,8 @@ impl Routine {
         format!("leaf {kind} {}", self.isa)
     }
 
-    /// Returns the class under which the cost model (`plan/cost/`) lists the routine.
-    pub(crate) fn class(&self) -> Class {
+    /// Returns the class under which the cost model lists the routine.
+    pub fn class(&self) -> Class {
         match &self.work {
             _ if self.traversal.is_some() => Class::Tile,
             Work::Row { .. } => Class::Row,
@@ -244,7 +237,31 @@ impl Routine {
     ///
     /// The conditions of [`Entry`](crate::kernel::Entry) hold, with `words` as `params`.
     #[inline]
-    pub(crate) unsafe fn run<const PACK: bool>(
+    pub unsafe fn run<const PACK: bool>(
+        &self,
+        nest: &Nest,
+        words: &[u64],
+        mem: *mut u8,
+        packed: *mut u8,
+    ) {
+        static LEVELS: [unsafe fn(&Routine, &Nest, &[u64], *mut u8, *mut u8); 2] =
+            [Routine::levels::<false>, Routine::levels::<true>];
+        let inner = nest.levels.len() - 1;
+        // SAFETY: the caller guarantees the conditions of `levels`. If the nest is one row, its memory is that of
+        // the innermost level, whose parameters are `words[3 * inner..]`.
+        unsafe {
+            if self.traversal.is_none() && is_one_row(nest, words) {
+                self.row::<PACK>(nest, words[3 * inner..].as_ptr(), mem, packed);
+            } else {
+                LEVELS[usize::from(PACK)](self, nest, words, mem, packed);
+            }
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The conditions of [`run`](Self::run) hold.
+    unsafe fn levels<const PACK: bool>(
         &self,
         nest: &Nest,
         words: &[u64],
@@ -273,10 +290,7 @@ impl Routine {
             // the memory of the whole nest is valid, so the memory at this position is valid too.
             unsafe { self.row::<PACK>(nest, params, mem, packed) };
         };
-        // Often the only outer level is the loop over elements, and its count is 1. In that case,
-        // call `row` directly.
-        let once = matches!(nest.levels[0], Level::Loop { .. }) && words[0] == 1;
-        if inner == 0 || inner == 1 && once {
+        if is_one_row(nest, words) {
             return row(mem, packed);
         }
         let bytes = words[3 * inner] * nest.leaf.bytes();
@@ -321,6 +335,17 @@ impl Routine {
         }
         // Only the patterns of `dense/` and `shuffle/` use `nest`, and not every target has them.
         let _ = nest;
+    }
+}
+
+/// Returns whether the parameters `words` describe one call of a row: if there is no outer level, or if the only one
+/// is a loop with a count of 1. That is often so, because the loop over elements is the outermost level.
+#[inline]
+fn is_one_row(nest: &Nest, words: &[u64]) -> bool {
+    match &nest.levels[..] {
+        [_] => true,
+        [Level::Loop { .. }, _] => words[0] == 1,
+        _ => false,
     }
 }
 

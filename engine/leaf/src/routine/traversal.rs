@@ -39,10 +39,10 @@ const CACHE: (u64, u64) = (64, 8);
 /// Maximum number of iterations of the near level that a tile covers. This number is large enough to
 /// use whole lines, and small enough that the packed lines being filled stay in a cache. A transposed
 /// tile covers all iterations if no level lies between the near and the far level.
-pub(crate) const CHUNK: u64 = 64;
+pub const CHUNK: u64 = 64;
 
 /// Minimum width and height, in elements, of a matrix that is transposed in registers.
-pub(crate) const SQUARE: u64 = 4;
+pub const SQUARE: u64 = 4;
 
 /// Tiles whose width and height are at least this many elements fill at least half of each side of
 /// a square, even of the largest squares (16 by 16 elements).
@@ -257,7 +257,7 @@ fn parts(nest: &Nest, words: &[u64], place: &Place, row: &impl Fn(*const u64, *m
 /// Returns the number of rows of a tile whose rows lie `stride` bytes apart. With this many rows, the
 /// lines stay in the first-level cache until all their bytes have been used. A `stride` of 0 stands for
 /// a table, whose rows may all lie in the same set of the cache.
-pub(crate) fn height(stride: i64) -> u64 {
+pub fn height(stride: i64) -> u64 {
     /// Maximum number of rows if each row lies on a page of its own. The packed bytes use the
     /// remaining entries of the translation buffer.
     const PAGES: u64 = 32;
@@ -285,14 +285,14 @@ fn sets(stride: i64) -> u64 {
 /// fast as tiles). Squares in registers are still faster for elements of 1 and 2 bytes (3.4 and 2
 /// times as fast as column by column, `examples/orders.rs`, "columns 260"), and when unpacking (1.4
 /// to 5 times as fast).
-pub(crate) fn stays_in_l1((lines, sets): (u64, u64)) -> bool {
+pub fn stays_in_l1((lines, sets): (u64, u64)) -> bool {
     lines <= sets * CACHE.1
 }
 
 /// Returns the number of lines in a column, and the number of cache sets that these lines use.
 /// `levels` are the levels of the column: pairs of a count and a stride; the stride of a table is
 /// `None`.
-pub(crate) fn column(levels: impl Iterator<Item = (u64, Option<i64>)>) -> (u64, u64) {
+pub fn column(levels: impl Iterator<Item = (u64, Option<i64>)>) -> (u64, u64) {
     levels.fold((1, 1), |(lines, used), (count, stride)| {
         let Some(stride) = stride else { return (lines.saturating_mul(count), CACHE.0) };
         let touched = match stride.unsigned_abs() {
@@ -333,7 +333,7 @@ fn near_level(nest: &Nest) -> Option<usize> {
 
 /// If the outermost level is the near level and tiles are worthwhile, returns how many iterations
 /// of this level share a cache line, but at least 2. Returns `None` otherwise.
-pub(crate) fn tile_elements(nest: &Nest) -> Option<u64> {
+pub fn tile_elements(nest: &Nest) -> Option<u64> {
     let traversal =
         Traversal::of(nest, None, Direction::Pack, Isa::Portable).filter(|t| t.near == 0)?;
     if stays_in_l1(inside(nest, 0, |l| nest.levels[l].count())) {
@@ -360,7 +360,7 @@ fn disjoint(nest: &Nest, words: &[u64], near: usize, span: u64) -> bool {
 
 /// Returns whether blocks of `span` bytes at all positions of `levels` are known to be disjoint. Each
 /// entry of `levels` is a stride and a count. The function sorts `levels`.
-pub(crate) fn apart(levels: &mut [(u64, u64)], span: u64) -> bool {
+pub fn apart(levels: &mut [(u64, u64)], span: u64) -> bool {
     levels.sort_unstable();
     let mut span = u128::from(span);
     levels.iter().all(|&(stride, count)| {

@@ -68,26 +68,25 @@ impl PartialEq for Table {
 /// Evaluates an expression in which the entries of a [`Table`] are an iterator of `i64`:
 /// `entries!(table, it => it.sum())`. The expression is compiled once for each width, so that a loop
 /// over a million entries does not test the width in each iteration.
+#[macro_export]
 macro_rules! entries {
     ($table:expr, $it:ident => $body:expr) => {
         match $table {
-            $crate::table::Table::Short(entries) => {
+            $crate::Table::Short(entries) => {
                 let $it = entries.iter().map(|&entry| i64::from(entry));
                 $body
             }
-            $crate::table::Table::Narrow(entries) => {
+            $crate::Table::Narrow(entries) => {
                 let $it = entries.iter().map(|&entry| i64::from(entry));
                 $body
             }
-            $crate::table::Table::Wide(entries) => {
+            $crate::Table::Wide(entries) => {
                 let $it = entries.iter().copied();
                 $body
             }
         }
     };
 }
-pub(crate) use entries;
-
 /// Converts `values` to a narrower width if they fit. Returns `None` otherwise. `bits` maps a value
 /// to its relevant bits; `fits` decides from the bitwise OR of the bits of several values whether all
 /// these values fit. `narrow` converts one value.
@@ -139,7 +138,8 @@ impl Table {
 
     /// Stores block lengths in the narrowest width that holds all of them. Returns `None` if a length
     /// is negative.
-    pub(crate) fn lengths(values: &[i64]) -> Option<Self> {
+    #[doc(hidden)]
+    pub fn lengths(values: &[i64]) -> Option<Self> {
         let bits = |value: i64| value as u64;
         if let Some(short) = narrowed(values, bits, |all| all <= 0xff, |value| value as u8) {
             return Some(Self::Short(Short(Bytes::Shared(short))));
@@ -149,13 +149,15 @@ impl Table {
     }
 
     /// Stores lengths that the caller passes as one byte each.
-    pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
+    #[doc(hidden)]
+    pub fn of_bytes(bytes: &[u8]) -> Self {
         Self::Short(Short(Bytes::Shared(bytes.into())))
     }
 
     /// Returns a table of `count` lengths of 1. Returns `None` if `count` exceeds 16.
+    #[doc(hidden)]
     #[inline]
-    pub(crate) fn ones(count: usize) -> Option<Self> {
+    pub fn ones(count: usize) -> Option<Self> {
         static ONES: [u8; 16] = [1; 16];
         ONES.get(..count).map(|ones| Self::Short(Short(Bytes::Static(ones))))
     }
@@ -174,7 +176,8 @@ impl Table {
     }
 
     /// Returns the sum of the lengths, or `None` if a length is negative.
-    pub(crate) fn total(&self) -> Option<u128> {
+    #[doc(hidden)]
+    pub fn total(&self) -> Option<u128> {
         /// Sums the table part by part. Each part is short enough that its sum fits in 64 bits, so the
         /// compiler can use vector instructions. The function also computes the bitwise OR of all
         /// entries.
@@ -200,6 +203,7 @@ impl Table {
     }
 
     /// Returns the number of entries.
+    #[inline]
     pub fn len(&self) -> usize {
         match self {
             Self::Short(t) => t.len(),
@@ -209,6 +213,7 @@ impl Table {
     }
 
     /// Returns true if the table has no entry.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -224,11 +229,13 @@ impl Table {
     }
 
     /// Returns the entries in order, widened to `i64`.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = i64> + '_ {
         (0..self.len()).map(|i| self.get(i))
     }
 
     /// Returns the address of the first entry. A kernel's parameter block contains this address.
+    #[inline]
     pub fn address(&self) -> u64 {
         match self {
             Self::Short(t) => t.as_ptr() as u64,
@@ -238,6 +245,7 @@ impl Table {
     }
 
     /// Returns the number of bytes per entry: 1, 4 or 8.
+    #[inline]
     pub fn width(&self) -> usize {
         match self {
             Self::Short(_) => 1,

@@ -1,8 +1,7 @@
 //! The interpreter: executes any nest, given the parameter block that a compiled kernel would take.
 //!
-//! `exec/` calls the interpreter for nests without a compiled kernel or leaf kernel. Under
-//! `Settings::verify`, `exec/` also compares the results of kernels with those of the interpreter. The
-//! interpreter steps through the levels like an odometer and copies each run with `contiguous::copy`. So
+//! The engine calls the interpreter for nests without a compiled kernel or leaf kernel. If it verifies its
+//! kernels, it also compares their results with those of the interpreter. The interpreter steps through the levels like an odometer and copies each run with `contiguous::copy`. So
 //! it moves rows of hundreds of bytes at full memory speed; for short blocks, leaf kernels (`leaf/`) and
 //! compiled kernels are faster.
 
@@ -18,7 +17,7 @@ use crate::table::Table;
 ///   `PACK`, `packed` for reads and `mem` for writes otherwise.
 /// - The two ranges do not overlap.
 #[inline(always)]
-pub(crate) unsafe fn copy<const PACK: bool>(mem: *mut u8, packed: *mut u8, bytes: usize) {
+pub unsafe fn copy<const PACK: bool>(mem: *mut u8, packed: *mut u8, bytes: usize) {
     let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
     // SAFETY: the caller guarantees that `from` is readable and `to` writable for `bytes` bytes,
     // and that the two ranges do not overlap.
@@ -87,12 +86,18 @@ impl Steps {
 ///
 /// - The conditions of [`Entry`](crate::kernel::Entry) hold, with `words` as `params`. The memory
 ///   that is only read (`mem` if `PACK`, `packed` otherwise) may be immutable.
-pub(crate) unsafe fn run<const PACK: bool>(
-    nest: &Nest,
-    words: &[u64],
-    mem: *mut u8,
-    packed: *mut u8,
-) {
+#[inline(always)]
+pub unsafe fn run<const PACK: bool>(nest: &Nest, words: &[u64], mem: *mut u8, packed: *mut u8) {
+    static RUN: [unsafe fn(&Nest, &[u64], *mut u8, *mut u8); 2] =
+        [nest_of::<false>, nest_of::<true>];
+    // SAFETY: the conditions of `nest_of` are those of this function, and the arguments are the same.
+    unsafe { RUN[usize::from(PACK)](nest, words, mem, packed) }
+}
+
+/// # Safety
+///
+/// The conditions of [`run`] hold.
+unsafe fn nest_of<const PACK: bool>(nest: &Nest, words: &[u64], mem: *mut u8, packed: *mut u8) {
     let depth = nest.levels.len();
     let inner = depth - 1;
     if (0..depth).any(|l| words[3 * l] == 0) {
@@ -194,7 +199,23 @@ unsafe fn row<const PACK: bool>(
 ///   `PACK`, for writes otherwise). `packed` is valid for the opposite access, for `bytes` bytes.
 /// - The leaf's runs and the packed bytes do not overlap.
 /// - `skip + bytes` is at most the leaf's length in bytes.
-pub(crate) unsafe fn part_of_leaf<const PACK: bool>(
+#[inline(always)]
+pub unsafe fn part_of_leaf<const PACK: bool>(
+    leaf: &Leaf,
+    mem: *mut u8,
+    packed: *mut u8,
+    skip: u64,
+    bytes: u64,
+) {
+    static RUN: [unsafe fn(&Leaf, *mut u8, *mut u8, u64, u64); 2] = [part::<false>, part::<true>];
+    // SAFETY: the conditions of `part` are those of this function, and the arguments are the same.
+    unsafe { RUN[usize::from(PACK)](leaf, mem, packed, skip, bytes) }
+}
+
+/// # Safety
+///
+/// The conditions of [`part_of_leaf`] hold.
+unsafe fn part<const PACK: bool>(
     leaf: &Leaf,
     mem: *mut u8,
     packed: *mut u8,

@@ -1,7 +1,7 @@
 //! Tiles: kernels that execute two levels at once. They visit memory line by line even if packed
 //! order runs across the lines, as in a column type with count > 1 or in a transpose.
 //!
-//! `traversal.rs` and `../transfer/transpose.rs` pick a tile kernel for a nest with two special
+//! `traversal.rs` and `engine/src/transfer/transpose.rs` pick a tile kernel for a nest with two special
 //! levels. Along the *near* level, the blocks lie side by side in memory; the innermost level, the
 //! *far* level, has a longer stride. Packing and unpacking are the same problem:
 //!
@@ -25,15 +25,19 @@ use crate::isa::Isa;
 /// A matrix of elements to transpose, as the documentation of this module describes. Pitches are in
 /// bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Transpose {
-    pub(crate) from: *const u8,
-    pub(crate) from_pitch: isize,
-    pub(crate) to: *mut u8,
-    pub(crate) to_pitch: isize,
+pub struct Transpose {
+    /// Address of the first element of the source.
+    pub from: *const u8,
+    /// Distance between rows of the source.
+    pub from_pitch: isize,
+    /// Address of the first element of the destination.
+    pub to: *mut u8,
+    /// Distance between rows of the destination.
+    pub to_pitch: isize,
     /// Number of elements that are contiguous in `from`, that is, the length of one of its rows.
-    pub(crate) width: usize,
+    pub width: usize,
     /// Number of elements that are contiguous in `to`, that is, the length of one of its rows.
-    pub(crate) height: usize,
+    pub height: usize,
 }
 
 /// A function that transposes a matrix. Each function is made for one element size.
@@ -43,7 +47,7 @@ pub(crate) struct Transpose {
 /// - Every element of `from` is valid for reads, every element of `to` for writes. No byte of `to`
 ///   is a byte of `from` or of another element of `to`.
 /// - The CPU has the instruction set for which the function was made.
-pub(crate) type Transposer = unsafe fn(Transpose);
+pub type Transposer = unsafe fn(Transpose);
 
 /// The types that implement the instruction sets for one byte order. The loops are generic over them
 /// ([`Machine`]).
@@ -85,7 +89,7 @@ impl<const W: usize> Order for Other<W> {
 
 /// Returns the transposer for elements of `bytes` bytes. The transposer reverses every `width` bytes
 /// of an element; `width` must divide `bytes`. Returns `None` if `bytes` is not 1, 2, 4, 8 or 16.
-pub(crate) fn transposer(isa: Isa, bytes: u64, width: Width) -> Option<Transposer> {
+pub fn transposer(isa: Isa, bytes: u64, width: Width) -> Option<Transposer> {
     match width.bytes() {
         1 => instance::<Native>(isa, bytes),
         2 => instance::<Other<2>>(isa, bytes),

@@ -27,26 +27,27 @@ use std::sync::Arc;
 /// The width of an element whose bytes are reversed: 2, 4, 8 or 16 bytes. Width 1 means that the
 /// order of the bytes does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Width(u8);
+pub struct Width(u8);
 
 impl Width {
     /// The width of 1-byte elements, which have no byte order.
-    pub(crate) const ONE: Self = Self(1);
+    pub const ONE: Self = Self(1);
 
     /// Returns the width of an element of `bytes` bytes, or `None` if `bytes` is not 1, 2, 4, 8 or 16.
-    pub(crate) fn new(bytes: usize) -> Option<Self> {
+    pub fn new(bytes: usize) -> Option<Self> {
         matches!(bytes, 1 | 2 | 4 | 8 | 16).then_some(Self(bytes as u8))
     }
 
+    /// Returns the width in bytes.
     #[inline]
-    pub(crate) fn bytes(self) -> usize {
+    pub fn bytes(self) -> usize {
         usize::from(self.0)
     }
 }
 
 /// The widths of the elements whose bytes are reversed, for the leaf of a nest.
 #[derive(Clone, Debug)]
-pub(crate) enum Swap {
+pub enum Swap {
     /// All elements of the leaf have the same width.
     Same(Width),
     /// Entry `i` is the width of the elements of run `i` of a window.
@@ -72,7 +73,25 @@ impl Swap {
     ///   `PACK` is true, and for writes otherwise. The `bytes` bytes at `packed` are valid for writes
     ///   if `PACK` is true, and for reads otherwise.
     /// - The memory and the packed bytes do not overlap.
-    pub(crate) unsafe fn part_of_leaf<const PACK: bool>(
+    #[inline(always)]
+    pub unsafe fn part_of_leaf<const PACK: bool>(
+        &self,
+        isa: Isa,
+        leaf: &Leaf,
+        mem: *mut u8,
+        packed: *mut u8,
+        part: (u64, u64),
+    ) {
+        static RUN: [unsafe fn(&Swap, Isa, &Leaf, *mut u8, *mut u8, (u64, u64)); 2] =
+            [Swap::part::<false>, Swap::part::<true>];
+        // SAFETY: the conditions of `part` are those of this function, and the arguments are the same.
+        unsafe { RUN[usize::from(PACK)](self, isa, leaf, mem, packed, part) }
+    }
+
+    /// # Safety
+    ///
+    /// The conditions of [`part_of_leaf`](Self::part_of_leaf) hold.
+    unsafe fn part<const PACK: bool>(
         &self,
         isa: Isa,
         leaf: &Leaf,
@@ -247,11 +266,11 @@ impl<const W: usize> Machine for Swapped<Avx512, W> {
 /// - `from` is valid for reads of `bytes` bytes, `to` for writes of `bytes` bytes, and they do not
 ///   overlap.
 /// - `bytes` is a multiple of the width.
-pub(crate) type Mover = unsafe fn(*const u8, *mut u8, usize);
+pub type Mover = unsafe fn(*const u8, *mut u8, usize);
 
 /// Returns the [`Mover`] for `width`.
 #[inline]
-pub(crate) fn mover(isa: Isa, width: Width) -> Mover {
+pub fn mover(isa: Isa, width: Width) -> Mover {
     if width == Width::ONE {
         return native;
     }
@@ -343,7 +362,7 @@ unsafe fn long_run<M: Machine>(from: *const u8, to: *mut u8, bytes: usize) {
 ///   `bytes` bytes at `packed` are valid for writes if `PACK` is true, and for reads otherwise. The
 ///   two ranges do not overlap.
 #[inline]
-pub(crate) unsafe fn copy<const PACK: bool>(
+pub unsafe fn copy<const PACK: bool>(
     isa: Isa,
     width: Width,
     mem: *mut u8,

@@ -1,6 +1,6 @@
 //! A small test that runs the portable leaf kernels (rows, runs and tiles) on few bytes. It is for
 //! Miri, which is a thousand times slower than normal execution. Miri executes only the portable
-//! kernels. Run the test with `cargo miri test -p typepack-engine --lib leaf::tests::brief`.
+//! kernels. Run the test with `cargo miri test -p typepack-leaf --lib routine::tests::brief`.
 
 use super::*;
 

@@ -1,9 +1,9 @@
 //! Defines what the engine knows about a compiled kernel: its shape, its parameter block and its
 //! entry point.
 //!
-//! `plan/` cuts a program into [`Nest`]s and requests the [`Kernel`] of a nest's [`Shape`] from a
-//! [`Compiler`]. `exec/` calls the kernel. `transfer/` does both for fused copies. This module is the only
-//! connection between the engine and the code generator (the `jit` crate).
+//! The engine cuts a program into [`Nest`]s and requests the [`Kernel`] of a nest's [`Shape`] from its
+//! `Compiler`. This module and that trait are the only connection between the engine and the code generator
+//! (the `jit` crate).
 //!
 //! # The nest
 //!
@@ -38,14 +38,11 @@
 //! A kernel for a fused copy, which copies from one layout directly to another, walks both layouts at
 //! once. [`TransferShape`] describes such kernels.
 
-pub(crate) mod interpreter;
+pub mod interpreter;
 mod transfer;
 
 pub use transfer::{TransferLeaf, TransferRun, TransferShape};
 
-pub use crate::ir::Run;
-
-use crate::ir::{WINDOW_RUNS, WINDOW_SPAN};
 use crate::table::Table;
 use smallvec::SmallVec;
 use std::any::Any;
@@ -60,6 +57,15 @@ pub enum Direction {
     Pack,
     /// Moves consecutive bytes into the described layout.
     Unpack,
+}
+
+/// A run of memory: `bytes` bytes at `offset` bytes from some base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Run {
+    /// Displacement in bytes.
+    pub offset: i64,
+    /// Length in bytes, never 0.
+    pub bytes: u64,
 }
 
 /// One level of a nest.
@@ -83,6 +89,7 @@ pub enum Level {
 
 impl Level {
     /// Returns the number of iterations.
+    #[inline]
     pub fn count(&self) -> u64 {
         match self {
             Self::Loop { count, .. } => *count,
@@ -111,11 +118,12 @@ pub enum Leaf {
 
 impl Leaf {
     /// Maximum number of runs of a window.
-    pub const WINDOW_RUNS: usize = WINDOW_RUNS;
+    pub const WINDOW_RUNS: usize = 32;
     /// Maximum distance in bytes from the base of a window to the start or the end of a run.
-    pub const WINDOW_SPAN: i64 = WINDOW_SPAN;
+    pub const WINDOW_SPAN: i64 = 4096;
 
     /// Returns the number of packed bytes of one leaf.
+    #[inline]
     pub fn bytes(&self) -> u64 {
         match self {
             Self::Block { bytes } => *bytes,
@@ -142,11 +150,15 @@ pub struct Nest {
 pub struct Levels(SmallVec<[Level; 3]>);
 
 impl Levels {
-    pub(crate) fn push(&mut self, level: Level) {
+    #[doc(hidden)]
+    #[inline]
+    pub fn push(&mut self, level: Level) {
         self.0.push(level);
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Level> {
+    #[doc(hidden)]
+    #[inline]
+    pub fn pop(&mut self) -> Option<Level> {
         self.0.pop()
     }
 }
@@ -230,7 +242,9 @@ pub enum LevelShape {
 }
 
 impl LevelShape {
-    pub(crate) fn of_table(entries: &Table) -> Self {
+    /// Returns the kind of a level with this table of positions.
+    #[inline]
+    pub fn of_table(entries: &Table) -> Self {
         match entries {
             Table::Short(_) => {
                 unreachable!("a table of positions is a `Table::Short`, which only holds lengths")
@@ -358,39 +372,5 @@ impl Kernel {
 impl fmt::Debug for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Kernel").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-/// A compiler allocates at most this number of bytes while it makes a kernel. While memory is so short that the reserve
-/// (`reserve.rs`) does not cover them, the engine requests no kernel.
-pub(crate) const COMPILATION: usize = 1 << 20;
-
-/// A code generator that makes kernels. The engine contains no code generator, so the caller of
-/// commit passes one.
-///
-/// # Safety
-///
-/// - A kernel that [`Compiler::kernel`] or [`Compiler::transfer_kernel`] returns implements exactly the
-///   requested shape: the engine calls the kernel with the parameters of that shape.
-pub unsafe trait Compiler: Send + Sync + fmt::Debug {
-    /// Returns the cost of compiling a kernel, expressed as a number of bytes. Suppose that a program packs
-    /// this many bytes in blocks of 8 bytes. A kernel then takes less time than the interpreter, and the
-    /// difference is the time that compiling a kernel takes. The engine requests the kernel of a nest once
-    /// the kernel would have saved the time of its own compilation (`plan/cost/`). If the result is 0, the
-    /// engine requests kernels at commit, for each nest for which a kernel can be the fastest choice. If the
-    /// result is `u64::MAX`, the engine never requests a kernel.
-    fn threshold(&self) -> u64;
-
-    /// Returns the kernel for `shape`, from a cache or compiled now. `None` means that the compiler
-    /// refuses the shape. Then the plan keeps its leaf kernel or the interpreter and does not request
-    /// this kernel again.
-    fn kernel(&self, shape: &Shape) -> Option<Kernel>;
-
-    /// Returns the kernel for a fused copy, from a cache or compiled now; `None` if the compiler
-    /// refuses the shape. The entry point takes the base of the source as `mem` and the base of the
-    /// destination as `packed` ([`TransferShape`]). The default implementation refuses every shape.
-    fn transfer_kernel(&self, shape: &TransferShape) -> Option<Kernel> {
-        let _ = shape;
-        None
     }
 }

@@ -7,7 +7,6 @@
 
 use super::super::lists::{self, Runs};
 use super::*;
-use crate::ir::RaggedList;
 use std::collections::HashMap;
 use std::iter::successors;
 
@@ -279,7 +278,6 @@ fn lists_of(width: usize) {
         Table::Wide(counts.as_slice().into()),
     ] {
         for entries in [Table::new(&places), Table::Wide(places.as_slice().into())] {
-            let list = RaggedList::new(lengths.clone(), entries);
             for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
                 for (shift, at_end) in (0..64).flat_map(|shift| [(shift, false), (shift, true)]) {
                     let [memory, bytes] = &mut room;
@@ -289,7 +287,8 @@ fn lists_of(width: usize) {
                     out.fill(0);
                     let expected: Vec<u8> = order.iter().map(|&at| mem[at]).collect();
                     let list = Runs {
-                        list: &list,
+                        lengths: &lengths,
+                        entries: &entries,
                         scale: width as i64,
                         unit: width as u64,
                         mem: mem.as_mut_ptr(),

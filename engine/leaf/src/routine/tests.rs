@@ -5,7 +5,7 @@
 mod brief;
 #[cfg(not(miri))]
 mod classes;
-#[path = "../../../fuzz/support/src/skipped.rs"]
+#[path = "../../../../fuzz/support/src/skipped.rs"]
 mod skipped;
 #[cfg(miri)]
 mod unguarded;
