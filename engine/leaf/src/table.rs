@@ -87,6 +87,8 @@ macro_rules! entries {
         }
     };
 }
+pub(crate) use entries;
+
 /// Converts `values` to a narrower width if they fit. Returns `None` otherwise. `bits` maps a value
 /// to its relevant bits; `fits` decides from the bitwise OR of the bits of several values whether all
 /// these values fit. `narrow` converts one value.

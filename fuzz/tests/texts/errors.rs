@@ -8,8 +8,14 @@ use super::{GUIDE, files, none, text};
 use typepack_test_support::source_texts;
 
 /// The folders of the code that prints lines for users, except that of the command `typepack`.
-const FOLDERS: &[&str] =
-    &["engine/leaf/src", "engine/src", "runtime/job/src", "runtime/launcher/src", "runtime/src", "runtime/capi/src"];
+const FOLDERS: &[&str] = &[
+    "engine/leaf/src",
+    "engine/src",
+    "runtime/job/src",
+    "runtime/launcher/src",
+    "runtime/src",
+    "runtime/capi/src",
+];
 
 /// The minimum number of letters that a quoted line must have outside angle brackets. With fewer,
 /// almost any line would match.

@@ -395,6 +395,15 @@ fn instance<S: Steps, const PACK: bool>(isa: Isa, bytes: u64, width: Width) -> R
     #[cfg(target_arch = "x86_64")]
     match isa {
         Isa::Avx512 if bytes >= 64 => return avx512::row::<S, PACK>(bytes, width),
+        // Registers of 32 bytes do not help with these lengths.
+        Isa::Avx512 | Isa::Avx2
+            if matches!(
+                (width.bytes(), bytes),
+                (2, 2 | 4 | 12 | 24) | (4, 4 | 12 | 20 | 24) | (8, 24)
+            ) =>
+        {
+            return sse4::row::<S, PACK>(bytes, width);
+        }
         Isa::Avx512 | Isa::Avx2 => return avx2::row::<S, PACK>(bytes, width),
         Isa::Sse4 => return sse4::row::<S, PACK>(bytes, width),
         Isa::Portable => {}
@@ -543,9 +552,10 @@ unsafe fn masked<S: Steps, const PACK: bool>(
     }
 }
 
-/// Defines the movers and the rows of one instruction set.
+/// Defines the movers and the rows of one instruction set: one row for each of the given lengths (`width: lengths;`), one
+/// for other lengths below 64 bytes (`$short`), and one for longer blocks.
 macro_rules! instances {
-    ($name:ident, $machine:ident, [$($width:literal: $($bytes:literal)*;)*] $(, #[$feature:meta])?) => {
+    ($name:ident, $machine:ident, $short:ident, [$($width:literal: $($bytes:literal)*;)*] $(, #[$feature:meta])?) => {
         mod $name {
             use super::*;
 
@@ -561,10 +571,10 @@ macro_rules! instances {
             pub(super) fn row<S: Steps, const PACK: bool>(bytes: usize, width: Width) -> Row {
                 match (width.bytes(), bytes) {
                     $($(($width, $bytes) => fixed::<S, PACK, $width, $bytes>,)*)*
-                    (2, ..64) => any::<S, PACK, 2>,
-                    (4, ..64) => any::<S, PACK, 4>,
-                    (8, ..64) => any::<S, PACK, 8>,
-                    (_, ..64) => any::<S, PACK, 16>,
+                    (2, ..64) => $short::<S, PACK, 2>,
+                    (4, ..64) => $short::<S, PACK, 4>,
+                    (8, ..64) => $short::<S, PACK, 8>,
+                    (_, ..64) => $short::<S, PACK, 16>,
                     (2, _) => long::<S, PACK, 2>,
                     (4, _) => long::<S, PACK, 4>,
                     (8, _) => long::<S, PACK, 8>,
@@ -587,6 +597,7 @@ macro_rules! instances {
             /// - The conditions of [`Row`] hold, for blocks of `B` bytes.
             /// - The CPU has the instruction set of `$machine`.
             $(#[$feature])?
+            #[allow(dead_code, reason = "not every instruction set has rows for one length")]
             unsafe fn fixed<S: Steps, const PACK: bool, const W: usize, const B: usize>(
                 context: *const u8,
                 words: *const u64,
@@ -624,6 +635,7 @@ macro_rules! instances {
             ///   of `W`.
             /// - The CPU has the instruction set of `$machine`.
             $(#[$feature])?
+            #[allow(dead_code, reason = "`$short` may be another row")]
             unsafe fn any<S: Steps, const PACK: bool, const W: usize>(
                 context: *const u8,
                 words: *const u64,
@@ -651,26 +663,31 @@ macro_rules! instances {
     };
 }
 
-instances! { portable, Portable, [
+// An x86-64 processor without SSSE3 is so old that it needs no rows for single lengths.
+#[cfg(target_arch = "x86_64")]
+instances! { portable, Portable, any, [] }
+#[cfg(not(target_arch = "x86_64"))]
+instances! { portable, Portable, any, [
     2: 2 4 6 8 12 16 24 32 64;
     4: 4 8 12 16 20 24 32 40 48 64;
     8: 8 16 24 32 40 48 56 64;
     16: 16 32 48 64;
 ] }
 #[cfg(target_arch = "x86_64")]
-instances! { sse4, Sse4, [
+instances! { sse4, Sse4, any, [
     2: 2 4 6 8 12 16 24 32 64;
     4: 4 8 12 16 20 24 32 40 48 64;
     8: 8 16 24 32 40 48 56 64;
     16: 16 32 48 64;
 ], #[target_feature(enable = "ssse3,sse4.1")] }
 #[cfg(target_arch = "x86_64")]
-instances! { avx2, Avx2, [
-    2: 2 4 6 8 12 16 24 32 64;
-    4: 4 8 12 16 20 24 32 40 48 64;
-    8: 8 16 24 32 40 48 56 64;
+instances! { avx2, Avx2, any, [
+    2: 6 8 16 32 64;
+    4: 8 16 32 40 48 64;
+    8: 8 16 32 40 48 56 64;
     16: 16 32 48 64;
 ], #[target_feature(enable = "avx2")] }
+// The instance of AVX2 moves shorter blocks.
 #[cfg(target_arch = "x86_64")]
-instances! { avx512, Avx512, [2: 64; 4: 64; 8: 64; 16: 64;],
+instances! { avx512, Avx512, long, [2: 64; 4: 64; 8: 64; 16: 64;],
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")] }

@@ -12,8 +12,7 @@ use super::byteswap::{self, Swapped, Width};
 use super::moves::{self, Machine, Portable};
 #[cfg(target_arch = "x86_64")]
 use super::moves::{Avx2, Avx512};
-use crate::entries;
-use crate::table::Table;
+use crate::table::{Table, entries};
 use std::ops::Range;
 
 /// Maximum length, in bytes, of a run that the moves of this file handle. Longer runs use `byteswap::copy`.

@@ -20,7 +20,7 @@
 //!
 //! Any level can be near, and a tile can have any leaf. The packed bytes do not depend on the
 //! traversal. Unpacking uses a traversal only if the leaves are proved to be disjoint; then the far
-//! level is not a table. `../transfer/transpose.rs` applies the same rules to two layouts at once.
+//! level is not a table. `engine/src/transfer/transpose.rs` applies the same rules to two layouts at once.
 
 use super::byteswap::{Swap, Width};
 use super::tiles::{self, Transpose, Transposer};

@@ -1,7 +1,7 @@
 //! Dense patterns: short runs close together that repeat at a constant stride. They are moved one
 //! register at a time with byte permutes and masks (AVX-512 with VBMI).
 //!
-//! `leaf/mod.rs` builds a pattern for an innermost loop whose elements ascend without overlap, such
+//! `routine/mod.rs` builds a pattern for an innermost loop whose elements ascend without overlap, such
 //! as structs with gaps or small blocks at small strides. Below, an *element* is one iteration of
 //! this loop. Three files share the work:
 //!

@@ -1,6 +1,6 @@
 //! Packs dense patterns 16 bytes at a time with byte shuffles: `pshufb` on SSE4 and AVX2, `tbl` on NEON.
 //!
-//! `leaf/mod.rs` makes a [`Shuffled`] for an innermost loop whose elements ascend without overlap, such as
+//! `routine/mod.rs` makes a [`Shuffled`] for an innermost loop whose elements ascend without overlap, such as
 //! small blocks at small strides or structs with gaps, if the machine has byte shuffles but not the masks
 //! and permutes of `dense/`. Below, an *element* is one iteration of this loop. Three methods share the
 //! work:
