@@ -559,6 +559,8 @@ macro_rules! instances {
         mod $name {
             use super::*;
 
+            // If another crate inlined this function, it would compile the movers.
+            #[inline(never)]
             pub(super) fn mover(width: Width) -> Mover {
                 match width.bytes() {
                     2 => run::<2>,
