@@ -88,8 +88,8 @@ impl Steps {
 ///   that is only read (`mem` if `PACK`, `packed` otherwise) may be immutable.
 #[inline(always)]
 pub unsafe fn run<const PACK: bool>(nest: &Nest, words: &[u64], mem: *mut u8, packed: *mut u8) {
-    static RUN: [unsafe fn(&Nest, &[u64], *mut u8, *mut u8); 2] =
-        [nest_of::<false>, nest_of::<true>];
+    type Run = unsafe fn(&Nest, &[u64], *mut u8, *mut u8);
+    static RUN: [Run; 2] = [nest_of::<false>, nest_of::<true>];
     // SAFETY: the conditions of `nest_of` are those of this function, and the arguments are the same.
     unsafe { RUN[usize::from(PACK)](nest, words, mem, packed) }
 }
@@ -207,7 +207,8 @@ pub unsafe fn part_of_leaf<const PACK: bool>(
     skip: u64,
     bytes: u64,
 ) {
-    static RUN: [unsafe fn(&Leaf, *mut u8, *mut u8, u64, u64); 2] = [part::<false>, part::<true>];
+    type Run = unsafe fn(&Leaf, *mut u8, *mut u8, u64, u64);
+    static RUN: [Run; 2] = [part::<false>, part::<true>];
     // SAFETY: the conditions of `part` are those of this function, and the arguments are the same.
     unsafe { RUN[usize::from(PACK)](leaf, mem, packed, skip, bytes) }
 }

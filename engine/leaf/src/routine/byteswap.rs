@@ -82,8 +82,8 @@ impl Swap {
         packed: *mut u8,
         part: (u64, u64),
     ) {
-        static RUN: [unsafe fn(&Swap, Isa, &Leaf, *mut u8, *mut u8, (u64, u64)); 2] =
-            [Swap::part::<false>, Swap::part::<true>];
+        type Run = unsafe fn(&Swap, Isa, &Leaf, *mut u8, *mut u8, (u64, u64));
+        static RUN: [Run; 2] = [Swap::part::<false>, Swap::part::<true>];
         // SAFETY: the conditions of `part` are those of this function, and the arguments are the same.
         unsafe { RUN[usize::from(PACK)](self, isa, leaf, mem, packed, part) }
     }

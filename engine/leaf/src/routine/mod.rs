@@ -244,8 +244,8 @@ impl Routine {
         mem: *mut u8,
         packed: *mut u8,
     ) {
-        static LEVELS: [unsafe fn(&Routine, &Nest, &[u64], *mut u8, *mut u8); 2] =
-            [Routine::levels::<false>, Routine::levels::<true>];
+        type Levels = unsafe fn(&Routine, &Nest, &[u64], *mut u8, *mut u8);
+        static LEVELS: [Levels; 2] = [Routine::levels::<false>, Routine::levels::<true>];
         let inner = nest.levels.len() - 1;
         // SAFETY: the caller guarantees the conditions of `levels`. If the nest is one row, its memory is that of
         // the innermost level, whose parameters are `words[3 * inner..]`.

@@ -238,8 +238,10 @@ fn inverse(odd: usize, power: usize) -> usize {
 static RUN: [unsafe fn(&Pattern, *const u64, *mut u8, *mut u8); 2] =
     [Pattern::run::<false>, Pattern::run::<true>];
 
+type UntilBuilt = unsafe fn(&LazyPattern, &Nest, *const u64, *mut u8, *mut u8);
+
 /// [`LazyPattern::until_built`] for unpacking and for packing.
-static UNTIL_BUILT: [unsafe fn(&LazyPattern, &Nest, *const u64, *mut u8, *mut u8); 2] =
+static UNTIL_BUILT: [UntilBuilt; 2] =
     [LazyPattern::until_built::<false>, LazyPattern::until_built::<true>];
 
 impl LazyPattern {
