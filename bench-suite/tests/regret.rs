@@ -163,9 +163,11 @@ fn a_bad_free_choice_has_a_regret() {
     let Some(prefix) = prefix("regret-bad") else { return };
     let slow = "TYPEPACK_VERIFY=1 TYPEPACK_SPIN_US=0 TYPEPACK_TRANSPORT=pipeline";
     wrap_launcher(&prefix, &format!("[ -n \"$TYPEPACK_TRANSPORT\" ] || export {slow}"));
-    attempts(|| {
-        // The first messages of a job are slow with every choice. So the turns are long enough for many messages.
-        let Some((table, lines)) = small(&prefix, "20", &["--memory", "alloc"]) else {
+    attempts(|number| {
+        // The first messages of a job are slow with every choice. So the turns are long enough for many messages, and
+        // longer if ranks have got the CPU late.
+        let turn = (20 << (3 * number)).to_string();
+        let Some((table, lines)) = small(&prefix, &turn, &["--memory", "alloc"]) else {
             return Ok(());
         };
         let regret = |field: usize| lines[0][field].parse::<f64>().expect("a regret");

@@ -101,7 +101,7 @@ fn an_edge_of_one_side_is_an_error() {
 #[test]
 fn an_edge_of_one_side_wakes_the_rank_that_sleeps() {
     let name = "an_edge_of_one_side_wakes_the_rank_that_sleeps";
-    attempts(|| {
+    attempts(|_| {
         let output = ranks_with(4, name, &[SLEEPS, ("TYPEPACK_REPORT", "1")], edges_of_one_side);
         // A rank that is about to wake another one may lose its CPU, so a few rounds may end in this way.
         let unrung = unrung(&output);

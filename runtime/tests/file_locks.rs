@@ -2,17 +2,16 @@
 //! a waiting rank makes.
 
 use crate::file_scene::path;
+use crate::harness::{PATIENT, Signs};
 use crate::job::{body, is_rank, mpiexec, ranks_with, run, text};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use typepack::io::{Access, File, Mode, Position, Started};
 use typepack::{Communicator, Datatype, ErrorKind, Named, Part, Plan, commit};
 use typepack_job::sys::files::{self, Table};
-use typepack_test_support::attempts::attempts;
 
 fn byte() -> Plan {
     commit(&Datatype::named(Named::U8)).expect("a plan")
@@ -24,37 +23,26 @@ const LONG: usize = 1 << 22;
 /// The setting with which the sender takes part in the transfer of a long message.
 const SENDER: (&str, &str) = ("TYPEPACK_TRANSPORT", "pipeline");
 
-/// A sign that one rank gives to another one outside the library: a file.
-fn sign(name: &str) -> PathBuf {
-    static BASE: OnceLock<PathBuf> = OnceLock::new();
-    let base = BASE.get_or_init(|| {
-        let id = std::env::var("LOCKS_SIGN").expect("the name of the signs");
-        std::env::temp_dir().join(id)
-    });
-    base.with_extension(name)
-}
-
+/// Makes a sign for another rank, outside the library.
 fn give(name: &str) {
-    std::fs::write(sign(name), "").expect("a sign");
+    Signs::of_this_rank().make(name);
 }
 
 /// Waits for a sign, but not for ever: a job that hangs must fail and not be killed.
 fn await_sign(name: &str) {
-    let begin = Instant::now();
-    while !sign(name).exists() {
-        assert!(begin.elapsed() < Duration::from_secs(100), "no sign {name}: a rank hangs");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    Signs::of_this_rank().wait_for(name, 1);
 }
 
 /// Runs a test whose ranks give signs.
+#[track_caller]
 fn signed(size: usize, name: &str, env: &[(&str, &str)], as_rank: impl FnOnce(&Communicator)) {
-    let id = format!("typepack-sign-{name}-{}", std::process::id());
-    let env: Vec<_> = env.iter().copied().chain([("LOCKS_SIGN", id.as_str())]).collect();
-    ranks_with(size, name, &env, as_rank);
-    for name in ["begun", "going", "done"] {
-        let _ = std::fs::remove_file(std::env::temp_dir().join(&id).with_extension(name));
+    if is_rank() {
+        ranks_with(size, name, env, as_rank);
+        return;
     }
+    let signs = Signs::new();
+    let env: Vec<_> = env.iter().copied().chain([("SIGNS", signs.path())]).collect();
+    ranks_with(size, name, &env, as_rank);
 }
 
 fn atomic_file(world: &Communicator, path: &Path) -> File {
@@ -115,7 +103,7 @@ fn atomic_accesses_to_other_bytes_do_not_wait() {
 /// ranks have time for an access.
 const HALVED: Table = Table {
     pwrite: |fd, memory, bytes, at| {
-        if sign("begun").exists() {
+        if Signs::of_this_rank().has("begun") {
             await_sign("going");
             std::thread::sleep(Duration::from_millis(100));
         }
@@ -349,18 +337,16 @@ fn the_range_of_a_dead_rank_is_free() {
         let universe = typepack::init().expect("joining the job");
         let world = universe.world();
         if world.rank() != 1 {
-            // This rank ignores SIGTERM, so that it has 200 ms before SIGKILL ends it.
+            // This rank ignores SIGTERM, so that it can go on until SIGKILL ends it.
             // SAFETY: SIG_IGN only makes the process ignore the signal and installs no handler.
             unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
         }
         let path = path(&world, name);
         let file = File::open(&world, &path, Mode::CREATE_READ_WRITE).expect("a file");
         file.set_atomic(true).expect("a mode");
-        if world.barrier().is_err() {
-            // Rank 1 has died before the barrier ended at this rank.
-            std::process::exit(6);
-        }
+        give(&format!("open-{}", world.rank()));
         if world.rank() == 1 {
+            Signs::of_this_rank().wait_for("open", 3);
             // SAFETY: the functions of `DYING` pass parts of the caller's memory to the system calls.
             unsafe { files::replace(DYING) };
             file.write_at(0, &[1u8; 100]).expect("this rank is dead");
@@ -385,18 +371,14 @@ fn the_range_of_a_dead_rank_is_free() {
         println!("rank {} has written", world.rank());
         std::process::exit(6);
     }
-    let mut written = [false; 3];
-    attempts(|| {
-        let mut command = Command::new(mpiexec());
-        command.args(["-n", "3"]).args(body(name));
-        let output = run(command, name, &[("TYPEPACK_IO", "pwrite")]);
-        let text = text(&output);
-        assert_eq!(output.status.code(), Some(137), "{text}");
-        assert!(!text.contains("panicked"), "{text}");
-        for rank in [0, 2] {
-            written[rank] |= text.contains(&format!("rank {rank} has written"));
-        }
-        // A rank that gets no CPU for the 200 ms before SIGKILL writes nothing. Then the job runs again.
-        if written == [true, false, true] { Ok(()) } else { Err(text) }
-    });
+    let mut command = Command::new(mpiexec());
+    command.args(PATIENT).args(["-n", "3"]).args(body(name));
+    let signs = Signs::new();
+    let output = run(signs.given(command), name, &[("TYPEPACK_IO", "pwrite")]);
+    let text = text(&output);
+    assert_eq!(output.status.code(), Some(137), "{text}");
+    assert!(!text.contains("panicked"), "{text}");
+    for rank in [0, 2] {
+        assert!(text.contains(&format!("rank {rank} has written")), "{text}");
+    }
 }

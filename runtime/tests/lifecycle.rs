@@ -1,10 +1,10 @@
 //! Tests of the beginning and the end of a rank: a rank without `mpiexec`, settings, launchers of another
 //! MPI, forks, and deaths.
 
+use crate::harness::{PATIENT, Signs};
 use crate::job::{body, is_rank, mpiexec, ranks, ranks_with, run, text};
 use std::process::{Command, Output};
 use typepack::{Communicator, Datatype, Error, ErrorKind, Named, Op, Source, Tag, commit};
-use typepack_test_support::attempts::attempts;
 
 /// Runs test `name` of this binary again, without `mpiexec`.
 fn alone(name: &str, env: &[(&str, &str)]) -> Output {
@@ -278,11 +278,10 @@ fn a_death_is_an_error_for_those_who_wait() {
         // SAFETY: `signal` with SIG_IGN installs no handler, so no code runs in a signal.
         unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
         ranks(WAITS + 1, "", |world| {
-            if world.barrier().is_err() {
-                // Rank `WAITS` has died before the barrier ended at this rank.
-                std::process::exit(6);
-            }
+            let signs = Signs::of_this_rank();
+            signs.make(&format!("joined-{}", world.rank()));
             if world.rank() == WAITS {
+                signs.wait_for("joined", WAITS + 1);
                 // Give the other ranks time to fall asleep. The assertions do not depend on this time.
                 std::thread::sleep(std::time::Duration::from_millis(100));
                 std::process::abort();
@@ -293,18 +292,16 @@ fn a_death_is_an_error_for_those_who_wait() {
         });
         return;
     }
-    let mut untold: Vec<usize> = (0..WAITS).collect();
-    attempts(|| {
-        let mut command = Command::new(mpiexec());
-        command.args(["-n", &(WAITS + 1).to_string()]);
-        command.args(body("a_death_is_an_error_for_those_who_wait"));
-        let output = run(command, "death", &[]);
-        let lines = text(&output);
-        assert_eq!(output.status.code(), Some(134), "{lines}");
-        assert!(!lines.contains("panicked"), "{lines}");
-        let killed = format!("was told: job: rank {WAITS} killed by signal 6 (SIGABRT)");
-        untold.retain(|wait| !lines.contains(&format!("wait {wait} {killed}")));
-        // A rank that gets no CPU for the 200 ms before SIGKILL reports nothing. Then the job runs again.
-        if untold.is_empty() { Ok(()) } else { Err(format!("{untold:?}: {lines}")) }
-    });
+    let mut command = Command::new(mpiexec());
+    command.args(PATIENT).args(["-n", &(WAITS + 1).to_string()]);
+    command.args(body("a_death_is_an_error_for_those_who_wait"));
+    let signs = Signs::new();
+    let output = run(signs.given(command), "death", &[]);
+    let lines = text(&output);
+    assert_eq!(output.status.code(), Some(134), "{lines}");
+    assert!(!lines.contains("panicked"), "{lines}");
+    let killed = format!("was told: job: rank {WAITS} killed by signal 6 (SIGABRT)");
+    for wait in 0..WAITS {
+        assert!(lines.contains(&format!("wait {wait} {killed}")), "{wait}: {lines}");
+    }
 }

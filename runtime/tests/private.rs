@@ -3,13 +3,13 @@
 //! message longer than two gibibytes. Further tests get data from windows of private memory.
 
 use crate::forbid::forbid;
+use crate::harness::{PATIENT, Signs};
 use crate::job::{body, is_rank, mpiexec, ranks, ranks_with, run, text};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use typepack::rma::{Assertions, LockKind, Window, WindowOf};
 use typepack::{Communicator, Datatype, ErrorKind, Named, Part, Plan, commit};
-use typepack_test_support::attempts::attempts;
 use typepack_test_support::random::Random;
 use typepack_test_support::skipped::skipped;
 
@@ -203,9 +203,11 @@ fn a_death_in_the_middle_is_an_error() {
         unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
         ranks(2, name, |world| {
             let mut data = vec![world.rank() as u8; LEN];
-            world.barrier().unwrap();
+            let signs = Signs::of_this_rank();
+            signs.make(&format!("joined-{}", world.rank()));
             let dies: usize = std::env::var("DIES").unwrap().parse().unwrap();
             if world.rank() == dies {
+                signs.wait_for("joined", 2);
                 let delay = std::env::var("DELAY").unwrap().parse().unwrap();
                 std::thread::spawn(move || {
                     let start = Instant::now();
@@ -233,20 +235,15 @@ fn a_death_in_the_middle_is_an_error() {
     let _alone = alone();
     for dies in ["0", "1"] {
         let told = format!("was told: job: rank {dies} killed by signal 9 (SIGKILL)");
-        attempts(|| {
-            let mut tellings = 0;
-            for delay in ["500", "3000", "20000"] {
-                let mut command = Command::new(mpiexec());
-                command.args(["-n", "2"]).args(body(name));
-                let env = [("TYPEPACK_TRANSPORT", "cma"), ("DIES", dies), ("DELAY", delay)];
-                let output = run(command, name, &env);
-                assert_eq!(output.status.code(), Some(137), "{}", text(&output));
-                tellings += usize::from(text(&output).contains(&told));
-            }
-            // Not every run has this report: if the surviving rank gets no CPU for 200 ms, the launcher kills it
-            // before it learns of the death. So the test demands the report in at least one run.
-            if tellings > 0 { Ok(()) } else { Err(told.clone()) }
-        });
+        for delay in ["500", "3000", "20000"] {
+            let mut command = Command::new(mpiexec());
+            command.args(PATIENT).args(["-n", "2"]).args(body(name));
+            let signs = Signs::new();
+            let env = [("TYPEPACK_TRANSPORT", "cma"), ("DIES", dies), ("DELAY", delay)];
+            let output = run(signs.given(command), name, &env);
+            assert_eq!(output.status.code(), Some(137), "{}", text(&output));
+            assert!(text(&output).contains(&told), "{}", text(&output));
+        }
     }
 }
 

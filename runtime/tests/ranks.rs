@@ -2,10 +2,9 @@
 //! ways in which a rank can end.
 
 use crate::harness::{Finished, Signs, run, start, start_as_is};
-use crate::role::{command, job, rank};
+use crate::role::{command, job, patient_job, rank};
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
-use typepack_test_support::attempts::attempts;
 
 /// Returns the end of the line that `mpiexec` prints about rank 1: what follows the process id.
 fn verdict(done: &Finished) -> String {
@@ -46,16 +45,12 @@ fn a_code_after_finalizing_counts() {
 
 #[test]
 fn a_programs_own_answer_is_not_commented() {
-    attempts(|| {
-        let done = run(job(3, "all exit 5", ""));
-        assert_eq!((done.code, done.left.len()), (5, 0), "{done:?}");
-        let own = done.err.lines().filter(|line| line.ends_with(": bad argument")).count();
-        assert_eq!(own, 3, "{done:?}");
-        let others: Vec<_> = done.err.lines().filter(|line| line.contains("mpiexec")).collect();
-        // mpiexec waits 100 ms after the first exit. It ends a rank that gets no CPU for so long, and then it names
-        // the rank that has exited first. In this case the job runs again.
-        if others.is_empty() { Ok(()) } else { Err(format!("{done:?}")) }
-    });
+    // The ranks ignore SIGTERM, so each of them exits by itself, also one that does so more than 100 ms after the first.
+    let done = run(patient_job(3, "all exit 5"));
+    assert_eq!((done.code, done.left.len()), (5, 0), "{done:?}");
+    let own = done.err.lines().filter(|line| line.ends_with(": bad argument")).count();
+    assert_eq!(own, 3, "{done:?}");
+    assert!(!done.err.lines().any(|line| line.contains("mpiexec")), "{done:?}");
 }
 
 #[test]
@@ -77,17 +72,12 @@ fn a_killed_rank_ends_the_job_also_behind_a_wrapper() {
 #[test]
 fn a_waiting_rank_is_told_who_died() {
     // Rank 0 ignores SIGTERM and sleeps in a receive. The launcher announces the death of rank 1 and wakes the
-    // ranks. It must wake rank 0 before it sends SIGKILL. Rank 0 has 200 ms; if it gets no CPU for so long, it
-    // prints nothing, and the job runs again.
-    attempts(|| {
-        let done = run(job(2, "deaf", ""));
-        assert_eq!(done.code, 137, "{done:?}");
-        if !done.out.contains("told: ") {
-            return Err(format!("{done:?}"));
-        }
-        assert!(done.out.contains("rank 1 killed by signal 9 (SIGKILL)"), "{done:?}");
-        Ok(())
-    });
+    // ranks. It must wake rank 0 before it sends SIGKILL.
+    let signs = Signs::new();
+    let done = run(signs.given(patient_job(2, "deaf")));
+    assert_eq!(done.code, 137, "{done:?}");
+    assert!(done.out.contains("told: "), "{done:?}");
+    assert!(done.out.contains("rank 1 killed by signal 9 (SIGKILL)"), "{done:?}");
 }
 
 /// Checks that the other ranks of a job that a rank aborts do not tell of errors of their own: the end of the job is no
@@ -172,20 +162,22 @@ fn killing_mpiexec_kills_ranks_that_compute() {
 /// Checks that a rank survives the end of the thread of a wrapper program that has started the rank.
 #[test]
 fn a_rank_outlives_the_thread_that_started_it() {
-    let done = run(job(2, "threads", ""));
+    let signs = Signs::new();
+    let done = run(signs.given(job(2, "threads", "")));
     assert_eq!((done.code, done.out.matches("the rank goes on").count()), (0, 2), "{done:?}");
 }
 
 /// Checks that a rank behind such a wrapper ends with `mpiexec`.
 #[test]
 fn killing_mpiexec_kills_ranks_of_ended_threads() {
-    let job = start(job(2, "threads and wait", ""));
+    let signs = Signs::new();
+    let job = start(signs.given(job(2, "threads and wait", "")));
     job.wait_for("two wrappers and two ranks", || {
         let all = job.processes();
         (all.iter().filter(|p| p.command.contains("as_rank")).count() == 5).then_some(())
     });
-    // Give the ranks time to join and to wait, and the threads of the wrappers time to end.
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    // The ranks have joined, and the threads of the wrappers have ended.
+    signs.wait(&job, "ended", 2);
     job.signal(libc::SIGKILL);
     job.expect_gone();
     assert_eq!(job.finish().code, 137);

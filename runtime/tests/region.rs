@@ -1,6 +1,7 @@
 //! Tests of regions that ranks share: every rank sees every part, all ranks get an error if memory runs out
 //! at one rank, and no rank hangs if another rank dies.
 
+use crate::harness::{PATIENT, Signs};
 use crate::job::{body, is_rank, mpiexec, ranks, run, text};
 use std::process::Command;
 use std::sync::atomic::Ordering;
@@ -8,7 +9,6 @@ use std::time::Duration;
 use typepack::io::{File, Mode};
 use typepack::rma::Window;
 use typepack::{Communicator, ErrorKind, Op, SharedRegion, WindowErrorKind};
-use typepack_test_support::attempts::attempts;
 use typepack_test_support::random::Random;
 
 /// Returns the value with which `fill` marks word `word` in the part of rank `rank`.
@@ -212,16 +212,16 @@ fn the_death_of_a_member_hangs_nobody() {
         let universe = typepack::init().expect("joining the job");
         let world = universe.world();
         if world.rank() != 1 {
-            // This rank ignores SIGTERM, so that it has 200 ms to report the death before SIGKILL ends it.
+            // This rank ignores SIGTERM, so that it reports the death before SIGKILL ends it.
             // SAFETY: SIG_IGN only makes the process ignore the signal and installs no handler.
             unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
         }
         let old = whole(&world, 4096, 9);
-        if world.barrier().is_err() {
-            // Rank 1 has died before the barrier ended at this rank.
-            std::process::exit(6);
-        }
+        let signs = Signs::of_this_rank();
+        signs.make(&format!("whole-{}", world.rank()));
         if world.rank() == 1 {
+            signs.wait_for("whole", 3);
+            // Give the other ranks time to wait for this rank. The assertions do not depend on this time.
             std::thread::sleep(Duration::from_millis(50));
             // SAFETY: `kill` accesses no memory of this process.
             unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
@@ -234,20 +234,16 @@ fn the_death_of_a_member_hangs_nobody() {
         println!("rank {}: told and free", world.rank());
         std::process::exit(6);
     }
-    let mut told = [false; 3];
-    attempts(|| {
-        let mut command = Command::new(mpiexec());
-        command.args(["-n", "3"]).args(body(name));
-        let output = run(command, name, &[]);
-        let all = text(&output);
-        assert_eq!(output.status.code(), Some(137), "{all}");
-        assert!(!all.contains("panicked"), "{all}");
-        for rank in [0, 2] {
-            told[rank] |= all.contains(&format!("rank {rank}: told and free"));
-        }
-        // A rank that gets no CPU for the 200 ms before SIGKILL prints nothing. Then the job runs again.
-        if told == [true, false, true] { Ok(()) } else { Err(all) }
-    });
+    let mut command = Command::new(mpiexec());
+    command.args(PATIENT).args(["-n", "3"]).args(body(name));
+    let signs = Signs::new();
+    let output = run(signs.given(command), name, &[]);
+    let all = text(&output);
+    assert_eq!(output.status.code(), Some(137), "{all}");
+    assert!(!all.contains("panicked"), "{all}");
+    for rank in [0, 2] {
+        assert!(all.contains(&format!("rank {rank}: told and free")), "{all}");
+    }
 }
 
 fn alone(world: &Communicator) {

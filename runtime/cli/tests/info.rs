@@ -1,6 +1,5 @@
 //! Runs `typepack info` as a user would and checks what it prints.
 
-use std::path::Path;
 use std::process::{Command, Output};
 use typepack_test_support::attempts::attempts;
 
@@ -61,29 +60,20 @@ fn a_bad_value_is_shown_before_it_is_refused() {
 /// written.
 #[test]
 fn choices_are_measured_kept_and_shown() {
-    let folder = Path::new(env!("CARGO_BIN_EXE_typepack")).parent().expect("a folder");
-    let mpiexec = folder.join("mpiexec");
-    if std::env::var_os("TEST_BUILT").is_none() {
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--offline", "-p", "typepack-launcher"]);
-        build.arg("--target-dir").arg(folder.parent().expect("the target folder"));
-        if folder.ends_with("release") {
-            build.arg("--release");
-        }
-        assert!(build.status().expect("cargo starts").success(), "mpiexec was not built");
-    }
+    let mpiexec = crate::tool::bin().join("mpiexec");
     let path = std::env::temp_dir().join(format!("typepack-info-{}", std::process::id()));
     let name = path.to_str().expect("a path in UTF-8");
     let free = ["TYPEPACK_TRANSPORT", "TYPEPACK_COPY", "TYPEPACK_TUNE", "TYPEPACK_QUIET"];
-    let mut command = Command::new(mpiexec);
-    for name in free {
-        command.env_remove(name);
-    }
     let tool = env!("CARGO_BIN_EXE_typepack");
-    command.args(["-n", "2", tool, "info", "--measure=4"]).env("TYPEPACK_TUNE_FILE", name);
     let shown = |variables: &[(&str, &str)]| text(&info(&[], variables).stdout);
-    attempts(|| {
-        let done = command.output().expect("the job runs");
+    attempts(|number| {
+        let mut command = Command::new(&mpiexec);
+        for name in free {
+            command.env_remove(name);
+        }
+        // Ranks that do not get the CPU need more time.
+        command.args(["-n", "2", tool, "info", &format!("--measure={}", 4 << (2 * number))]);
+        let done = command.env("TYPEPACK_TUNE_FILE", name).output().expect("the job runs");
         let (out, error) = (text(&done.stdout), text(&done.stderr));
         assert!(done.status.success() && error.is_empty(), "{out}{error}");
         assert!(out.contains("there is no such file yet"), "{out}");

@@ -239,7 +239,7 @@ fn the_copy_of_a_type_is_freed_with_the_type() {
     let shared = ["-shared", "-fPIC", "-DCOUNT"];
     let tool = compiled(&mpich, "mpicc_abi", "tool.c", "libtool-count.so", &shared);
     let program = compiled(&mpich, "mpicc_abi", "threads.c", "threads-end", &["-pthread"]);
-    let mut command = crate::support::limited(60, Path::new(&program));
+    let mut command = crate::support::limited(Path::new(&program));
     command.env("LD_PRELOAD", format!("{} {}", library().display(), tool.display()));
     let [out, err] = good(command.arg("end"));
     assert_eq!(out, "end: no difference\n", "{err}");

@@ -16,14 +16,14 @@ fn programs_without_mpi_do_not_notice() {
     let programs: [&[&str]; 3] =
         [&["true"], &["sh", "-c", "echo $((6 * 7))"], &["sh", "-c", "exec sort </dev/null"]];
     for words in programs {
-        let mut plain = limited(60, Path::new(words[0]));
+        let mut plain = limited(Path::new(words[0]));
         plain.args(&words[1..]);
         let expected = good(&mut plain);
         let found = good(plain.env("LD_PRELOAD", &library).env("TYPEPACK_REPORT", "1"));
         assert_eq!(found, expected, "{words:?}");
     }
     // Python loads libraries itself. Not every machine has Python.
-    let mut python = limited(60, Path::new("python3"));
+    let mut python = limited(Path::new("python3"));
     python.args(["-c", "import ctypes; print(ctypes.CDLL(None).getpid() > 0)"]);
     python.env("LD_PRELOAD", &library);
     let done = run(&mut python);
@@ -117,7 +117,7 @@ fn intel_mpi_is_a_host_too() {
         // MPICH's compiler is only a compiler here: the library path selects the library.
         let name = format!("intel-{source}.exe");
         let program = compiled(&mpich, "mpicc_abi", source, &name, &flags);
-        let mut command = limited(300, &intel.join("bin/mpiexec.hydra"));
+        let mut command = limited(&intel.join("bin/mpiexec.hydra"));
         command.env("LD_LIBRARY_PATH", intel.join("lib")).env("I_MPI_FABRICS", "shm");
         command.args(["-n", "2", "-env", "LD_PRELOAD"]).arg(&library);
         command.args(["-env", "TYPEPACK_INTERPOSE", "all", "-env", "TYPEPACK_REPORT", "1"]);
@@ -238,7 +238,7 @@ fn faults(mpich: &Path, word: &str, variables: Variables) -> [String; 2] {
     let shared = ["-shared", "-fPIC", more];
     let tool = compiled(mpich, "mpicc_abi", "tool.c", &format!("libtool-{word}.so"), &shared);
     let program = compiled(mpich, "mpicc_abi", "faults.c", &format!("faults-{word}"), &[]);
-    let mut command = limited(60, &program);
+    let mut command = limited(&program);
     command.env("LD_PRELOAD", format!("{} {}", library().display(), tool.display()));
     command.env("TYPEPACK_REPORT", "1").env("TYPEPACK_TUNE", "off");
     let [out, err] = good(command.envs(variables.iter().copied()).arg(word));
@@ -293,10 +293,10 @@ fn the_host_copies_to_the_memory_of_devices() {
     let (source, object) = (folder.join("empty.c"), folder.join("libcuda.so.1"));
     std::fs::write(&source, "typedef int nothing;\n").expect("a file");
     let shared = ["-shared", "-fPIC", "-DDEVICE"];
-    good(limited(60, Path::new("cc")).args(shared).arg(&source).arg("-o").arg(&object));
+    good(limited(Path::new("cc")).args(shared).arg(&source).arg("-o").arg(&object));
     let tool = compiled(&mpich, "mpicc_abi", "tool.c", "libtool-device.so", &shared);
     let program = compiled(&mpich, "mpicc_abi", "faults.c", "faults-device", &[]);
-    let mut command = limited(60, &program);
+    let mut command = limited(&program);
     command.env("LD_PRELOAD", format!("{} {}", library().display(), tool.display()));
     command.env("TYPEPACK_REPORT", "1").env("TYPEPACK_INTERPOSE", "all");
     let [out, err] = good(command.arg("device").arg(&object));
@@ -348,8 +348,8 @@ fn calls_pass_through_once_a_device_runtime_is_loaded() {
     let names = ["libamdhip64.so.6", "libcuda.so", "libhsa-runtime64.so.1", "libze_loader.so.1"];
     for (name, calls) in names.map(|name| (name, 2)).into_iter().chain([("libcudart.so", 4)]) {
         let object = folder.join(name);
-        good(limited(60, Path::new("cc")).args(shared).arg(&source).arg("-o").arg(&object));
-        let mut command = limited(60, &program);
+        good(limited(Path::new("cc")).args(shared).arg(&source).arg("-o").arg(&object));
+        let mut command = limited(&program);
         command.env("LD_PRELOAD", format!("{} {}", library().display(), tool.display()));
         command.env("TYPEPACK_REPORT", "1").env("TYPEPACK_TUNE", "off");
         let [out, err] = good(command.arg(&object));
@@ -367,9 +367,9 @@ fn a_privately_loaded_host_is_found() {
     // The main program knows nothing of MPI.
     let outer = Path::new(env!("CARGO_TARGET_TMPDIR")).join("private");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/private.c");
-    good(limited(120, Path::new("cc")).arg(source).arg("-o").arg(&outer).arg("-ldl"));
+    good(limited(Path::new("cc")).arg(source).arg("-o").arg(&outer).arg("-ldl"));
     for report in [false, true] {
-        let mut command = limited(60, &outer);
+        let mut command = limited(&outer);
         command.arg(&inner);
         if report {
             command.env("LD_PRELOAD", library()).env("TYPEPACK_REPORT", "1");

@@ -56,7 +56,7 @@ impl Host {
     /// Compiles the shim. Returns its path.
     fn shim(&self) -> String {
         let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("shim-{}", self.name));
-        let mut command = limited(120, tool());
+        let mut command = limited(tool());
         command.args(["shim", "--mpicc"]).arg(self.folder.join("bin/mpicc")).arg("--out").arg(&out);
         let [out_text, err] = good(command.arg("--library").arg(library()));
         assert!(out_text.is_empty() && err.contains("is ready"), "{out_text}{err}");
@@ -65,7 +65,7 @@ impl Host {
 
     /// Returns the command of a job with one rank for each list of variables.
     fn job(&self, ranks: &[Variables], words: &[&str]) -> Command {
-        let mut command = limited(900, &self.folder.join("bin/mpiexec"));
+        let mut command = limited(&self.folder.join("bin/mpiexec"));
         command.args(self.options);
         for (at, variables) in ranks.iter().enumerate() {
             if at > 0 {
@@ -256,7 +256,7 @@ fn a_privately_loaded_host_is_found_by_the_shim() {
     // Any compiler will do. That of the host would link the program with the host.
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let load = folder.join("load");
-    let mut cc = limited(60, Path::new("cc"));
+    let mut cc = limited(Path::new("cc"));
     cc.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/load.c"));
     good(cc.arg("-o").arg(&load).arg("-ldl"));
     let on: Variables =
@@ -280,7 +280,7 @@ fn other_programs_run_as_without_the_shim() {
     let Some(host) = Host::debian() else { return };
     let _alone = alone();
     let shim = host.shim();
-    let mut command = limited(60, Path::new("grep"));
+    let mut command = limited(Path::new("grep"));
     command.args(["-c", "libmpi", "/proc/self/maps"]).env("LD_PRELOAD", &shim);
     let done = run(&mut command);
     assert_eq!((&*done.stdout, &*done.stderr), (&b"0\n"[..], &b""[..]));

@@ -28,7 +28,7 @@ use typepack_job::sys::process::Exit;
 pub const FAILURE_GRACE: Duration = Duration::from_millis(200);
 
 /// The time between the first signal to the ranks and SIGKILL if Ctrl-C, another signal or the job's time
-/// limit ends the job.
+/// limit ends the job. The option `-kill-after` replaces it.
 pub const SIGNAL_GRACE: Duration = Duration::from_secs(2);
 
 /// How long mpiexec waits for the other ranks to end after a rank has exited by itself with a nonzero code.
@@ -109,13 +109,17 @@ pub struct End {
     outcome: Option<Outcome>,
     /// The time between SIGTERM and SIGKILL after a failure.
     failure_grace: Duration,
+    /// The time between SIGTERM and SIGKILL after a signal, or after the end of the job's time limit.
+    signal_grace: Duration,
 }
 
 impl End {
-    /// Creates the state machine in the state Running. `failure_grace` is the time between SIGTERM and SIGKILL
-    /// after a failure.
-    pub fn new(failure_grace: Duration) -> Self {
-        Self { phase: Phase::Running, outcome: None, failure_grace }
+    /// Creates the state machine in the state Running. `kill_after` is the time between SIGTERM and SIGKILL that
+    /// the user wants.
+    pub fn new(kill_after: Option<Duration>) -> Self {
+        let (failure_grace, signal_grace) =
+            (kill_after.unwrap_or(FAILURE_GRACE), kill_after.unwrap_or(SIGNAL_GRACE));
+        Self { phase: Phase::Running, outcome: None, failure_grace, signal_grace }
     }
 
     /// Returns the outcome, or `None` while no event has decided it.
@@ -170,7 +174,7 @@ impl End {
         match self.phase {
             Phase::Running | Phase::Settling(_) => {
                 self.end_with(Outcome::Signalled(signal));
-                Some(self.terminate(now, SIGNAL_GRACE, TERM))
+                Some(self.terminate(now, self.signal_grace, TERM))
             }
             Phase::Terminating(_) => Some(self.kill()),
             Phase::Killing => None,
@@ -189,7 +193,9 @@ impl End {
     pub fn timed_out(&mut self, limit: Duration, now: Instant) -> Option<Action> {
         self.end_with(Outcome::TimedOut(limit));
         match self.phase {
-            Phase::Running | Phase::Settling(_) => Some(self.terminate(now, SIGNAL_GRACE, TERM)),
+            Phase::Running | Phase::Settling(_) => {
+                Some(self.terminate(now, self.signal_grace, TERM))
+            }
             _ => None,
         }
     }
@@ -259,7 +265,7 @@ mod tests {
     #[test]
     fn a_killed_rank_ends_the_others_in_two_steps() {
         let t = Instant::now();
-        let mut end = End::new(FAILURE_GRACE);
+        let mut end = End::new(None);
         assert_eq!(end.failed(KILLED, 1234, false, t), Some(Action::Signal(TERM)));
         assert_eq!(end.deadline(), Some(t + FAILURE_GRACE));
         assert_eq!(end.tick(t), None);
@@ -274,7 +280,7 @@ mod tests {
     #[test]
     fn an_orderly_failure_waits_for_its_like() {
         let t = Instant::now();
-        let mut end = End::new(FAILURE_GRACE);
+        let mut end = End::new(None);
         assert_eq!(end.failed(EXITED, 7, true, t), None);
         assert_eq!(end.failed(Failure { rank: 1, ..EXITED }, 8, true, t), None);
         assert_eq!(end.tick(t + SETTLE), Some(Action::Signal(TERM)));
@@ -286,7 +292,7 @@ mod tests {
     #[test]
     fn a_crash_ends_the_settling() {
         let t = Instant::now();
-        let mut end = End::new(FAILURE_GRACE);
+        let mut end = End::new(None);
         assert_eq!(end.failed(EXITED, 7, true, t), None);
         assert_eq!(end.failed(KILLED, 8, false, t), Some(Action::Signal(TERM)));
         assert_eq!(
@@ -299,7 +305,7 @@ mod tests {
     #[test]
     fn a_job_that_goes_on_keeps_the_first_failure() {
         let t = Instant::now();
-        let mut end = End::new(FAILURE_GRACE);
+        let mut end = End::new(None);
         assert!(end.is_natural());
         end.survived(KILLED, 7);
         end.survived(EXITED, 8);
@@ -313,7 +319,7 @@ mod tests {
     #[test]
     fn a_second_signal_is_impatience() {
         let t = Instant::now();
-        let mut end = End::new(FAILURE_GRACE);
+        let mut end = End::new(None);
         assert_eq!(end.signalled(libc::SIGINT, t), Some(Action::Signal(TERM)));
         assert_eq!(end.deadline(), Some(t + SIGNAL_GRACE));
         let term = Failure { rank: 0, ending: Ending::Killed(15) };
@@ -329,10 +335,22 @@ mod tests {
     }
 
     #[test]
+    fn the_user_may_give_the_ranks_more_time() {
+        let (t, wanted) = (Instant::now(), Duration::from_secs(60));
+        let mut failed = End::new(Some(wanted));
+        failed.failed(KILLED, 1234, false, t);
+        assert_eq!(failed.deadline(), Some(t + wanted));
+        let mut signalled = End::new(Some(wanted));
+        signalled.signalled(libc::SIGINT, t);
+        assert_eq!(signalled.deadline(), Some(t + wanted));
+        assert_eq!(signalled.signalled(libc::SIGINT, t), Some(Action::Kill));
+    }
+
+    #[test]
     fn time_is_over_once() {
         let t = Instant::now();
         let limit = Duration::from_millis(1500);
-        let mut end = End::new(FAILURE_GRACE);
+        let mut end = End::new(None);
         assert_eq!(end.timed_out(limit, t), Some(Action::Signal(TERM)));
         assert_eq!(end.deadline(), Some(t + SIGNAL_GRACE));
         assert_eq!(end.timed_out(limit, t), None);

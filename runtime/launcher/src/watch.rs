@@ -25,7 +25,7 @@ use typepack_job::sys::stream::{self, Transfer};
 use typepack_job::sys::{channel, inspect, signal};
 
 use crate::args;
-use crate::ending::{Action, End, FAILURE_GRACE, Outcome, judge};
+use crate::ending::{Action, End, Outcome, judge};
 use crate::forward::{Outputs, Trouble};
 use crate::input::Input;
 use crate::start::{self, Started};
@@ -153,7 +153,7 @@ impl<'a> Job<'a> {
             plan,
             started: now,
             watchdog: watchdog.map(|period| Watchdog::new(period, now)),
-            end: End::new(plan.kill_after.unwrap_or(FAILURE_GRACE)),
+            end: End::new(plan.kill_after),
             groups_ended: false,
             impatient: false,
         }

@@ -89,7 +89,7 @@ impl Drop for Scratch {
 /// environment variables that could change where MPI or the compilers are found.
 fn limited(program: impl AsRef<Path>) -> Command {
     let mut command = Command::new("timeout");
-    command.args(["-k", "1", "120"]).arg(program.as_ref()).stdin(Stdio::null());
+    command.args(["-k", "1", "900"]).arg(program.as_ref()).stdin(Stdio::null());
     for name in ["DESTDIR", "LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "MPI_HOME", "CC", "CXX", "CFLAGS"]
     {
         command.env_remove(name);

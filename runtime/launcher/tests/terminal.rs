@@ -10,8 +10,7 @@ use std::process::Stdio;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use crate::harness::{Job, mpiexec, start_as_is};
-use typepack_test_support::attempts::attempts;
+use crate::harness::{Job, PATIENT, mpiexec, start_as_is};
 
 /// Starts a job of 2 shells with labelled output on a new terminal. Returns the job and the master side of
 /// the terminal.
@@ -26,7 +25,7 @@ fn on_terminal(script: &str) -> (Job, File) {
     let (master, slave) = unsafe { (File::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) };
     // Continue with a copy made by `try_clone`, because the copy is close-on-exec and the original is not.
     let master = master.try_clone().expect("the descriptor is copied");
-    let mut command = mpiexec(&["-n", "2", "-l", "sh", "-c", script]);
+    let mut command = mpiexec(&[&PATIENT[..], &["-n", "2", "-l", "sh", "-c", script]].concat());
     let copy = || Stdio::from(slave.try_clone().expect("the descriptor is copied"));
     command.stdin(copy()).stdout(copy()).stderr(copy());
     // SAFETY: the closure only calls setsid and ioctl, which are async-signal-safe. When the closure runs,
@@ -64,19 +63,15 @@ fn read_until(terminal: &mut File, text: &str, count: usize) -> Result<String, S
 fn control_c_reaches_each_rank_once() {
     let script = "trap 'echo asked; exit 0' TERM; trap 'echo wrong' INT; \
                   echo ready; while :; do sleep 0.01; done";
-    attempts(|| {
-        let (mut job, mut terminal) = on_terminal(script);
-        // Both ranks print each text, in any order.
-        read_until(&mut terminal, "ready", 2).expect("the ranks start");
-        terminal.write_all(b"\x03").expect("the key is written");
-        // A rank that gets no CPU for the 2 s of grace prints nothing.
-        let text = read_until(&mut terminal, "asked", 2)?;
-        assert!(text.contains("[0] asked") && text.contains("[1] asked"), "{text}");
-        assert!(!text.contains("wrong"), "{text}");
-        assert_eq!(job.wait(), 130);
-        assert!(job.processes().is_empty());
-        Ok(())
-    });
+    let (mut job, mut terminal) = on_terminal(script);
+    // Both ranks print each text, in any order.
+    read_until(&mut terminal, "ready", 2).expect("the ranks start");
+    terminal.write_all(b"\x03").expect("the key is written");
+    let text = read_until(&mut terminal, "asked", 2).expect("both ranks are asked");
+    assert!(text.contains("[0] asked") && text.contains("[1] asked"), "{text}");
+    assert!(!text.contains("wrong"), "{text}");
+    assert_eq!(job.wait(), 130);
+    assert!(job.processes().is_empty());
 }
 
 #[test]

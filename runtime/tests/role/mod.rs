@@ -8,7 +8,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::Command;
 
-use crate::harness::{kill, mpiexec_at};
+use crate::harness::{PATIENT, Signs, kill, mpiexec_at};
 use crate::job::mpiexec;
 use typepack::{Collective, Datatype, Named, Part, Source, Tag};
 
@@ -31,6 +31,13 @@ pub fn job(ranks: usize, role: &str, wrapper: &str) -> Command {
     }
     arguments.extend(rank.iter().map(String::as_str));
     command(&arguments, role)
+}
+
+/// Returns the command of such a job whose launcher waits long before it kills ([`PATIENT`]).
+pub fn patient_job(ranks: usize, role: &str) -> Command {
+    let (ranks, rank) = (ranks.to_string(), rank());
+    let rank: Vec<&str> = rank.iter().map(String::as_str).collect();
+    command(&[&PATIENT[..], &["-n", &ranks], &rank].concat(), role)
 }
 
 /// Returns the command `mpiexec` with the given arguments. Ranks whose program is [`rank`] play `role`.
@@ -58,7 +65,7 @@ fn as_rank() {
     if role.starts_with("threads") && std::env::var_os(WRAPPED).is_none() {
         return wrap();
     }
-    if role == "deaf" && rank == 0 {
+    if role == "all exit 5" || (role == "deaf" && rank == 0) {
         // SAFETY: this call only makes the process ignore SIGTERM; it installs no handler.
         unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
     }
@@ -76,7 +83,7 @@ fn as_rank() {
         "exit 0" if rank == 1 => std::process::exit(0),
         "deaf" if rank == 0 => {
             // Rank 0 ignores SIGTERM now, so rank 1 may die.
-            world.barrier().expect("a barrier");
+            Signs::of_this_rank().make("deaf");
             wait_for_ever(&world, peer);
         }
         "abort" => {
@@ -100,14 +107,13 @@ fn as_rank() {
         }
         "all exit 5" => {
             eprintln!("rank {rank}: bad argument");
-            // mpiexec waits only 100 ms for the other ranks after the first one has exited.
             world.barrier().expect("a barrier");
             drop((world, universe));
             std::process::exit(5);
         }
         "panic" if rank == 1 => panic!("as asked"),
         "deaf" if rank == 1 => {
-            world.barrier().expect("a barrier");
+            Signs::of_this_rank().wait_for("deaf", 1);
             // Give rank 0 time to fall asleep. The assertions do not depend on this time.
             std::thread::sleep(std::time::Duration::from_millis(50));
             kill(std::process::id().try_into().expect("pid"), 9);
@@ -162,10 +168,7 @@ fn wait_for_ever(world: &typepack::Communicator, peer: usize) -> ! {
 
 /// Waits for the sign `go`, and then exchanges messages with the only other rank that lives.
 fn go_on(world: &typepack::Communicator) {
-    let sign = std::path::PathBuf::from(std::env::var("SIGNS").expect("a folder for signs"));
-    while !sign.join("go").exists() {
-        std::thread::yield_now();
-    }
+    Signs::of_this_rank().wait_for("go", 1);
     let word = typepack::commit(&Datatype::named(Named::U64)).expect("a type");
     let other = 2 - world.rank();
     for count in [1, 100_000] {
@@ -195,6 +198,7 @@ fn wrap() {
         (child, lines)
     };
     let (mut child, mut lines) = std::thread::spawn(start).join().expect("a thread");
+    Signs::of_this_rank().make(&format!("ended-{}", std::process::id()));
     std::io::copy(&mut lines, &mut std::io::stdout()).expect("the rest of the output");
     let status = child.wait().expect("a child");
     assert!(status.success(), "the rank behind the wrapper: {status}");
@@ -295,8 +299,8 @@ fn hold_or_await_a_lock(world: &typepack::Communicator) {
         libc::signal(libc::SIGTERM, libc::SIG_IGN);
         libc::syscall(libc::SYS_gettid)
     };
-    let (rank, signs) = (world.rank(), std::env::var("SIGNS").expect("a folder for signs"));
-    std::fs::write(format!("{signs}/waits-{rank}-{thread}"), "").expect("a sign");
+    let rank = world.rank();
+    Signs::of_this_rank().make(&format!("waits-{rank}-{thread}"));
     let error = window.lock(0, LockKind::Exclusive).expect_err("nobody releases the lock");
     println!("rank {rank} told: {error}");
     std::process::exit(6);

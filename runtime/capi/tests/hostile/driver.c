@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SECONDS = 60 };
+enum { SECONDS = 240 };
 
 /* Memory that the driver shares with its children. A child writes here which call it makes next, and the
    driver reads this if the child has died. */

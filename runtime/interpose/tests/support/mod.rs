@@ -41,8 +41,15 @@ pub fn mpich() -> Option<PathBuf> {
     None
 }
 
-/// Returns a command that is killed after `seconds`, and in which no variable changes what the library does.
-pub fn limited(seconds: u32, program: &Path) -> Command {
+/// The time limit of a command, in seconds. It ends only a command that hangs, also on a loaded machine.
+const LIMIT: u32 = 900;
+
+/// Returns a command that is killed after [`LIMIT`], and in which no variable changes what the library does.
+pub fn limited(program: &Path) -> Command {
+    limited_to(LIMIT, program)
+}
+
+fn limited_to(seconds: u32, program: &Path) -> Command {
     let mut command = Command::new("timeout");
     command.args(["-k", "1", &seconds.to_string()]).arg(program).stdin(Stdio::null());
     for (name, _) in std::env::vars_os() {
@@ -94,7 +101,7 @@ pub fn good(command: &mut Command) -> [String; 2] {
 pub fn compiled(mpich: &Path, compiler: &str, source: &str, name: &str, more: &[&str]) -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(source);
-    let mut command = limited(120, &mpich.join("bin").join(compiler));
+    let mut command = limited(&mpich.join("bin").join(compiler));
     command.args(["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]).args(more);
     good(command.arg(source).arg("-o").arg(&target).arg("-ldl"));
     target
@@ -117,15 +124,15 @@ pub fn compared(job: &mut Command, pairs: &str, reports: bool) {
     }
 }
 
-/// Returns the command of a job of MPICH with one rank for each list of variables. A time limit of 15 minutes ends the
+/// Returns the command of a job of MPICH with one rank for each list of variables. [`LIMIT`] ends the
 /// job.
 pub fn job(mpich: &Path, ranks: &[Variables], words: &[&str]) -> Command {
-    long_job(900, mpich, ranks, words)
+    long_job(LIMIT, mpich, ranks, words)
 }
 
 /// Returns the command of a job as [`job`] does, with another time limit.
 pub fn long_job(seconds: u32, mpich: &Path, ranks: &[Variables], words: &[&str]) -> Command {
-    let mut command = limited(seconds, &mpich.join("bin/mpiexec"));
+    let mut command = limited_to(seconds, &mpich.join("bin/mpiexec"));
     for (at, variables) in ranks.iter().enumerate() {
         if at > 0 {
             command.arg(":");

@@ -141,7 +141,11 @@ impl<K: Kernel> Doorbell<'_, K> {
     pub fn wait(&self, seen: u32, timeout: Option<Duration>) -> io::Result<Woken> {
         let woken = self.kernel.wait(self.word, seen, timeout);
         self.sleeping.store_relaxed(0);
-        woken
+        match woken {
+            // The rank was rung after the time had passed, but before this process got the CPU.
+            Ok(Woken::TimedOut) if self.word.load_acquire() != seen => Ok(Woken::Changed),
+            woken => woken,
+        }
     }
 }
 

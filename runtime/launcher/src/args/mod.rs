@@ -90,7 +90,7 @@ pub struct Job {
     pub exit_codes: bool,
     /// Time limit of the job, if there is one.
     pub timeout: Option<Duration>,
-    /// Time between SIGTERM and SIGKILL for the other ranks after a rank has failed, if the command line gives one.
+    /// Time between SIGTERM and SIGKILL, if the command line gives one.
     pub kill_after: Option<Duration>,
     /// True if the other ranks go on after a rank has failed.
     pub goes_on: bool,

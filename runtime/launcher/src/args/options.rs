@@ -155,7 +155,7 @@ pub const GROUPS: [Group; 6] = [
                 Id::KillAfter,
                 &["kill-after"],
                 &["SECONDS"],
-                "after a failure, time from SIGTERM to SIGKILL (default 0.2)",
+                "time from SIGTERM to SIGKILL (default 0.2 after a failure, else 2)",
             ),
             entry(
                 Id::NoCleanup,
@@ -361,7 +361,7 @@ usage: mpiexec [options] [-n N] program [arguments...]
         "
 Standard input goes to rank 0. Output is forwarded line by line. If a rank fails, mpiexec ends the
 other ranks, prints one line that names the rank and the reason, and exits with the code of that
-rank (128 + signal if a signal ended it). Ctrl-C ends the job after a grace period of 2 seconds, a
+rank (128 + signal if a signal ended it). Ctrl-C ends the job after a grace period of 2 seconds (-kill-after), a
 second Ctrl-C ends it at once.
 
 The variable TYPEPACK_BIND is the default for --bind-to, MPIEXEC_TIMEOUT the default for -timeout.

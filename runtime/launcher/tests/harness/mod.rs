@@ -18,6 +18,10 @@ pub const LIMIT: Duration = Duration::from_secs(120);
 /// the process gets the CPU late. A process that nobody has killed stays longer.
 const DYING: Duration = Duration::from_secs(60);
 
+/// Options of `mpiexec` that give ranks a minute, not 200 ms or 2 s, before SIGKILL follows SIGTERM: as long as a rank may
+/// need on a machine on which it gets the CPU late.
+pub const PATIENT: [&str; 2] = ["-kill-after", "60"];
+
 /// Name of the environment variable that marks the processes of one job.
 const MARK: &str = "MPIEXEC_TEST_MARK";
 
@@ -64,6 +68,11 @@ pub fn mpiexec_at(path: &Path, arguments: &[&str]) -> Command {
 /// Returns the command `mpiexec -n ranks sh -c script`.
 pub fn shell(ranks: usize, script: &str) -> Command {
     mpiexec(&["-n", &ranks.to_string(), "sh", "-c", script])
+}
+
+/// Returns the command `mpiexec -n ranks sh -c script` of a launcher that waits long before it kills ([`PATIENT`]).
+pub fn patient_shell(ranks: usize, script: &str) -> Command {
+    mpiexec(&[&PATIENT[..], &["-n", &ranks.to_string(), "sh", "-c", script]].concat())
 }
 
 /// Runs a job to its end, and returns its results.
@@ -254,6 +263,11 @@ impl Signs {
         Self(path)
     }
 
+    /// Returns the folder, which a job gets in the variable `SIGNS`.
+    pub fn path(&self) -> &str {
+        self.0.to_str().expect("a path in UTF-8")
+    }
+
     /// Returns the command with the variable `SIGNS`.
     pub fn given(&self, mut command: Command) -> Command {
         command.env("SIGNS", &self.0);
@@ -265,19 +279,42 @@ impl Signs {
         self.given(shell(ranks, script))
     }
 
-    /// Makes a sign for the ranks.
+    /// Returns the folder of the job whose rank this process is.
+    pub fn of_this_rank() -> std::mem::ManuallyDrop<Self> {
+        let path = std::env::var_os("SIGNS").expect("a folder for signs");
+        // The test removes the folder, not a rank.
+        std::mem::ManuallyDrop::new(Self(path.into()))
+    }
+
+    /// Makes a sign.
     pub fn make(&self, name: &str) {
         fs::write(self.0.join(name), "").expect("a sign");
     }
 
+    /// Returns whether there is a sign whose name begins with `name`.
+    pub fn has(&self, name: &str) -> bool {
+        !self.seen(name).is_empty()
+    }
+
+    /// Returns the names of the signs that begin with `name`.
+    fn seen(&self, name: &str) -> Vec<String> {
+        let names = fs::read_dir(&self.0).expect("the folder").flatten();
+        let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.filter(|found| found.starts_with(name)).collect()
+    }
+
+    /// Waits in a rank until there are `count` signs whose names begin with `name`.
+    pub fn wait_for(&self, name: &str, count: usize) {
+        let started = Instant::now();
+        while self.seen(name).len() < count {
+            assert!(started.elapsed() < LIMIT, "no {count} signs {name}: {:?}", self.seen(""));
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// Waits until the ranks have made `count` signs whose names begin with `name`. Returns these names.
     pub fn wait(&self, job: &Job, name: &str, count: usize) -> Vec<String> {
-        job.wait_for(name, || {
-            let names = fs::read_dir(&self.0).expect("the folder").flatten();
-            let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
-            let names: Vec<String> = names.filter(|found| found.starts_with(name)).collect();
-            (names.len() >= count).then_some(names)
-        })
+        job.wait_for(name, || Some(self.seen(name)).filter(|names| names.len() >= count))
     }
 }
 
