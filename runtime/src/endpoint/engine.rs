@@ -33,9 +33,7 @@ use super::matching::{Arrived, Matching, Unexpected};
 use super::requests::{Request, Requests};
 use crate::message::envelope::{Envelope, INLINE_MAX, Offer, Place};
 use crate::message::label::{Label, Sender, Slot};
-use crate::message::payload::{
-    Backing, Buffers, Kept, LayoutRef, Posting, Sink, Supply, buffer, copy,
-};
+use crate::message::payload::{Backing, Buffers, Kept, Posting, Sink, Supply, buffer, copy};
 use crate::message::typecheck::{self, OF_LAYOUT, UNKNOWN};
 use crate::message::{Operation, Status, Tag};
 use crate::settings::{Forced, UNEXPECTED_MAX};
@@ -51,8 +49,9 @@ use crate::transport::protocol::{Arrival, Matched, Payload, Work};
 use crate::transport::short_choice;
 use crate::transport::stage::Stage;
 use crate::transport::tuning::{Measured, Tuning};
-use crate::{Error, Result};
+use crate::{Error, Plan, Result};
 use std::collections::HashMap;
+use typepack_engine::Elements;
 
 pub use crate::transport::protocol::Traffic;
 pub use detach::Cancelled;
@@ -319,7 +318,7 @@ impl MessageEngine {
     /// protocol.
     pub unsafe fn send(
         &mut self,
-        layout: &LayoutRef<'_>,
+        layout: &Elements<&Plan>,
         label: Label,
         dest: Slot,
         how: How,
@@ -348,7 +347,7 @@ impl MessageEngine {
     /// Returns the errors of [`MessageEngine::send`].
     pub unsafe fn start_send(
         &mut self,
-        layout: &LayoutRef<'_>,
+        layout: &Elements<&Plan>,
         label: Label,
         dest: Slot,
         how: How,

@@ -33,17 +33,18 @@ use self::waiting::{Rests, Yields};
 use super::engine::{How, MessageEngine, Taken};
 use super::sources::{Core, Source as ProgressSource};
 use crate::message::label::{Label, Sender, Slot};
-use crate::message::payload::{LayoutRef, Posting};
+use crate::message::payload::Posting;
 use crate::message::{Operation, Status, Tag};
 use crate::placement::Cpu;
 use crate::settings::Forced;
 use crate::sys::fork;
 use crate::transport::fabric::Fabric;
 use crate::transport::private::Reader;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Plan, Result};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
+use typepack_engine::Elements;
 
 /// Longest time that a thread sleeps. After this time the thread looks again, even if nobody has woken it.
 const NAP: Duration = Duration::from_millis(100);
@@ -237,7 +238,7 @@ impl Endpoint {
     /// `ErrorKind::Internal` after a panic inside the library.
     pub unsafe fn send(
         &self,
-        layout: &LayoutRef<'_>,
+        layout: &Elements<&Plan>,
         label: Label,
         dest: Slot,
     ) -> Result<Operation> {
@@ -261,7 +262,7 @@ impl Endpoint {
     #[inline]
     pub unsafe fn send_as(
         &self,
-        layout: &LayoutRef<'_>,
+        layout: &Elements<&Plan>,
         label: Label,
         dest: Slot,
         how: How,
@@ -303,7 +304,7 @@ impl Endpoint {
     /// Returns the errors of [`Endpoint::receive`].
     pub unsafe fn receive_taken(
         &self,
-        layout: &LayoutRef<'_>,
+        layout: &Elements<&Plan>,
         capacity: u64,
         taken: Taken,
     ) -> Result<Operation> {

@@ -5,7 +5,7 @@
 //! unpack any range of their bytes through this file. The raw executors of typepack-engine do the packing. In the
 //! runtime, only this file and the one-sided operations (`rma/`) call these executors.
 //!
-//! Invariant: the memory behind a `Layout` is valid until its request is complete or detached. The callers of
+//! Invariant: the elements of a supply or a sink are valid until its request is complete or detached. The callers of
 //! `MessageEngine::send` and `MessageEngine::receive` guarantee this. Such callers are the blocking calls, the scopes,
 //! the schedules and `Messages`, which demands it of its own callers.
 
@@ -13,45 +13,15 @@ use super::Tag;
 use super::label::Sender;
 use crate::{Error, ErrorKind, Plan, Result};
 use std::ops::Range;
-use typepack_engine as engine;
 use typepack_engine::reserve::Grow;
-use typepack_engine::{Side, contiguous};
-
-/// `count` elements of a committed type somewhere in this process's memory.
-#[derive(Clone, Debug)]
-pub struct Layout {
-    /// Address of displacement 0.
-    pub origin: *mut u8,
-    /// The committed type. The layout owns a share of the type, so the program may free the type while an
-    /// operation is pending.
-    pub plan: Plan,
-    /// Number of elements.
-    pub count: u64,
-}
-
-// SAFETY: a layout consists of an address, a count, and a shared, immutable plan. The caller that made
-// the layout guarantees that any thread may use the memory until the operation is complete (see
-// `Messages`).
-unsafe impl Send for Layout {}
-
-/// A borrowed layout, made from the arguments of a call. The engine makes an owned [`Layout`] of it only if
-/// the operation stays in flight.
-#[derive(Clone, Copy, Debug)]
-pub struct LayoutRef<'a> {
-    /// Address of displacement 0.
-    pub origin: *mut u8,
-    /// The committed type.
-    pub plan: &'a Plan,
-    /// Number of elements.
-    pub count: u64,
-}
+use typepack_engine::{Elements, contiguous, copy_raw};
 
 /// A receive, made from the arguments of a call: the place for the data, and the messages that the receive
 /// accepts.
 #[derive(Clone, Copy, Debug)]
 pub struct Posting<'a> {
     /// The place for the data.
-    pub layout: LayoutRef<'a>,
+    pub layout: Elements<&'a Plan>,
     /// The packed size of the layout's elements, in bytes.
     pub capacity: u64,
     /// The context of accepted messages.
@@ -68,64 +38,9 @@ impl<'a> Posting<'a> {
     /// # Errors
     /// Returns an engine error if the number of packed bytes exceeds 2^63 - 1.
     #[inline]
-    pub fn new(layout: LayoutRef<'a>, context: u64, source: Sender, tag: Tag) -> Result<Self> {
+    pub fn new(layout: Elements<&'a Plan>, context: u64, source: Sender, tag: Tag) -> Result<Self> {
         let capacity = layout.plan.packed_bytes(layout.count)?;
         Ok(Self { layout, capacity, context, source, tag })
-    }
-}
-
-impl LayoutRef<'_> {
-    /// Makes an owned layout of this borrowed one.
-    pub fn keep(&self) -> Layout {
-        Layout { origin: self.origin, plan: self.plan.clone(), count: self.count }
-    }
-
-    /// Returns the address of the first byte that the first element touches.
-    #[inline]
-    pub fn first_address(&self) -> u64 {
-        (self.origin as u64).wrapping_add(self.plan.footprint().true_lb as u64)
-    }
-
-    /// Packs the data: writes the packed bytes of `range` to `dst`.
-    ///
-    /// # Safety
-    ///
-    /// - `range` lies within the packed bytes of `count` elements, whose memory is readable.
-    /// - `dst` is writable for `range.end - range.start` bytes.
-    /// - The bytes at `dst` do not overlap the layout's memory.
-    #[inline]
-    pub unsafe fn pack(&self, range: Range<u64>, dst: *mut u8) {
-        // SAFETY: the caller guarantees that the range lies within the elements, that the elements are
-        // readable, that `dst` has room, and that the two do not overlap (the conditions of `# Safety`;
-        // `pack_raw` has no others).
-        unsafe { engine::pack_raw(self.plan, self.count, self.origin, range, dst) };
-    }
-
-    /// Unpacks data: reads the packed bytes of `range` from `src` and writes them to the layout's memory.
-    ///
-    /// # Safety
-    ///
-    /// - `range` lies within the packed bytes of `count` elements, whose memory is writable.
-    /// - `src` is readable for `range.end - range.start` bytes.
-    /// - The bytes at `src` do not overlap the layout's memory.
-    #[inline]
-    pub unsafe fn unpack(&self, range: Range<u64>, src: *const u8) {
-        // SAFETY: the caller guarantees that the range lies within the elements, that the elements are
-        // writable, that the bytes at `src` are readable, and that the two do not overlap (the conditions of
-        // `# Safety`; `unpack_raw` has no others).
-        unsafe { engine::unpack_raw(self.plan, self.count, self.origin, range, src) };
-    }
-}
-
-impl Layout {
-    /// Returns the address of the first byte of the data. The layout must be one run of bytes.
-    pub fn first(&self) -> u64 {
-        self.view().first_address()
-    }
-
-    /// Borrows the layout.
-    pub fn view(&self) -> LayoutRef<'_> {
-        LayoutRef { origin: self.origin, plan: &self.plan, count: self.count }
     }
 }
 
@@ -154,7 +69,7 @@ pub enum Backing {
 #[derive(Debug)]
 pub enum Supply {
     /// The user's memory, from which the protocol packs.
-    Memory(Layout),
+    Memory(Elements<Plan>),
     /// Packed bytes in a private buffer. The send does not use the user's memory, because its mode asks for
     /// a copy or because it was detached from that memory.
     Packed(Vec<u8>),
@@ -177,7 +92,7 @@ impl Supply {
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out.
-    pub unsafe fn new(layout: &LayoutRef<'_>, bytes: u64, backing: Backing) -> Result<Self> {
+    pub unsafe fn new(layout: &Elements<&Plan>, bytes: u64, backing: Backing) -> Result<Self> {
         Ok(match backing {
             Backing::Caller => Self::Memory(layout.keep()),
             Backing::Copy => {
@@ -269,7 +184,7 @@ impl Supply {
 #[derive(Debug)]
 pub enum Sink {
     /// The user's memory, into which the protocol unpacks.
-    Memory(Layout),
+    Memory(Elements<Plan>),
     /// No memory: the receive was detached from the user's memory, so the engine discards the data.
     Discard,
 }
@@ -331,77 +246,26 @@ pub unsafe fn copy(supply: &Supply, sink: &Sink, bytes: u64) {
 /// - `bytes` is at most the packed size of `from` and of `to`, and the memory of both is valid.
 /// - The two sides do not overlap, unless each of them is one run of bytes.
 #[inline]
-pub unsafe fn copy_layout(from: &LayoutRef<'_>, to: &LayoutRef<'_>, bytes: u64) {
-    if let Some((from, to)) = runs(from, to)
+pub unsafe fn copy_layout(from: &Elements<&Plan>, to: &Elements<&Plan>, bytes: u64) {
+    // The two runs may overlap: it is an error of the program if a message overlaps its own receive, and the copy then
+    // has the result of C's `memmove`.
+    if let (Some(from), Some(to)) = (from.run(), to.run())
         && (bytes <= SHORT_COPY || (from as u64).abs_diff(to as u64) < bytes)
     {
-        // SAFETY: `runs` returned the first bytes of two runs in valid memory. Each run has at least
+        // SAFETY: `run` returned the first bytes of two runs in valid memory. Each run has at least
         // `bytes` bytes (first condition of `# Safety`). The two runs may overlap, because `ptr::copy`
         // allows overlapping runs.
         unsafe { std::ptr::copy(from, to, bytes as usize) };
         return;
     }
-    let src =
-        Side { plan: from.plan, count: from.count, memory: from.origin.cast_const(), origin: 0 };
-    let dst = Side { plan: to.plan, count: to.count, memory: to.origin, origin: 0 };
     // SAFETY: `0..bytes` lies within `from` and within `to`, and their memory is valid (first condition).
     // The two do not overlap here, because the code above has dealt with overlapping runs, and the second
     // condition excludes every other overlap.
-    unsafe { engine::copy_raw(src, dst, 0..bytes) };
+    unsafe { copy_raw(*from, *to, 0..bytes) };
 }
 
 /// Up to this number of bytes, a copy from run to run takes less time than the choice of a way.
 const SHORT_COPY: u64 = 128;
-
-/// Returns the addresses of the first bytes of `from` and of `to` if each of the two is one run of bytes. The two runs
-/// may overlap: it is an error of the program if a message overlaps its own receive, and the copy then has the result
-/// of C's `memmove`.
-#[inline]
-fn runs(from: &LayoutRef<'_>, to: &LayoutRef<'_>) -> Option<(*const u8, *mut u8)> {
-    if !from.plan.is_contiguous() || !to.plan.is_contiguous() {
-        return None;
-    }
-    let start =
-        |side: &LayoutRef<'_>| side.origin.wrapping_offset(side.plan.footprint().true_lb as isize);
-    Some((start(from).cast_const(), start(to)))
-}
-
-/// Copies the packed bytes of `range` from `count` elements of `plan` into `to`, the layout of a receive.
-/// Displacement 0 of the elements is at `origin`, in memory that this process shares with another process.
-///
-/// # Safety
-///
-/// - `range` lies within the packed bytes of both sides.
-/// - The elements at `origin` are readable. Another process may change their bytes at the same time.
-/// - The two sides do not overlap.
-#[inline]
-pub unsafe fn fetch(origin: *const u8, plan: &Plan, count: u64, to: &Layout, range: Range<u64>) {
-    let src = Side { plan, count, memory: origin, origin: 0 };
-    let dst = Side { plan: &to.plan, count: to.count, memory: to.origin, origin: 0 };
-    // SAFETY: the memory of `to` is valid (module invariant). The caller guarantees that the range lies
-    // within both sides, that the source is readable, and that the sides do not overlap (the conditions of
-    // `# Safety`).
-    unsafe { engine::copy_raw(src, dst, range) };
-}
-
-/// Copies the packed bytes of `range` from `from`, the layout of a send, into `count` elements of `plan`.
-/// Displacement 0 of the elements is at `origin`, in memory that this process shares with another process.
-///
-/// # Safety
-///
-/// - `range` lies within the packed bytes of both sides.
-/// - The elements at `origin` are writable, and nobody else writes to the bytes of the range.
-/// - The two sides do not overlap.
-#[inline]
-pub unsafe fn push_to(from: &Layout, origin: *mut u8, plan: &Plan, count: u64, range: Range<u64>) {
-    let memory = from.origin.cast_const();
-    let src = Side { plan: &from.plan, count: from.count, memory, origin: 0 };
-    let dst = Side { plan, count, memory: origin, origin: 0 };
-    // SAFETY: the memory of `from` is valid (module invariant). The caller guarantees that the range lies
-    // within both sides, that the destination is writable, and that the sides do not overlap (the conditions
-    // of `# Safety`).
-    unsafe { engine::copy_raw(src, dst, range) };
-}
 
 /// Returns a zeroed buffer of `bytes` bytes.
 ///

@@ -233,10 +233,10 @@ mod tests {
     use crate::commit::bytes;
     use crate::endpoint::engine::{How, Packed};
     use crate::message::label::Label;
-    use crate::message::payload::LayoutRef;
     use crate::message::typecheck::UNKNOWN;
     use crate::shm::segment::{JobFlags, Segment};
     use crate::transport::fabric::Fabric;
+    use typepack_engine::Elements;
 
     const CONTEXT: u64 = 5;
     const TAG: i32 = 8;
@@ -363,7 +363,7 @@ mod tests {
         let bytes = 8 * data.len() as u64;
         let label = Label { context: CONTEXT, tag: 7, bytes, types: UNKNOWN };
         let plan = bytes_plan();
-        let layout = LayoutRef { origin: data.as_mut_ptr().cast(), plan: &plan, count: bytes };
+        let layout = Elements { origin: data.as_mut_ptr().cast(), plan: &plan, count: bytes };
         // SAFETY: the data are readable and do not change until the engines are dropped, which have moved them then.
         let sent = unsafe { scene.engines[0].send(&layout, label, Slot::new(1), How::STANDARD) };
         sent.expect("a send");

@@ -16,7 +16,7 @@ impl MessageEngine {
     /// - The arguments meet the conditions of [`MessageEngine::send`].
     pub(super) unsafe fn send_self(
         &mut self,
-        layout: &LayoutRef<'_>,
+        layout: &Elements<&Plan>,
         label: Label,
         how: How,
     ) -> Result<Option<u64>> {

@@ -94,7 +94,7 @@ impl Endpoint {
     /// the errors of [`Endpoint::send_as`], [`Endpoint::receive`] and [`Endpoint::wait`].
     pub unsafe fn send_receive(
         &self,
-        (layout, label, dest, how): (&LayoutRef<'_>, Label, Slot, How),
+        (layout, label, dest, how): (&Elements<&Plan>, Label, Slot, How),
         posting: &Posting<'_>,
     ) -> Result<Status> {
         // The operations that have to be detached if this call unwinds. The guard comes before the lock, so that the

@@ -11,6 +11,7 @@ use crate::sync::Word;
 use crate::transport::area::SMALL;
 use crate::{Datatype, Named};
 use std::sync::Arc;
+use typepack_engine::Elements;
 
 /// Returns the engine of rank 0 and the fabric of rank 1. The test itself acts as rank 1.
 fn job() -> (MessageEngine, Fabric) {
@@ -29,7 +30,7 @@ fn a_call_that_fails_lets_go_of_its_memory() {
     let (mut engine, hostile) = job();
     let mut buffer = vec![7u64; 2000];
     let origin = buffer.as_mut_ptr().cast();
-    let layout = LayoutRef { origin, plan: &word, count: 2000 };
+    let layout = Elements { origin, plan: &word, count: 2000 };
     let label = Label { context: 0, tag: 3, bytes: 16_000, types: UNKNOWN };
 
     // Rank 1 sends an RTS that no receive matches yet.
@@ -88,10 +89,10 @@ fn a_synchronous_send_ends_with_the_match() {
     let how = How { synchronous: true, ..How::STANDARD };
     for len in [0u64, 1, 32, 33, 8 << 10] {
         let (mut data, mut buffer) = (vec![len as u8; 8 << 10], vec![0u8; 8 << 10]);
-        let from = LayoutRef { origin: data.as_mut_ptr(), plan: &byte, count: len };
+        let from = Elements { origin: data.as_mut_ptr(), plan: &byte, count: len };
         for way in 0..4 {
             let capacity = if way == 3 { len / 2 } else { len };
-            let to = LayoutRef { origin: buffer.as_mut_ptr(), plan: &byte, count: capacity };
+            let to = Elements { origin: buffer.as_mut_ptr(), plan: &byte, count: capacity };
             let (context, source) = (6, Sender::Slot(Slot::new(0)));
             // SAFETY: the vector of `to` has room for `capacity` bytes and outlives the receives, all of which end
             // below. Nobody else uses it meanwhile.
@@ -140,8 +141,8 @@ fn only_unmatched_receives_are_cancelled() {
     let word = Datatype::named(Named::U64).commit().expect("a plan");
     let (mut engine, _other) = job();
     let (mut data, mut buffer) = (vec![5u64; 4], vec![0u64; 4]);
-    let to = LayoutRef { origin: buffer.as_mut_ptr().cast(), plan: &word, count: 4 };
-    let from = LayoutRef { origin: data.as_mut_ptr().cast(), plan: &word, count: 4 };
+    let to = Elements { origin: buffer.as_mut_ptr().cast(), plan: &word, count: 4 };
+    let from = Elements { origin: data.as_mut_ptr().cast(), plan: &word, count: 4 };
     let label = Label { context: 2, tag: 1, bytes: 32, types: UNKNOWN };
     for source in [Sender::Any, Sender::Slot(Slot::new(0))] {
         // SAFETY: the vector of `to` has the 32 bytes of the layout and outlives both receives, which end below. The
@@ -182,7 +183,7 @@ fn hostile_envelopes_are_errors() {
         let area = hostile.contact(0).expect("contact");
         let mut buffer = vec![0u64; 66];
         let origin = buffer[1..65].as_mut_ptr().cast();
-        let layout = LayoutRef { origin, plan: &word, count: 64 };
+        let layout = Elements { origin, plan: &word, count: 64 };
         // SAFETY: the layout is 512 bytes of `buffer`. The buffer outlives all turns of the engine, and the test reads
         // it only after these turns.
         unsafe {

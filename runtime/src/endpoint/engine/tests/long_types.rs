@@ -10,7 +10,7 @@ use crate::shm::segment::{JobFlags, Segment};
 use crate::transport::area::Area;
 use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
-use typepack_engine::wire;
+use typepack_engine::{Elements, wire};
 
 const CONTEXT: u64 = 3;
 
@@ -70,8 +70,8 @@ impl Room {
         }
     }
 
-    fn layout<'a>(&self, plan: &'a Plan) -> LayoutRef<'a> {
-        LayoutRef { origin: self.start.cast(), plan, count: 1 }
+    fn layout<'a>(&self, plan: &'a Plan) -> Elements<&'a Plan> {
+        Elements { origin: self.start.cast(), plan, count: 1 }
     }
 }
 
@@ -79,8 +79,8 @@ impl Room {
 /// its end.
 fn transfer(
     ranks: &mut [(MessageEngine, Fabric); 2],
-    source: LayoutRef<'_>,
-    target: LayoutRef<'_>,
+    source: Elements<&Plan>,
+    target: Elements<&Plan>,
 ) {
     let bytes = source.plan.packed_bytes(source.count).expect("a size");
     let [(here, _), (there, _)] = ranks;

@@ -5,6 +5,7 @@ use super::super::*;
 use crate::shm::segment::{JobFlags, Segment};
 use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
+use typepack_engine::Elements;
 
 const CONTEXT: u64 = 3;
 const LATE: usize = 2;
@@ -18,8 +19,8 @@ fn send(
 ) {
     let mut data: Vec<u8> = (0..bytes).map(|i| i as u8 ^ 0x5a).collect();
     let mut got = vec![0u8; bytes as usize];
-    let layout = LayoutRef { origin: data.as_mut_ptr(), plan, count: bytes };
-    let room = LayoutRef { origin: got.as_mut_ptr(), plan, count: bytes };
+    let layout = Elements { origin: data.as_mut_ptr(), plan, count: bytes };
+    let room = Elements { origin: got.as_mut_ptr(), plan, count: bytes };
     let (source, tag) = (Sender::Slot(Slot::new(from_slot)), Tag::Is(1));
     let posting = Posting { layout: room, capacity: bytes, context: CONTEXT, source, tag };
     let label = Label { context: CONTEXT, tag: 1, bytes, types: UNKNOWN };

@@ -5,6 +5,7 @@ use crate::settings::Forced;
 use crate::shm::segment::{JobFlags, Segment};
 use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
+use typepack_engine::Elements;
 
 const CONTEXT: u64 = 4;
 
@@ -65,8 +66,8 @@ impl Buffer {
         8 * self.len as u64
     }
 
-    fn layout(&mut self) -> LayoutRef<'_> {
-        LayoutRef { origin: self.doubles.as_mut_ptr().cast(), plan: &self.plan, count: 1 }
+    fn layout(&mut self) -> Elements<&Plan> {
+        Elements { origin: self.doubles.as_mut_ptr().cast(), plan: &self.plan, count: 1 }
     }
 
     /// Starts a send from this buffer.

@@ -10,6 +10,7 @@ use crate::shm::ring::Producer;
 use crate::shm::segment::{JobFlags, Segment};
 use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
+use typepack_engine::Elements;
 
 const CONTEXT: u64 = 8;
 
@@ -63,10 +64,10 @@ fn who_checks_decides() {
             let mut data = vec![7u32; count];
             let mut target = vec![1u32; count + 1];
             let from =
-                LayoutRef { origin: data.as_mut_ptr().cast(), plan: &ints, count: count as u64 };
+                Elements { origin: data.as_mut_ptr().cast(), plan: &ints, count: count as u64 };
             let origin = target.as_mut_ptr().cast();
             let (bytes, room) = (4 * count as u64, 4 * count as u64 + 4);
-            let to = LayoutRef { origin, plan: &floats, count: count as u64 + 1 };
+            let to = Elements { origin, plan: &floats, count: count as u64 + 1 };
             let label = Label { context: CONTEXT, tag: 3, bytes, types: OF_LAYOUT };
             let how = How { synchronous, ..How::STANDARD };
             // SAFETY: the vector of `to` has `room` bytes and outlives the receive, which ends in this round. Nobody
@@ -110,8 +111,8 @@ fn a_glance_takes_nothing_that_is_to_be_compared() {
         let mut ranks = pair(8 << 10, [checks, true]);
         let (mut data, mut target) = (vec![7u32; count], vec![1u32; count]);
         let bytes = 4 * count as u64;
-        let from = LayoutRef { origin: data.as_mut_ptr().cast(), plan: &ints, count: bytes / 4 };
-        let to = LayoutRef { origin: target.as_mut_ptr().cast(), plan: &floats, count: bytes / 4 };
+        let from = Elements { origin: data.as_mut_ptr().cast(), plan: &ints, count: bytes / 4 };
+        let to = Elements { origin: target.as_mut_ptr().cast(), plan: &floats, count: bytes / 4 };
         let label = Label { context: CONTEXT, tag: 3, bytes, types: OF_LAYOUT };
         // The first message makes the ring known to the receiver, and the receiver takes this message out of the ring.
         // The glance below looks at the second message.
@@ -145,9 +146,9 @@ fn messages_to_oneself_are_compared() {
         let [mut engine, _other] = pair(8 << 10, [true, true]);
         let (mut data, mut target) = (vec![7u32; count], vec![1u32; count]);
         let count = count as u64;
-        let from = LayoutRef { origin: data.as_mut_ptr().cast(), plan: &ints, count };
+        let from = Elements { origin: data.as_mut_ptr().cast(), plan: &ints, count };
         let to = if matches { &ints } else { &floats };
-        let to = LayoutRef { origin: target.as_mut_ptr().cast(), plan: to, count };
+        let to = Elements { origin: target.as_mut_ptr().cast(), plan: to, count };
         let label = Label { context: CONTEXT, tag: 3, bytes: 4 * count, types: OF_LAYOUT };
         let how = How { synchronous, ..How::STANDARD };
         // SAFETY: `target` has `4 * count` bytes. It outlives the receive, which is complete once the receive and the
@@ -200,7 +201,7 @@ fn types_that_are_lies_are_harmless() {
         let room = ring.reserve(&area, 0).expect("credits").expect("room");
         ring.publish(&area, room, &words, used);
         let mut target = [1u32; 4];
-        let to = LayoutRef { origin: target.as_mut_ptr().cast(), plan: &ints, count: 4 };
+        let to = Elements { origin: target.as_mut_ptr().cast(), plan: &ints, count: 4 };
         // SAFETY: `target` has 16 bytes and outlives the receive, which ends in the next turn.
         let receive = unsafe { victim.receive(&any(to, 16, CONTEXT)) };
         let Ok(Operation::Pending(id)) = receive else { panic!("nothing has been read") };

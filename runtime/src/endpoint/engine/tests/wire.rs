@@ -11,6 +11,7 @@ use crate::transport::area::Area;
 use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use typepack_engine::Elements;
 
 const CONTEXT: u64 = 3;
 const LONG: u64 = 1 << 20;
@@ -107,7 +108,7 @@ fn every_word_has_its_states() {
             });
             let bytes = if state == State::Unacknowledged { SHORT } else { LONG };
             let origin = room(&fabric, bytes);
-            let layout = LayoutRef { origin, plan: &byte, count: bytes };
+            let layout = Elements { origin, plan: &byte, count: bytes };
             let label = Label { context: CONTEXT, tag: 1, bytes, types: UNKNOWN };
             let dest = if state == State::ToAnother { 2 } else { 1 };
             let how = How { synchronous: state == State::Unacknowledged, ..How::STANDARD };
@@ -173,7 +174,7 @@ fn help_with_another_message_is_a_violation() {
     for (bytes, count) in [(LONG - 1, LONG), (LONG + 1, LONG + 1), (LONG, LONG - 1)] {
         let [(mut victim, fabric), (_, hostile)] = job::<2>(0);
         victim.force(Forced::Heap);
-        let layout = LayoutRef { origin: room(&fabric, LONG), plan: &byte, count: LONG };
+        let layout = Elements { origin: room(&fabric, LONG), plan: &byte, count: LONG };
         let label = Label { context: CONTEXT, tag: 1, bytes: LONG, types: UNKNOWN };
         // SAFETY: the send reads `LONG` bytes of the heap of `victim`, which outlives the engine. Nobody writes to
         // them.
@@ -220,8 +221,8 @@ fn every_protocol_carries_every_length() {
                         .for_each(|(i, byte)| *byte = (i as u8).wrapping_mul(31) ^ sent as u8);
                     to.write_bytes(0xee, len as usize + 1);
                 }
-                let send = LayoutRef { origin: from, plan: &byte, count: len };
-                let receive = LayoutRef { origin: to, plan: &byte, count: len };
+                let send = Elements { origin: from, plan: &byte, count: len };
+                let receive = Elements { origin: to, plan: &byte, count: len };
                 let label = Label { context: CONTEXT, tag: 1, bytes: len, types: UNKNOWN };
                 // SAFETY: `to` has room for `len` bytes. The receive ends in this round, and nobody else uses `to`
                 // before that.
@@ -276,7 +277,7 @@ fn every_protocol_carries_every_length() {
 fn ring_room(plan: &Plan, bytes: u64) -> usize {
     let [(mut engine, _), _] = job::<2>(8 << 10);
     let mut data = [0u8; SHORT as usize];
-    let layout = LayoutRef { origin: data.as_mut_ptr(), plan, count: bytes };
+    let layout = Elements { origin: data.as_mut_ptr(), plan, count: bytes };
     let label = Label { context: CONTEXT, tag: 2, bytes, types: UNKNOWN };
     for sent in 0.. {
         // SAFETY: the array has at least `bytes` bytes, never changes, and lives longer than this loop. The engine runs
@@ -298,7 +299,7 @@ fn an_ack_into_a_full_ring_is_written_later() {
         let room = ring_room(&byte, bytes);
         let [(mut sender, _), (mut receiver, _)] = job::<2>(8 << 10);
         let mut data = [7u8; SHORT as usize];
-        let layout = LayoutRef { origin: data.as_mut_ptr(), plan: &byte, count: bytes };
+        let layout = Elements { origin: data.as_mut_ptr(), plan: &byte, count: bytes };
         let label = Label { context: CONTEXT, tag: 1, bytes, types: UNKNOWN };
         let how = How { synchronous: true, ..How::STANDARD };
         // SAFETY: the array `data` has at least `bytes` bytes, never changes, and lives to the end of the round.
@@ -314,7 +315,7 @@ fn an_ack_into_a_full_ring_is_written_later() {
             assert!(matches!(filled, Ok(Operation::Done(_))), "{filled:?}");
         }
         let mut got = [0u8; SHORT as usize];
-        let to = LayoutRef { origin: got.as_mut_ptr(), plan: &byte, count: bytes };
+        let to = Elements { origin: got.as_mut_ptr(), plan: &byte, count: bytes };
         // SAFETY: the array `got` has at least `bytes` bytes, and the receive is over when the call returns.
         let received = unsafe { receiver.receive(&any(to, bytes, CONTEXT)) };
         assert!(matches!(received, Ok(Operation::Done(_))), "{received:?}");
