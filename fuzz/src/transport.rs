@@ -320,8 +320,9 @@ impl Game<'_> {
                 break;
             }
             // SAFETY: `BYTES` is a static that nothing writes, and `len` is at most its length.
-            let sent =
-                unsafe { self.pair.send(rank, Elements::new(BYTES.as_ptr(), &plan, len), 2, false) };
+            let sent = unsafe {
+                self.pair.send(rank, Elements::new(BYTES.as_ptr(), &plan, len), 2, false)
+            };
             if let Err(error) = sent {
                 fair("send", &error)?;
                 self.broken[rank] = true;

@@ -7,9 +7,9 @@
 //! the test itself makes the engines move messages ([`RankPair::turn`]). A test can write every value that
 //! a misbehaving rank could write.
 
-use crate::endpoint::engine::{Cancelled, How, MessageEngine};
+use crate::endpoint::engine::{Cancelled, MessageEngine};
 use crate::message::label::{Label, Sender, Slot};
-use crate::message::payload::Posting;
+use crate::message::payload::{Posting, SendMode};
 use crate::message::typecheck::OF_LAYOUT;
 use crate::message::{Operation, Source, Status, Tag};
 use crate::settings::Forced;
@@ -119,10 +119,10 @@ impl RankPair {
         synchronous: bool,
     ) -> Result<Option<u64>> {
         let label = Label { context: 0, tag, bytes: elements.bytes()?, types: OF_LAYOUT };
-        let how = How { synchronous, ..How::STANDARD };
+        let mode = if synchronous { SendMode::Synchronous } else { SendMode::Standard };
         // SAFETY: the caller guarantees that the elements stay readable and unchanged until
         // the pair is dropped (the condition of `# Safety`). `label.bytes` is their packed size.
-        number(unsafe { self.engines[rank].send(&elements, label, Slot::new(1 - rank), how) })
+        number(unsafe { self.engines[rank].send(&elements, label, Slot::new(1 - rank), mode) })
     }
 
     /// Starts a receive. Returns the operation's number, or `None` if it is complete.

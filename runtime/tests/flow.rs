@@ -80,7 +80,7 @@ fn flood(world: &Communicator, way: Way, sources: &[Vec<u8>], byte: &Plan) -> Ve
     let messages = world.messages();
     let mode = match way {
         Way::Standard => SendMode::Standard,
-        Way::Copied => SendMode::Copied,
+        Way::Copied => SendMode::Buffered(None),
         Way::Synchronous => SendMode::Synchronous,
     };
     let start = |(number, source): (usize, &Vec<u8>)| {

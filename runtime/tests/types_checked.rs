@@ -117,9 +117,12 @@ fn every_way(world: &Communicator) {
         let pairs: [(&mut [u32], &mut [u32]); 2] = [(a, b), (c, d)];
         for (from, to) in pairs {
             let lent = lent.as_mut_ptr();
-            for mode in
-                [SendMode::Standard, SendMode::Synchronous, SendMode::Copied, SendMode::Lent(lent)]
-            {
+            for mode in [
+                SendMode::Standard,
+                SendMode::Synchronous,
+                SendMode::Buffered(None),
+                SendMode::lent(lent),
+            ] {
                 for way in [Way::Now, Way::Early, Way::Late, Way::Matched] {
                     let name = format!("{n} {mode:?} {way:?}");
                     let go = |expected: &Plan, to: &mut [u32]| {
@@ -277,7 +280,7 @@ fn messages_too_long_are_truncated() {
             let (data, mut got) = (vec![1u32; n], vec![2u32; n - 1]);
             let source = (data.as_ptr().cast(), &int, n as u64);
             let target = (got.as_mut_ptr().cast(), &float, n as u64 - 1);
-            let how = (SendMode::Copied, Way::Now);
+            let how = (SendMode::Buffered(None), Way::Now);
             // SAFETY: the vectors of `source` and `target` hold the elements and outlive the call.
             let result = unsafe { exchanged(world, other, how, source, target) };
             assert_eq!(result.unwrap_err().kind(), ErrorKind::Truncated);
@@ -294,7 +297,7 @@ fn unchecked_messages_are_bytes() {
             let (data, mut got) = (vec![1u32; n], vec![2u32; n]);
             let source = (data.as_ptr().cast(), &int, n as u64);
             let target = (got.as_mut_ptr().cast(), &float, n as u64);
-            let how = (SendMode::Copied, Way::Now);
+            let how = (SendMode::Buffered(None), Way::Now);
             // SAFETY: `data` and `got` hold the elements and outlive the call.
             unsafe { exchanged(world, other, how, source, target) }.unwrap();
             assert!(got == data);

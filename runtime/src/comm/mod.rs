@@ -29,7 +29,6 @@ use crate::message::typecheck::OF_LAYOUT;
 pub use crate::message::{Operation, Source, Status, Tag};
 
 use crate::endpoint::call;
-use crate::endpoint::engine::How;
 use crate::endpoint::progress::{Awaited, Endpoint};
 use crate::message::label::{Label, SPACES, Sender, Slot};
 use crate::schedule::table::{Place, ROUNDS};
@@ -633,7 +632,7 @@ impl Communicator {
         // Safety`). When `send_receive` returns, nobody uses their memory any more. `bytes` is the packed size of the
         // outgoing elements, and `Posting::new` takes the capacity from the plan.
         let status = unsafe {
-            let outgoing = (outgoing, label, dest, How::STANDARD);
+            let outgoing = (outgoing, label, dest, SendMode::Standard);
             self.shared.endpoint.send_receive(outgoing, &posting)?
         };
         self.local(status)

@@ -6,10 +6,11 @@
 use super::peers::{sender_of, slot_of};
 use super::{Communicator, Space};
 pub use crate::endpoint::engine::Cancelled;
-use crate::endpoint::engine::{How, MessageEngine, Taken};
+use crate::endpoint::engine::{MessageEngine, Taken};
 use crate::endpoint::progress::{Awaited, Endpoint};
 use crate::message::envelope::Label;
-use crate::message::payload::{Backing, Posting};
+use crate::message::payload::Posting;
+pub use crate::message::payload::SendMode;
 use crate::message::typecheck::OF_LAYOUT;
 use crate::message::{Operation, Source, Status, Tag};
 use crate::{Plan, Result};
@@ -28,35 +29,6 @@ pub struct Messages {
     context: u64,
     /// The communicator that the context belongs to.
     _keep: Communicator,
-}
-
-/// The mode of a send that [`Messages`] starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SendMode {
-    /// The send is complete as soon as the caller may change the memory.
-    Standard,
-    /// The send is complete only when a receive has matched the message, even if the message is short.
-    #[doc(alias = "MPI_Ssend")]
-    Synchronous,
-    /// The caller may change the memory when the call returns. The library copies data that it cannot send at
-    /// once.
-    Copied,
-    /// Like `Copied`, but the library stores the copy at this address. Until the send is complete, the caller
-    /// provides space for the packed bytes at this address.
-    #[doc(alias = "MPI_Bsend")]
-    Lent(*mut u8),
-}
-
-impl SendMode {
-    #[inline]
-    fn how(self) -> How {
-        let backing = match self {
-            Self::Standard | Self::Synchronous => Backing::Caller,
-            Self::Copied => Backing::Copy,
-            Self::Lent(start) => Backing::Lent(start),
-        };
-        How { synchronous: self == Self::Synchronous, backing }
-    }
 }
 
 /// A message that a matched probe has taken out of the queue. No other receive can get this message.
@@ -93,9 +65,9 @@ impl Messages {
     ///
     /// # Safety
     ///
-    /// - The elements are readable when the call starts. In the modes `Standard` and `Synchronous` they stay
+    /// - The elements are readable when the call starts. In all modes but `Buffered` they stay
     ///   readable and unchanged until the operation has ended.
-    /// - If the mode is `Lent`, the memory at its address has space for the packed bytes, and nobody else
+    /// - If the mode lends memory, it has space for the packed bytes, and nobody else
     ///   accesses it until the operation has ended.
     /// - `dest` is a rank of the world, and `tag` is not negative.
     ///
@@ -140,7 +112,7 @@ impl Messages {
         // SAFETY: the caller guarantees that the elements, and the memory that `mode` may lend, stay valid as
         // long as `mode` requires, and that `dest` is a rank of the world and `tag` is not negative (the
         // three conditions of `# Safety`). The label has the packed size of the elements.
-        unsafe { self.endpoint.send_as(&elements, label, slot_of(dest), mode.how()) }
+        unsafe { self.endpoint.send_as(&elements, label, slot_of(dest), mode) }
     }
 
     #[inline]
@@ -154,8 +126,8 @@ impl Messages {
     /// # Safety
     ///
     /// - Until the call returns, the outgoing elements are readable and unchanged, and the incoming elements are
-    ///   writable and nobody else accesses them. If the two overlap, the mode is `Copied`.
-    /// - If the mode is `Lent`, the memory at its address has space for the packed bytes, and nobody else
+    ///   writable and nobody else accesses them. If the two overlap, the mode is `Buffered`.
+    /// - If the mode lends memory, it has space for the packed bytes, and nobody else
     ///   accesses it until the call returns.
     /// - `dest` is a rank of the world, and `tag` is not negative. `source` is `Source::Any` or a rank of the world.
     ///   The tag of the receive is `Tag::Any` or not negative.
@@ -174,7 +146,7 @@ impl Messages {
     ) -> Result<Status> {
         let label = self.label(outgoing.bytes()?, tag);
         let posting = self.posting(incoming, source, receive_tag)?;
-        let outgoing = (&outgoing, label, slot_of(dest), mode.how());
+        let outgoing = (&outgoing, label, slot_of(dest), mode);
         // SAFETY: the caller guarantees the conditions for both operations (the three conditions of `# Safety`).
         // The label has the packed size of the outgoing elements, and `posting` takes the capacity from the plan.
         unsafe { self.endpoint.send_receive(outgoing, &posting) }

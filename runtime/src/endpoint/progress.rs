@@ -30,10 +30,10 @@ use self::record::Waits;
 pub use self::record::{Awaited, Recorded};
 pub(crate) use self::waiting::{OnUnwind, SPIN, spin_time};
 use self::waiting::{Rests, Yields};
-use super::engine::{How, MessageEngine, Taken};
+use super::engine::{MessageEngine, Taken};
 use super::sources::{Core, Source as ProgressSource};
 use crate::message::label::{Label, Sender, Slot};
-use crate::message::payload::Posting;
+use crate::message::payload::{Posting, SendMode};
 use crate::message::{Operation, Status, Tag};
 use crate::placement::Cpu;
 use crate::settings::Forced;
@@ -244,12 +244,12 @@ impl Endpoint {
     ) -> Result<Operation> {
         let status = Status { source: self.rank(), tag: label.tag, bytes: label.bytes };
         // SAFETY: the caller guarantees the conditions of `MessageEngine::send` for `layout` and `label`.
-        // `How::STANDARD` lends no memory.
-        let pending = unsafe { self.send_as(layout, label, dest, How::STANDARD)? };
+        // The standard mode lends no memory.
+        let pending = unsafe { self.send_as(layout, label, dest, SendMode::Standard)? };
         Ok(pending.map_or(Operation::Done(status), Operation::Pending))
     }
 
-    /// Starts a send in the mode `how`. Returns the number of the send if the send is pending, and `None` if the send
+    /// Starts a send in the mode `mode`. Returns the number of the send if the send is pending, and `None` if the send
     /// is complete ([`MessageEngine::start_send`] says why it returns no status).
     ///
     /// # Safety
@@ -265,13 +265,13 @@ impl Endpoint {
         layout: &Elements<&Plan>,
         label: Label,
         dest: Slot,
-        how: How,
+        mode: SendMode,
     ) -> Result<Option<u64>> {
         let mut state = self.lock()?;
         let news = state.news();
         // SAFETY: the caller guarantees the conditions of `MessageEngine::send` for all four arguments
         // (the only condition of `# Safety`).
-        let pending = unsafe { state.core.engine.start_send(layout, label, dest, how)? };
+        let pending = unsafe { state.core.engine.start_send(layout, label, dest, mode)? };
         self.settle(&mut state, news, pending)?;
         Ok(pending)
     }

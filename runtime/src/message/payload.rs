@@ -13,6 +13,7 @@ use super::Tag;
 use super::label::Sender;
 use crate::{Error, ErrorKind, Plan, Result};
 use std::ops::Range;
+use std::ptr::NonNull;
 use typepack_engine::reserve::Grow;
 use typepack_engine::{Elements, contiguous, copy_raw};
 
@@ -44,25 +45,51 @@ impl<'a> Posting<'a> {
     }
 }
 
-/// The address of a message's packed bytes in a buffer that the program has lent.
-#[derive(Debug)]
-pub struct Lent(*mut u8);
+/// The address at which a program lends memory for the packed bytes of a send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lent(NonNull<u8>);
 
 // SAFETY: the value is only an address. The program that lent the memory guarantees that any thread may use
-// the memory until the operation is complete or detached (see `Backing::Lent`).
+// the memory until the operation is complete or detached (see `SendMode::Buffered`).
 unsafe impl Send for Lent {}
+// SAFETY: no safe function accesses the memory at the address.
+unsafe impl Sync for Lent {}
 
-/// The memory that holds the data of a send that does not complete at once.
-#[derive(Clone, Copy, Debug)]
-pub enum Backing {
-    /// The caller's memory.
-    Caller,
-    /// A packed copy that the library allocates. The caller may change its own memory as soon as the call
-    /// returns.
-    Copy,
-    /// A packed copy at this address. The caller lends the memory there until the send is complete or
-    /// detached.
-    Lent(*mut u8),
+/// The mode of a send (MPI-5.0 section 3.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendMode {
+    /// The send is complete as soon as the caller may change the memory.
+    Standard,
+    /// The send is complete only when a receive has matched the message, even if the message is short.
+    #[doc(alias = "MPI_Ssend")]
+    Synchronous,
+    /// Like `Standard`. The caller promises that the receive is already posted.
+    #[doc(alias = "MPI_Rsend")]
+    Ready,
+    /// The caller may change the memory when the call returns. Data that cannot be sent at once is copied: to memory of
+    /// the library, or to memory that the caller lends ([`lent`](Self::lent)).
+    #[doc(alias = "MPI_Bsend")]
+    Buffered(Option<Lent>),
+}
+
+impl SendMode {
+    /// Returns the buffered mode in which a copy lies at `start`. Until the send is complete or detached, the caller
+    /// lends memory for the packed bytes at this address. If it is null, the library allocates the memory.
+    pub fn lent(start: *mut u8) -> Self {
+        Self::Buffered(NonNull::new(start).map(Lent))
+    }
+
+    /// Returns whether the send uses the caller's memory until it is complete.
+    #[inline]
+    pub(crate) fn uses_the_memory(self) -> bool {
+        !matches!(self, Self::Buffered(_))
+    }
+
+    /// Returns whether the send is complete only when a receive has matched the message.
+    #[inline]
+    pub(crate) fn is_synchronous(self) -> bool {
+        matches!(self, Self::Synchronous)
+    }
 }
 
 /// The supply of a message: the memory from which the sender takes the packed bytes.
@@ -87,15 +114,17 @@ impl Supply {
     /// # Safety
     ///
     /// - The layout's memory is readable, and `bytes` is its packed size.
-    /// - Memory that the backing lends has room for `bytes` bytes, and nobody else uses it until the send is
+    /// - Memory that the mode lends has room for `bytes` bytes, and nobody else uses it until the send is
     ///   complete or detached.
     ///
     /// # Errors
     /// Returns `ErrorKind::NoMemory` if memory ran out.
-    pub unsafe fn new(layout: &Elements<&Plan>, bytes: u64, backing: Backing) -> Result<Self> {
-        Ok(match backing {
-            Backing::Caller => Self::Memory(layout.keep()),
-            Backing::Copy => {
+    pub unsafe fn new(layout: &Elements<&Plan>, bytes: u64, mode: SendMode) -> Result<Self> {
+        Ok(match mode {
+            SendMode::Standard | SendMode::Synchronous | SendMode::Ready => {
+                Self::Memory(layout.keep())
+            }
+            SendMode::Buffered(None) => {
                 let mut packed = buffer(bytes)?;
                 // SAFETY: the caller guarantees that the layout is readable and has `bytes` packed bytes
                 // (first condition of `# Safety`). `packed` is a new buffer of `bytes` bytes, so it does not
@@ -103,11 +132,11 @@ impl Supply {
                 unsafe { layout.pack(0..bytes, packed.as_mut_ptr()) };
                 Self::Packed(packed)
             }
-            Backing::Lent(start) => {
+            SendMode::Buffered(Some(Lent(start))) => {
                 // SAFETY: the caller guarantees that the layout is readable and has `bytes` packed bytes
                 // (first condition), and that the lent memory at `start` has room for `bytes` bytes and
                 // nobody else uses it (second condition).
-                unsafe { layout.pack(0..bytes, start) };
+                unsafe { layout.pack(0..bytes, start.as_ptr()) };
                 Self::Lent(Lent(start))
             }
         })
@@ -134,7 +163,7 @@ impl Supply {
             }
             Self::Lent(Lent(start)) => {
                 let len = (range.end - range.start) as usize;
-                let from = start.wrapping_add(range.start as usize);
+                let from = start.as_ptr().wrapping_add(range.start as usize);
                 // SAFETY: the lent memory holds the whole message (second condition of `new`), so `range`
                 // lies within it. The caller guarantees that `dst` has room.
                 unsafe { contiguous::copy(from, dst, len) };
@@ -226,7 +255,7 @@ pub unsafe fn copy(supply: &Supply, sink: &Sink, bytes: u64) {
         Supply::Packed(packed) => unsafe { sink.unpack(0..bytes, packed.as_ptr()) },
         // SAFETY: the lent buffer holds the whole message (second condition of `Supply::new`). The caller
         // guarantees that the sink has room for `bytes` bytes and that the two do not overlap.
-        Supply::Lent(Lent(start)) => unsafe { sink.unpack(0..bytes, *start) },
+        Supply::Lent(Lent(start)) => unsafe { sink.unpack(0..bytes, start.as_ptr()) },
         Supply::Lost => {
             let zeros = [0u8; 4096];
             for at in (0..bytes).step_by(zeros.len()) {

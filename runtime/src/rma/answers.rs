@@ -20,12 +20,12 @@
 use super::tally::Tally;
 use super::types::Told;
 use super::words::{SharedWord, Word, Words, classes, said};
-use crate::endpoint::engine::{How, MessageEngine};
+use crate::endpoint::engine::MessageEngine;
 use crate::endpoint::progress::Endpoint;
 use crate::endpoint::requests::{Owner, Request, no_memory};
 use crate::endpoint::sources::{Errand, Panic, Source};
 use crate::message::label::{Label, Slot};
-use crate::message::payload::{Backing, Posting};
+use crate::message::payload::{Posting, SendMode};
 use crate::message::{Operation, Status};
 use crate::{Error, ErrorClass, ErrorKind, Plan, Result};
 use std::collections::TryReserveError;
@@ -448,13 +448,13 @@ impl Answers {
         purpose: (&Arc<Asked>, Use),
         ids: &mut Option<Vec<u64>>,
     ) -> Result<()> {
-        let how = match purpose.1 {
-            Use::Queued(_) => How { synchronous: false, backing: Backing::Copy },
-            _ => How::STANDARD,
+        let mode = match purpose.1 {
+            Use::Queued(_) => SendMode::Buffered(None),
+            _ => SendMode::Standard,
         };
         self.make_room(engine, ids)?;
         // SAFETY: the caller guarantees the elements (the condition of `# Safety`). No memory is lent.
-        if let Some(id) = unsafe { engine.start_send(layout, label, dest, how)? } {
+        if let Some(id) = unsafe { engine.start_send(layout, label, dest, mode)? } {
             self.add(engine, id, purpose, ids);
         }
         Ok(())

@@ -231,8 +231,9 @@ mod tests {
     use super::super::words::{SharedWord, Word, classes, said};
     use super::*;
     use crate::commit::bytes;
-    use crate::endpoint::engine::{How, Packed};
+    use crate::endpoint::engine::Packed;
     use crate::message::label::Label;
+    use crate::message::payload::SendMode;
     use crate::message::typecheck::UNKNOWN;
     use crate::shm::segment::{JobFlags, Segment};
     use crate::transport::fabric::Fabric;
@@ -365,7 +366,8 @@ mod tests {
         let plan = bytes_plan();
         let layout = Elements { origin: data.as_mut_ptr().cast(), plan: &plan, count: bytes };
         // SAFETY: the data are readable and do not change until the engines are dropped, which have moved them then.
-        let sent = unsafe { scene.engines[0].send(&layout, label, Slot::new(1), How::STANDARD) };
+        let sent =
+            unsafe { scene.engines[0].send(&layout, label, Slot::new(1), SendMode::Standard) };
         sent.expect("a send");
         scene.await_served(3);
         assert!(scene.memory[1..=4096].iter().all(|word| *word == 3));

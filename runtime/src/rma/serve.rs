@@ -22,10 +22,10 @@ use super::tally::Tally;
 use super::types::Heard;
 use super::words::{SharedWord, Word, Words, classes, said};
 use crate::commit::bytes;
-use crate::endpoint::engine::{How, MessageEngine};
+use crate::endpoint::engine::MessageEngine;
 use crate::endpoint::requests::Owner;
 use crate::message::label::{Label, Sender, Slot};
-use crate::message::payload::{Backing, Posting};
+use crate::message::payload::{Posting, SendMode};
 use crate::message::typecheck::UNKNOWN;
 use crate::message::{Operation, Status, Tag};
 use crate::transport::types::reach;
@@ -503,11 +503,11 @@ impl Hosted {
         let plan = bytes()?;
         let layout = Elements { origin: data.as_mut_ptr(), plan, count: data.len() as u64 };
         let label = Label { context: self.context, tag, bytes: layout.count, types: UNKNOWN };
-        let how = How { synchronous: false, backing: Backing::Copy };
+        let mode = SendMode::Buffered(None);
         let to = Slot::new(self.host.slots[from]);
         // SAFETY: the data is readable during the call, and the engine copies what it cannot send at once. `to` is a
         // slot of the job, and the tag is not negative (`Request::decode`).
-        unsafe { engine.send(&layout, label, to, how) }
+        unsafe { engine.send(&layout, label, to, mode) }
     }
 
     /// Carries out a get, whose elements have the type `plan`.
@@ -657,7 +657,7 @@ impl Hosted {
             // or detaches the memory; both end the send first. The program does not change the elements during the
             // epoch of the calling rank. `label.bytes` is their packed size (checked above). The standard mode lends
             // no memory.
-            unsafe { engine.send(&layout, label, slot, How::STANDARD) }
+            unsafe { engine.send(&layout, label, slot, SendMode::Standard) }
         };
         match started {
             Ok(Operation::Done(_)) if is_put => host.count(engine, from, origin, Ok(())),

@@ -13,12 +13,12 @@
 use super::program::{Action, Builder, Schedule};
 use super::sizes::{COMPARE, check_own, unequal};
 use crate::commit::bytes;
-use crate::endpoint::engine::{How, MessageEngine};
+use crate::endpoint::engine::MessageEngine;
 use crate::endpoint::progress::Awaited;
 use crate::endpoint::requests::{Owner, Request};
 use crate::endpoint::sources::{Combine, Errand, Panic, Source as ProgressSource};
 use crate::message::label::{Label, Sender, Slot};
-use crate::message::payload::{Posting, Sink, Supply, copy_layout};
+use crate::message::payload::{Posting, SendMode, Sink, Supply, copy_layout};
 use crate::message::typecheck::{self, VOID};
 use crate::message::{Operation, Status, Tag};
 use crate::settings::Settings;
@@ -436,7 +436,7 @@ impl Entry {
                 // SAFETY: the caller that started the schedule guarantees valid memory until the schedule
                 // is over or detached, and the send ends before either. `part.bytes` is the packed size of
                 // the part.
-                match unsafe { engine.send(&layout, label, to, How::STANDARD) } {
+                match unsafe { engine.send(&layout, label, to, SendMode::Standard) } {
                     Ok(Operation::Done(_)) => Issued::Over(Ok(())),
                     Ok(Operation::Pending(id)) => Issued::InFlight(id),
                     Err(error) => {
@@ -552,7 +552,7 @@ impl Entry {
         let layout = Elements { origin: std::ptr::null_mut(), plan, count: 0 };
         let label = Label { context, tag, bytes: 0, types: VOID };
         // SAFETY: the layout has no elements, so the send touches no memory.
-        match unsafe { engine.send(&layout, label, to, How::STANDARD) } {
+        match unsafe { engine.send(&layout, label, to, SendMode::Standard) } {
             Ok(Operation::Done(_)) => Issued::Over(Ok(())),
             Ok(Operation::Pending(id)) => Issued::InFlight(id),
             Err(error) => {

@@ -224,7 +224,7 @@ impl Pool {
                 // keeps the envelope itself.
                 let messages = comm.messages();
                 // SAFETY: no byte is read. `dest` and `tag` are valid (second condition of `# Safety`).
-                let sent = unsafe { messages.send(SendMode::Copied, elements, dest, tag)? };
+                let sent = unsafe { messages.send(SendMode::Buffered(None), elements, dest, tag)? };
                 messages.abandon(sent);
                 return Ok(Operation::Done(Status { source: dest, tag, bytes }));
             }
@@ -257,7 +257,7 @@ impl Pool {
             buffer.sweep_at = SWEEP_MIN.max(2 * buffer.held.len());
         }
         let (mode, place) = if automatic {
-            (SendMode::Copied, 0..0)
+            (SendMode::Buffered(None), 0..0)
         } else {
             let place = next.or_else(|| buffer.place(bytes)).ok_or_else(|| {
                 let (size, held) = (buffer.size, buffer.held.len());
@@ -268,7 +268,7 @@ impl Pool {
             })?;
             let start = buffer.aligned(place.start) as usize;
             let start = (buffer.address as *mut u8).wrapping_add(start);
-            (SendMode::Lent(start), place)
+            (SendMode::lent(start), place)
         };
         // SAFETY: the elements are readable, and `dest` and `tag` are valid (both conditions of `# Safety`). The
         // runtime copies the elements before `send` returns. The place lies in the attached buffer, which the

@@ -1,7 +1,7 @@
 //! Blocking sends and receives, and calls that do both, such as `MPI_Sendrecv` (MPI-5.0 sections 3.2, 3.4,
 //! 3.11).
 
-use super::{Mode, destination, elements, memory, on, origin, send as start_send};
+use super::{destination, elements, memory, on, origin, send as start_send};
 use crate::comm;
 use crate::comm::On;
 use crate::count_width::{CountWidth, Number, count as checked};
@@ -22,7 +22,7 @@ use typepack::{Operation, Plan, SendMode, Source, Tag};
 /// - `buf` is readable for `count` elements of `datatype` until the call returns.
 #[inline]
 unsafe fn blocking(
-    mode: Mode,
+    mode: SendMode,
     buf: *const c_void,
     count: impl Number,
     datatype: raw::Datatype,
@@ -30,7 +30,7 @@ unsafe fn blocking(
     tag: c_int,
     comm: raw::Comm,
 ) -> Result {
-    if mode == Mode::Buffered {
+    if let SendMode::Buffered(_) = mode {
         let on = on(comm)?;
         let count = checked(count, "count")?;
         return datatype::with(datatype, |ty| {
@@ -50,10 +50,6 @@ unsafe fn blocking(
             let elements = Elements::new(buf, ty.plan()?, count);
             let Some(dest) = destination(comm, dest, tag)? else { return Ok(()) };
             memory(&elements, "buf")?;
-            let mode = match mode {
-                Mode::Synchronous => SendMode::Synchronous,
-                Mode::Standard | Mode::Ready | Mode::Buffered => SendMode::Standard,
-            };
             let messages = comm.messages();
             // SAFETY: the elements at `buf` are readable until this function returns (condition of
             // `# Safety`). This function returns only after `finish` has returned, and the operation has
@@ -67,10 +63,10 @@ unsafe fn blocking(
 
 send_family! {
     blocking ();
-    send, Standard, "MPI_Send";
-    ssend, Synchronous, "MPI_Ssend";
-    bsend, Buffered, "MPI_Bsend";
-    rsend, Ready, "MPI_Rsend";
+    send, SendMode::Standard, "MPI_Send";
+    ssend, SendMode::Synchronous, "MPI_Ssend";
+    bsend, SendMode::Buffered(None), "MPI_Bsend";
+    rsend, SendMode::Ready, "MPI_Rsend";
 }
 
 /// `MPI_Recv`.
@@ -241,8 +237,8 @@ pub unsafe fn sendrecv<W: CountWidth>(
 /// # Safety
 ///
 /// - Until the call returns, the outgoing elements are readable, and the incoming elements are writable. If they
-///   overlap, the mode is `Copied`.
-/// - The mode is `Standard` or `Copied`. `dest` and the tag come from [`destination`], and `from` comes from
+///   overlap, the mode is `Buffered`.
+/// - The mode is `Standard` or `Buffered`. `dest` and the tag come from [`destination`], and `from` comes from
 ///   [`origin`].
 unsafe fn exchange(
     comm: &comm::Comm,
@@ -252,7 +248,7 @@ unsafe fn exchange(
     status: StatusOutput,
 ) -> Result {
     let messages = comm.messages();
-    // SAFETY: the elements stay valid until this function returns, and they overlap only if the mode is `Copied` (first
+    // SAFETY: the elements stay valid until this function returns, and they overlap only if the mode is `Buffered` (first
     // condition of `# Safety`). `send_receive`, `receive_now` and `finish` return only when their operations have
     // ended. The ranks and tags have been checked, and the mode lends no memory (second condition).
     let received = unsafe {
@@ -310,12 +306,12 @@ pub unsafe fn sendrecv_replace<W: CountWidth>(
                 memory(&elements, "buf")?;
             }
             // SAFETY: the elements at `buf` are readable and writable until this function returns (condition of
-            // `# Safety`). They are the elements of both operations, and the mode is `Copied`. `destination` and
+            // `# Safety`). They are the elements of both operations, and the mode is `Buffered`. `destination` and
             // `origin` have checked the ranks and the tags.
             unsafe {
                 exchange(
                     comm,
-                    SendMode::Copied,
+                    SendMode::Buffered(None),
                     (elements, dest, sendtag),
                     (elements, from),
                     status,
@@ -344,8 +340,8 @@ pub(super) unsafe fn copied(
     let messages = on.comm.messages();
     let send = |dest| {
         // SAFETY: the elements are readable, and `dest` and `tag` are valid (both conditions of `# Safety`). `send`
-        // in mode `Copied` no longer reads the elements after it has returned.
-        unsafe { messages.send(SendMode::Copied, elements.view(), dest, tag) }
+        // in buffered mode no longer reads the elements after it has returned.
+        unsafe { messages.send(SendMode::Buffered(None), elements.view(), dest, tag) }
     };
     dest.map(send).transpose()
 }

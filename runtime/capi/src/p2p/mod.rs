@@ -12,10 +12,10 @@
 /// followed by the argument in parentheses if there is one. It passes its mode and its arguments to the function
 /// `$call`, which is named first in the macro call.
 macro_rules! send_family {
-    ($call:ident $more:tt; $($name:ident, $mode:ident, $c:literal;)*) => {
-        $(send_family! { @one $call $more $name $mode $c })*
+    ($call:ident $more:tt; $($name:ident, $mode:expr, $c:literal;)*) => {
+        $(send_family! { @one $call $more $name $mode, $c })*
     };
-    (@one $call:ident ($($more:ident: $type:ty)?) $name:ident $mode:ident $c:literal) => {
+    (@one $call:ident ($($more:ident: $type:ty)?) $name:ident $mode:expr, $c:literal) => {
         #[doc = concat!("`", $c, "`.")]
         ///
         /// # Safety
@@ -34,7 +34,7 @@ macro_rules! send_family {
         ) -> Result {
             // SAFETY: `$call` requires that `buf` is readable for `count` elements of `datatype`, for as long
             // as the condition of `# Safety` above says for a blocking, nonblocking or persistent call.
-            unsafe { $call(Mode::$mode, buf, count, datatype, dest, tag, comm $(, $more)?) }
+            unsafe { $call($mode, buf, count, datatype, dest, tag, comm $(, $more)?) }
         }
     };
 }
@@ -56,19 +56,6 @@ use crate::raw;
 use std::ffi::{c_int, c_void};
 use typepack::engine::Elements;
 use typepack::{Operation, Plan, SendMode, Source, Tag};
-
-/// The four modes of a send (MPI-5.0 section 3.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// Completes when the program may change the buffer.
-    Standard,
-    /// Completes when a receive has matched the message.
-    Synchronous,
-    /// Completes at once. If the message cannot be sent at once, it is copied into an attached buffer.
-    Buffered,
-    /// Behaves like the standard mode. The program promises that the receive is already posted.
-    Ready,
-}
 
 #[cold]
 fn no_rank(rank: c_int, comm: &Comm, argument: &'static str) -> Failure {
@@ -163,18 +150,16 @@ pub fn elements(
 #[inline]
 unsafe fn send(
     on: &On,
-    mode: Mode,
+    mode: SendMode,
     elements: Elements<&Plan>,
     dest: usize,
     tag: c_int,
 ) -> Result<Operation> {
-    let mode = match mode {
-        Mode::Standard | Mode::Ready => SendMode::Standard,
-        Mode::Synchronous => SendMode::Synchronous,
+    if let SendMode::Buffered(_) = mode {
         // SAFETY: the mode is buffered, so the elements are readable until this function returns (first condition
         // of `# Safety`). The second condition is the same for `buffer::send`.
-        Mode::Buffered => return unsafe { buffer::send(on, elements, dest, tag) },
-    };
+        return unsafe { buffer::send(on, elements, dest, tag) };
+    }
     // SAFETY: the mode is not buffered, so the elements are readable until the operation has ended, and `dest` and
     // `tag` are valid (both conditions of `# Safety`). The mode lends no memory to the runtime.
     Ok(unsafe { on.comm.messages().send(mode, elements, dest, tag)? })

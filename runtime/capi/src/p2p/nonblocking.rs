@@ -4,7 +4,7 @@
 //! been started, the error is returned by the call that completes its request, such as `MPI_Wait`.
 
 use super::blocking::{copied, receive, start_both};
-use super::{Mode, destination, elements, memory, on, origin, send as start_send};
+use super::{destination, elements, memory, on, origin, send as start_send};
 use crate::argument::Output;
 use crate::comm::{self, On};
 use crate::count_width::{CountWidth, Number, count as checked};
@@ -25,7 +25,7 @@ use typepack::{Operation, SendMode};
 #[inline]
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
 unsafe fn nonblocking(
-    mode: Mode,
+    mode: SendMode,
     buf: *const c_void,
     count: impl Number,
     datatype: raw::Datatype,
@@ -43,23 +43,18 @@ unsafe fn nonblocking(
             let elements = Elements::new(buf, ty.plan()?, count);
             let Some(dest) = destination(here, dest, tag)? else { return Ok(None) };
             memory(&elements, "buf")?;
-            let mode = match mode {
-                Mode::Standard | Mode::Ready => SendMode::Standard,
-                Mode::Synchronous => SendMode::Synchronous,
-                Mode::Buffered => {
-                    // SAFETY: the elements at `buf` are readable until the request is complete (condition of
-                    // `# Safety`), so they are readable until this function returns. `destination` has checked
-                    // the rank and the tag.
-                    let sent = unsafe { start_send(&on(comm)?, mode, elements, dest, tag)? };
-                    // The request is complete, because the message is in the attached buffer now. The runtime may
-                    // still be sending the message, and ends this operation by itself.
-                    let _: Operation = sent;
-                    return Ok(None);
-                }
-            };
+            if let SendMode::Buffered(_) = mode {
+                // SAFETY: the elements at `buf` are readable until the request is complete (condition of `# Safety`),
+                // so they are readable until this function returns. `destination` has checked the rank and the tag.
+                let sent = unsafe { start_send(&on(comm)?, mode, elements, dest, tag)? };
+                // The request is complete, because the message is in the attached buffer now. The runtime may still be
+                // sending the message, and ends this operation by itself.
+                let _: Operation = sent;
+                return Ok(None);
+            }
             // SAFETY: the elements at `buf` are readable until the request is complete (condition of `# Safety`),
             // and the operation has ended before the request is complete. `destination` has checked the rank
-            // and the tag. The mode is not `SendMode::Lent`, so the runtime gets no memory for a copy.
+            // and the tag. The mode is not buffered, so the runtime gets no memory for a copy.
             Ok(unsafe { here.messages().start_send(mode, elements, dest, tag)? })
         })?;
         out.set(match started {
@@ -79,10 +74,10 @@ unsafe fn nonblocking(
 
 send_family! {
     nonblocking (request: Output<raw::Request>);
-    isend, Standard, "MPI_Isend";
-    issend, Synchronous, "MPI_Issend";
-    ibsend, Buffered, "MPI_Ibsend";
-    irsend, Ready, "MPI_Irsend";
+    isend, SendMode::Standard, "MPI_Isend";
+    issend, SendMode::Synchronous, "MPI_Issend";
+    ibsend, SendMode::Buffered(None), "MPI_Ibsend";
+    irsend, SendMode::Ready, "MPI_Irsend";
 }
 
 /// Returns the state of the request for a receive that has just been started.

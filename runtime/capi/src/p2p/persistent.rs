@@ -3,7 +3,7 @@
 //! calls one of them.
 
 use super::nonblocking::received;
-use super::{Mode, destination, elements, memory, on, origin, send as start_send};
+use super::{destination, elements, memory, on, origin, send as start_send};
 use crate::argument::Output;
 use crate::comm::{Comm, On};
 use crate::count_width::{CountWidth, Number};
@@ -12,13 +12,13 @@ use crate::raw;
 use crate::request::{self, Outcome, Running, Start};
 use std::ffi::{c_int, c_void};
 use typepack::engine::Elements;
-use typepack::{Operation, Plan, Source, Tag};
+use typepack::{Operation, Plan, SendMode, Source, Tag};
 
 /// A send that can be started repeatedly.
 #[derive(Debug)]
 struct Send {
     on: On,
-    mode: Mode,
+    mode: SendMode,
     elements: Elements<Plan>,
     /// `None` for `MPI_PROC_NULL`.
     dest: Option<usize>,
@@ -36,7 +36,9 @@ impl Start for Send {
         Ok(match started {
             // In buffered mode, the message is in the attached buffer now, so the request is complete
             // although the runtime is still sending the message.
-            Operation::Pending(id) if self.mode != Mode::Buffered => Running::Send(id),
+            Operation::Pending(id) if !matches!(self.mode, SendMode::Buffered(_)) => {
+                Running::Send(id)
+            }
             Operation::Pending(_) | Operation::Done(_) => Running::Finished(Outcome::empty()),
         })
     }
@@ -92,7 +94,7 @@ fn persistent<N: Number, P, S: Start + 'static>(
 /// - `buf` is readable for `count` elements of `datatype` from each start of the request to its completion.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
 unsafe fn prepare(
-    mode: Mode,
+    mode: SendMode,
     buf: *const c_void,
     count: impl Number,
     datatype: raw::Datatype,
@@ -108,10 +110,10 @@ unsafe fn prepare(
 
 send_family! {
     prepare (request: Output<raw::Request>);
-    send_init, Standard, "MPI_Send_init";
-    ssend_init, Synchronous, "MPI_Ssend_init";
-    bsend_init, Buffered, "MPI_Bsend_init";
-    rsend_init, Ready, "MPI_Rsend_init";
+    send_init, SendMode::Standard, "MPI_Send_init";
+    ssend_init, SendMode::Synchronous, "MPI_Ssend_init";
+    bsend_init, SendMode::Buffered(None), "MPI_Bsend_init";
+    rsend_init, SendMode::Ready, "MPI_Rsend_init";
 }
 
 /// `MPI_Recv_init`.

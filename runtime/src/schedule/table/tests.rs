@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::endpoint::sources::Core;
+use crate::message::payload::SendMode;
 use crate::schedule::program::Peer;
 use crate::shm::segment::{JobFlags, Segment};
 use crate::transport::fabric::Fabric;
@@ -57,7 +58,7 @@ fn a_queued_send_that_goes_out_when_it_is_detached_is_finished_once() {
     let mut sent = 0;
     let last = loop {
         // SAFETY: the array `data` lives to the end of the test, and neither engine accesses it after that.
-        let started = unsafe { core.engine.send(&layout, label, Slot::new(1), How::STANDARD) };
+        let started = unsafe { core.engine.send(&layout, label, Slot::new(1), SendMode::Standard) };
         sent += 1;
         if let Operation::Pending(id) = started.expect("a send") {
             break id;
@@ -122,7 +123,7 @@ fn a_detached_receive_of_a_schedule_is_waited_for() {
     let layout = Elements { origin: data.as_mut_ptr(), plan: bytes().expect("a plan"), count: 8 };
     let label = Label { context: CONTEXT, tag: TAG, bytes: 8, types: typecheck::UNKNOWN };
     // SAFETY: the array `data` lives to the end of the test, and nobody writes it after the detach.
-    unsafe { other.send(&layout, label, Slot::new(0), How::STANDARD) }.expect("a send");
+    unsafe { other.send(&layout, label, Slot::new(0), SendMode::Standard) }.expect("a send");
     while !core.others_are_served() {
         core.progress().expect("a turn");
         other.progress().expect("a turn");

@@ -1,6 +1,7 @@
 //! Tests the pieces that a sender packs before the receiver has answered its RTS.
 
 use super::super::*;
+use crate::message::payload::SendMode;
 use crate::settings::Forced;
 use crate::shm::segment::{JobFlags, Segment};
 use crate::{Datatype, Named, Plan};
@@ -43,7 +44,8 @@ impl Job {
         let label = Label { context: CONTEXT, tag, bytes, types: UNKNOWN };
         // SAFETY: the caller guarantees that `data` stays readable and unchanged until the send has ended (the
         // condition of `# Safety`), and `bytes` is its packed size.
-        let sent = unsafe { self.engines[0].send(&layout, label, Slot::new(1), How::STANDARD) };
+        let sent =
+            unsafe { self.engines[0].send(&layout, label, Slot::new(1), SendMode::Standard) };
         let Operation::Pending(id) = sent.expect("a send") else {
             panic!("a long send is complete")
         };

@@ -3,6 +3,7 @@
 
 use super::super::*;
 use super::any;
+use crate::message::payload::SendMode;
 use crate::shm::bulk::{ChunkMemory, Filler, Full};
 use crate::shm::pair::{CHUNK_BYTES, CHUNKS};
 use crate::shm::ring::{Producer, RingMemory};
@@ -44,8 +45,10 @@ fn a_call_that_fails_lets_go_of_its_memory() {
     // Fill the ring to rank 1. Then rank 1 claims to have freed an impossible number of slots.
     let empty = Label { bytes: 0, ..label };
     let pending = loop {
-        // SAFETY: an empty message has no byte to read, and `How::STANDARD` lends no memory.
-        match unsafe { engine.send(&layout, empty, Slot::new(1), How::STANDARD) }.expect("a send") {
+        // SAFETY: an empty message has no byte to read, and `SendMode::Standard` lends no memory.
+        match unsafe { engine.send(&layout, empty, Slot::new(1), SendMode::Standard) }
+            .expect("a send")
+        {
             Operation::Done(_) => {}
             Operation::Pending(id) => break id,
         }
@@ -60,7 +63,7 @@ fn a_call_that_fails_lets_go_of_its_memory() {
     // SAFETY: the vector `buffer` is at least as long as the layout, and after these failed calls no
     // operation uses it.
     unsafe {
-        engine.send(&layout, label, Slot::new(1), How::STANDARD).expect_err("a send");
+        engine.send(&layout, label, Slot::new(1), SendMode::Standard).expect_err("a send");
         engine
             .receive(&Posting {
                 layout,
@@ -86,7 +89,7 @@ fn a_synchronous_send_ends_with_the_match() {
     let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0).expect("a segment"));
     let mut here = MessageEngine::new(Fabric::join(segment.clone(), 0).expect("rank 0"), 8 << 10);
     let mut there = MessageEngine::new(Fabric::join(segment, 1).expect("rank 1"), 8 << 10);
-    let how = How { synchronous: true, ..How::STANDARD };
+    let how = SendMode::Synchronous;
     for len in [0u64, 1, 32, 33, 8 << 10] {
         let (mut data, mut buffer) = (vec![len as u8; 8 << 10], vec![0u8; 8 << 10]);
         let from = Elements { origin: data.as_mut_ptr(), plan: &byte, count: len };
@@ -157,7 +160,7 @@ fn only_unmatched_receives_are_cancelled() {
         assert!(engine.cancel_receive(first) && !engine.cancel_receive(first));
         // SAFETY: the vector of `from` has 32 bytes. The send to this rank itself completes in this call, while the
         // vector lives.
-        unsafe { engine.send(&from, label, Slot::new(0), How::STANDARD) }.expect("a send");
+        unsafe { engine.send(&from, label, Slot::new(0), SendMode::Standard) }.expect("a send");
         assert!(!engine.cancel_receive(second));
         assert!(matches!(engine.requests().fetch(second), Some(Ok(_))));
         assert_eq!((engine.requests().in_flight(), buffer[3]), (0, 5));
@@ -190,7 +193,7 @@ fn hostile_envelopes_are_errors() {
             engine.receive(&any(layout, 512, 0)).expect("a receive");
             let label = Label { context: 0, tag: 0, bytes: 512, types: UNKNOWN };
             let offer = Label { bytes: 0, ..label };
-            engine.send(&layout, offer, Slot::new(1), How::STANDARD).expect("a send");
+            engine.send(&layout, offer, Slot::new(1), SendMode::Standard).expect("a send");
         }
         let mut tx =
             Producer::new::<crate::transport::area::Area>(crate::shm::pair::first_level(2));

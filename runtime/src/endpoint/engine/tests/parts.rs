@@ -4,6 +4,7 @@
 
 use super::super::*;
 use super::any;
+use crate::message::payload::SendMode;
 use crate::settings::Forced;
 use crate::shm::ring::Producer;
 use crate::shm::segment::{JobFlags, Segment};
@@ -58,7 +59,8 @@ impl Job {
         let label = Label { context: CONTEXT, tag, bytes, types: UNKNOWN };
         // SAFETY: the caller guarantees that `data` stays readable and unchanged until the send has ended (the
         // condition of `# Safety`), and `bytes` is its packed size.
-        let sent = unsafe { self.engines[0].send(&layout, label, Slot::new(1), How::STANDARD) };
+        let sent =
+            unsafe { self.engines[0].send(&layout, label, Slot::new(1), SendMode::Standard) };
         match sent.expect("a send") {
             Operation::Pending(id) => Some(id),
             Operation::Done(_) => None,
@@ -368,7 +370,7 @@ fn a_copy_is_made_before_the_first_part() {
         let (origin, bytes) = (memory.as_mut_ptr(), LONGEST as u64);
         let layout = Elements { origin, plan: &job.byte, count: bytes };
         let label = Label { context: CONTEXT, tag, bytes, types: UNKNOWN };
-        let how = How { synchronous: false, backing: Backing::Copy };
+        let how = SendMode::Buffered(None);
         // SAFETY: `memory` has `bytes` bytes and lives until the call returns; the send then uses a copy.
         unsafe { job.engines[0].send(&layout, label, Slot::new(1), how) }.expect("a send");
         memory.fill(1);

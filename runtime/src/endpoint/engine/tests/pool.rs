@@ -1,6 +1,7 @@
 //! Tests transfers while the senders' pools have few chunks or none, or their rings cannot grow.
 
 use super::super::*;
+use crate::message::payload::SendMode;
 use crate::settings::Forced;
 use crate::shm::segment::{JobFlags, Segment};
 use crate::{Datatype, Named};
@@ -50,7 +51,8 @@ fn exchange(engines: &mut [MessageEngine], bytes: u64, distances: &[usize]) {
         let layout = Elements { origin: data.as_mut_ptr(), plan: &byte, count: bytes };
         let label = Label { context: CONTEXT, tag: 1, bytes, types: UNKNOWN };
         // SAFETY: the vector `data` has `bytes` bytes and outlives the send, which ends below. Nobody changes it.
-        let sent = unsafe { engines[*from].send(&layout, label, Slot::new(*to), How::STANDARD) };
+        let sent =
+            unsafe { engines[*from].send(&layout, label, Slot::new(*to), SendMode::Standard) };
         pending.push((*to, received));
         pending.push((*from, sent.expect("a send")));
     }

@@ -2,6 +2,7 @@
 
 use super::super::*;
 use super::any;
+use crate::message::payload::SendMode;
 use crate::shm::segment::{JobFlags, Segment};
 use crate::transport::short_choice::LEAST;
 use crate::{Datatype, Named};
@@ -49,7 +50,7 @@ fn send([from, to]: &mut [MessageEngine; 2], bytes: usize, count: usize, posted:
         let label = Label { context: CONTEXT, tag: 1, bytes: bytes as u64, types: UNKNOWN };
         // SAFETY: the vector `data` has `bytes` bytes, never changes, and outlives the send, which is complete at once
         // (asserted below).
-        let sent = unsafe { from.send(&layout, label, Slot::new(1), How::STANDARD) };
+        let sent = unsafe { from.send(&layout, label, Slot::new(1), SendMode::Standard) };
         assert!(matches!(sent, Ok(Operation::Done(_))));
         while !posted && to.probe(CONTEXT, Sender::Any, Tag::Any).is_none() {
             to.progress().expect("a turn");

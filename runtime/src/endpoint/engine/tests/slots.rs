@@ -2,6 +2,7 @@
 //! of the process comes after the slots of these ranks.
 
 use super::super::*;
+use crate::message::payload::SendMode;
 use crate::shm::segment::{JobFlags, Segment};
 use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
@@ -29,7 +30,7 @@ fn send(
     let receive = |to: &mut MessageEngine| unsafe { to.receive(&posting) }.expect("a receive");
     let early = posted.then(|| receive(to));
     // SAFETY: the vector `data` has `bytes` bytes, never changes, and outlives the send, which ends below.
-    let sent = unsafe { from.send(&layout, label, Slot::new(to_slot), How::STANDARD) };
+    let sent = unsafe { from.send(&layout, label, Slot::new(to_slot), SendMode::Standard) };
     while !posted && to.probe(CONTEXT, Sender::Any, Tag::Any).is_none() {
         to.progress().expect("a turn");
     }

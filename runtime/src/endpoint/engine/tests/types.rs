@@ -5,6 +5,7 @@
 use super::super::*;
 use super::any;
 use crate::ErrorKind;
+use crate::message::payload::SendMode;
 use crate::message::typecheck::{OF_LAYOUT, VOID};
 use crate::shm::ring::Producer;
 use crate::shm::segment::{JobFlags, Segment};
@@ -69,7 +70,7 @@ fn who_checks_decides() {
             let (bytes, room) = (4 * count as u64, 4 * count as u64 + 4);
             let to = Elements { origin, plan: &floats, count: count as u64 + 1 };
             let label = Label { context: CONTEXT, tag: 3, bytes, types: OF_LAYOUT };
-            let how = How { synchronous, ..How::STANDARD };
+            let how = if synchronous { SendMode::Synchronous } else { SendMode::Standard };
             // SAFETY: the vector of `to` has `room` bytes and outlives the receive, which ends in this round. Nobody
             // else uses it meanwhile.
             let receive =
@@ -119,7 +120,7 @@ fn a_glance_takes_nothing_that_is_to_be_compared() {
         for _ in 0..2 {
             // SAFETY: the vector of `from` has `bytes` bytes and outlives the send, which completes before the call
             // returns (asserted below).
-            let sent = unsafe { ranks[0].send(&from, label, Slot::new(1), How::STANDARD) };
+            let sent = unsafe { ranks[0].send(&from, label, Slot::new(1), SendMode::Standard) };
             assert!(matches!(sent, Ok(Operation::Done(_))));
             if ranks[1].peers[0].link.rx.is_none() {
                 ranks[1].progress().expect("a turn");
@@ -150,7 +151,7 @@ fn messages_to_oneself_are_compared() {
         let to = if matches { &ints } else { &floats };
         let to = Elements { origin: target.as_mut_ptr().cast(), plan: to, count };
         let label = Label { context: CONTEXT, tag: 3, bytes: 4 * count, types: OF_LAYOUT };
-        let how = How { synchronous, ..How::STANDARD };
+        let how = if synchronous { SendMode::Synchronous } else { SendMode::Standard };
         // SAFETY: `target` has `4 * count` bytes. It outlives the receive, which is complete once the receive and the
         // send have been called, and nobody else uses it until then.
         let receive =

@@ -3,6 +3,7 @@
 
 use super::super::*;
 use super::any;
+use crate::message::payload::SendMode;
 use crate::settings::Forced;
 use crate::shm::ring::Producer;
 use crate::shm::segment::{JobFlags, Segment};
@@ -47,7 +48,7 @@ impl Job {
         let (origin, bytes) = (self.out.as_mut_ptr(), bytes as u64);
         let layout = Elements { origin, plan: &self.byte, count: bytes };
         let label = Label { context, tag, bytes, types: UNKNOWN };
-        let how = How { synchronous, ..How::STANDARD };
+        let how = if synchronous { SendMode::Synchronous } else { SendMode::Standard };
         // SAFETY: the vector `out` has `LONG` bytes and outlives the engines, which never write it.
         unsafe { self.here.send(&layout, label, Slot::new(1), how) }.expect("a send")
     }

@@ -5,6 +5,7 @@
 use super::super::*;
 use super::any;
 use crate::message::envelope::{BYTES, Space};
+use crate::message::payload::SendMode;
 use crate::shm::ring::Producer;
 use crate::shm::segment::{JobFlags, Segment};
 use crate::transport::area::Area;
@@ -111,7 +112,11 @@ fn every_word_has_its_states() {
             let layout = Elements { origin, plan: &byte, count: bytes };
             let label = Label { context: CONTEXT, tag: 1, bytes, types: UNKNOWN };
             let dest = if state == State::ToAnother { 2 } else { 1 };
-            let how = How { synchronous: state == State::Unacknowledged, ..How::STANDARD };
+            let how = if state == State::Unacknowledged {
+                SendMode::Synchronous
+            } else {
+                SendMode::Standard
+            };
             // SAFETY: the memory of the operation is `bytes` bytes of the heap, which outlives the engine, and only
             // this operation uses it.
             let started = unsafe {
@@ -178,7 +183,7 @@ fn help_with_another_message_is_a_violation() {
         let label = Label { context: CONTEXT, tag: 1, bytes: LONG, types: UNKNOWN };
         // SAFETY: the send reads `LONG` bytes of the heap of `victim`, which outlives the engine. Nobody writes to
         // them.
-        let sent = unsafe { victim.send(&layout, label, Slot::new(1), How::STANDARD) };
+        let sent = unsafe { victim.send(&layout, label, Slot::new(1), SendMode::Standard) };
         let Ok(Operation::Pending(id)) = sent else { panic!("{sent:?}") };
         let area = hostile.contact(0).expect("contact");
         let place = Place { space: Space::Heap, number: BYTES, origin: 0, count };
@@ -231,7 +236,7 @@ fn every_protocol_carries_every_length() {
                 };
                 let early = posted.then(|| post(&mut there));
                 // SAFETY: `from` has `len` bytes, which nobody changes before the send ends, in this round.
-                let sent = unsafe { here.send(&send, label, Slot::new(1), How::STANDARD) }
+                let sent = unsafe { here.send(&send, label, Slot::new(1), SendMode::Standard) }
                     .expect("a send");
                 while !posted && there.probe(CONTEXT, Sender::Any, Tag::Any).is_none() {
                     there.progress().expect("a turn");
@@ -282,7 +287,9 @@ fn ring_room(plan: &Plan, bytes: u64) -> usize {
     for sent in 0.. {
         // SAFETY: the array has at least `bytes` bytes, never changes, and lives longer than this loop. The engine runs
         // no turn after the loop.
-        match unsafe { engine.send(&layout, label, Slot::new(1), How::STANDARD) }.expect("a send") {
+        match unsafe { engine.send(&layout, label, Slot::new(1), SendMode::Standard) }
+            .expect("a send")
+        {
             Operation::Done(_) => {}
             Operation::Pending(_) => return sent,
         }
@@ -301,7 +308,7 @@ fn an_ack_into_a_full_ring_is_written_later() {
         let mut data = [7u8; SHORT as usize];
         let layout = Elements { origin: data.as_mut_ptr(), plan: &byte, count: bytes };
         let label = Label { context: CONTEXT, tag: 1, bytes, types: UNKNOWN };
-        let how = How { synchronous: true, ..How::STANDARD };
+        let how = SendMode::Synchronous;
         // SAFETY: the array `data` has at least `bytes` bytes, never changes, and lives to the end of the round.
         // Neither engine runs a turn after that.
         let sent = unsafe { sender.send(&layout, label, Slot::new(1), how) };
@@ -311,7 +318,7 @@ fn an_ack_into_a_full_ring_is_written_later() {
         for _ in 0..room {
             // SAFETY: the array `data` has at least `bytes` bytes, and the send is complete when the call returns
             // (asserted below).
-            let filled = unsafe { receiver.send(&layout, label, Slot::new(0), How::STANDARD) };
+            let filled = unsafe { receiver.send(&layout, label, Slot::new(0), SendMode::Standard) };
             assert!(matches!(filled, Ok(Operation::Done(_))), "{filled:?}");
         }
         let mut got = [0u8; SHORT as usize];
